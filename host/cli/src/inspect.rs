@@ -1,0 +1,55 @@
+//! `gavel plugin inspect`
+
+use anyhow::Result;
+use bytesize::ByteSize;
+use clap::Args;
+use gavel_plugin::{Inspection, Sandbox};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show what a component exports and imports, and which grants it would need.
+#[derive(Args)]
+#[command(after_help = "Example:\n  gavel plugin inspect target/plugins/exact-answer.wasm")]
+pub struct InspectArgs {
+    /// The component.
+    path: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: InspectArgs) -> Result<ExitCode> {
+    let sandbox = Sandbox::new()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let found = runtime.block_on(gavel_plugin::inspect(&sandbox, &args.path))?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&found)?);
+    } else {
+        print(&args, &found);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(args: &InspectArgs, found: &Inspection) {
+    let or_none = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+    println!("{}", args.path.display());
+    match &found.info {
+        Some(info) => {
+            println!("  name      {} {}", info.name, info.version);
+            println!("  pure      {}", if info.pure { "yes" } else { "no" });
+            if let Some((min, max)) = info.score_range {
+                println!("  scores    {min} to {max}");
+            }
+        }
+        None => println!("  name      unknown: {}", found.info_missing.as_deref().unwrap_or("init gave none")),
+    }
+    println!("  contract  {}", found.contract.as_deref().map_or("none".into(), |v| format!("gavel:plugin@{v}")));
+    println!("  size      {}", ByteSize(found.size));
+    println!("  hash      {}", found.hash);
+    println!("  exports   {}", or_none(&found.exports));
+    println!("  imports");
+    for import in &found.imports {
+        println!("    {import}");
+    }
+    println!("  grants needed: {}", or_none(&found.needs_grant));
+}

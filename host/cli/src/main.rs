@@ -1,0 +1,71 @@
+//! The `gavel` command.
+
+mod inspect;
+mod plugin_args;
+mod progress;
+mod score;
+#[cfg(feature = "train")]
+mod train;
+
+use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Post-train language models with reinforcement learning; rewards are
+/// WebAssembly components, run in a sandbox.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    /// How much to log on stderr: error, warn, info, debug or trace.
+    #[arg(long, global = true, default_value = "info", value_name = "LEVEL", value_parser = ["error", "warn", "info", "debug", "trace"])]
+    log_level: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    #[cfg(feature = "train")]
+    Train(train::TrainArgs),
+    #[cfg(feature = "train")]
+    Sft(train::SftArgs),
+    #[cfg(feature = "train")]
+    Eval(train::EvalArgs),
+    Score(score::ScoreArgs),
+    /// Work on a plugin.
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+}
+
+#[derive(Subcommand)]
+enum PluginCommand {
+    Inspect(inspect::InspectArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(format!("warn,gavel={0},gavel_pipeline={0},gavel_train={0}", cli.log_level)))
+        .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        .with_target(false)
+        .without_time()
+        .init();
+    let done = match cli.command {
+        #[cfg(feature = "train")]
+        Command::Train(args) => train::train(args),
+        #[cfg(feature = "train")]
+        Command::Sft(args) => train::sft(args),
+        #[cfg(feature = "train")]
+        Command::Eval(args) => train::eval(args),
+        Command::Score(args) => score::run(args),
+        Command::Plugin(PluginCommand::Inspect(args)) => inspect::run(args),
+    };
+    done.unwrap_or_else(|error| {
+        let (start, end) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+        eprintln!("{start}error{end}: {error:#}");
+        ExitCode::from(2)
+    })
+}

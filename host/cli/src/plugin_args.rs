@@ -1,0 +1,95 @@
+//! Plugins on the command line: `[NAME=]PATH[:WEIGHT]` and their parameters.
+
+use anyhow::{Context, Result, bail};
+use gavel_plugin::{Limits, PluginSpec};
+use gavel_scoring::WeightedPlugin;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One `--plugin`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginArg {
+    name: String,
+    path: PathBuf,
+    weight: f64,
+}
+
+impl std::str::FromStr for PluginArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, rest) = match text.split_once('=') {
+            Some((name, rest)) if !name.contains('/') => (Some(name), rest),
+            _ => (None, text),
+        };
+        // A colon may also be part of a path: it starts a weight only where a number follows.
+        let (path, weight) = match rest.rsplit_once(':') {
+            Some((path, weight)) => match weight.parse::<f64>() {
+                Ok(weight) if weight.is_finite() => (path, weight),
+                Ok(weight) => return Err(format!("the weight {weight} is not finite")),
+                Err(_) if weight.ends_with(".wasm") => (rest, 1.0),
+                Err(_) => return Err(format!("{weight:?} is no weight; write [NAME=]PATH[:WEIGHT]")),
+            },
+            None => (rest, 1.0),
+        };
+        let path = PathBuf::from(path);
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        match name.map(str::to_owned).or(stem).filter(|name| !name.is_empty()) {
+            Some(name) => Ok(Self { name, path, weight }),
+            None => Err("it names no file; write [NAME=]PATH[:WEIGHT]".into()),
+        }
+    }
+}
+
+/// A duration with its unit, such as `2s` or `500ms`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration.is_zero() => Err("it must be longer than 0".into()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!("{error}; write 2s or 500ms")),
+    }
+}
+
+/// A number of bytes with its unit, such as `256MiB`.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let size: bytesize::ByteSize = text.parse().map_err(|error| format!("{error}; write 256MiB"))?;
+    usize::try_from(size.0).map_err(|_| format!("{text} is more than this machine can address"))
+}
+
+/// Joins the plugins with their `NAME=JSON` parameters.
+pub fn weighted(plugins: Vec<PluginArg>, params: &[String], limits: Limits) -> Result<Vec<WeightedPlugin>> {
+    let mut plugins: Vec<WeightedPlugin> = plugins
+        .into_iter()
+        .map(|arg| WeightedPlugin {
+            spec: PluginSpec { name: arg.name, path: arg.path, params: Default::default(), limits },
+            weight: arg.weight,
+        })
+        .collect();
+    for text in params {
+        let (name, json) = text.split_once('=').with_context(|| format!("--params {text:?} is not NAME=JSON"))?;
+        let known: Vec<_> = plugins.iter().map(|plugin| plugin.spec.name.clone()).collect();
+        let Some(plugin) = plugins.iter_mut().find(|plugin| plugin.spec.name == name) else {
+            bail!("--params names the plugin `{name}`, but the plugins are: {}", known.join(", "));
+        };
+        plugin.spec.params =
+            serde_json::from_str(json).with_context(|| format!("--params for `{name}` is not a JSON object"))?;
+    }
+    Ok(plugins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_weights_are_optional() {
+        let parse = |text: &str| text.parse::<PluginArg>();
+        let arg = |name: &str, path: &str, weight| PluginArg { name: name.into(), path: path.into(), weight };
+        assert_eq!(parse("a/math.wasm"), Ok(arg("math", "a/math.wasm", 1.0)));
+        assert_eq!(parse("m=a/math.wasm:0.5"), Ok(arg("m", "a/math.wasm", 0.5)));
+        assert_eq!(parse("a:b/math.wasm:-1"), Ok(arg("math", "a:b/math.wasm", -1.0)));
+        assert_eq!(parse("odd:name.wasm"), Ok(arg("odd:name", "odd:name.wasm", 1.0)));
+        assert!(parse("math.wasm:heavy").unwrap_err().contains("no weight"));
+        assert!(parse("m=:1").is_err());
+    }
+}

@@ -1,0 +1,230 @@
+//! `gavel score`: the plugins of a run over completions that are already there.
+
+use crate::plugin_args::{self, PluginArg};
+use crate::progress;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use gavel_data::seed::{Purpose, derive};
+use gavel_data::{OutcomeKind, Row, RowError, RowReader, SampleOutcome};
+use gavel_plugin::Limits;
+use gavel_scoring::{Pending, Scorer, completion};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Score completions from a file with one or more plugins.
+///
+/// Rows carry the dataset's columns plus `response` (a string) or `messages`.
+/// One row is written per row read, in order. `reward` is null unless every
+/// plugin with a weight scored.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  gavel score --plugin answer=exact-answer.wasm --plugin format.wasm:0.1 \\\n      --params format='{\"pattern\": \"Answer: .*\"}' --data completions.jsonl --out scores.jsonl\n\nExit status: 0 all rows processed, whatever their outcomes; 1 a row could not be read; 2 usage or configuration."
+)]
+pub struct ScoreArgs {
+    /// A component, its name in the output and its weight in the reward (1).
+    #[arg(long = "plugin", required = true, value_name = "[NAME=]PATH[:WEIGHT]")]
+    plugins: Vec<PluginArg>,
+    /// Parameters of a plugin, a JSON object.
+    #[arg(long, value_name = "NAME=JSON")]
+    params: Vec<String>,
+    /// The completions: a .jsonl or .parquet file.
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    /// Where the scores go, as JSON Lines.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Threads that plugins run on; by default one for each core.
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// The deadline of one call.
+    #[arg(long, default_value = "2s", value_parser = plugin_args::duration)]
+    timeout: Duration,
+    /// The memory of one call.
+    #[arg(long, default_value = "256MiB", value_parser = plugin_args::bytes)]
+    memory: usize,
+    /// What plugins see as random follows from this.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print the summary as JSON on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Rows read ahead of the one that is written next.
+const WINDOW: usize = 1024;
+
+pub fn run(args: ScoreArgs) -> Result<ExitCode> {
+    let limits = Limits { deadline: args.timeout, memory: args.memory, ..Limits::default() };
+    let plugins = plugin_args::weighted(args.plugins, &args.params, limits)?;
+    let rows = RowReader::open(&args.data)?;
+    let mut out = Output::create(&args.out, &args.data)?;
+    let workers = match args.workers {
+        Some(workers) => workers,
+        None => std::thread::available_parallelism().context("cannot count the cores; give --workers")?,
+    };
+    let scorer = Scorer::new(plugins, workers)?;
+
+    let start = Instant::now();
+    let bar = progress::bar(None, "rows");
+    let mut summary = Summary::default();
+    let mut waiting: VecDeque<Waiting> = VecDeque::new();
+    for row in rows {
+        if waiting.len() == WINDOW {
+            if let Some(first) = waiting.pop_front() {
+                out.write(first.finish(&scorer, &mut summary))?;
+                bar.inc(1);
+            }
+        }
+        waiting.push_back(Waiting::start(row, &args.data, args.seed, &scorer));
+    }
+    for row in waiting {
+        out.write(row.finish(&scorer, &mut summary))?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    out.finish()?;
+
+    summary.seconds = start.elapsed().as_secs_f64();
+    if args.json {
+        println!("{}", serde_json::to_string(&summary)?);
+    } else {
+        summary.print(&args.out);
+    }
+    for error in &summary.unreadable {
+        eprintln!("error: {error}");
+    }
+    Ok(if summary.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// A row between reading and writing.
+enum Waiting {
+    Scoring { id: String, pending: Pending },
+    Unreadable(String),
+}
+
+impl Waiting {
+    fn start(row: Result<Row, RowError>, path: &Path, seed: u64, scorer: &Scorer) -> Self {
+        let row = match row {
+            Ok(row) => row,
+            Err(error) => return Self::Unreadable(error.to_string()),
+        };
+        let (position, place) = (row.position as u64, row.place.clone());
+        match completion(row, "data") {
+            Ok(sample) => {
+                let id = sample.task.id.clone();
+                let pending = scorer.start(sample, derive(seed, 0, position, Purpose::Plugin));
+                Self::Scoring { id, pending }
+            }
+            Err(error) => Self::Unreadable(format!("{}, {place}: {error}", path.display())),
+        }
+    }
+
+    fn finish(self, scorer: &Scorer, summary: &mut Summary) -> OutputRow {
+        match self {
+            Self::Scoring { id, pending } => {
+                let scores = scorer.wait(pending);
+                summary.add(&scores);
+                OutputRow { id: Some(id), scores }
+            }
+            Self::Unreadable(error) => {
+                summary.unreadable.push(error.clone());
+                let (outcome, plugins) = (OutcomeKind::Fault, BTreeMap::new());
+                OutputRow { id: None, scores: SampleOutcome { reward: None, outcome, reason: Some(error), plugins } }
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct OutputRow {
+    id: Option<String>,
+    #[serde(flatten)]
+    scores: SampleOutcome,
+}
+
+/// The output file, which gets its name when it is whole.
+struct Output {
+    writer: BufWriter<File>,
+    partial: PathBuf,
+    path: PathBuf,
+}
+
+impl Output {
+    fn create(path: &Path, data: &Path) -> Result<Self> {
+        if path.canonicalize().is_ok_and(|out| data.canonicalize().is_ok_and(|data| out == data)) {
+            bail!("--out and --data are the same file {}", path.display());
+        }
+        if path.is_dir() {
+            bail!("--out {} is a folder\nhint: name a file in it", path.display());
+        }
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let file = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
+        Ok(Self { writer: BufWriter::new(file), partial, path: path.to_owned() })
+    }
+
+    fn write(&mut self, row: OutputRow) -> Result<()> {
+        serde_json::to_writer(&mut self.writer, &row)
+            .map_err(std::io::Error::from)
+            .and_then(|()| self.writer.write_all(b"\n"))
+            .with_context(|| format!("cannot write {}", self.partial.display()))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.writer.flush().with_context(|| format!("cannot write {}", self.partial.display()))?;
+        std::fs::rename(&self.partial, &self.path).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+#[derive(Default, Serialize)]
+struct Summary {
+    rows: u64,
+    seconds: f64,
+    reward_mean: Option<f64>,
+    #[serde(skip)]
+    reward_sum: f64,
+    outcomes: BTreeMap<&'static str, u64>,
+    plugins: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    unreadable: Vec<String>,
+}
+
+impl Summary {
+    fn add(&mut self, scores: &SampleOutcome) {
+        self.rows += 1;
+        *self.outcomes.entry(scores.outcome.as_str()).or_default() += 1;
+        self.reward_sum += scores.reward.unwrap_or(0.0);
+        let scored = self.outcomes.get(OutcomeKind::Scored.as_str()).copied().unwrap_or(0);
+        self.reward_mean = (scored > 0).then(|| self.reward_sum / scored as f64);
+        for (name, evaluation) in &scores.plugins {
+            let kind = evaluation.outcome.kind().as_str();
+            *self.plugins.entry(name.clone()).or_default().entry(kind).or_default() += 1;
+        }
+    }
+
+    fn print(&self, out: &Path) {
+        let counts = |counts: &BTreeMap<&'static str, u64>| {
+            let listed = OutcomeKind::ALL.iter().filter_map(|kind| {
+                let count = counts.get(kind.as_str())?;
+                Some(format!("{count} {}", kind.as_str()))
+            });
+            listed.collect::<Vec<_>>().join(", ")
+        };
+        let rate = self.rows as f64 / self.seconds.max(1e-9);
+        eprintln!("{} rows in {:.2} s ({rate:.0} rows/s) -> {}", self.rows, self.seconds, out.display());
+        if let Some(mean) = self.reward_mean {
+            eprintln!("  reward    mean {mean:.4}; {}", counts(&self.outcomes));
+        } else {
+            eprintln!("  reward    none; {}", counts(&self.outcomes));
+        }
+        for (name, outcomes) in &self.plugins {
+            eprintln!("  {name}: {}", counts(outcomes));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `gavel train`, `gavel sft` and `gavel eval`
+
+use anyhow::{Context, Result};
+use clap::Args;
+use gavel_pipeline::config::{GrpoTable, SftTable, load};
+use gavel_pipeline::{Check, Summary};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+/// Post-train a policy with GRPO from the scores of its rewards.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  gavel train -c run.toml --dry-run\n  gavel train -c run.toml --set train.steps=50 --set log.name=short\n  gavel train -c run.toml --resume"
+)]
+pub struct TrainArgs {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Fine-tune a policy on the responses of a dataset.
+#[derive(Args)]
+#[command(after_help = "Example:\n  gavel sft -c sft.toml --set seed=2")]
+pub struct SftArgs {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Go on in the newest run of this name, from its last checkpoint.
+    #[arg(long)]
+    resume: bool,
+    /// Print the resolved configuration and check every file, plugin and row.
+    #[arg(long, conflicts_with = "resume")]
+    dry_run: bool,
+    /// Print the summary as JSON on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Answer the validation set greedily and score the answers.
+#[derive(Args)]
+#[command(after_help = "Example:\n  gavel eval -c run.toml --checkpoint runs/demo/checkpoints/step-000060")]
+pub struct EvalArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// The checkpoint in place of the configuration's model.
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct ConfigArgs {
+    /// The run's configuration, TOML. Paths in it are relative to the current
+    /// folder.
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Change a value of it.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+}
+
+pub fn train(args: TrainArgs) -> Result<ExitCode> {
+    let TrainArgs { run } = args;
+    let config = load::<GrpoTable>(&run.config.config, &run.config.settings)?;
+    if run.dry_run {
+        return Ok(print_checks(gavel_pipeline::dry_run_train(&config)?));
+    }
+    quiet_openmp()?;
+    print_summary(&gavel_pipeline::train(&config, run.resume)?, run.json)
+}
+
+pub fn sft(args: SftArgs) -> Result<ExitCode> {
+    let SftArgs { run } = args;
+    let config = load::<SftTable>(&run.config.config, &run.config.settings)?;
+    if run.dry_run {
+        return Ok(print_checks(gavel_pipeline::dry_run_sft(&config)?));
+    }
+    quiet_openmp()?;
+    print_summary(&gavel_pipeline::sft(&config, run.resume)?, run.json)
+}
+
+pub fn eval(args: EvalArgs) -> Result<ExitCode> {
+    let config = load::<toml::Table>(&args.config.config, &args.config.settings)?;
+    quiet_openmp()?;
+    let metrics = gavel_pipeline::evaluate(&config, args.checkpoint.as_deref())?;
+    if args.json {
+        println!("{}", serde_json::to_string(metrics.as_json())?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, value) in metrics.as_json() {
+        println!("{name:<40} {value}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// libgomp's threads spin while they wait, which starves the plugins that
+/// share their cores; it reads the environment when the process starts, so
+/// the process starts once more.
+fn quiet_openmp() -> Result<()> {
+    const POLICY: &str = "OMP_WAIT_POLICY";
+    if std::env::var_os(POLICY).is_some() {
+        return Ok(());
+    }
+    let executable = std::env::current_exe().context("cannot find the path of gavel itself")?;
+    let error = Command::new(executable).args(std::env::args_os().skip(1)).env(POLICY, "PASSIVE").exec();
+    Err(error).context("cannot start gavel again with OMP_WAIT_POLICY=PASSIVE\nhint: set it yourself")
+}
+
+fn print_checks((config, checks): (String, Vec<Check>)) -> ExitCode {
+    println!("{config}");
+    for Check { what, found } in checks {
+        println!("# ok: {what}: {found}");
+    }
+    ExitCode::SUCCESS
+}
+
+fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
+    if json {
+        let summary = serde_json::json!({
+            "folder": summary.folder,
+            "step": summary.step,
+            "accuracy": summary.accuracy.map(|(first, last)| serde_json::json!({"first": first, "last": last})),
+            "checkpoint": summary.checkpoint,
+            "best": summary.best,
+            "outcomes": summary.outcomes,
+        });
+        println!("{summary}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("done after step {}: {}", summary.step, summary.folder.display());
+    if let Some((first, last)) = summary.accuracy {
+        eprintln!("  validation accuracy {:.1} % -> {:.1} %", first * 100.0, last * 100.0);
+    }
+    if let Some(checkpoint) = &summary.checkpoint {
+        eprintln!("  last checkpoint {}", checkpoint.display());
+    }
+    if let Some(best) = &summary.best {
+        eprintln!("  best checkpoint {}", best.display());
+    }
+    for (plugin, counts) in &summary.outcomes {
+        let counts: Vec<_> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        eprintln!("  {plugin}: {}", counts.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,118 @@
+//! `gavel score` and `gavel plugin inspect` as a user runs them.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn built(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path.canonicalize().unwrap()
+}
+
+fn gavel(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gavel")).current_dir(folder).args(args).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn rows(path: &Path) -> Vec<Value> {
+    std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const ROWS: &str = r#"{"prompt":"Order: 3 1","response":"Answer: 1 3","reward_model":{"ground_truth":"1 3"},"extra_info":{"index":5}}
+not json
+{"prompt":"Order: 3 1","response":"I do not know","answer":"1 3"}
+{"response":"Answer: 1"}
+{"prompt":"no response here"}
+"#;
+
+#[test]
+fn every_row_gets_a_line_in_order_and_unreadable_rows_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.jsonl"), ROWS).unwrap();
+    let (answer, format) = (built("plugins/exact-answer.wasm"), built("plugins/format.wasm"));
+    let output = gavel(
+        folder.path(),
+        &[
+            "score",
+            "--plugin",
+            &format!("answer={}", answer.display()),
+            "--plugin",
+            &format!("{}:0.1", format.display()),
+            "--params",
+            r#"answer={"prefix":"Answer:"}"#,
+            "--params",
+            r#"format={"pattern":"Answer: [0-9 ]+"}"#,
+            "--data",
+            "data.jsonl",
+            "--out",
+            "scores.jsonl",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("data.jsonl, line 2: not a JSON object"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("data.jsonl, line 5: the row has neither `response`"), "{}", stderr(&output));
+    let rows = rows(&folder.path().join("scores.jsonl"));
+    let rewards: Vec<_> = rows.iter().map(|row| row["reward"].as_f64()).collect();
+    assert_eq!(rewards, [Some(1.1), None, Some(0.0), None, None]);
+    assert_eq!(rows[0]["id"], "data/5");
+    assert_eq!(rows[0]["plugins"]["answer"]["outcome"], "scored");
+    assert_eq!(rows[3]["outcome"], "fault");
+    assert_eq!(rows[3]["plugins"]["format"]["score"], 1.0);
+    for field in ["outcome", "score", "metrics", "reason", "elapsed_us", "fuel", "peak_memory"] {
+        assert!(rows[0]["plugins"]["answer"].get(field).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn a_looping_plugin_costs_its_rows_and_not_the_job() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.jsonl"), "{\"response\":\"x\"}\n".repeat(6)).unwrap();
+    let guest = built("guests/endless-loop.wasm");
+    let plugin = format!("loop={}", guest.display());
+    let args = ["score", "--plugin", &plugin, "--data", "data.jsonl", "--out", "o.jsonl", "--timeout", "100ms", "--json"];
+    let output = gavel(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["outcomes"]["out-of-budget"], 6);
+    assert!(rows(&folder.path().join("o.jsonl")).iter().all(|row| row["reward"].is_null()));
+}
+
+#[test]
+fn usage_and_configuration_errors_exit_with_2() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.jsonl"), "{\"response\":\"x\"}\n").unwrap();
+    let plugin = built("plugins/format.wasm");
+    let plugin = plugin.to_str().unwrap();
+    let base = ["score", "--plugin", plugin, "--out", "o.jsonl", "--data"];
+    let cases: [(&[&str], &str); 6] = [
+        (&["missing.jsonl"], "cannot open dataset missing.jsonl"),
+        (&["data.csv"], "must end in .jsonl or .parquet"),
+        (&["data.jsonl"], "missing field `pattern`"),
+        (&["data.jsonl", "--params", "other={}"], "the plugins are: format"),
+        (&["data.jsonl", "--params", "format={\"pattern\":\"(\"}"], "pattern"),
+        (&["data.jsonl", "--timeout", "fast"], "write 2s or 500ms"),
+    ];
+    for (more, message) in cases {
+        let output = gavel(folder.path(), &[&base[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{more:?}: {}", stderr(&output));
+        assert!(!folder.path().join("o.jsonl").exists());
+    }
+}
+
+#[test]
+fn inspect_prints_what_a_script_can_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = built("plugins/exact-answer.wasm");
+    let output = gavel(folder.path(), &["plugin", "inspect", "--json", plugin.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["contract"], "0.1.0");
+    assert_eq!(found["info"]["name"], "exact-answer");
+    assert_eq!(found["needs_grant"], serde_json::json!([]));
+    assert_eq!(found["hash"].as_str().unwrap().len(), 64);
+}

@@ -1,0 +1,225 @@
+//! Rows from JSON Lines and Parquet files. Whatever a file holds (numpy
+//! types, nested structs, nulls) arrives as plain JSON, column by column.
+
+use crate::task::TaskError;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+
+/// One row and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The number of the row, from 0.
+    pub position: usize,
+    /// Where it stands in the file, for messages: `line 7` or `row 7`.
+    pub place: String,
+    /// Its columns.
+    pub columns: Map<String, Value>,
+}
+
+/// A file or a row that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// The file cannot be opened.
+    #[error("cannot open dataset {}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Neither JSON Lines nor Parquet by its name.
+    #[error("dataset {} has an unknown kind: its name must end in .jsonl or .parquet", .0.display())]
+    UnknownKind(PathBuf),
+    /// A row, or from there on the file, is broken.
+    #[error("{}, {place}: {what}", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The line or row.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A row is no task.
+    #[error("{}, {place}: {source}", path.display())]
+    NoTask {
+        /// The file.
+        path: PathBuf,
+        /// The line or row.
+        place: String,
+        /// What is wrong.
+        source: TaskError,
+    },
+}
+
+/// Reads the rows of a file one after another. After a broken line of JSON
+/// the next call gives the line after it; a broken Parquet file ends.
+pub struct RowReader {
+    path: PathBuf,
+    position: usize,
+    source: Source,
+}
+
+enum Source {
+    Jsonl { lines: Lines<BufReader<File>>, line: usize },
+    Parquet { batches: ParquetRecordBatchReader, ready: std::vec::IntoIter<Map<String, Value>>, broken: bool },
+}
+
+impl RowReader {
+    /// Opens `path`, whose name ends in `.jsonl` or `.parquet`.
+    pub fn open(path: &Path) -> Result<Self, RowError> {
+        let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+        if !matches!(kind, "jsonl" | "parquet") {
+            return Err(RowError::UnknownKind(path.to_owned()));
+        }
+        let open = |source| RowError::Open { path: path.to_owned(), source };
+        let file = File::open(path).map_err(open)?;
+        if file.metadata().map_err(open)?.is_dir() {
+            return Err(open(std::io::ErrorKind::IsADirectory.into()));
+        }
+        let source = if kind == "jsonl" {
+            Source::Jsonl { lines: BufReader::new(file).lines(), line: 0 }
+        } else {
+            let batches = ParquetRecordBatchReaderBuilder::try_new(file)
+                .and_then(|builder| builder.build())
+                .map_err(|error| RowError::Broken {
+                    path: path.to_owned(),
+                    place: "footer".into(),
+                    what: format!("not a readable Parquet file: {error}"),
+                })?;
+            Source::Parquet { batches, ready: Vec::new().into_iter(), broken: false }
+        };
+        Ok(Self { path: path.to_owned(), position: 0, source })
+    }
+
+    /// The file that is read.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn row(&mut self, place: String, columns: Map<String, Value>) -> Row {
+        let position = self.position;
+        self.position += 1;
+        Row { position, place, columns }
+    }
+}
+
+impl Iterator for RowReader {
+    type Item = Result<Row, RowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let broken = |path: &Path, place: &str, what: String| {
+            Some(Err(RowError::Broken { path: path.to_owned(), place: place.to_owned(), what }))
+        };
+        match &mut self.source {
+            Source::Jsonl { lines, line } => loop {
+                let text = match lines.next()? {
+                    Ok(text) => text,
+                    Err(error) => {
+                        *line += 1;
+                        let place = format!("line {line}");
+                        self.position += 1;
+                        return broken(&self.path, &place, error.to_string());
+                    }
+                };
+                *line += 1;
+                if text.trim().is_empty() {
+                    continue;
+                }
+                let place = format!("line {line}");
+                return match serde_json::from_str::<Map<String, Value>>(&text) {
+                    Ok(columns) => Some(Ok(self.row(place, columns))),
+                    Err(error) => {
+                        self.position += 1;
+                        broken(&self.path, &place, format!("not a JSON object: {error}"))
+                    }
+                };
+            },
+            Source::Parquet { batches, ready, broken: ended } => loop {
+                if let Some(columns) = ready.next() {
+                    let place = format!("row {}", self.position);
+                    return Some(Ok(self.row(place, columns)));
+                }
+                if *ended {
+                    return None;
+                }
+                match batches.next()?.map_err(|error| error.to_string()).and_then(|batch| to_json(&batch)) {
+                    Ok(rows) => *ready = rows.into_iter(),
+                    Err(what) => {
+                        *ended = true;
+                        return broken(&self.path, &format!("row {} and after", self.position), what);
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// The rows of a batch as JSON objects, with nulls kept.
+fn to_json(batch: &arrow_array::RecordBatch) -> Result<Vec<Map<String, Value>>, String> {
+    let mut text = Vec::new();
+    let mut writer = arrow_json::WriterBuilder::new()
+        .with_explicit_nulls(true)
+        .build::<_, arrow_json::writer::LineDelimited>(&mut text);
+    writer.write(batch).and_then(|()| writer.finish()).map_err(|error| error.to_string())?;
+    drop(writer);
+    serde_json::Deserializer::from_slice(&text)
+        .into_iter::<Map<String, Value>>()
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn write_parquet(path: &Path, rows: &str) {
+        let cursor = std::io::Cursor::new(rows);
+        let (schema, _) = arrow_json::reader::infer_json_schema(cursor.clone(), None).unwrap();
+        let schema = Arc::new(schema);
+        let batches = arrow_json::ReaderBuilder::new(schema.clone()).build(cursor).unwrap();
+        let mut writer = parquet::arrow::ArrowWriter::try_new(File::create(path).unwrap(), schema, None).unwrap();
+        for batch in batches {
+            writer.write(&batch.unwrap()).unwrap();
+        }
+        writer.close().unwrap();
+    }
+
+    #[test]
+    fn parquet_arrives_as_the_json_that_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.parquet");
+        let first = r#"{"prompt":[{"role":"user","content":"q"}],"reward_model":{"ground_truth":"4","style":"rule"},"extra_info":{"index":1,"deep":[1.5,null]}}"#;
+        let second = r#"{"prompt":[],"reward_model":null,"extra_info":{"index":null,"deep":null}}"#;
+        write_parquet(&path, &format!("{first}\n{second}\n"));
+        let rows: Vec<_> = RowReader::open(&path).unwrap().map(|row| Value::Object(row.unwrap().columns)).collect();
+        let expected: Vec<Value> = [first, second].map(|row| serde_json::from_str(row).unwrap()).into();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_broken_line_is_named_and_the_rest_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.jsonl");
+        std::fs::write(&path, "{\"a\":1}\n\n[1]\n{\"a\":2}\n").unwrap();
+        let rows: Vec<_> = RowReader::open(&path).unwrap().collect();
+        assert_eq!(rows.len(), 3);
+        assert!(rows[1].as_ref().unwrap_err().to_string().contains("d.jsonl, line 3: not a JSON object"));
+        let last = rows[2].as_ref().unwrap();
+        assert_eq!((last.position, last.place.as_str()), (2, "line 4"));
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |name: &str| RowReader::open(&folder.path().join(name)).err().unwrap().to_string();
+        assert!(error("none.jsonl").contains("cannot open dataset"));
+        assert!(error("d.csv").contains("must end in .jsonl or .parquet"));
+        std::fs::write(folder.path().join("x.parquet"), "nonsense").unwrap();
+        assert!(error("x.parquet").contains("not a readable Parquet file"));
+    }
+}

@@ -1,0 +1,18 @@
+//! What flows through Gavel: tasks in, samples and outcomes out.
+//!
+//! A [`Task`] is one row of a dataset, a [`Sample`] one attempt at it, an
+//! [`Outcome`] what scoring says of the attempt. Datasets are read by
+//! [`dataset`], and every random choice of a run comes from [`seed`].
+
+pub mod dataset;
+pub mod message;
+pub mod outcome;
+pub mod sample;
+pub mod seed;
+pub mod task;
+
+pub use dataset::{Row, RowError, RowReader};
+pub use message::{ContentPart, Media, Message, Role, ToolCall};
+pub use outcome::{Blame, Budget, Evaluation, Metric, Outcome, OutcomeKind, SampleOutcome, Score, Usage};
+pub use sample::{FinishReason, Sample, Tokens, Trajectory};
+pub use task::{Reference, Task, TaskError};

@@ -1,0 +1,80 @@
+//! One attempt at a task.
+
+use crate::message::{Message, Role};
+use crate::task::Task;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Why a trajectory ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FinishReason {
+    /// The policy ended its turn.
+    Stop,
+    /// The budget of tokens was used up.
+    Length,
+    /// The budget of turns was used up.
+    MaxTurns,
+    /// The budget of time was used up.
+    Timeout,
+    /// Something failed.
+    Error,
+}
+
+/// The tokens of a trajectory: the prompt, then everything after it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Token ids of the prompt.
+    pub prompt: Vec<u32>,
+    /// Token ids after the prompt, the end-of-turn token included.
+    pub response: Vec<u32>,
+    /// For each response token: whether the policy wrote it.
+    pub loss_mask: Vec<bool>,
+    /// For each response token: its log-probability when it was sampled, after
+    /// temperature, before any truncation; 0 where the policy did not write it.
+    pub logprobs: Vec<f32>,
+    /// For each response token: the version of the policy that wrote it.
+    pub versions: Vec<u64>,
+}
+
+/// One conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trajectory {
+    /// The messages after the prompt.
+    pub messages: Vec<Message>,
+    /// Absent when the response was not made by a policy of this run.
+    pub tokens: Option<Tokens>,
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+}
+
+impl Trajectory {
+    /// The text of the last message of the assistant.
+    pub fn response(&self) -> String {
+        self.messages.iter().rev().find(|message| message.role == Role::Assistant).map(Message::text).unwrap_or_default()
+    }
+
+    /// How many messages have this role.
+    pub fn turns(&self, role: Role) -> u32 {
+        self.messages.iter().filter(|message| message.role == role).count() as u32
+    }
+}
+
+/// One attempt at a task: one trajectory, or several where an agent opened
+/// several conversations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// What was attempted.
+    pub task: Arc<Task>,
+    /// The number of this sample in its group, from 0.
+    pub index: u32,
+    /// What came of it.
+    pub trajectories: Vec<Trajectory>,
+}
+
+impl Sample {
+    /// The response of the first trajectory.
+    pub fn response(&self) -> String {
+        self.trajectories.first().map(Trajectory::response).unwrap_or_default()
+    }
+}

@@ -1,0 +1,133 @@
+//! One row of a dataset, as everything after the reader sees it.
+
+use crate::message::{Message, Role};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a row says besides the prompt: the answer key.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reference {
+    /// `reward_model.ground_truth`, else the column `ground_truth`, else
+    /// `answer`. A string as it is, any other value as JSON text.
+    pub ground_truth: Option<String>,
+    /// Every column of the row, untouched.
+    pub columns: Map<String, Value>,
+}
+
+/// One question of a dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The row's `id`, else `<split>/<extra_info.index>`, else
+    /// `<split>/row-<number>`; stable over a run.
+    pub id: String,
+    /// Where the row comes from (`openai/gsm8k`, say).
+    pub data_source: Option<String>,
+    /// The conversation so far.
+    pub prompt: Vec<Message>,
+    /// The answer key.
+    pub reference: Reference,
+}
+
+/// A row that is no task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// There is nothing to ask.
+    #[error("the row has no column `prompt` (it has: {0})")]
+    NoPrompt(String),
+    /// The prompt has a form that is not understood.
+    #[error("`prompt` is neither a string nor a list of messages {{role, content}}: {0}")]
+    BadPrompt(String),
+    /// The prompt has no message.
+    #[error("`prompt` is empty")]
+    EmptyPrompt,
+}
+
+impl Task {
+    /// A task from a row at `position` (from 0) of the split `split`.
+    pub fn from_row(columns: Map<String, Value>, position: usize, split: &str) -> Result<Self, TaskError> {
+        let Some(prompt) = columns.get("prompt").filter(|value| !value.is_null()) else {
+            return Err(TaskError::NoPrompt(columns.keys().cloned().collect::<Vec<_>>().join(", ")));
+        };
+        let prompt = match prompt {
+            Value::String(text) => vec![Message::new(Role::User, text)],
+            other => Vec::<Message>::deserialize(other).map_err(|error| TaskError::BadPrompt(error.to_string()))?,
+        };
+        if prompt.is_empty() {
+            return Err(TaskError::EmptyPrompt);
+        }
+        Ok(Self::with_prompt(columns, prompt, position, split))
+    }
+
+    /// A task whose prompt is already known; the other columns are read the
+    /// way [`Task::from_row`] reads them.
+    pub fn with_prompt(columns: Map<String, Value>, prompt: Vec<Message>, position: usize, split: &str) -> Self {
+        let row = |name: &str| columns.get(name).filter(|value| !value.is_null());
+        let extra = |name: &str| row("extra_info").and_then(|info| info.get(name)).filter(|value| !value.is_null());
+        let split = extra("split").and_then(Value::as_str).unwrap_or(split);
+        let id = match (row("id"), extra("index")) {
+            (Some(id), _) => plain_text(id),
+            (None, Some(index)) => format!("{split}/{}", plain_text(index)),
+            (None, None) => format!("{split}/row-{position}"),
+        };
+        let ground_truth = row("reward_model")
+            .and_then(|model| model.get("ground_truth"))
+            .filter(|value| !value.is_null())
+            .or_else(|| row("ground_truth"))
+            .or_else(|| row("answer"))
+            .map(plain_text);
+        let data_source = row("data_source").map(plain_text);
+        Self { id, data_source, prompt, reference: Reference { ground_truth, columns } }
+    }
+}
+
+/// A string as it is, anything else as JSON.
+fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(json: &str) -> Map<String, Value> {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_verl_row_arrives_whole() {
+        let columns = row(
+            r#"{"data_source":"openai/gsm8k","prompt":[{"role":"user","content":"2+2?"}],"ability":"math",
+                "reward_model":{"style":"rule","ground_truth":"4"},"extra_info":{"index":7,"split":"test","level":null},"weird":[1,{"a":null}]}"#,
+        );
+        let task = Task::from_row(columns.clone(), 0, "train").unwrap();
+        assert_eq!(task.id, "test/7");
+        assert_eq!(task.data_source.as_deref(), Some("openai/gsm8k"));
+        assert_eq!(task.reference.ground_truth.as_deref(), Some("4"));
+        assert_eq!(task.reference.columns, columns);
+    }
+
+    #[test]
+    fn a_bare_trl_row_loads_with_what_is_absent_absent() {
+        let task = Task::from_row(row(r#"{"prompt":"Say hi"}"#), 3, "train").unwrap();
+        assert_eq!(task.id, "train/row-3");
+        assert_eq!((task.data_source, task.reference.ground_truth), (None, None));
+        assert_eq!(task.prompt, vec![Message::new(Role::User, "Say hi")]);
+    }
+
+    #[test]
+    fn a_ground_truth_may_be_a_number_or_json() {
+        let truth = |json: &str| Task::from_row(row(json), 0, "t").unwrap().reference.ground_truth;
+        assert_eq!(truth(r#"{"prompt":"x","ground_truth":4.5}"#).as_deref(), Some("4.5"));
+        assert_eq!(truth(r#"{"prompt":"x","answer":["a","b"]}"#).as_deref(), Some(r#"["a","b"]"#));
+        assert_eq!(truth(r#"{"prompt":"x","reward_model":{"ground_truth":null}}"#), None);
+    }
+
+    #[test]
+    fn a_row_without_a_prompt_says_what_it_has() {
+        let error = Task::from_row(row(r#"{"question":"x","answer":"y"}"#), 0, "t").unwrap_err();
+        assert_eq!(error.to_string(), "the row has no column `prompt` (it has: question, answer)");
+    }
+}

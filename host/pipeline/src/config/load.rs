@@ -1,0 +1,109 @@
+//! Reading a configuration: the file, then what `--set` changes in it.
+
+use super::{Config, TrainTable};
+use serde::de::DeserializeOwned;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no TOML.
+    #[error("{}: {what}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What the parser says.
+        what: String,
+    },
+    /// A `--set` that cannot be applied.
+    #[error("--set {setting}: {what}\nhint: write --set table.key=value, such as --set train.steps=100")]
+    Set {
+        /// As given.
+        setting: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A key or a type that does not exist there.
+    #[error("{}: {key}: {what}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// The key, with its tables.
+        key: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A value out of range.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl ConfigError {
+    pub(super) fn value(field: &str, must: &str, found: impl Display) -> Self {
+        Self::Invalid(format!("{field} must be {must}, not {found}"))
+    }
+}
+
+impl From<gavel_train::ConfigError> for ConfigError {
+    fn from(error: gavel_train::ConfigError) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+/// Reads and checks the configuration in `path` with the settings
+/// (`key=value`) laid over it.
+pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) -> Result<Config<T>, ConfigError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    let mut table: Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), what: error.to_string() })?;
+    for setting in settings {
+        set(&mut table, setting)
+            .map_err(|what| ConfigError::Set { setting: setting.clone(), what })?;
+    }
+    let config: Config<T> = serde_path_to_error::deserialize(table).map_err(|error| {
+        let key = error.path().to_string();
+        let what = error.into_inner().to_string();
+        ConfigError::Key { path: path.to_owned(), key, what: what.trim().to_owned() }
+    })?;
+    config.validate()?;
+    Ok(config)
+}
+
+/// Lays `a.b.c=value` over a table; the value is TOML, or else a string.
+fn set(table: &mut Table, setting: &str) -> Result<(), String> {
+    let (key, text) = setting.split_once('=').ok_or("there is no `=`")?;
+    let value = format!("value = {text}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| Value::String(text.to_owned()));
+    let keys: Vec<&str> = key.split('.').collect();
+    let Some((last, path)) = keys.split_last() else { return Err("there is no key".into()) };
+    if keys.iter().any(|key| key.is_empty()) {
+        return Err(format!("{key:?} is no key"));
+    }
+    let mut at = table;
+    for (depth, part) in path.iter().enumerate() {
+        let reached = path[..=depth].join(".");
+        let next = at.entry(*part).or_insert_with(|| Value::Table(Table::new()));
+        at = match next {
+            Value::Table(table) => table,
+            Value::Array(_) => return Err(format!("{reached} is a list; change it in the file")),
+            _ => return Err(format!("{reached} is a value, not a table")),
+        };
+    }
+    at.insert((*last).to_owned(), value);
+    Ok(())
+}

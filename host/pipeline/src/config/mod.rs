@@ -1,0 +1,88 @@
+//! A run's configuration: TOML as written, then checked against what a run
+//! can do. Keys that do not exist are errors, and so are values out of range.
+
+mod load;
+mod tables;
+
+pub use load::{ConfigError, load};
+pub use tables::{
+    CheckpointTable, DataTable, GrpoTable, LogTable, ModelTable, OnOutcome, Overlong, ResourcesTable, RewardTable,
+    RolloutTable, SftTable,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// The tables of a run; `T` is `[train]`: [`GrpoTable`] for `gavel train`,
+/// [`SftTable`] for `gavel sft`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config<T> {
+    /// Every random choice of the run follows from it; 0 by default.
+    #[serde(default)]
+    pub seed: u64,
+    /// The policy to start from.
+    pub model: ModelTable,
+    /// What it learns from.
+    pub data: DataTable,
+    /// How responses are drawn.
+    pub rollout: RolloutTable,
+    /// The plugins that score them.
+    #[serde(default)]
+    pub reward: Vec<RewardTable>,
+    /// How it learns.
+    pub train: T,
+    /// What is kept of it.
+    #[serde(default)]
+    pub checkpoint: CheckpointTable,
+    /// Where the run is recorded.
+    #[serde(default)]
+    pub log: LogTable,
+    /// Which part gets how much of the machine.
+    #[serde(default)]
+    pub resources: ResourcesTable,
+}
+
+/// What `[train]` of a command must be able to say of itself.
+pub trait TrainTable {
+    /// Refuses what no run could mean, naming the key.
+    fn validate(&self) -> Result<(), ConfigError>;
+}
+
+impl<T: TrainTable> Config<T> {
+    /// Refuses what no run could mean, naming the key.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.model.validate()?;
+        self.data.validate()?;
+        self.rollout.validate()?;
+        for reward in &self.reward {
+            reward.validate()?;
+        }
+        for (at, reward) in self.reward.iter().enumerate() {
+            if self.reward[..at].iter().any(|other| other.name == reward.name) {
+                return Err(ConfigError::value("reward.name", "unlike every other reward's", &reward.name));
+            }
+        }
+        if let Some(name) = &self.data.accuracy
+            && !self.reward.iter().any(|reward| reward.name == *name)
+        {
+            return Err(ConfigError::value("data.accuracy", "the name of a [[reward]]", name));
+        }
+        self.train.validate()?;
+        self.checkpoint.validate()?;
+        self.log.validate()?;
+        self.resources.validate()
+    }
+
+    /// The reward that says whether an answer is right: `data.accuracy`, else
+    /// the first.
+    pub fn accuracy_reward(&self) -> Option<&str> {
+        self.data.accuracy.as_deref().or(self.reward.first().map(|reward| reward.name.as_str()))
+    }
+}
+
+/// For commands that only look: any `[train]` will do.
+impl TrainTable for toml::Table {
+    fn validate(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}

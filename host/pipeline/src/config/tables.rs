@@ -1,0 +1,479 @@
+//! The tables of a configuration, each with its defaults and its ranges.
+
+use super::{ConfigError, TrainTable};
+use bytesize::ByteSize;
+use gavel_data::OutcomeKind;
+use gavel_plugin::{Limits, PluginSpec};
+use gavel_policy::{ModelConfig, Sampling};
+use gavel_scoring::WeightedPlugin;
+use gavel_train::{AdvantageConfig, Estimator, LossConfig, OptimizerConfig, ScheduleConfig, ScheduleKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `[model]`: a checkpoint, or the sizes of a random one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelTable {
+    /// A folder with `config.json`, `model.safetensors` and `tokenizer.json`.
+    pub path: Option<PathBuf>,
+    /// The sizes of a random model with a byte-level tokenizer.
+    pub init: Option<ModelConfig>,
+    /// `auto`, `cpu` or `cuda:N`; `auto` by default.
+    #[serde(default = "auto")]
+    pub device: String,
+}
+
+fn auto() -> String {
+    "auto".into()
+}
+
+impl ModelTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        match (&self.path, &self.init) {
+            (Some(_), None) => Ok(()),
+            (None, Some(sizes)) => {
+                sizes.validate().map_err(|error| ConfigError::Invalid(format!("model.init: {error}")))
+            }
+            _ => Err(ConfigError::Invalid("[model] needs either `path` (a checkpoint) or `init` (sizes)".into())),
+        }
+    }
+}
+
+/// What to do with a prompt that is longer than `max_prompt_tokens`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Overlong {
+    /// The run does not start.
+    #[default]
+    Error,
+    /// The row is left out.
+    Drop,
+    /// The prompt loses its beginning.
+    Truncate,
+}
+
+/// `[data]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataTable {
+    /// The dataset to learn from, `.jsonl` or `.parquet`.
+    pub train: PathBuf,
+    /// The dataset to validate with.
+    pub validation: Option<PathBuf>,
+    /// The longest prompt, in tokens; by default what the model has room for
+    /// beside a response.
+    pub max_prompt_tokens: Option<usize>,
+    /// What to do with longer ones; `error` by default.
+    #[serde(default)]
+    pub overlong_prompts: Overlong,
+    /// Which reward says whether an answer is right (a score of 1 or more):
+    /// `val/accuracy` is its share. The first by default.
+    pub accuracy: Option<String>,
+}
+
+impl DataTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        at_least_one("data.max_prompt_tokens", self.max_prompt_tokens.unwrap_or(1))
+    }
+}
+
+/// `[rollout]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutTable {
+    /// Samples of each prompt; 8 by default.
+    #[serde(default = "eight")]
+    pub group_size: usize,
+    /// The longest response, in tokens.
+    pub max_tokens: usize,
+    /// Of sampling in training; validation is greedy. 1 by default.
+    #[serde(default = "one")]
+    pub temperature: f32,
+    /// Only the most probable tokens; all by default.
+    pub top_k: Option<usize>,
+    /// Only the most probable tokens that together reach this; 1 by default.
+    #[serde(default = "one")]
+    pub top_p: f32,
+    /// Only tokens with this share of the most probable one's probability; 0
+    /// by default.
+    #[serde(default)]
+    pub min_p: f32,
+    /// Responses that are decoded together; 256 by default.
+    #[serde(default = "batch")]
+    pub max_batch: usize,
+}
+
+fn eight() -> usize {
+    8
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+fn batch() -> usize {
+    256
+}
+
+impl RolloutTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        at_least_one("rollout.max_batch", self.max_batch)?;
+        if self.temperature == 0.0 {
+            return Err(ConfigError::value("rollout.temperature", "above 0 (validation is greedy anyway)", 0));
+        }
+        if self.group_size < 2 {
+            return Err(ConfigError::value("rollout.group_size", "at least 2", self.group_size));
+        }
+        self.sampling(Vec::new()).validate().map_err(|error| ConfigError::Invalid(format!("rollout: {error}")))
+    }
+
+    /// How responses are drawn in training.
+    pub fn sampling(&self, stop_ids: Vec<u32>) -> Sampling {
+        Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            max_tokens: self.max_tokens,
+            stop_ids,
+        }
+    }
+}
+
+/// `[[reward]]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardTable {
+    /// Its name in metrics and logs.
+    pub name: String,
+    /// The component.
+    pub path: PathBuf,
+    /// The factor of its score in the reward; 1 by default, 0 for a shadow.
+    #[serde(default = "weight")]
+    pub weight: f64,
+    /// What it is initialised with.
+    #[serde(default)]
+    pub params: serde_json::Map<String, serde_json::Value>,
+    /// The deadline of a call; 2 s by default.
+    #[serde(default = "timeout", with = "humantime_serde")]
+    pub timeout: Duration,
+    /// The memory of a call; 256 MiB by default.
+    #[serde(default = "memory")]
+    pub memory: ByteSize,
+}
+
+fn weight() -> f64 {
+    1.0
+}
+
+fn timeout() -> Duration {
+    Limits::default().deadline
+}
+
+fn memory() -> ByteSize {
+    ByteSize(Limits::default().memory as u64)
+}
+
+impl RewardTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();
+        if self.name.is_empty() || self.name.contains(path_like) {
+            return Err(ConfigError::value("reward.name", "a word without `/` (it names metrics)", &self.name));
+        }
+        if !self.weight.is_finite() {
+            return Err(ConfigError::value("reward.weight", "a finite number", self.weight));
+        }
+        if self.timeout.is_zero() {
+            return Err(ConfigError::value("reward.timeout", "longer than 0", "0s"));
+        }
+        Ok(())
+    }
+
+    /// The plugin that it names.
+    pub fn plugin(&self) -> WeightedPlugin {
+        let memory = usize::try_from(self.memory.0).unwrap_or(usize::MAX);
+        let limits = Limits { deadline: self.timeout, memory, ..Limits::default() };
+        let spec =
+            PluginSpec { name: self.name.clone(), path: self.path.clone(), params: self.params.clone(), limits };
+        WeightedPlugin { spec, weight: self.weight }
+    }
+}
+
+/// What becomes of a sample that was not scored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnOutcome {
+    /// It is left out of its group.
+    #[default]
+    Drop,
+    /// It counts with this reward: an explicit choice, never a default.
+    Score(f64),
+}
+
+/// `[train]` of `gavel train`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrpoTable {
+    /// How rewards become advantages; `grpo` by default.
+    #[serde(default)]
+    pub algorithm: Estimator,
+    /// Policy versions to make.
+    pub steps: u64,
+    /// Prompts in each step's rollout.
+    pub prompts_per_step: usize,
+    /// Prompts in each optimiser step; must divide `prompts_per_step`, which
+    /// it is by default.
+    pub mini_batch_prompts: Option<usize>,
+    /// Tokens in each forward pass, padding included; 16384 by default. It
+    /// changes memory and speed, not the result.
+    #[serde(default = "micro_batch")]
+    pub max_tokens_per_micro_batch: usize,
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Steps in which it rises to that; 0 by default.
+    #[serde(default)]
+    pub warmup_steps: u64,
+    /// What it does then: `constant` (default), `linear` or `cosine`.
+    #[serde(default)]
+    pub schedule: ScheduleKind,
+    /// Where a falling rate ends, as a share of the highest; 0 by default.
+    #[serde(default)]
+    pub min_lr_ratio: f64,
+    /// The loss; PPO's clipped surrogate by default.
+    #[serde(default)]
+    pub loss: LossConfig,
+    /// AdamW's settings.
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
+    /// Steps between validations; 10 by default. The first and the last step
+    /// are always validated.
+    #[serde(default = "ten")]
+    pub validate_every: u64,
+    /// What becomes of samples without a reward, by outcome; all are dropped
+    /// by default.
+    #[serde(default)]
+    pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
+    /// A group with fewer scored samples is dropped; 2 by default.
+    #[serde(default = "two")]
+    pub min_scored: usize,
+    /// The run stops when more than this share of a step's samples has a
+    /// fault, is out of budget or unavailable; 0.5 by default.
+    #[serde(default = "half")]
+    pub max_failure_rate: f64,
+}
+
+fn micro_batch() -> usize {
+    16_384
+}
+
+fn ten() -> u64 {
+    10
+}
+
+fn two() -> usize {
+    2
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+impl GrpoTable {
+    /// The advantage's settings.
+    pub fn advantage(&self) -> AdvantageConfig {
+        AdvantageConfig { estimator: self.algorithm }
+    }
+
+    /// The learning rate's settings.
+    pub fn schedule(&self) -> ScheduleConfig {
+        ScheduleConfig {
+            learning_rate: self.learning_rate,
+            warmup_steps: self.warmup_steps,
+            kind: self.schedule,
+            min_ratio: self.min_lr_ratio,
+        }
+    }
+
+    /// Prompts in each optimiser step.
+    pub fn mini_batch(&self) -> usize {
+        self.mini_batch_prompts.unwrap_or(self.prompts_per_step)
+    }
+}
+
+impl TrainTable for GrpoTable {
+    fn validate(&self) -> Result<(), ConfigError> {
+        at_least_one("train.steps", self.steps as usize)?;
+        at_least_one("train.prompts_per_step", self.prompts_per_step)?;
+        at_least_one("train.mini_batch_prompts", self.mini_batch())?;
+        at_least_one("train.max_tokens_per_micro_batch", self.max_tokens_per_micro_batch)?;
+        at_least_one("train.validate_every", self.validate_every as usize)?;
+        if !self.prompts_per_step.is_multiple_of(self.mini_batch()) {
+            let must = format!("a divisor of prompts_per_step ({})", self.prompts_per_step);
+            return Err(ConfigError::value("train.mini_batch_prompts", &must, self.mini_batch()));
+        }
+        if self.min_scored < 2 {
+            return Err(ConfigError::value("train.min_scored", "at least 2", self.min_scored));
+        }
+        if !(0.0..=1.0).contains(&self.max_failure_rate) {
+            return Err(ConfigError::value("train.max_failure_rate", "from 0 to 1", self.max_failure_rate));
+        }
+        for (kind, choice) in &self.on_outcome {
+            let key = format!("train.on_outcome.{}", kind.as_str());
+            match choice {
+                OnOutcome::Score(score) if !score.is_finite() => {
+                    return Err(ConfigError::value(&key, "a finite score", score));
+                }
+                OnOutcome::Score(_) | OnOutcome::Drop if *kind == OutcomeKind::Scored => {
+                    return Err(ConfigError::Invalid(format!("{key}: what is scored keeps its score")));
+                }
+                OnOutcome::Score(_) | OnOutcome::Drop => {}
+            }
+        }
+        self.schedule().over(self.steps).map_err(|error| ConfigError::from(error.within("train")))?;
+        self.loss.validate().map_err(|error| error.within("train.loss"))?;
+        Ok(self.optimizer.validate().map_err(|error| error.within("train.optimizer"))?)
+    }
+}
+
+/// `[train]` of `gavel sft`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SftTable {
+    /// The most optimiser steps.
+    pub steps: u64,
+    /// Rows in each.
+    pub batch_size: usize,
+    /// Tokens in each forward pass, padding included; 16384 by default.
+    #[serde(default = "micro_batch")]
+    pub max_tokens_per_micro_batch: usize,
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Steps in which it rises to that; 0 by default.
+    #[serde(default)]
+    pub warmup_steps: u64,
+    /// What it does then: `constant` (default), `linear` or `cosine`.
+    #[serde(default)]
+    pub schedule: ScheduleKind,
+    /// Where a falling rate ends, as a share of the highest; 0 by default.
+    #[serde(default)]
+    pub min_lr_ratio: f64,
+    /// AdamW's settings.
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
+    /// Steps between validations; 10 by default.
+    #[serde(default = "ten")]
+    pub validate_every: u64,
+    /// Training ends once `val/accuracy` is above this; never by default.
+    pub stop_accuracy: Option<f64>,
+}
+
+impl SftTable {
+    /// The learning rate's settings.
+    pub fn schedule(&self) -> ScheduleConfig {
+        ScheduleConfig {
+            learning_rate: self.learning_rate,
+            warmup_steps: self.warmup_steps,
+            kind: self.schedule,
+            min_ratio: self.min_lr_ratio,
+        }
+    }
+}
+
+impl TrainTable for SftTable {
+    fn validate(&self) -> Result<(), ConfigError> {
+        at_least_one("train.steps", self.steps as usize)?;
+        at_least_one("train.batch_size", self.batch_size)?;
+        at_least_one("train.max_tokens_per_micro_batch", self.max_tokens_per_micro_batch)?;
+        at_least_one("train.validate_every", self.validate_every as usize)?;
+        if let Some(accuracy) = self.stop_accuracy.filter(|accuracy| !(0.0..1.0).contains(accuracy)) {
+            return Err(ConfigError::value("train.stop_accuracy", "at least 0 and below 1", accuracy));
+        }
+        self.schedule().over(self.steps).map_err(|error| ConfigError::from(error.within("train")))?;
+        Ok(self.optimizer.validate().map_err(|error| error.within("train.optimizer"))?)
+    }
+}
+
+/// `[checkpoint]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CheckpointTable {
+    /// Steps between checkpoints; 20 by default. The last step has one too.
+    pub every: u64,
+    /// How many of the newest are kept; 2 by default.
+    pub keep_last: usize,
+    /// Whether the one with the best `val/accuracy` is kept; yes by default.
+    pub keep_best: bool,
+}
+
+impl Default for CheckpointTable {
+    fn default() -> Self {
+        Self { every: 20, keep_last: 2, keep_best: true }
+    }
+}
+
+impl CheckpointTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        at_least_one("checkpoint.every", self.every as usize)?;
+        at_least_one("checkpoint.keep_last", self.keep_last)
+    }
+}
+
+/// `[log]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogTable {
+    /// The folder of all runs; `runs` by default.
+    pub dir: PathBuf,
+    /// The folder of this run in it; `run` by default. A run that finds it
+    /// taken adds a number.
+    pub name: String,
+    /// Whether every trajectory is written down; yes by default.
+    pub trajectories: bool,
+    /// Whether TensorBoard event files are written; yes by default.
+    pub tensorboard: bool,
+}
+
+impl Default for LogTable {
+    fn default() -> Self {
+        Self { dir: "runs".into(), name: "run".into(), trajectories: true, tensorboard: true }
+    }
+}
+
+impl LogTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
+            return Err(ConfigError::value("log.name", "the name of a folder", &self.name));
+        }
+        Ok(())
+    }
+}
+
+/// `[resources]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResourcesTable {
+    /// Threads of libtorch; one for each core by default.
+    pub torch_threads: usize,
+    /// Threads of plugins, at a lower priority; one for each core by default.
+    pub plugin_threads: usize,
+}
+
+impl Default for ResourcesTable {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { torch_threads: cores, plugin_threads: cores }
+    }
+}
+
+impl ResourcesTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        at_least_one("resources.torch_threads", self.torch_threads)?;
+        at_least_one("resources.plugin_threads", self.plugin_threads)
+    }
+}
+
+fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError> {
+    if value == 0 { Err(ConfigError::value(field, "at least 1", 0)) } else { Ok(()) }
+}

@@ -1,0 +1,80 @@
+//! Why a run stops.
+
+use crate::config::ConfigError;
+use gavel_data::RowError;
+use gavel_policy::PolicyError;
+use gavel_scoring::ScorerError;
+use gavel_text::TextError;
+use gavel_train::TrainError;
+use std::path::{Path, PathBuf};
+
+/// A failure of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A dataset cannot be read.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// The model failed.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The tokenizer or the chat template failed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A plugin does not load.
+    #[error(transparent)]
+    Scorer(#[from] ScorerError),
+    /// An update failed.
+    #[error("step {step}: {source}")]
+    Train {
+        /// The step.
+        step: u64,
+        /// Why.
+        source: TrainError,
+    },
+    /// The optimiser cannot be set up or taken up again.
+    #[error(transparent)]
+    Optimizer(TrainError),
+    /// A row of a dataset cannot be used.
+    #[error("{}, {place}: {what}", path.display())]
+    BadRow {
+        /// The file.
+        path: PathBuf,
+        /// The line or row.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file of the run cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the run has a content that is not understood.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The run cannot go on.
+    #[error("{0}")]
+    Stopped(String),
+}
+
+impl PipelineError {
+    /// For `map_err`: what was being done with which file.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, PipelineError>;

@@ -1,0 +1,198 @@
+//! From scored samples to what an update learns from.
+
+use crate::config::{GrpoTable, OnOutcome};
+use crate::error::{PipelineError, Result};
+use crate::metrics::{Metrics, mean};
+use crate::rollout::Rolled;
+use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome};
+use gavel_train::Experience;
+use std::collections::BTreeMap;
+
+/// The groups of a step, ready to be learned from.
+pub(crate) struct Groups {
+    /// The experiences of each group, in the order of the prompts; a group
+    /// that was dropped has none.
+    pub(crate) experiences: Vec<Vec<Experience>>,
+    /// The advantage of each sample that is learned from.
+    pub(crate) advantages: Vec<Option<f64>>,
+}
+
+/// The reward of a sample: its own, or what the configuration gives its kind
+/// of outcome.
+fn reward(outcome: &SampleOutcome, table: &GrpoTable) -> Option<f64> {
+    match table.on_outcome.get(&outcome.outcome) {
+        Some(OnOutcome::Score(score)) if outcome.reward.is_none() => Some(*score),
+        _ => outcome.reward,
+    }
+}
+
+/// Gives each group of `group_size` samples its advantages.
+pub(crate) fn groups(rolled: &[Rolled], group_size: usize, table: &GrpoTable, metrics: &mut Metrics) -> Groups {
+    let mut groups = Groups { experiences: Vec::new(), advantages: vec![None; rolled.len()] };
+    let (mut equal, mut dropped) = (0, 0);
+    for (number, group) in rolled.chunks(group_size).enumerate() {
+        let scored: Vec<(usize, f64)> = group
+            .iter()
+            .enumerate()
+            .filter_map(|(at, rolled)| Some((at, reward(&rolled.outcome, table)?)))
+            .collect();
+        if scored.len() < table.min_scored {
+            dropped += 1;
+            groups.experiences.push(Vec::new());
+            continue;
+        }
+        let rewards: Vec<f64> = scored.iter().map(|(_, reward)| *reward).collect();
+        equal += u64::from(rewards.windows(2).all(|pair| pair[0] == pair[1]));
+        let advantages = table.advantage().of_group(&rewards);
+        let mut experiences = Vec::with_capacity(scored.len());
+        for ((at, _), advantage) in scored.into_iter().zip(advantages) {
+            groups.advantages[number * group_size + at] = Some(advantage);
+            experiences.extend(experience(&group[at].sample, advantage));
+        }
+        groups.experiences.push(experiences);
+    }
+    let kept: Vec<f64> = groups.advantages.iter().flatten().copied().collect();
+    metrics.describe("advantage", &kept);
+    let count = groups.experiences.len() as f64;
+    metrics.set("frac_reward_zero_std", equal as f64 / count);
+    metrics.count("groups/dropped", dropped);
+    groups
+}
+
+fn experience(sample: &Sample, advantage: f64) -> impl Iterator<Item = Experience> {
+    sample.trajectories.iter().filter_map(|trajectory| trajectory.tokens.as_ref()).map(move |tokens| Experience {
+        prompt: tokens.prompt.clone(),
+        response: tokens.response.clone(),
+        loss_mask: tokens.loss_mask.clone(),
+        logprobs: tokens.logprobs.clone(),
+        advantage: advantage as f32,
+    })
+}
+
+/// The numbers of a step's samples: rewards, lengths, outcomes.
+pub(crate) fn describe(rolled: &[Rolled], max_tokens: usize, metrics: &mut Metrics) {
+    let rewards: Vec<f64> = rolled.iter().filter_map(|rolled| rolled.outcome.reward).collect();
+    metrics.describe("reward", &rewards);
+    let mut scores: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for rolled in rolled {
+        for (name, evaluation) in &rolled.outcome.plugins {
+            scores.entry(name).or_default().extend(evaluation.outcome.score());
+        }
+    }
+    for (name, scores) in &scores {
+        metrics.describe(&format!("reward/{name}"), scores);
+    }
+    let trajectories = || rolled.iter().flat_map(|rolled| &rolled.sample.trajectories);
+    let tokens = || trajectories().filter_map(|trajectory| trajectory.tokens.as_ref());
+    let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
+    metrics.describe("response_length", &lengths);
+    let clipped = trajectories().filter(|trajectory| trajectory.finish_reason == FinishReason::Length).count();
+    metrics.set("response_length/clip_ratio", clipped as f64 / rolled.len().max(1) as f64);
+    metrics.set("response_length/limit", max_tokens as f64);
+    metrics.set("prompt_length/mean", mean(&tokens().map(|tokens| tokens.prompt.len() as f64).collect::<Vec<_>>()));
+    let written: usize = tokens().map(|tokens| tokens.response.len()).sum();
+    metrics.count("tokens/response", written as u64);
+    metrics.count("tokens/prompt", tokens().map(|tokens| tokens.prompt.len() as u64).sum());
+    for (name, counts) in outcomes(rolled) {
+        for kind in OutcomeKind::ALL {
+            metrics.count(format!("outcome/{name}/{}", kind.as_str()), counts.get(kind.as_str()).copied().unwrap_or(0));
+        }
+    }
+}
+
+/// How often each plugin had which outcome.
+pub(crate) fn outcomes(rolled: &[Rolled]) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
+    let mut counts: BTreeMap<String, BTreeMap<&'static str, u64>> = BTreeMap::new();
+    for rolled in rolled {
+        for (name, evaluation) in &rolled.outcome.plugins {
+            *counts.entry(name.clone()).or_default().entry(evaluation.outcome.kind().as_str()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// Stops a run whose plugins fail too often to be learned from.
+pub(crate) fn check_failures(rolled: &[Rolled], step: u64, table: &GrpoTable) -> Result<()> {
+    let failed: Vec<&SampleOutcome> = rolled
+        .iter()
+        .map(|rolled| &rolled.outcome)
+        .filter(|outcome| !matches!(outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained))
+        .collect();
+    if failed.len() as f64 <= table.max_failure_rate * rolled.len() as f64 {
+        return Ok(());
+    }
+    let first = failed.first().and_then(|outcome| outcome.reason.clone()).unwrap_or_default();
+    Err(PipelineError::Stopped(format!(
+        "step {step}: {} of {} samples could not be scored, more than train.max_failure_rate = {} allows; the first: {first}\nhint: look at the `reason` of each sample in the step's trajectories",
+        failed.len(),
+        rolled.len(),
+        table.max_failure_rate
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_data::{Message, Role, Task, Tokens, Trajectory};
+    use std::sync::Arc;
+
+    fn table(text: &str) -> GrpoTable {
+        toml::from_str(&format!("steps = 1\nprompts_per_step = 1\nlearning_rate = 1e-3\n{text}")).unwrap()
+    }
+
+    fn rolled(outcome: OutcomeKind, reward: Option<f64>) -> Rolled {
+        let task = Task {
+            id: "t".into(),
+            data_source: None,
+            prompt: vec![Message::new(Role::User, "q")],
+            reference: Default::default(),
+        };
+        let tokens = Tokens {
+            prompt: vec![1],
+            response: vec![5, 2],
+            loss_mask: vec![true; 2],
+            logprobs: vec![-0.5; 2],
+            versions: vec![0; 2],
+        };
+        let trajectory = Trajectory {
+            messages: vec![Message::new(Role::Assistant, "a")],
+            tokens: Some(tokens),
+            finish_reason: FinishReason::Stop,
+        };
+        let sample = Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] };
+        Rolled { sample, outcome: SampleOutcome { reward, outcome, reason: None, plugins: BTreeMap::new() } }
+    }
+
+    #[test]
+    fn only_what_was_scored_reaches_an_advantage() {
+        let step = [
+            rolled(OutcomeKind::Scored, Some(1.0)),
+            rolled(OutcomeKind::Fault, None),
+            rolled(OutcomeKind::Scored, Some(0.0)),
+            rolled(OutcomeKind::OutOfBudget, None),
+        ];
+        let groups = groups(&step, 4, &table(""), &mut Metrics::default());
+        assert_eq!(groups.experiences[0].len(), 2);
+        let advantage = groups.advantages[0].unwrap();
+        assert!((advantage - 0.7071).abs() < 1e-3);
+        assert_eq!(groups.advantages, [Some(advantage), None, Some(-advantage), None]);
+    }
+
+    #[test]
+    fn a_score_for_an_outcome_is_an_explicit_choice() {
+        let step = [rolled(OutcomeKind::Scored, Some(1.0)), rolled(OutcomeKind::OutOfBudget, None)];
+        let mut metrics = Metrics::default();
+        let kept = groups(&step, 2, &table("on_outcome = {out-of-budget = {score = 0.0}}"), &mut metrics);
+        assert_eq!(kept.experiences[0].len(), 2);
+        let dropped = groups(&step, 2, &table(""), &mut metrics);
+        assert_eq!((dropped.experiences[0].len(), metrics.get("groups/dropped")), (0, Some(1.0)));
+    }
+
+    #[test]
+    fn too_many_failures_stop_the_run() {
+        let step = [rolled(OutcomeKind::Scored, Some(1.0)), rolled(OutcomeKind::Fault, None)];
+        assert!(check_failures(&step, 3, &table("max_failure_rate = 0.5")).is_ok());
+        let error = check_failures(&step, 3, &table("max_failure_rate = 0.4")).unwrap_err().to_string();
+        assert!(error.starts_with("step 3: 1 of 2 samples could not be scored"), "{error}");
+    }
+}

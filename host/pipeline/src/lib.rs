@@ -1,0 +1,47 @@
+//! The schedule of a run: rollout, scoring and training together; validation;
+//! what is recorded and how it is taken up again.
+
+mod checkpoints;
+pub mod config;
+mod error;
+mod groups;
+mod learner;
+mod metrics;
+mod prompts;
+mod rollout;
+mod run;
+mod run_folder;
+mod setup;
+mod sft;
+mod tensorboard;
+mod train;
+mod trajectories;
+mod validation;
+
+pub use config::Config;
+pub use error::PipelineError;
+pub use metrics::Metrics;
+pub use setup::{Check, dry_run_sft, dry_run_train};
+pub use sft::sft;
+pub use train::train;
+pub use validation::evaluate;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// The last step that was taken.
+    pub step: u64,
+    /// `val/accuracy` at the first and at the last validation.
+    pub accuracy: Option<(f64, f64)>,
+    /// The newest checkpoint.
+    pub checkpoint: Option<PathBuf>,
+    /// The checkpoint with the best `val/accuracy`.
+    pub best: Option<PathBuf>,
+    /// Outcomes in training by plugin and kind.
+    pub outcomes: BTreeMap<String, BTreeMap<&'static str, u64>>,
+}

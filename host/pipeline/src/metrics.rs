@@ -1,0 +1,75 @@
+//! The numbers of a step. What depends on the clock (`time/*`, `perf/*`) is
+//! kept apart by name, so that two runs can be compared without it.
+
+use serde_json::{Map, Value};
+use std::time::Instant;
+
+/// The numbers of one step, by name, in the order in which they were set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Metrics(Map<String, Value>);
+
+impl Metrics {
+    /// The numbers of `step`.
+    pub(crate) fn of_step(step: u64) -> Self {
+        let mut metrics = Self::default();
+        metrics.0.insert("step".into(), step.into());
+        metrics
+    }
+
+    /// Sets a number; one that is not finite is left out, as JSON has none.
+    pub(crate) fn set(&mut self, name: impl Into<String>, value: f64) {
+        if value.is_finite() {
+            self.0.insert(name.into(), value.into());
+        }
+    }
+
+    /// Sets a count.
+    pub(crate) fn count(&mut self, name: impl Into<String>, value: u64) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// Sets `name/mean`, `name/std`, `name/min` and `name/max`, where there are
+    /// values. The deviation is that of the population.
+    pub(crate) fn describe(&mut self, name: &str, values: &[f64]) {
+        if values.is_empty() {
+            return;
+        }
+        let mean = mean(values);
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
+        self.set(format!("{name}/mean"), mean);
+        self.set(format!("{name}/std"), variance.sqrt());
+        self.set(format!("{name}/min"), values.iter().copied().fold(f64::INFINITY, f64::min));
+        self.set(format!("{name}/max"), values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    }
+
+    /// Sets `time/<phase>` to the seconds since `start`.
+    pub(crate) fn time(&mut self, phase: &str, start: Instant) -> f64 {
+        let seconds = start.elapsed().as_secs_f64();
+        self.set(format!("time/{phase}"), seconds);
+        seconds
+    }
+
+    /// A number by name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).and_then(Value::as_f64)
+    }
+
+    /// The numbers as a JSON object.
+    pub fn as_json(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// Takes over the numbers of another.
+    pub(crate) fn extend(&mut self, other: Metrics) {
+        self.0.extend(other.0);
+    }
+
+    pub(crate) fn from_json(object: Map<String, Value>) -> Self {
+        Self(object)
+    }
+}
+
+/// The mean; 0 of nothing.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}

@@ -1,0 +1,102 @@
+//! Datasets as token ids: every row is read, checked and tokenised before
+//! anything heavy starts.
+
+use crate::config::{DataTable, Overlong};
+use crate::error::{PipelineError, Result};
+use gavel_data::{Row, RowReader, Task};
+use gavel_text::TextModel;
+use gavel_train::SftRow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A task whose prompt the policy can read.
+#[derive(Debug, Clone)]
+pub(crate) struct Prompt {
+    pub(crate) task: Arc<Task>,
+    pub(crate) ids: Vec<u32>,
+}
+
+/// What is done with prompts that are too long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PromptLimit {
+    tokens: usize,
+    overlong: Overlong,
+}
+
+impl PromptLimit {
+    /// At most what is configured, and what the model's positions leave beside
+    /// a response.
+    pub(crate) fn new(data: &DataTable, positions: i64, max_tokens: usize) -> Result<Self> {
+        let room = (positions.max(0) as usize).saturating_sub(max_tokens);
+        if room == 0 {
+            return Err(PipelineError::Stopped(format!(
+                "rollout.max_tokens must be below the model's {positions} positions, not {max_tokens}"
+            )));
+        }
+        Ok(Self { tokens: data.max_prompt_tokens.unwrap_or(room).min(room), overlong: data.overlong_prompts })
+    }
+
+    /// The prompt to use, if the row is to be used.
+    fn apply(&self, mut ids: Vec<u32>, path: &Path, place: &str) -> Result<Option<Vec<u32>>> {
+        if ids.len() <= self.tokens {
+            return Ok(Some(ids));
+        }
+        match self.overlong {
+            Overlong::Drop => Ok(None),
+            Overlong::Truncate => Ok(Some(ids.split_off(ids.len() - self.tokens))),
+            Overlong::Error => Err(PipelineError::BadRow {
+                path: path.to_owned(),
+                place: place.to_owned(),
+                what: format!(
+                    "the prompt has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\", or lower rollout.max_tokens",
+                    ids.len(),
+                    self.tokens
+                ),
+            }),
+        }
+    }
+}
+
+/// All prompts of a dataset.
+pub(crate) fn prompts(path: &Path, split: &str, text: &TextModel, limit: PromptLimit) -> Result<Vec<Prompt>> {
+    let read = |row: Row| {
+        let place = row.place.clone();
+        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+        let task = Task::from_row(row.columns, row.position, split).map_err(|error| bad(error.to_string()))?;
+        let ids = text.prompt_ids(&task.prompt).map_err(|error| bad(error.to_string()))?;
+        let task = Arc::new(task);
+        Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids }))
+    };
+    collect(path, read)
+}
+
+/// All rows of a dataset to imitate: `prompt` with `response`, or `messages`.
+pub(crate) fn sft_rows(path: &Path, text: &TextModel, limit: PromptLimit) -> Result<Vec<SftRow>> {
+    let read = |row: Row| {
+        let place = row.place.clone();
+        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+        let sample = gavel_scoring::completion(row, "train").map_err(|error| bad(error.to_string()))?;
+        if sample.task.prompt.is_empty() {
+            return Err(bad("the row has no prompt before the response".into()));
+        }
+        if sample.trajectories.iter().any(|trajectory| trajectory.messages.len() != 1) {
+            return Err(bad("only one response is learned from, and this row has several messages after its prompt".into()));
+        }
+        let prompt = text.prompt_ids(&sample.task.prompt).map_err(|error| bad(error.to_string()))?;
+        let mut response = text.tokenizer.encode(&sample.response()).map_err(|error| bad(error.to_string()))?;
+        response.push(text.tokenizer.eos());
+        Ok(limit.apply(prompt, path, &place)?.map(|prompt| SftRow { prompt, response }))
+    };
+    collect(path, read)
+}
+
+fn collect<T>(path: &Path, read: impl Fn(Row) -> Result<Option<T>>) -> Result<Vec<T>> {
+    let mut rows = Vec::new();
+    for row in RowReader::open(path)? {
+        rows.extend(read(row?)?);
+    }
+    if rows.is_empty() {
+        return Err(PipelineError::Stopped(format!("dataset {} has no row that can be used", path.display())));
+    }
+    Ok(rows)
+}

@@ -1,0 +1,179 @@
+//! What `gavel sft` and `gavel train` have in common: a run is opened or taken
+//! up again, validated, recorded and kept.
+
+use crate::Summary;
+use crate::checkpoints::{Checkpoints, State};
+use crate::config::{Config, TrainTable};
+use crate::error::{PipelineError, Result};
+use crate::learner::Learner;
+use crate::metrics::Metrics;
+use crate::run_folder::RunFolder;
+use crate::setup::Setup;
+use crate::validation::{engine, validate};
+use gavel_data::OutcomeKind;
+use gavel_data::seed::{Purpose, derive, permutation};
+use gavel_policy::Engine;
+use gavel_train::{OptimizerConfig, Trainer};
+use serde::Serialize;
+
+/// A run under way.
+pub(crate) struct Run<'a, T> {
+    pub(crate) config: &'a Config<T>,
+    pub(crate) setup: Setup,
+    pub(crate) learner: Learner,
+    pub(crate) engine: Engine,
+    pub(crate) trainer: Trainer,
+    pub(crate) folder: RunFolder,
+    pub(crate) state: State,
+    checkpoints: Checkpoints,
+    validate_every: u64,
+    steps: u64,
+}
+
+/// What a run takes from its `[train]` table.
+pub(crate) struct Shape {
+    pub(crate) optimizer: OptimizerConfig,
+    pub(crate) max_tokens_per_micro_batch: usize,
+    pub(crate) validate_every: u64,
+    pub(crate) steps: u64,
+}
+
+impl<'a, T: TrainTable + Serialize> Run<'a, T> {
+    /// Starts a run in a folder of its own, or goes on where the newest
+    /// checkpoint of the last one is.
+    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: Shape, resume: bool) -> Result<Self> {
+        let mut folder = if resume { RunFolder::resume(config)? } else { RunFolder::create(config)? };
+        let checkpoints = Checkpoints::new(folder.checkpoints(), config.checkpoint.clone());
+        let latest = if resume { checkpoints.latest()? } else { None };
+        let mut model = config.model.clone();
+        if let Some((path, _)) = &latest {
+            (model.path, model.init) = (Some(path.clone()), None);
+        }
+        let learner = Learner::new(&model, &config.resources, config.seed)?;
+        let mut trainer = Trainer::new(&learner.model, shape.optimizer, shape.max_tokens_per_micro_batch)
+            .map_err(PipelineError::Optimizer)?;
+        let mut state = State::default();
+        if let Some((path, found)) = latest {
+            Checkpoints::restore(&path, &mut trainer)?;
+            state = found;
+        }
+        if resume {
+            let kept = folder.rewind((state != State::default()).then_some(state.step))?;
+            tracing::info!("resuming {} after step {} ({} lines kept)", folder.path().display(), state.step, kept.len());
+        } else {
+            tracing::info!("run folder {}", folder.path().display());
+        }
+        let engine = engine(&learner, config.rollout.max_batch)?;
+        let Shape { validate_every, steps, .. } = shape;
+        Ok(Self { config, setup, learner, engine, trainer, folder, state, checkpoints, validate_every, steps })
+    }
+
+    /// Records the policy before its first step; nothing to do in a run that
+    /// was taken up again.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        if self.state != State::default() {
+            return Ok(());
+        }
+        let mut metrics = Metrics::of_step(0);
+        if let Some(accuracy) = self.validate(&mut metrics)? {
+            self.state.first_accuracy = Some(accuracy);
+            self.state.last_accuracy = Some(accuracy);
+            tracing::info!("step 0: validation accuracy {accuracy:.3}");
+        }
+        self.folder.log(0, &metrics)
+    }
+
+    /// Ends a step: validates if it is time, logs, and keeps a checkpoint. The
+    /// policy is now the one after `step` steps. Gives the accuracy, where it
+    /// was looked at.
+    pub(crate) fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<Option<f64>> {
+        let last = step == self.steps;
+        self.state.step = step;
+        let mut accuracy = None;
+        let mut is_best = false;
+        if last || step.is_multiple_of(self.validate_every) {
+            accuracy = self.validate(&mut metrics)?;
+            if let Some(accuracy) = accuracy {
+                tracing::info!("step {step}: validation accuracy {accuracy:.3}");
+                self.state.last_accuracy = Some(accuracy);
+                is_best = self.state.best.is_none_or(|(_, best)| accuracy > best);
+                if is_best {
+                    self.state.best = Some((step, accuracy));
+                }
+            }
+        }
+        self.folder.log(step, &metrics)?;
+        if last || self.checkpoints.is_due(step) || (is_best && self.checkpoints.keeps_best()) {
+            self.save()?;
+        }
+        Ok(accuracy)
+    }
+
+    /// Keeps the policy as it is now.
+    pub(crate) fn save(&self) -> Result<()> {
+        self.checkpoints.save(&self.state, &self.learner, &self.trainer)
+    }
+
+    fn validate(&mut self, metrics: &mut Metrics) -> Result<Option<f64>> {
+        if self.setup.validation.is_empty() {
+            return Ok(None);
+        }
+        let found =
+            validate(self.config, &self.learner, &mut self.engine, &self.setup.scorer, &self.setup.validation)?;
+        let accuracy = found.get("val/accuracy");
+        metrics.extend(found);
+        Ok(accuracy)
+    }
+
+    /// What the run came to.
+    pub(crate) fn summary(&self) -> Result<Summary> {
+        let outcomes = self.state.outcomes.iter().map(|(plugin, counts)| {
+            let counts = OutcomeKind::ALL
+                .iter()
+                .filter_map(|kind| Some((kind.as_str(), *counts.get(kind.as_str())?)))
+                .collect();
+            (plugin.clone(), counts)
+        });
+        Ok(Summary {
+            folder: self.folder.path().to_owned(),
+            step: self.state.step,
+            accuracy: self.state.first_accuracy.zip(self.state.last_accuracy),
+            checkpoint: self.checkpoints.latest()?.map(|(path, _)| path),
+            best: self.state.best.map(|(step, _)| self.checkpoints.path(step)).filter(|path| path.exists()),
+            outcomes: outcomes.collect(),
+        })
+    }
+}
+
+/// The rows of step `step` (from 1): `count` of `rows`, each once an epoch, in
+/// an order of the epoch's own.
+pub(crate) fn rows_of_step(seed: u64, step: u64, count: usize, rows: usize) -> Vec<usize> {
+    let first = (step - 1) * count as u64;
+    let mut order: Option<(u64, Vec<usize>)> = None;
+    (first..first + count as u64)
+        .map(|at| {
+            let epoch = at / rows as u64;
+            let order = match &mut order {
+                Some((current, order)) if *current == epoch => order,
+                other => &mut other.insert((epoch, permutation(derive(seed, epoch, 0, Purpose::Shuffle), rows))).1,
+            };
+            order[(at % rows as u64) as usize]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_comes_once_an_epoch() {
+        let mut seen: Vec<usize> = (1..=10).flat_map(|step| rows_of_step(7, step, 3, 10)).collect();
+        assert_eq!(seen.len(), 30);
+        for epoch in seen.chunks_mut(10) {
+            epoch.sort_unstable();
+            assert_eq!(epoch, (0..10).collect::<Vec<_>>());
+        }
+        assert_ne!(rows_of_step(7, 1, 10, 10), rows_of_step(7, 2, 10, 10));
+    }
+}

@@ -1,0 +1,196 @@
+//! A run's folder: `config.toml`, `metrics.jsonl`, `trajectories/`,
+//! `checkpoints/` and TensorBoard's event files. A run never writes into the
+//! folder of another.
+
+use crate::config::Config;
+use crate::error::{PipelineError, Result};
+use crate::metrics::Metrics;
+use crate::tensorboard::EventWriter;
+use serde::Serialize;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The folder of a run under way.
+pub(crate) struct RunFolder {
+    path: PathBuf,
+    metrics: File,
+    events: Option<EventWriter>,
+}
+
+const CONFIG: &str = "config.toml";
+const METRICS: &str = "metrics.jsonl";
+
+impl RunFolder {
+    /// A folder of the configured name, or of the first free one with a number.
+    pub(crate) fn create<T: Serialize>(config: &Config<T>) -> Result<Self> {
+        let dir = &config.log.dir;
+        fs::create_dir_all(dir).map_err(PipelineError::io("make the folder", dir))?;
+        let mut path = dir.join(&config.log.name);
+        for number in 2.. {
+            match fs::create_dir(&path) {
+                Ok(()) => break,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    path = dir.join(format!("{}-{number}", config.log.name));
+                }
+                Err(error) => return Err(PipelineError::io("make the folder", &path)(error)),
+            }
+        }
+        let text = resolved(config)?;
+        let file = path.join(CONFIG);
+        fs::write(&file, text).map_err(PipelineError::io("write", &file))?;
+        Self::open(path, config.log.tensorboard)
+    }
+
+    /// The newest folder of the configured name, to go on in. Its
+    /// configuration must be the same, but for how long and how to log.
+    pub(crate) fn resume<T: Serialize>(config: &Config<T>) -> Result<Self> {
+        let newest = newest(&config.log.dir, &config.log.name)?.ok_or_else(|| {
+            let wanted = config.log.dir.join(&config.log.name);
+            PipelineError::Stopped(format!(
+                "there is no run {} to resume\nhint: leave --resume out to start one",
+                wanted.display()
+            ))
+        })?;
+        let file = newest.join(CONFIG);
+        let text = fs::read_to_string(&file).map_err(PipelineError::io("read", &file))?;
+        let damaged =
+            |error: toml::de::Error| PipelineError::Damaged { path: file.clone(), what: error.message().to_owned() };
+        let old: toml::Table = text.parse().map_err(damaged)?;
+        let new: toml::Table = resolved(config)?.parse().map_err(damaged)?;
+        let mut changed = Vec::new();
+        differences(&toml::Value::Table(old), &toml::Value::Table(new), "", &mut changed);
+        changed.retain(|key| key != "train.steps" && !key.starts_with("log.") && !key.starts_with("resources."));
+        if !changed.is_empty() {
+            return Err(PipelineError::Stopped(format!(
+                "the run {} was started with another configuration: {} differ\nhint: resume with the same values, or start a new run",
+                newest.display(),
+                changed.join(", ")
+            )));
+        }
+        Self::open(newest, config.log.tensorboard)
+    }
+
+    fn open(path: PathBuf, tensorboard: bool) -> Result<Self> {
+        for folder in ["trajectories", "checkpoints"] {
+            let folder = path.join(folder);
+            fs::create_dir_all(&folder).map_err(PipelineError::io("make the folder", &folder))?;
+        }
+        let file = path.join(METRICS);
+        let metrics =
+            OpenOptions::new().create(true).append(true).open(&file).map_err(PipelineError::io("write", &file))?;
+        let events = if tensorboard {
+            Some(EventWriter::create(&path).map_err(PipelineError::io("write events in", &path))?)
+        } else {
+            None
+        };
+        Ok(Self { path, metrics, events })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn checkpoints(&self) -> PathBuf {
+        self.path.join("checkpoints")
+    }
+
+    pub(crate) fn trajectories(&self, step: u64) -> PathBuf {
+        self.path.join(format!("trajectories/step-{step:06}.jsonl"))
+    }
+
+    /// Adds the numbers of a step.
+    pub(crate) fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        let file = self.path.join(METRICS);
+        let mut line = serde_json::to_vec(metrics.as_json())
+            .map_err(|error| PipelineError::Io { action: "write", path: file.clone(), source: error.into() })?;
+        line.push(b'\n');
+        self.metrics.write_all(&line).map_err(PipelineError::io("write", &file))?;
+        match &mut self.events {
+            Some(events) => events.write(step, metrics).map_err(PipelineError::io("write events in", &self.path)),
+            None => Ok(()),
+        }
+    }
+
+    /// What was logged up to `step`; what comes after it is removed, since the
+    /// run goes on from there.
+    pub(crate) fn rewind(&mut self, step: Option<u64>) -> Result<Vec<Metrics>> {
+        let file = self.path.join(METRICS);
+        let text = fs::read_to_string(&file).map_err(PipelineError::io("read", &file))?;
+        let kept: Vec<Metrics> = text
+            .lines()
+            // The last line may have been cut off in the middle.
+            .filter_map(|line| serde_json::from_str(line).ok().map(Metrics::from_json))
+            .filter(|metrics| step.is_some_and(|step| metrics.get("step").is_some_and(|at| at <= step as f64)))
+            .collect();
+        let mut whole = Vec::new();
+        for metrics in &kept {
+            let json = serde_json::to_string(metrics.as_json())
+                .map_err(|error| PipelineError::Io { action: "write", path: file.clone(), source: error.into() })?;
+            whole.extend_from_slice(json.as_bytes());
+            whole.push(b'\n');
+        }
+        let partial = self.path.join("metrics.jsonl.partial");
+        fs::write(&partial, whole).map_err(PipelineError::io("write", &partial))?;
+        fs::rename(&partial, &file).map_err(PipelineError::io("write", &file))?;
+        self.metrics = OpenOptions::new().append(true).open(&file).map_err(PipelineError::io("write", &file))?;
+        Ok(kept)
+    }
+}
+
+/// A configuration with every default written out.
+pub(crate) fn resolved<T: Serialize>(config: &Config<T>) -> Result<String> {
+    toml::to_string(config)
+        .map_err(|error| PipelineError::Stopped(format!("the configuration cannot be written down: {error}")))
+}
+
+/// The folder that the last run of this name made.
+fn newest(dir: &Path, name: &str) -> Result<Option<PathBuf>> {
+    let mut path = dir.join(name);
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    for number in 2.. {
+        let next = dir.join(format!("{name}-{number}"));
+        if !next.is_dir() {
+            break;
+        }
+        path = next;
+    }
+    Ok(Some(path))
+}
+
+/// The keys whose values differ.
+fn differences(old: &toml::Value, new: &toml::Value, key: &str, changed: &mut Vec<String>) {
+    match (old, new) {
+        (toml::Value::Table(old), toml::Value::Table(new)) => {
+            let mut keys: Vec<_> = old.keys().chain(new.keys()).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for name in keys {
+                let path = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                match (old.get(name), new.get(name)) {
+                    (Some(old), Some(new)) => differences(old, new, &path, changed),
+                    _ => changed.push(path),
+                }
+            }
+        }
+        _ if old != new => changed.push(key.to_owned()),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_name_the_keys() {
+        let parse = |text: &str| toml::Value::Table(text.parse().unwrap());
+        let mut changed = Vec::new();
+        let old = parse("seed = 1\n[train]\nsteps = 3\nloss = {clip_low = 0.2}");
+        let new = parse("seed = 1\n[train]\nsteps = 4\nloss = {clip_low = 0.1}\n[log]\nname = 'x'");
+        differences(&old, &new, "", &mut changed);
+        assert_eq!(changed, ["log", "train.loss.clip_low", "train.steps"]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Everything that can be checked before anything heavy starts: the
+//! tokenizer, every row of the datasets, every plugin.
+
+use crate::config::{Config, GrpoTable, SftTable};
+use crate::error::{PipelineError, Result};
+use crate::learner::text_and_config;
+use crate::prompts::{Prompt, PromptLimit, prompts, sft_rows};
+use crate::run_folder::resolved;
+use gavel_policy::ModelConfig;
+use gavel_scoring::Scorer;
+use gavel_text::TextModel;
+use std::num::NonZeroUsize;
+
+/// One thing that was checked and found in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked.
+    pub what: &'static str,
+    /// What was found.
+    pub found: String,
+}
+
+/// What every command needs besides the weights.
+pub(crate) struct Setup {
+    pub(crate) text: TextModel,
+    pub(crate) sizes: ModelConfig,
+    pub(crate) limit: PromptLimit,
+    pub(crate) validation: Vec<Prompt>,
+    pub(crate) scorer: Scorer,
+}
+
+impl Setup {
+    pub(crate) fn new<T>(config: &Config<T>) -> Result<Self> {
+        let (text, sizes) = text_and_config(&config.model)?;
+        let limit = PromptLimit::new(&config.data, sizes.max_position_embeddings, config.rollout.max_tokens)?;
+        let validation = match &config.data.validation {
+            Some(path) => prompts(path, "validation", &text, limit)?,
+            None => Vec::new(),
+        };
+        let workers = NonZeroUsize::new(config.resources.plugin_threads).unwrap_or(NonZeroUsize::MIN);
+        let scorer = Scorer::new(config.reward.iter().map(|reward| reward.plugin()).collect(), workers)?;
+        Ok(Self { text, sizes, limit, validation, scorer })
+    }
+
+    /// The prompts of a GRPO run.
+    pub(crate) fn train_prompts(&self, config: &Config<GrpoTable>) -> Result<Vec<Prompt>> {
+        if !config.reward.iter().any(|reward| reward.weight != 0.0) {
+            return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
+        }
+        let found = prompts(&config.data.train, "train", &self.text, self.limit)?;
+        if found.len() < config.train.prompts_per_step {
+            return Err(PipelineError::Stopped(format!(
+                "dataset {} has {} usable rows, fewer than train.prompts_per_step = {}",
+                config.data.train.display(),
+                found.len(),
+                config.train.prompts_per_step
+            )));
+        }
+        Ok(found)
+    }
+
+    fn checks(&self, train: &str, rows: usize) -> Vec<Check> {
+        let sizes = &self.sizes;
+        let mut checks = vec![
+            Check {
+                what: "model",
+                found: format!(
+                    "{} layers, hidden {}, vocabulary {}, {} positions",
+                    sizes.num_hidden_layers, sizes.hidden_size, sizes.vocab_size, sizes.max_position_embeddings
+                ),
+            },
+            Check { what: "training data", found: format!("{rows} rows of {train}") },
+            Check { what: "validation data", found: format!("{} rows", self.validation.len()) },
+        ];
+        checks.extend(self.scorer.plugins().map(|(plugin, weight)| Check {
+            what: "reward",
+            found: format!(
+                "{}: {} {}, weight {weight}, hash {}",
+                plugin.name(),
+                plugin.info().name,
+                plugin.info().version,
+                &plugin.hash()[..16]
+            ),
+        }));
+        checks
+    }
+}
+
+/// Checks all that `gavel train` would use; gives the resolved configuration
+/// as TOML and what was found.
+pub fn dry_run_train(config: &Config<GrpoTable>) -> Result<(String, Vec<Check>)> {
+    let setup = Setup::new(config)?;
+    let rows = setup.train_prompts(config)?.len();
+    Ok((resolved(config)?, setup.checks(&config.data.train.display().to_string(), rows)))
+}
+
+/// The same for `gavel sft`.
+pub fn dry_run_sft(config: &Config<SftTable>) -> Result<(String, Vec<Check>)> {
+    let setup = Setup::new(config)?;
+    let rows = sft_rows(&config.data.train, &setup.text, setup.limit)?.len();
+    Ok((resolved(config)?, setup.checks(&config.data.train.display().to_string(), rows)))
+}

@@ -1,0 +1,66 @@
+//! Which components this host understands: their imports and exports by name.
+
+use crate::error::LoadError;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+/// The contract that this host speaks.
+pub const CONTRACT: &str = "gavel:plugin@0.1.0";
+
+const VERSION: &str = "0.1.0";
+const NAMESPACE: &str = "gavel:plugin/";
+/// Interfaces that every plugin may import.
+const OPEN_IMPORTS: [&str; 3] = ["types", "samples", "references"];
+
+/// The interfaces of the contract that a component exports, without their
+/// package and version (`reward`, say).
+pub(crate) fn exports(engine: &Engine, component: &Component) -> Vec<String> {
+    let ty = component.component_type();
+    ty.exports(engine)
+        .filter_map(|(name, _)| name.strip_prefix(NAMESPACE))
+        .filter_map(|name| name.split_once('@'))
+        .map(|(interface, _)| interface.to_owned())
+        .collect()
+}
+
+/// All imports by their full names.
+pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
+    component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The version of the contract that a component was built for.
+pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> {
+    let ty = component.component_type();
+    ty.exports(engine)
+        .map(|(name, _)| name)
+        .chain(ty.imports(engine).map(|(name, _)| name))
+        .filter_map(|name| name.strip_prefix(NAMESPACE))
+        .find_map(|name| name.split_once('@'))
+        .map(|(_, version)| version.to_owned())
+}
+
+/// Whether an import can be satisfied without any grant.
+pub(crate) fn is_open_import(name: &str) -> bool {
+    match name.strip_prefix(NAMESPACE).and_then(|rest| rest.split_once('@')) {
+        Some((interface, _)) => OPEN_IMPORTS.contains(&interface),
+        None => name.starts_with("wasi:") && !name.starts_with("wasi:http/"),
+    }
+}
+
+/// Refuses a component that is no reward, or asks for what nothing grants.
+pub(crate) fn check_reward(plugin: &str, engine: &Engine, component: &Component) -> Result<(), LoadError> {
+    let version = version(engine, component);
+    if let Some(found) = version.filter(|found| found != VERSION) {
+        return Err(LoadError::UnknownContract { plugin: plugin.into(), found, known: VERSION });
+    }
+    let exported = exports(engine, component);
+    for needed in ["lifecycle", "reward"] {
+        if !exported.iter().any(|name| name == needed) {
+            return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });
+        }
+    }
+    match imports(engine, component).into_iter().find(|name| !is_open_import(name)) {
+        Some(import) => Err(LoadError::NotGranted { plugin: plugin.into(), import }),
+        None => Ok(()),
+    }
+}

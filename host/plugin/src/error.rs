@@ -1,0 +1,104 @@
+//! Why a plugin cannot be used at all. What goes wrong in a call is no error
+//! but an outcome.
+
+use std::path::PathBuf;
+
+/// A plugin that does not load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The engine itself does not start.
+    #[error("cannot start the WebAssembly engine: {0}")]
+    Engine(String),
+    /// The file cannot be read.
+    #[error("plugin `{plugin}`: cannot read {}: {source}", path.display())]
+    Read {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A core module where a component is needed.
+    #[error(
+        "plugin `{plugin}`: {} is a core WebAssembly module, not a component\nhint: build it for the target wasm32-wasip2, or wrap it with `wasm-tools component new`",
+        path.display()
+    )]
+    CoreModule {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not WebAssembly, or broken.
+    #[error("plugin `{plugin}`: {} is not a valid component: {what}", path.display())]
+    Invalid {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+        /// What the compiler says.
+        what: String,
+    },
+    /// Built for another version of the contract.
+    #[error(
+        "plugin `{plugin}` was built for the contract gavel:plugin@{found}; this gavel speaks {known}\nhint: rebuild it with the SDK of this version"
+    )]
+    UnknownContract {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// Its contract.
+        found: String,
+        /// Ours.
+        known: &'static str,
+    },
+    /// It does not export what a reward exports.
+    #[error(
+        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a reward exports `lifecycle` and `reward`; see wit/reward.wit",
+        if exported.is_empty() { "nothing".to_owned() } else { exported.join(", ") }
+    )]
+    MissingExport {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The interface.
+        needed: &'static str,
+        /// The interfaces of the contract that are there.
+        exported: Vec<String>,
+    },
+    /// It imports what nothing is granted for.
+    #[error("plugin `{plugin}` imports {import}, which is not granted to it\nhint: rebuild it without that import")]
+    NotGranted {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The import.
+        import: String,
+    },
+    /// Its types are not those of the contract.
+    #[error("plugin `{plugin}` does not match the contract: {what}\nhint: rebuild it against the wit/ of this version")]
+    Mismatch {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// What the linker says.
+        what: String,
+    },
+    /// `init` refused the parameters.
+    #[error("plugin `{plugin}` refuses its parameters {params}: {what}")]
+    Params {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The parameters, as JSON.
+        params: String,
+        /// What the plugin says.
+        what: String,
+    },
+    /// `init` did not come back.
+    #[error("plugin `{plugin}` failed to initialise with the parameters {params}: {what}")]
+    Init {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The parameters, as JSON.
+        params: String,
+        /// What happened.
+        what: String,
+    },
+}

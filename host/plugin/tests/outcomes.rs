@@ -1,0 +1,164 @@
+//! Each guest in `tests/guests` gets exactly the outcome that it must get.
+
+use gavel_data::{Blame, Budget, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
+use gavel_plugin::{Limits, LoadError, Plugin, PluginSpec, Sandbox};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
+}
+
+fn guest(name: &str) -> PathBuf {
+    let path = target().join(format!("guests/{name}.wasm"));
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path
+}
+
+fn limits() -> Limits {
+    Limits { deadline: Duration::from_millis(500), ..Limits::default() }
+}
+
+fn params(value: Value) -> Map<String, Value> {
+    serde_json::from_value(value).unwrap()
+}
+
+async fn load_with(sandbox: &Sandbox, name: &str, value: Value) -> Result<Plugin, LoadError> {
+    let spec = PluginSpec { name: name.into(), path: guest(name), params: params(value), limits: limits() };
+    Plugin::load(sandbox, spec).await
+}
+
+async fn load(sandbox: &Sandbox, name: &str) -> Plugin {
+    load_with(sandbox, name, json!({})).await.unwrap()
+}
+
+fn sample() -> Arc<Sample> {
+    let columns = params(json!({
+        "prompt": "Order: 3 1", "data_source": "digits", "answer": "1 3", "unknown": {"deep": [1, null, "ü"]}
+    }));
+    let task = Task::from_row(columns, 7, "train").unwrap();
+    let trajectory = Trajectory {
+        messages: vec![Message::new(Role::Assistant, "Answer: 1 3")],
+        tokens: None,
+        finish_reason: FinishReason::Stop,
+    };
+    Arc::new(Sample { task: Arc::new(task), index: 2, trajectories: vec![trajectory] })
+}
+
+/// What a guest must get for [`sample`].
+fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
+    use Outcome::{Abstained, Fault, OutOfBudget, Scored};
+    Some(match name {
+        "abstain" => |outcome| matches!(outcome, Abstained(_)),
+        "echo-metadata" => |outcome| matches!(outcome, Scored(_)),
+        "endless-loop" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Time, .. }),
+        "invalid-input" => |outcome| matches!(outcome, Fault { whose: Blame::Input, .. }),
+        "memory-bomb" | "swallowed-allocation" => {
+            |outcome| matches!(outcome, OutOfBudget { which: Budget::Memory, .. })
+        }
+        "nan-score" => |outcome| matches!(outcome, Fault { whose: Blame::Plugin, what } if what.contains("NaN")),
+        "sleepy" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Time, .. }),
+        "stateful" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
+        "trap" => {
+            |outcome| matches!(outcome, Fault { whose: Blame::Plugin, what } if what.contains("panics on every sample"))
+        }
+        _ => return None,
+    })
+}
+
+#[tokio::test]
+async fn every_guest_gets_its_outcome_and_gets_it_again() {
+    let sandbox = Sandbox::new().unwrap();
+    let mut seen = 0;
+    for entry in std::fs::read_dir(target().join("guests")).expect("run `cargo xtask plugins`") {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let holds = expected(&name).unwrap_or_else(|| panic!("the guest {name} has no expectation in this test"));
+        let value = if name == "sleepy" { json!({"milliseconds": 60_000}) } else { json!({}) };
+        let plugin = load_with(&sandbox, &name, value).await.unwrap();
+        for _ in 0..2 {
+            let start = Instant::now();
+            let evaluation = plugin.score(&sample(), 1).await;
+            assert!(holds(&evaluation.outcome), "{name}: {:?}", evaluation.outcome);
+            assert!(start.elapsed() < Duration::from_secs(5), "{name} took {:?}", start.elapsed());
+            assert!(evaluation.usage.peak_memory <= limits().memory as u64);
+        }
+        seen += 1;
+    }
+    assert!(seen >= 10, "only {seen} guests were built");
+}
+
+#[tokio::test]
+async fn every_column_arrives() {
+    let sandbox = Sandbox::new().unwrap();
+    let plugin = load(&sandbox, "echo-metadata").await;
+    let sample = sample();
+    let Outcome::Scored(score) = plugin.score(&sample, 1).await.outcome else { panic!("not scored") };
+    let seen: Value = serde_json::from_str(&score.note.unwrap()).unwrap();
+    assert_eq!(seen["task_id"], "train/row-7");
+    assert_eq!(seen["data_source"], "digits");
+    assert_eq!(seen["ground_truth"], "1 3");
+    assert_eq!(seen["group_index"], 2);
+    assert_eq!(seen["response"], "Answer: 1 3");
+    assert_eq!(seen["columns"], Value::Object(sample.task.reference.columns.clone()));
+}
+
+#[tokio::test]
+async fn what_is_absent_is_seen_as_absent() {
+    let sandbox = Sandbox::new().unwrap();
+    let plugin = load(&sandbox, "echo-metadata").await;
+    let mut bare = (*sample()).clone();
+    let task = Task { data_source: None, reference: Reference::default(), ..(*bare.task).clone() };
+    bare.task = Arc::new(task);
+    let Outcome::Scored(score) = plugin.score(&Arc::new(bare), 1).await.outcome else { panic!("not scored") };
+    let seen: Value = serde_json::from_str(&score.note.unwrap()).unwrap();
+    assert_eq!((&seen["data_source"], &seen["ground_truth"]), (&Value::Null, &Value::Null));
+    assert_eq!(seen["columns"], json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neighbours_of_a_loop_keep_their_verdicts() {
+    let sandbox = Sandbox::new().unwrap();
+    let (looping, honest) = (Arc::new(load(&sandbox, "endless-loop").await), Arc::new(load(&sandbox, "stateful").await));
+    let spawn = |plugin: &Arc<Plugin>| {
+        let plugin = plugin.clone();
+        tokio::spawn(async move { plugin.score(&sample(), 1).await.outcome })
+    };
+    let loops: Vec<_> = (0..4).map(|_| spawn(&looping)).collect();
+    let calls: Vec<_> = (0..200).map(|_| spawn(&honest)).collect();
+    for call in calls {
+        let outcome = call.await.unwrap();
+        assert_eq!(outcome.score(), Some(1.0), "{outcome:?}");
+    }
+    for call in loops {
+        assert!(matches!(call.await.unwrap(), Outcome::OutOfBudget { which: Budget::Time, .. }));
+    }
+}
+
+#[tokio::test]
+async fn parameters_are_refused_at_load() {
+    let sandbox = Sandbox::new().unwrap();
+    let error = load_with(&sandbox, "sleepy", json!({"miliseconds": 1})).await.err().unwrap();
+    assert!(matches!(error, LoadError::Params { .. }), "{error}");
+    assert!(error.to_string().contains("miliseconds"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_reward_is_refused_by_name() {
+    let sandbox = Sandbox::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let load = async |bytes: &[u8]| {
+        let path = folder.path().join("p.wasm");
+        std::fs::write(&path, bytes).unwrap();
+        let spec = PluginSpec { name: "p".into(), path, params: Map::new(), limits: limits() };
+        Plugin::load(&sandbox, spec).await.err().unwrap()
+    };
+    let whole = std::fs::read(guest("abstain")).unwrap();
+    assert!(matches!(load(b"\0asm\x01\0\0\0").await, LoadError::CoreModule { .. }));
+    assert!(matches!(load(b"#!/bin/sh").await, LoadError::Invalid { .. }));
+    assert!(matches!(load(&whole[..whole.len() / 2]).await, LoadError::Invalid { .. }));
+    // An empty component exports nothing.
+    assert!(matches!(load(b"\0asm\x0d\0\x01\0").await, LoadError::MissingExport { .. }));
+}

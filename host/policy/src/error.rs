@@ -1,0 +1,66 @@
+//! What can go wrong with a model.
+
+use std::path::PathBuf;
+
+/// A failure of the policy.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// A file of a checkpoint cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of a checkpoint has a content that is not understood.
+    #[error("{}: {what}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, naming the tensor or field.
+        what: String,
+    },
+    /// The configuration of a model is wrong.
+    #[error("model configuration: {0}")]
+    Config(String),
+    /// The device does not exist or cannot be used.
+    #[error("device {name}: {what}")]
+    Device {
+        /// The device as it was asked for.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A request or a batch that cannot be served.
+    #[error("{0}")]
+    Input(String),
+    /// The model computed something that is no number.
+    #[error(
+        "the logits of request {request} at response token {position} are not finite: the weights have diverged or are damaged"
+    )]
+    NonFinite {
+        /// The request's id.
+        request: u64,
+        /// The position in the response, from 0.
+        position: usize,
+    },
+    /// libtorch failed (out of memory, say).
+    #[error("libtorch: {0}")]
+    Torch(String),
+}
+
+impl From<tch::TchError> for PolicyError {
+    /// Keeps the message and drops libtorch's C++ backtrace.
+    fn from(error: tch::TchError) -> Self {
+        let text = match error {
+            tch::TchError::Torch(text) => text,
+            other => other.to_string(),
+        };
+        Self::Torch(text.lines().next().unwrap_or_default().to_owned())
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, PolicyError>;

@@ -1,0 +1,39 @@
+//! Random initial weights.
+
+use crate::error::Result;
+use gavel_data::seed::{self, Purpose};
+use tch::Tensor;
+
+/// Normal values of mean 0 for the tensor number `index` of a model, by the
+/// method of Box and Muller (1958), a function of `seed` and `index` alone.
+pub(crate) fn normal(seed: u64, index: usize, shape: &[i64], std: f64) -> Result<Tensor> {
+    let stream = seed::derive(seed, 0, index as u64, Purpose::Weights);
+    let count = shape.iter().product::<i64>() as usize;
+    let mut values = Vec::with_capacity(count + 1);
+    while values.len() < count {
+        let position = values.len() as u64;
+        // 1 − u is in (0, 1], where the logarithm is finite.
+        let radius = std * (-2.0 * (1.0 - seed::uniform(stream, position)).ln()).sqrt();
+        let (sin, cos) = (std::f64::consts::TAU * seed::uniform(stream, position + 1)).sin_cos();
+        values.extend([(radius * cos) as f32, (radius * sin) as f32]);
+    }
+    values.truncate(count);
+    Ok(Tensor::f_from_slice(&values)?.f_view(shape)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::Kind;
+
+    #[test]
+    fn weights_are_normal_and_repeatable() {
+        let x = normal(3, 1, &[101, 201], 0.02).unwrap();
+        assert_eq!(x, normal(3, 1, &[101, 201], 0.02).unwrap());
+        assert_ne!(x, normal(3, 2, &[101, 201], 0.02).unwrap());
+        assert!(x.mean(Kind::Double).double_value(&[]).abs() < 5e-4);
+        assert!((x.std(false).double_value(&[]) - 0.02).abs() < 4e-4);
+        let beyond_two_sigma = x.abs().gt(0.04).to_kind(Kind::Double).mean(None).double_value(&[]);
+        assert!((beyond_two_sigma - 0.0455).abs() < 0.006, "{beyond_two_sigma}");
+    }
+}

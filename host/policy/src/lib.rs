@@ -1,0 +1,30 @@
+//! The policy: a language model in libtorch, its checkpoints in the layout of
+//! Hugging Face, its forward pass with gradients, and the rollout engine that
+//! samples from it.
+//!
+//! [`Model`] is what is trained; [`Engine`] decodes many requests together,
+//! one token a [`step`](Engine::step). Nothing here draws from libtorch's
+//! global random generator.
+
+mod cache;
+mod checkpoint;
+pub mod config;
+mod decode;
+pub mod device;
+pub mod engine;
+mod error;
+mod forward;
+mod init;
+mod layer;
+pub mod model;
+mod rotary;
+mod sampler;
+pub mod sampling;
+
+pub use config::ModelConfig;
+pub use engine::{Engine, EngineConfig, Finished, Request};
+pub use error::PolicyError;
+pub use forward::Padding;
+pub use model::Model;
+pub use sampling::Sampling;
+pub use tch::{Device, Kind, Tensor};

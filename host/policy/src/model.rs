@@ -1,0 +1,174 @@
+//! The language model: its weights and what can be done with them as a whole.
+
+use crate::config::ModelConfig;
+use crate::error::{PolicyError, Result};
+use crate::init;
+use crate::layer::Layer;
+use crate::rotary::Rotary;
+use tch::{Device, Kind, Tensor};
+
+/// A language model of the Qwen2 architecture.
+pub struct Model {
+    config: ModelConfig,
+    kind: Kind,
+    device: Device,
+    /// `[vocab, hidden]`
+    pub(crate) embedding: Tensor,
+    pub(crate) layers: Vec<Layer>,
+    /// `[hidden]`
+    pub(crate) norm: Tensor,
+    /// `[vocab, hidden]`; absent where the embedding serves as the head.
+    pub(crate) head: Option<Tensor>,
+    pub(crate) rotary: Rotary,
+}
+
+impl Model {
+    /// A model with random weights, a function of `config` and `seed`: normal
+    /// with the configuration's `initializer_range`, biases 0, norms 1.
+    pub fn random(config: ModelConfig, seed: u64, device: Device) -> Result<Self> {
+        config.validate()?;
+        let model = Self::zeros(config, Kind::Float, device)?;
+        for (index, (name, mut weight)) in model.named_weights()?.into_iter().enumerate() {
+            let _guard = tch::no_grad_guard();
+            if name.ends_with("norm.weight") {
+                let _ = weight.f_fill_(1.0)?;
+            } else if !name.ends_with(".bias") {
+                weight.f_copy_(&init::normal(seed, index, &weight.size(), model.config.initializer_range)?)?;
+            }
+        }
+        model.train_all(true)?;
+        Ok(model)
+    }
+
+    /// A model whose weights are all 0 and need no gradient.
+    pub(crate) fn zeros(config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
+        let zeros = |shape: &[i64]| Tensor::f_zeros(shape, (kind, device));
+        let (hidden, vocab, inner) = (config.hidden_size, config.vocab_size, config.intermediate_size);
+        let qkv_width = hidden + 2 * config.kv_width();
+        let layers = (0..config.num_hidden_layers).map(|_| {
+            Ok(Layer {
+                input_norm: zeros(&[hidden])?,
+                qkv: zeros(&[qkv_width, hidden])?,
+                qkv_bias: zeros(&[qkv_width])?,
+                output: zeros(&[hidden, hidden])?,
+                post_norm: zeros(&[hidden])?,
+                gate_up: zeros(&[2 * inner, hidden])?,
+                down: zeros(&[hidden, inner])?,
+            })
+        });
+        let rotary_kind = if kind == Kind::Double { Kind::Double } else { Kind::Float };
+        Ok(Self {
+            embedding: zeros(&[vocab, hidden])?,
+            layers: layers.collect::<Result<_>>()?,
+            norm: zeros(&[hidden])?,
+            head: if config.tie_word_embeddings { None } else { Some(zeros(&[vocab, hidden])?) },
+            rotary: Rotary::new(&config, rotary_kind, device)?,
+            config,
+            kind,
+            device,
+        })
+    }
+
+    /// The sizes.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Where the weights lie.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The kind of number that the weights are.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The tensors that training changes, with their names, always in the same
+    /// order; they share their memory with the model. The names are those of
+    /// Hugging Face, save for the fused matrices: `self_attn.qkv_proj` holds
+    /// the rows of `q_proj`, `k_proj` and `v_proj`, `mlp.gate_up_proj` those
+    /// of `gate_proj` and `up_proj`. Norms and biases have one dimension.
+    pub fn parameters(&self) -> Vec<(String, Tensor)> {
+        let mut all = vec![("model.embed_tokens.weight".to_owned(), self.embedding.shallow_clone())];
+        for (index, layer) in self.layers.iter().enumerate() {
+            let named = [
+                ("input_layernorm.weight", &layer.input_norm),
+                ("self_attn.qkv_proj.weight", &layer.qkv),
+                ("self_attn.qkv_proj.bias", &layer.qkv_bias),
+                ("self_attn.o_proj.weight", &layer.output),
+                ("post_attention_layernorm.weight", &layer.post_norm),
+                ("mlp.gate_up_proj.weight", &layer.gate_up),
+                ("mlp.down_proj.weight", &layer.down),
+            ];
+            all.extend(named.map(|(name, tensor)| (format!("model.layers.{index}.{name}"), tensor.shallow_clone())));
+        }
+        all.push(("model.norm.weight".to_owned(), self.norm.shallow_clone()));
+        all.extend(self.head.as_ref().map(|head| ("lm_head.weight".to_owned(), head.shallow_clone())));
+        all
+    }
+
+    /// Every weight by its name and with its shape in a Hugging Face
+    /// checkpoint. They share their memory with the model and carry no
+    /// gradient.
+    pub fn named_weights(&self) -> Result<Vec<(String, Tensor)>> {
+        let mut all = Vec::new();
+        for (name, tensor) in self.parameters() {
+            let tensor = tensor.f_detach()?;
+            let parts: &[(&str, i64)] = if name.contains("qkv_proj") {
+                let kv_width = self.config.kv_width();
+                &[("q_proj", self.config.hidden_size), ("k_proj", kv_width), ("v_proj", kv_width)]
+            } else if name.contains("gate_up_proj") {
+                &[("gate_proj", self.config.intermediate_size), ("up_proj", self.config.intermediate_size)]
+            } else {
+                all.push((name, tensor));
+                continue;
+            };
+            let mut start = 0;
+            for (part, rows) in parts {
+                let name = name.replace("qkv_proj", part).replace("gate_up_proj", part);
+                all.push((name, tensor.f_narrow(0, start, *rows)?));
+                start += rows;
+            }
+        }
+        Ok(all)
+    }
+
+    /// A copy of its own, without gradients, such as the frozen reference of a
+    /// KL penalty.
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut copy = Self::zeros(self.config.clone(), self.kind, self.device)?;
+        self.copy_to(&mut copy)?;
+        Ok(copy)
+    }
+
+    /// A trainable copy with weights of another kind.
+    pub fn to_kind(&self, kind: Kind) -> Result<Self> {
+        let mut copy = Self::zeros(self.config.clone(), kind, self.device)?;
+        self.copy_to(&mut copy)?;
+        copy.train_all(true)?;
+        Ok(copy)
+    }
+
+    /// Overwrites the weights of `other`, a model of the same configuration.
+    pub fn copy_to(&self, other: &mut Model) -> Result<()> {
+        if self.config != other.config {
+            return Err(PolicyError::Input(
+                "weights can only be copied between models of the same configuration".into(),
+            ));
+        }
+        let _guard = tch::no_grad_guard();
+        for ((_, from), (_, mut to)) in self.parameters().into_iter().zip(other.parameters()) {
+            to.f_copy_(&from)?;
+        }
+        Ok(())
+    }
+
+    /// Whether gradients are kept for the weights.
+    pub(crate) fn train_all(&self, on: bool) -> Result<()> {
+        for (_, tensor) in self.parameters() {
+            let _ = tensor.f_set_requires_grad(on)?;
+        }
+        Ok(())
+    }
+}

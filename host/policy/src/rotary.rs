@@ -1,0 +1,52 @@
+//! Rotary position embedding (Su et al., "RoFormer", arXiv:2104.09864) in the
+//! half-rotation layout of Hugging Face: dimension `i` is paired with
+//! `i + head_dim / 2`.
+
+use crate::config::ModelConfig;
+use crate::error::Result;
+use tch::{Device, Kind, Tensor};
+
+/// The inverse wavelengths `theta^(-2i / head_dim)`.
+pub(crate) struct Rotary {
+    inverse: Tensor,
+}
+
+/// The rotations of a list of tokens.
+pub(crate) struct Rotation {
+    /// `[tokens, 1, 1, head_dim / 2]`
+    cos: Tensor,
+    /// `[tokens, 1, 2, head_dim / 2]`: −sin for the first half, sin for the second.
+    sin: Tensor,
+}
+
+impl Rotary {
+    /// Rotations are computed in `kind`: float, or double for a model in double.
+    pub(crate) fn new(config: &ModelConfig, kind: Kind, device: Device) -> Result<Self> {
+        let half = config.head_dim() / 2;
+        let inverse: Vec<f64> = (0..half).map(|i| config.rope_theta.powf(-(i as f64) / half as f64)).collect();
+        Ok(Self { inverse: Tensor::f_from_slice(&inverse)?.f_to_kind(kind)?.f_to_device(device)? })
+    }
+
+    /// The rotations at `positions`, `[tokens]`.
+    pub(crate) fn at(&self, positions: &Tensor) -> Result<Rotation> {
+        let angle = positions.f_to_kind(self.inverse.kind())?.f_unsqueeze(1)?.f_mul(&self.inverse)?;
+        let angle = angle.f_unsqueeze(1)?.f_unsqueeze(1)?;
+        let sin = angle.f_sin()?;
+        Ok(Rotation { cos: angle.f_cos()?, sin: Tensor::f_cat(&[sin.f_neg()?, sin], 2)? })
+    }
+}
+
+impl Rotation {
+    /// The same rotations for each of `batch` rows: `[tokens]` becomes
+    /// `[batch * tokens]`.
+    pub(crate) fn repeat(&self, batch: i64) -> Result<Self> {
+        Ok(Self { cos: self.cos.f_repeat([batch, 1, 1, 1])?, sin: self.sin.f_repeat([batch, 1, 1, 1])? })
+    }
+
+    /// Rotates `x`, `[tokens, heads, head_dim]`.
+    pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
+        let pairs = x.f_unflatten(2, [2, -1])?;
+        let rotated = pairs.f_mul(&self.cos)?.f_addcmul(&pairs.f_flip([2])?, &self.sin)?;
+        Ok(rotated.f_flatten(2, 3)?)
+    }
+}

@@ -1,0 +1,85 @@
+//! How responses are drawn.
+
+use crate::error::{PolicyError, Result};
+
+/// How the tokens of a response are drawn and when it ends. Truncations apply
+/// after the temperature, in the order top-k, top-p, min-p.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampling {
+    /// Logits are divided by it; 0 takes the most probable token.
+    pub temperature: f32,
+    /// Only the `top_k` most probable tokens (Fan et al., arXiv:1805.04833).
+    pub top_k: Option<usize>,
+    /// Only the most probable tokens that together reach this probability; 1
+    /// is no limit (Holtzman et al., arXiv:1904.09751).
+    pub top_p: f32,
+    /// Only tokens with at least this share of the most probable one's
+    /// probability; 0 is no limit (arXiv:2407.01082).
+    pub min_p: f32,
+    /// The most tokens that a response may have, the stop token included.
+    pub max_tokens: usize,
+    /// Tokens that end a response; they belong to it.
+    pub stop_ids: Vec<u32>,
+}
+
+impl Sampling {
+    /// Plain sampling at temperature 1 until one of `stop_ids`.
+    pub fn new(max_tokens: usize, stop_ids: Vec<u32>) -> Self {
+        Self { temperature: 1.0, top_k: None, top_p: 1.0, min_p: 0.0, max_tokens, stop_ids }
+    }
+
+    /// The most probable token each time, as validation does.
+    pub fn greedy(max_tokens: usize, stop_ids: Vec<u32>) -> Self {
+        Self { temperature: 0.0, ..Self::new(max_tokens, stop_ids) }
+    }
+
+    /// Checks that each number is in its range.
+    pub fn validate(&self) -> Result<()> {
+        let wrong = |what: String| Err(PolicyError::Input(what));
+        if !(self.temperature == 0.0 || (1e-3..=1e3).contains(&self.temperature)) {
+            return wrong(format!("`temperature` must be 0 (greedy) or from 0.001 to 1000, not {}", self.temperature));
+        }
+        if self.top_k == Some(0) {
+            return wrong("`top_k` must be at least 1; leave it out for no limit".into());
+        }
+        if !(self.top_p > 0.0 && self.top_p <= 1.0) {
+            return wrong(format!("`top_p` must be above 0 and at most 1, not {}", self.top_p));
+        }
+        if !(0.0..=1.0).contains(&self.min_p) {
+            return wrong(format!("`min_p` must be from 0 to 1, not {}", self.min_p));
+        }
+        if self.max_tokens == 0 {
+            return wrong("`max_tokens` must be at least 1".into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_greedy(&self) -> bool {
+        self.temperature == 0.0
+    }
+
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.top_k.is_some() || self.top_p < 1.0 || self.min_p > 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let fine = Sampling::new(8, vec![2]);
+        assert!(fine.validate().is_ok() && Sampling::greedy(1, vec![]).validate().is_ok());
+        for (wrong, name) in [
+            (Sampling { temperature: -1.0, ..fine.clone() }, "`temperature`"),
+            (Sampling { temperature: f32::NAN, ..fine.clone() }, "`temperature`"),
+            (Sampling { top_k: Some(0), ..fine.clone() }, "`top_k`"),
+            (Sampling { top_p: 0.0, ..fine.clone() }, "`top_p`"),
+            (Sampling { min_p: 1.5, ..fine.clone() }, "`min_p`"),
+            (Sampling { max_tokens: 0, ..fine }, "`max_tokens`"),
+        ] {
+            assert!(wrong.validate().unwrap_err().to_string().starts_with(name));
+        }
+    }
+}

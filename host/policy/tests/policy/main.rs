@@ -1,0 +1,59 @@
+//! The model against an independent reference, and the engine against the
+//! model.
+
+mod checkpoint;
+mod engine;
+mod forward;
+mod reference;
+mod sampling;
+
+use gavel_data::seed;
+use gavel_policy::{Device, Model, ModelConfig, Tensor};
+
+fn config() -> ModelConfig {
+    ModelConfig {
+        vocab_size: 31,
+        hidden_size: 16,
+        intermediate_size: 24,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        max_position_embeddings: 128,
+        rms_norm_eps: 1e-6,
+        rope_theta: 10_000.0,
+        tie_word_embeddings: true,
+        initializer_range: 0.4,
+        bos_token_id: None,
+        eos_token_id: vec![2],
+        pad_token_id: Some(0),
+    }
+}
+
+/// A model in which every weight matters: biases and norms are random too.
+fn model(config: ModelConfig) -> Model {
+    let model = Model::random(config, 5, Device::Cpu).unwrap();
+    for (index, (name, mut weight)) in model.named_weights().unwrap().into_iter().enumerate() {
+        if name.ends_with("bias") || name.ends_with("norm.weight") {
+            let noise: Vec<f32> =
+                (0..weight.numel() as u64).map(|i| seed::uniform(index as u64, i) as f32 - 0.5).collect();
+            let noisy = &weight + Tensor::from_slice(&noise).view_as(&weight);
+            weight.copy_(&noisy);
+        }
+    }
+    model
+}
+
+/// `count` token ids, a function of `salt`.
+fn tokens(salt: u64, count: usize) -> Vec<u32> {
+    (0..count as u64).map(|i| 3 + (seed::uniform(salt, i) * 28.0) as u32).collect()
+}
+
+/// `[1, time]`
+fn row(ids: &[u32]) -> Tensor {
+    Tensor::from_slice(&ids.iter().map(|&id| i64::from(id)).collect::<Vec<_>>()).unsqueeze(0)
+}
+
+fn max_difference(a: &Tensor, b: &Tensor) -> f64 {
+    assert_eq!(a.size(), b.size());
+    (a - b).abs().max().double_value(&[])
+}

@@ -1,0 +1,96 @@
+//! Draws follow the distribution that the settings describe.
+
+use crate::{config, model, row, tokens};
+use gavel_policy::{Engine, EngineConfig, Model, Padding, Request, Sampling};
+
+const DRAWS: u64 = 4000;
+
+fn first_tokens(model: &Model, prompt: &[u32], settings: &[&Sampling]) -> Vec<u32> {
+    let mut engine = Engine::new(model, EngineConfig { max_batch: 512, ..EngineConfig::default() }).unwrap();
+    for (id, sampling) in (0..DRAWS).zip(settings.iter().cycle()) {
+        engine.submit(Request { id, prompt: prompt.to_vec(), sampling: (*sampling).clone(), seed: id }).unwrap();
+    }
+    let mut drawn = Vec::new();
+    while !engine.is_idle() {
+        drawn.extend(engine.step(model).unwrap());
+    }
+    drawn.sort_by_key(|done| done.id);
+    drawn.into_iter().map(|done| done.response[0]).collect()
+}
+
+/// The distribution by definition: temper, then cut off, token by token.
+fn expected(logits: &[f64], sampling: &Sampling) -> Vec<f64> {
+    let tempered: Vec<f64> = logits.iter().map(|logit| logit / f64::from(sampling.temperature)).collect();
+    let mut probs = crate::reference::softmax(&tempered);
+    let mut order: Vec<usize> = (0..probs.len()).collect();
+    order.sort_by(|&a, &b| probs[b].total_cmp(&probs[a]));
+    let by_rank = order.split_off(sampling.top_k.unwrap_or(order.len()).min(order.len()));
+    by_rank.into_iter().for_each(|token| probs[token] = 0.0);
+    let total: f64 = probs.iter().sum();
+    let mut reached = 0.0;
+    for &token in &order {
+        let share = probs[token] / total;
+        if reached >= f64::from(sampling.top_p) {
+            probs[token] = 0.0;
+        }
+        reached += share;
+    }
+    let least = f64::from(sampling.min_p) * probs[order[0]];
+    probs.iter_mut().filter(|prob| **prob < least).for_each(|prob| *prob = 0.0);
+    let total: f64 = probs.iter().sum();
+    probs.into_iter().map(|prob| prob / total).collect()
+}
+
+#[test]
+fn temperature_and_truncations_give_their_distribution() {
+    let model = model(config());
+    let prompt = tokens(2, 5);
+    let hidden = model.hidden(&row(&prompt), &Padding::Right).unwrap();
+    let logits = model.logits(&hidden).unwrap().get(0).get(4).detach();
+    // Flatten the distribution, so that many tokens have a chance.
+    let logits = Vec::<f64>::try_from(logits.to_kind(tch::Kind::Double)).unwrap();
+    let plain = Sampling::new(1, vec![]);
+    for sampling in [
+        Sampling { temperature: 2.0, ..plain.clone() },
+        Sampling { temperature: 4.0, top_k: Some(5), ..plain.clone() },
+        Sampling { temperature: 4.0, top_p: 0.7, ..plain.clone() },
+        Sampling { temperature: 4.0, min_p: 0.3, ..plain.clone() },
+        Sampling { temperature: 5.0, top_k: Some(12), top_p: 0.8, min_p: 0.2, ..plain.clone() },
+        Sampling { temperature: 5.0, top_k: Some(1000), ..plain.clone() },
+    ] {
+        let probs = expected(&logits, &sampling);
+        let mut counts = vec![0.0; probs.len()];
+        first_tokens(&model, &prompt, &[&sampling]).into_iter().for_each(|token| counts[token as usize] += 1.0);
+        let (mut chi_square, mut freedom, mut rare) = (0.0f64, -1.0f64, (0.0, 0.0));
+        for (&count, &prob) in counts.iter().zip(&probs) {
+            let mean = prob * DRAWS as f64;
+            if prob == 0.0 {
+                assert_eq!(count, 0.0, "{sampling:?} drew a token that it cuts off");
+            } else if mean < 5.0 {
+                rare = (rare.0 + count, rare.1 + mean);
+            } else {
+                chi_square += (count - mean).powi(2) / mean;
+                freedom += 1.0;
+            }
+        }
+        if rare.1 > 0.0 {
+            chi_square += (rare.0 - rare.1).powi(2) / rare.1;
+            freedom += 1.0;
+        }
+        assert!(freedom >= 3.0, "{sampling:?} tests nothing: {freedom}");
+        // Four standard deviations above the mean of the chi-square distribution.
+        assert!(chi_square < freedom + 4.0 * (2.0 * freedom).sqrt(), "{sampling:?}: {chi_square} at {freedom}");
+    }
+}
+
+#[test]
+fn a_neighbour_with_limits_changes_no_draw() {
+    let model = model(config());
+    let prompt = tokens(2, 5);
+    let plain = Sampling { temperature: 3.0, ..Sampling::new(1, vec![]) };
+    let cut = Sampling { top_k: Some(3), top_p: 0.9, ..plain.clone() };
+    let alone = first_tokens(&model, &prompt, &[&plain]);
+    let mixed = first_tokens(&model, &prompt, &[&plain, &cut, &Sampling::greedy(1, vec![])]);
+    assert!(alone.iter().zip(&mixed).step_by(3).all(|(a, b)| a == b));
+    assert!(mixed.iter().skip(2).step_by(3).all(|token| *token == mixed[2]));
+}

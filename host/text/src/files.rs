@@ -1,0 +1,38 @@
+//! The JSON files of a checkpoint.
+
+use crate::error::{Result, TextError};
+use serde_json::{Map, Value};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The text of the file, or nothing where there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TextError::Io { action: "read", path: path.to_owned(), source }),
+    }
+}
+
+/// The JSON object in the file, or an empty one where there is none.
+pub(crate) fn read_object(path: &Path) -> Result<Map<String, Value>> {
+    match read(path)? {
+        None => Ok(Map::new()),
+        Some(text) => serde_json::from_str(&text)
+            .map_err(|error| TextError::File { path: path.to_owned(), what: format!("not a JSON object: {error}") }),
+    }
+}
+
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|source| TextError::Io { action: "write", path: path.to_owned(), source })
+}
+
+/// Writes the object on several lines. (`Display` of a JSON value cannot fail.)
+pub(crate) fn write_object(path: &Path, object: Map<String, Value>) -> Result<()> {
+    write(path, &format!("{:#}\n", Value::Object(object)))
+}
+
+/// A special token in `tokenizer_config.json`: its text, or an object around it.
+pub(crate) fn token_text(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value.get("content")?.as_str())
+}

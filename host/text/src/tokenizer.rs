@@ -1,0 +1,193 @@
+//! Text to token ids and back.
+
+use crate::error::{Result, TextError};
+use crate::files;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "tokenizer.json";
+const SETTINGS: &str = "tokenizer_config.json";
+const GENERATION: &str = "generation_config.json";
+
+/// A tokenizer of the Hugging Face `tokenizers` library and the tokens that
+/// end and pad a text.
+#[derive(Clone)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    vocab_size: usize,
+    /// Not empty; the first is the token that ends a text.
+    stop_ids: Vec<u32>,
+    pad: u32,
+    /// `tokenizer_config.json`.
+    settings: Map<String, Value>,
+}
+
+impl Tokenizer {
+    /// The embedded default: a token for each byte, and ChatML's special
+    /// tokens `<|pad|>` = 0, `<|im_start|>` = 1 and `<|im_end|>` = 2; byte `b`
+    /// is token `3 + b`.
+    pub fn byte_level() -> Self {
+        let specials = ["<|pad|>", "<|im_start|>", "<|im_end|>"];
+        let names = specials.into_iter().map(str::to_owned).chain((0..=255).map(|byte| byte_char(byte).to_string()));
+        let vocab: Map<String, Value> = names.zip(0u32..).map(|(name, id)| (name, id.into())).collect();
+        let added: Vec<Value> = specials
+            .into_iter()
+            .zip(0u32..)
+            .map(|(content, id)| {
+                json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                       "normalized": false, "special": true})
+            })
+            .collect();
+        let byte_level =
+            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
+        let definition = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
+            "pre_tokenizer": byte_level, "post_processor": null, "decoder": byte_level,
+            "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+                      "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+                      "vocab": vocab, "merges": []},
+        });
+        let settings = json!({
+            "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|pad|>",
+            "additional_special_tokens": ["<|im_start|>"], "clean_up_tokenization_spaces": false,
+        });
+        let Value::Object(settings) = settings else { unreachable!("it is written as an object above") };
+        #[expect(clippy::expect_used, reason = "the definition is a constant, which every test loads")]
+        let inner = tokenizers::Tokenizer::from_bytes(definition.to_string()).expect("a valid definition");
+        Self { vocab_size: vocab_size(&inner), inner, stop_ids: vec![2], pad: 0, settings }
+    }
+
+    /// Reads `tokenizer.json` in the folder `dir`. The tokens that end a text
+    /// are `eos_token` of `tokenizer_config.json`, then every `eos_token_id`
+    /// of `generation_config.json`, or else of `config.json`.
+    pub fn load(dir: &Path) -> Result<Self> {
+        let path = dir.join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|source| TextError::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        let wrong = |path: PathBuf, what: String| TextError::File { path, what };
+        let mut inner = tokenizers::Tokenizer::from_bytes(&text)
+            .map_err(|error| wrong(path.clone(), format!("not a tokenizer: {error}")))?;
+        // Some files are saved with the truncation and padding of a training run.
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(|error| TextError::Tokenizer(error.to_string()))?;
+
+        let settings = files::read_object(&dir.join(SETTINGS))?;
+        let token = |name: &str| -> Result<Option<u32>> {
+            let Some(text) = settings.get(name).and_then(files::token_text) else { return Ok(None) };
+            match inner.token_to_id(text) {
+                Some(id) => Ok(Some(id)),
+                None => Err(wrong(dir.join(SETTINGS), format!("`{name}` {text:?} is no token of {}", path.display()))),
+            }
+        };
+        let (generation, config) =
+            (files::read_object(&dir.join(GENERATION))?, files::read_object(&dir.join("config.json"))?);
+        let ids = |name: &str| -> Vec<u32> {
+            let found = [&generation, &config].map(|object| object.get(name).map(ids).unwrap_or_default());
+            found.into_iter().find(|ids| !ids.is_empty()).unwrap_or_default()
+        };
+        let mut stop_ids: Vec<u32> = token("eos_token")?.into_iter().collect();
+        for id in ids("eos_token_id") {
+            if !stop_ids.contains(&id) {
+                stop_ids.push(id);
+            }
+        }
+        let Some(&eos) = stop_ids.first() else {
+            return Err(wrong(
+                dir.join(SETTINGS),
+                format!("no token ends a text: set `eos_token` there or `eos_token_id` in {GENERATION}"),
+            ));
+        };
+        let pad = token("pad_token")?.or(ids("pad_token_id").first().copied()).unwrap_or(eos);
+        Ok(Self { vocab_size: vocab_size(&inner), inner, stop_ids, pad, settings })
+    }
+
+    /// Writes `tokenizer.json`, `tokenizer_config.json` and
+    /// `generation_config.json` into the folder `dir`, which is made where it
+    /// is missing, so that `transformers` loads them.
+    pub fn save(&self, dir: &Path) -> Result<()> {
+        self.save_with(dir, None)
+    }
+
+    /// The same, with a chat template in `tokenizer_config.json`.
+    pub(crate) fn save_with(&self, dir: &Path, template: Option<&str>) -> Result<()> {
+        std::fs::create_dir_all(dir).map_err(|source| TextError::Io {
+            action: "create",
+            path: dir.to_owned(),
+            source,
+        })?;
+        let text = self.inner.to_string(true).map_err(|error| TextError::Tokenizer(error.to_string()))?;
+        files::write(&dir.join(FILE), &text)?;
+        let mut settings = self.settings.clone();
+        if let Some(template) = template {
+            settings.insert("chat_template".into(), template.into());
+        }
+        files::write_object(&dir.join(SETTINGS), settings)?;
+        let eos = if let [eos] = self.stop_ids[..] { eos.into() } else { Value::from(self.stop_ids.clone()) };
+        let generation = [("eos_token_id".to_owned(), eos), ("pad_token_id".to_owned(), self.pad.into())];
+        files::write_object(&dir.join(GENERATION), Map::from_iter(generation))
+    }
+
+    /// The tokens of `text`. Special tokens that are written out in it are
+    /// recognised; none are added.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let encoding = self.inner.encode_fast(text, false).map_err(|error| TextError::Tokenizer(error.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The text of `ids`, without special tokens. Bytes that are not UTF-8
+    /// become U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        self.inner.decode(ids, true).map_err(|error| TextError::Tokenizer(error.to_string()))
+    }
+
+    /// The token that ends a text.
+    pub fn eos(&self) -> u32 {
+        self.stop_ids[0]
+    }
+
+    /// Every token at which a response ends; [`eos`](Self::eos) is the first.
+    pub fn stop_ids(&self) -> &[u32] {
+        &self.stop_ids
+    }
+
+    /// The token that fills up batches; the one that ends a text where the
+    /// model has none of its own.
+    pub fn pad(&self) -> u32 {
+        self.pad
+    }
+
+    /// One more than the largest token id: what a model's vocabulary must
+    /// have at least.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+}
+
+fn vocab_size(inner: &tokenizers::Tokenizer) -> usize {
+    inner.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
+}
+
+/// A token id, or a list of them.
+fn ids(value: &Value) -> Vec<u32> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    match value {
+        Value::Array(values) => values.iter().filter_map(id).collect(),
+        other => id(other).into_iter().collect(),
+    }
+}
+
+/// The printable character that stands for a byte in byte-level vocabularies
+/// (`bytes_to_unicode` of GPT-2): the byte's own where it is printable, else
+/// the next free one from U+0100 on.
+fn byte_char(byte: u8) -> char {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..);
+    if printable(byte) {
+        return byte.into();
+    }
+    let offset = (0..byte).filter(|&other| !printable(other)).count() as u8;
+    // U+0100 to U+0143, as 68 bytes are not printable.
+    char::from_u32(0x100 + u32::from(offset)).unwrap_or(char::REPLACEMENT_CHARACTER)
+}

@@ -1,0 +1,160 @@
+//! Tokenizers and chat templates, from and to the files of a checkpoint.
+
+use gavel_data::{ContentPart, Media, Message, Role, ToolCall};
+use gavel_text::{ChatTemplate, TextModel, Tokenizer};
+use std::path::Path;
+
+fn conversation() -> Vec<Message> {
+    vec![
+        Message::new(Role::System, "Be brief."),
+        Message::new(Role::User, "Order: 7 3"),
+        Message::new(Role::Assistant, "3 7"),
+    ]
+}
+
+fn write(dir: &Path, name: &str, text: &str) {
+    std::fs::write(dir.join(name), text).unwrap();
+}
+
+#[test]
+fn bytes_are_tokens_and_come_back() {
+    let tokenizer = Tokenizer::byte_level();
+    assert_eq!((tokenizer.vocab_size(), tokenizer.pad(), tokenizer.eos(), tokenizer.stop_ids()), (259, 0, 2, &[2][..]));
+    assert_eq!(tokenizer.encode("A\n é").unwrap(), [3 + 65, 3 + 10, 3 + 32, 3 + 0xc3, 3 + 0xa9]);
+    let every_char_width = "tab\t, zero\0, \u{7f}\u{80}\u{a0}\u{ad}ÿ, naïve, 数学, 🦀, e\u{301}, <|pad, \r\n ";
+    let ids = tokenizer.encode(every_char_width).unwrap();
+    assert_eq!(ids, every_char_width.bytes().map(|byte| 3 + u32::from(byte)).collect::<Vec<_>>());
+    assert_eq!(tokenizer.decode(&ids).unwrap(), every_char_width);
+    assert!(tokenizer.encode("").unwrap().is_empty());
+}
+
+#[test]
+fn special_tokens_are_recognised_and_not_decoded() {
+    let tokenizer = Tokenizer::byte_level();
+    let ids = tokenizer.encode("<|im_start|>a<|im_end|><|pad|>").unwrap();
+    assert_eq!(ids, [1, 3 + 97, 2, 0]);
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "a");
+    assert_eq!(tokenizer.decode(&[3 + 0xc3]).unwrap(), "\u{fffd}");
+}
+
+#[test]
+fn chatml_renders_exactly() {
+    let text = TextModel::byte_level();
+    let expected = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOrder: 7 3<|im_end|>\n<|im_start|>assistant\n3 7<|im_end|>\n";
+    assert_eq!(text.template.render(&conversation(), false).unwrap(), expected);
+    assert_eq!(text.template.render(&conversation(), true).unwrap(), format!("{expected}<|im_start|>assistant\n"));
+    let ids = text.prompt_ids(&conversation()[1..2]).unwrap();
+    assert_eq!((ids[0], ids[ids.len() - 1]), (1, 3 + 10));
+    assert_eq!(text.tokenizer.decode(&ids).unwrap(), "user\nOrder: 7 3\nassistant\n");
+}
+
+#[test]
+fn a_saved_model_loads_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let (text, nested) = (TextModel::byte_level(), dir.path().join("a/b"));
+    text.save(&nested).unwrap();
+    let loaded = TextModel::load(&nested).unwrap();
+    assert_eq!(loaded.prompt_ids(&conversation()).unwrap(), text.prompt_ids(&conversation()).unwrap());
+    assert_eq!(loaded.template.source(), text.template.source());
+    let facts = |t: &Tokenizer| (t.vocab_size(), t.pad(), t.stop_ids().to_vec());
+    assert_eq!(facts(&loaded.tokenizer), facts(&text.tokenizer));
+    let again = dir.path().join("again");
+    loaded.save(&again).unwrap();
+    for name in ["tokenizer.json", "tokenizer_config.json", "generation_config.json"] {
+        assert_eq!(std::fs::read(nested.join(name)).unwrap(), std::fs::read(again.join(name)).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn every_token_that_ends_a_response_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    Tokenizer::byte_level().save(dir.path()).unwrap();
+    let load = || Tokenizer::load(dir.path()).map(|tokenizer| (tokenizer.stop_ids().to_vec(), tokenizer.pad()));
+    write(dir.path(), "generation_config.json", r#"{"eos_token_id": [1, 2], "pad_token_id": 1}"#);
+    assert_eq!(load().unwrap(), (vec![2, 1], 0));
+    write(dir.path(), "tokenizer_config.json", r#"{"eos_token": {"content": "<|im_start|>"}}"#);
+    assert_eq!(load().unwrap(), (vec![1, 2], 1));
+    write(dir.path(), "tokenizer_config.json", "{}");
+    write(dir.path(), "generation_config.json", "{}");
+    write(dir.path(), "config.json", r#"{"eos_token_id": 2}"#);
+    assert_eq!(load().unwrap(), (vec![2], 2));
+    write(dir.path(), "config.json", "{}");
+    assert!(load().unwrap_err().to_string().contains("no token ends a text: set `eos_token`"));
+    write(dir.path(), "tokenizer_config.json", r#"{"eos_token": "</s>"}"#);
+    assert!(load().unwrap_err().to_string().contains("`eos_token` \"</s>\" is no token of"));
+}
+
+#[test]
+fn broken_files_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let says = |what: &str| {
+        let error = TextModel::load(dir.path()).err().unwrap().to_string();
+        assert!(error.contains(what), "{error}");
+    };
+    says("cannot read ");
+    write(dir.path(), "tokenizer.json", "{}");
+    says("tokenizer.json: not a tokenizer");
+    Tokenizer::byte_level().save(dir.path()).unwrap();
+    says("there is no chat template: add chat_template.jinja");
+    write(dir.path(), "chat_template.jinja", "{% if %}");
+    says("chat_template.jinja: the chat template has an error");
+    write(dir.path(), "tokenizer_config.json", "[]");
+    says("tokenizer_config.json: not a JSON object");
+}
+
+/// A template of one's own, in a folder with `tokenizer_config.json`.
+fn template(source: &str) -> ChatTemplate {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = serde_json::json!({
+        "bos_token": {"content": "<s>"}, "eos_token": "</s>",
+        "chat_template": [{"name": "tool_use", "template": "no"}, {"name": "default", "template": source}],
+    });
+    write(dir.path(), "tokenizer_config.json", &settings.to_string());
+    ChatTemplate::load(dir.path()).unwrap()
+}
+
+#[test]
+fn templates_run_as_transformers_runs_them() {
+    let render = |source: &str, messages: &[Message]| template(source).render(messages, false).unwrap();
+    // Blocks take the white space before them on their line and the line break after them.
+    let source = "{{ bos_token }}\n  {% for m in messages %}\n[{{ m.role }}] {{ m['content'].strip() | upper }}{{ eos_token }}\n  {% endfor %}\nend\n";
+    assert_eq!(
+        render(source, &[Message::new(Role::User, " hi "), Message::new(Role::Assistant, "yo")]),
+        "<s>\n[user] HI</s>\n[assistant] YO</s>\nend"
+    );
+    // Python's methods, namespaces, loop controls and slices are there.
+    let source = "{% set ns = namespace(n=0) %}{% for m in messages[::-1] %}{% if m.role == 'system' %}{% break %}{% endif %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }} {{ messages[0].content.split(' ')[-1] }}{% if messages[1].get('tool_calls') is none %} none{% endif %}";
+    assert_eq!(render(source, &conversation()), "2 brief. none");
+}
+
+#[test]
+fn tool_calls_and_media_reach_the_template() {
+    let mut call = Message::new(Role::Assistant, "");
+    call.content.clear();
+    call.tool_calls =
+        vec![ToolCall { id: "c1".into(), name: "add".into(), arguments: r#"{"b":[1,2.0],"a":"<é>"}"#.into() }];
+    let source = "{{ messages[0].tool_calls[0].function.arguments | tojson }}|{{ messages[0].content }}|{{ messages[0].tool_calls[0].function | tojson(indent=2) }}";
+    assert_eq!(
+        template(source).render(&[call], false).unwrap(),
+        "{\"b\": [1, 2.0], \"a\": \"<é>\"}||{\n  \"name\": \"add\",\n  \"arguments\": {\n    \"b\": [\n      1,\n      2.0\n    ],\n    \"a\": \"<é>\"\n  }\n}"
+    );
+    let mut seen = Message::new(Role::User, "what is ");
+    seen.content.push(ContentPart::Media(Media { media_type: "image/png".into(), bytes: vec![1] }));
+    let source =
+        "{% for part in messages[0].content %}{{ part.text if part.type == 'text' else '<image>' }}{% endfor %}";
+    assert_eq!(template(source).render(&[seen], false).unwrap(), "what is <image>");
+}
+
+#[test]
+fn a_template_may_refuse_a_conversation_and_ask_the_date() {
+    let refusing =
+        template("{% if messages[0].role == 'system' %}\n{{ raise_exception('no system role') }}{% endif %}");
+    assert_eq!(
+        refusing.render(&conversation(), false).unwrap_err().to_string(),
+        "the chat template failed: no system role (line 2 of the template)"
+    );
+    let date = template("{{ strftime_now('%Y-%m-%d') }}").render(&[], false).unwrap();
+    assert!(date.len() == 10 && date.as_str() > "2024-01-01", "{date}");
+    let wrong = template("{{ strftime_now('%Q') }}").render(&[], false).unwrap_err();
+    assert!(wrong.to_string().contains("does not know the format \"%Q\""), "{wrong}");
+}

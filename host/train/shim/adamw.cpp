@@ -1,0 +1,98 @@
+// What tch does not offer: gradients as a list, and the fused AdamW step.
+//
+// Every function catches what libtorch throws and returns it as a string that
+// the caller frees with `gavel_free`; null means success.
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <vector>
+
+namespace {
+
+std::vector<at::Tensor> list(at::Tensor *const *tensors, size_t count) {
+  std::vector<at::Tensor> out;
+  out.reserve(count);
+  for (size_t i = 0; i < count; ++i) out.push_back(*tensors[i]);
+  return out;
+}
+
+std::vector<at::Tensor> gradients(at::Tensor *const *parameters, size_t count) {
+  std::vector<at::Tensor> out;
+  out.reserve(count);
+  for (size_t i = 0; i < count; ++i) out.push_back(parameters[i]->grad());
+  return out;
+}
+
+template <typename Body> char *guarded(Body body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const std::exception &error) {
+    return strdup(error.what());
+  } catch (...) {
+    return strdup("an exception that is no std::exception");
+  }
+}
+
+} // namespace
+
+extern "C" {
+
+void gavel_free(char *message) { std::free(message); }
+
+// Makes every gradient undefined, so that the next backward pass stores
+// instead of adding to zeros.
+char *gavel_reset_gradients(at::Tensor *const *parameters, size_t count) {
+  return guarded([&] {
+    for (size_t i = 0; i < count; ++i) parameters[i]->mutable_grad().reset();
+  });
+}
+
+// The 2-norm of all gradients together. `missing` is the index of the first
+// parameter without a gradient, or -1.
+char *gavel_gradient_norm(at::Tensor *const *parameters, size_t count, double *norm, int64_t *missing) {
+  return guarded([&] {
+    c10::NoGradGuard no_grad;
+    *missing = -1;
+    for (size_t i = 0; i < count; ++i) {
+      if (!parameters[i]->grad().defined()) {
+        *missing = static_cast<int64_t>(i);
+        return;
+      }
+    }
+    auto norms = at::stack(at::_foreach_norm(gradients(parameters, count), 2));
+    *norm = at::linalg_vector_norm(norms, 2, std::nullopt, false, at::kDouble).item<double>();
+  });
+}
+
+char *gavel_scale_gradients(at::Tensor *const *parameters, size_t count, double factor) {
+  return guarded([&] {
+    c10::NoGradGuard no_grad;
+    at::_foreach_mul_(gradients(parameters, count), factor);
+  });
+}
+
+// One AdamW step (Loshchilov and Hutter, 2019) with the stored gradients.
+// `step` counts from 1 and is that of this step.
+char *gavel_adamw_step(at::Tensor *const *parameters, at::Tensor *const *exp_avgs, at::Tensor *const *exp_avg_sqs,
+                       size_t count, double step, double lr, double beta1, double beta2, double weight_decay,
+                       double eps) {
+  return guarded([&] {
+    if (count == 0) return;
+    c10::NoGradGuard no_grad;
+    // The kernel wants one counter a parameter and only reads it here: all share one.
+    auto counter = at::full({}, step, parameters[0]->options().dtype(at::kFloat).requires_grad(false));
+    std::vector<at::Tensor> steps(count, counter);
+    auto values = list(parameters, count);
+    auto grads = gradients(parameters, count);
+    auto first = list(exp_avgs, count);
+    auto second = list(exp_avg_sqs, count);
+    at::_fused_adamw_(values, grads, first, second, {}, steps, lr, beta1, beta2, weight_decay, eps,
+                      /*amsgrad=*/false, /*maximize=*/false);
+  });
+}
+}

@@ -1,0 +1,35 @@
+//! Samples → new policy: advantages, losses, batches and the optimiser.
+//!
+//! An [`Experience`] is what an update learns from: a response, the
+//! log-probabilities it was sampled with, and the advantage that
+//! [`AdvantageConfig::of_group`] gave it within its group. A [`Trainer`] takes
+//! one optimiser step over a mini-batch of them ([`Trainer::update`]) or over
+//! supervised rows ([`Trainer::sft_step`]). Nothing here draws from libtorch's
+//! random generator: the same inputs give the same policy.
+
+pub mod advantage;
+mod batch;
+pub mod config;
+mod error;
+pub mod experience;
+pub mod kl;
+pub mod logprobs;
+pub mod loss;
+pub mod optimizer;
+pub mod schedule;
+pub mod sft;
+#[cfg(test)]
+mod testing;
+pub mod trainer;
+
+pub use advantage::{AdvantageConfig, Estimator};
+pub use config::ConfigError;
+pub use error::TrainError;
+pub use experience::Experience;
+pub use kl::{KlConfig, KlEstimator};
+pub use logprobs::log_probs;
+pub use loss::{Aggregation, LossConfig, OldLogProbs, PolicyLoss};
+pub use optimizer::{AdamW, OptimizerConfig, StateError};
+pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
+pub use sft::{SftRow, SftStats};
+pub use trainer::{Trainer, UpdateStats};

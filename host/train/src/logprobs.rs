@@ -1,0 +1,35 @@
+//! What a model thinks of tokens that are already written.
+
+use crate::batch::{micro_batches, target_logprobs};
+use crate::config::check;
+use crate::error::Result;
+use crate::experience::Experience;
+use gavel_policy::Model;
+
+/// The log-probability of every response token under `softmax(logits /
+/// temperature)`; 0 where the loss mask says that the policy did not write it.
+/// No gradient is kept. Like an update, it works through micro-batches of at
+/// most `max_tokens` tokens, padding included.
+///
+/// # Errors
+/// The temperature is not positive, a row is malformed, or the model fails.
+pub fn log_probs(
+    model: &Model,
+    experiences: &[Experience],
+    temperature: f64,
+    max_tokens: usize,
+) -> Result<Vec<Vec<f32>>> {
+    check("temperature", temperature, "a number above 0", |value| value > 0.0)?;
+    let _guard = tch::no_grad_guard();
+    let sequences: Vec<_> = experiences.iter().map(Experience::sequence).collect();
+    let mut out: Vec<Vec<f32>> = experiences.iter().map(|row| vec![0.0; row.response.len()]).collect();
+    for batch in micro_batches(&sequences, max_tokens, model)? {
+        let logits = batch.logits(model)?.f_div_scalar(temperature)?;
+        let (logprobs, _) = target_logprobs(&logits, &batch.targets)?;
+        let values: Vec<f32> = Vec::try_from(logprobs.f_to_kind(tch::Kind::Float)?)?;
+        for (&(row, at), value) in batch.tokens.iter().zip(values) {
+            out[row][at] = value;
+        }
+    }
+    Ok(out)
+}

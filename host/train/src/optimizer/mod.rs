@@ -1,0 +1,121 @@
+//! AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization",
+//! 2019) with clipping of the gradient's norm.
+
+mod shim;
+mod state;
+
+pub use state::StateError;
+
+use crate::config::{ConfigError, check};
+use crate::error::{Result, TrainError};
+use serde::{Deserialize, Serialize};
+use tch::Tensor;
+
+/// The settings of the optimiser, besides the learning rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OptimizerConfig {
+    /// Decay of the running means of gradient and squared gradient; `[0.9,
+    /// 0.999]` by default.
+    pub betas: [f64; 2],
+    /// Added to the denominator; 1e-8 by default.
+    pub eps: f64,
+    /// Decoupled weight decay, times the learning rate a step; 0.01 by default.
+    /// Norms and biases do not decay.
+    pub weight_decay: f64,
+    /// A gradient with a larger 2-norm is scaled down to it; 1 by default,
+    /// `inf` for never.
+    pub max_grad_norm: f64,
+}
+
+impl Default for OptimizerConfig {
+    fn default() -> Self {
+        Self { betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.01, max_grad_norm: 1.0 }
+    }
+}
+
+impl OptimizerConfig {
+    /// Refuses what no run could mean, naming the key.
+    pub fn validate(&self) -> std::result::Result<(), ConfigError> {
+        for beta in self.betas {
+            check("betas", beta, "two numbers of at least 0 and below 1", |beta| (0.0..1.0).contains(&beta))?;
+        }
+        check("eps", self.eps, "a number above 0", |eps| eps > 0.0)?;
+        check("weight_decay", self.weight_decay, "a number of at least 0", |decay| decay >= 0.0)?;
+        match self.max_grad_norm {
+            norm if norm > 0.0 => Ok(()),
+            norm => Err(ConfigError::new("max_grad_norm", "a number above 0, or inf", norm)),
+        }
+    }
+}
+
+/// The optimiser of a model's parameters, which it shares with the model.
+pub struct AdamW {
+    config: OptimizerConfig,
+    names: Vec<String>,
+    parameters: Vec<Tensor>,
+    exp_avgs: Vec<Tensor>,
+    exp_avg_sqs: Vec<Tensor>,
+    /// So many of the parameters, the first ones, decay.
+    decaying: usize,
+    steps: u64,
+}
+
+impl AdamW {
+    /// A fresh optimiser of `parameters`, each a leaf with its name. Those with
+    /// one dimension, norms and biases, do not decay.
+    pub fn new(parameters: Vec<(String, Tensor)>, config: OptimizerConfig) -> Result<Self> {
+        let (matrices, vectors): (Vec<_>, Vec<_>) =
+            parameters.into_iter().partition(|(_, parameter)| parameter.dim() > 1);
+        let decaying = matrices.len();
+        let (names, parameters): (Vec<_>, Vec<_>) = matrices.into_iter().chain(vectors).unzip();
+        let zeros = || parameters.iter().map(Tensor::f_zeros_like).collect::<std::result::Result<Vec<_>, _>>();
+        let _guard = tch::no_grad_guard();
+        let (exp_avgs, exp_avg_sqs) = (zeros()?, zeros()?);
+        Ok(Self { config, names, parameters, exp_avgs, exp_avg_sqs, decaying, steps: 0 })
+    }
+
+    /// How many steps were taken.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Forgets the gradients.
+    pub fn zero_grad(&mut self) -> Result<()> {
+        shim::reset_gradients(&self.parameters)
+    }
+
+    /// Takes one step with the stored gradients and gives their norm before
+    /// clipping.
+    ///
+    /// # Errors
+    /// A gradient is missing or not finite; then nothing is changed.
+    pub fn step(&mut self, lr: f64) -> Result<f64> {
+        let norm = match shim::gradient_norm(&self.parameters)? {
+            Ok(norm) => norm,
+            Err(missing) => return Err(TrainError::NoGradient { name: self.names[missing].clone() }),
+        };
+        if !norm.is_finite() {
+            return Err(TrainError::NonFinite { step: self.steps, quantity: "gradient norm", value: norm });
+        }
+        // The small number is that of torch.nn.utils.clip_grad_norm_.
+        let scale = self.config.max_grad_norm / (norm + 1e-6);
+        if scale < 1.0 {
+            shim::scale_gradients(&self.parameters, scale)?;
+        }
+        self.steps += 1;
+        let (decaying, config) = (self.decaying, &self.config);
+        for (range, weight_decay) in [(0..decaying, config.weight_decay), (decaying..self.parameters.len(), 0.0)] {
+            shim::adamw_step(
+                &self.parameters[range.clone()],
+                &self.exp_avgs[range.clone()],
+                &self.exp_avg_sqs[range],
+                &shim::Step { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
+            )?;
+        }
+        Ok(norm)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

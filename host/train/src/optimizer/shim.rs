@@ -1,0 +1,95 @@
+//! The C++ shim (`shim/adamw.cpp`) as safe functions.
+
+use crate::error::{Result, TrainError};
+use std::ffi::{CStr, c_char};
+use tch::Tensor;
+use torch_sys::C_tensor;
+
+type Tensors = *const *const C_tensor;
+
+unsafe extern "C" {
+    fn gavel_free(message: *mut c_char);
+    fn gavel_reset_gradients(parameters: Tensors, count: usize) -> *mut c_char;
+    fn gavel_gradient_norm(parameters: Tensors, count: usize, norm: *mut f64, missing: *mut i64) -> *mut c_char;
+    fn gavel_scale_gradients(parameters: Tensors, count: usize, factor: f64) -> *mut c_char;
+    fn gavel_adamw_step(
+        parameters: Tensors,
+        exp_avgs: Tensors,
+        exp_avg_sqs: Tensors,
+        count: usize,
+        step: f64,
+        lr: f64,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+    ) -> *mut c_char;
+}
+
+/// The numbers of one AdamW step.
+pub struct Step {
+    /// Counted from 1.
+    pub step: u64,
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub weight_decay: f64,
+    pub eps: f64,
+}
+
+/// The message that the shim allocated, if any, as an error.
+fn checked(message: *mut c_char) -> Result<()> {
+    if message.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the shim gives null or a string of its own that nobody else has; it is freed once, after it was copied.
+    let text = unsafe {
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        gavel_free(message);
+        text
+    };
+    // A C++ backtrace follows the first line.
+    Err(TrainError::Torch(text.lines().next().unwrap_or_default().to_owned()))
+}
+
+fn pointers(tensors: &[Tensor]) -> Vec<*const C_tensor> {
+    tensors.iter().map(Tensor::as_ptr).collect()
+}
+
+pub fn reset_gradients(parameters: &[Tensor]) -> Result<()> {
+    // SAFETY: the list and the tensors behind it outlive the call.
+    checked(unsafe { gavel_reset_gradients(pointers(parameters).as_ptr(), parameters.len()) })
+}
+
+/// The 2-norm of all gradients together, or the index of the first parameter
+/// that has none.
+pub fn gradient_norm(parameters: &[Tensor]) -> Result<std::result::Result<f64, usize>> {
+    let (mut norm, mut missing) = (0.0, -1);
+    // SAFETY: the list, the tensors behind it and both results outlive the call.
+    checked(unsafe { gavel_gradient_norm(pointers(parameters).as_ptr(), parameters.len(), &mut norm, &mut missing) })?;
+    Ok(usize::try_from(missing).map_or(Ok(norm), Err))
+}
+
+pub fn scale_gradients(parameters: &[Tensor], factor: f64) -> Result<()> {
+    // SAFETY: the list and the tensors behind it outlive the call.
+    checked(unsafe { gavel_scale_gradients(pointers(parameters).as_ptr(), parameters.len(), factor) })
+}
+
+/// One step with the stored gradients; the three lists are of one length.
+pub fn adamw_step(parameters: &[Tensor], exp_avgs: &[Tensor], exp_avg_sqs: &[Tensor], step: &Step) -> Result<()> {
+    debug_assert!(parameters.len() == exp_avgs.len() && parameters.len() == exp_avg_sqs.len());
+    // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call.
+    checked(unsafe {
+        gavel_adamw_step(
+            pointers(parameters).as_ptr(),
+            pointers(exp_avgs).as_ptr(),
+            pointers(exp_avg_sqs).as_ptr(),
+            parameters.len(),
+            step.step as f64,
+            step.lr,
+            step.betas[0],
+            step.betas[1],
+            step.weight_decay,
+            step.eps,
+        )
+    })
+}

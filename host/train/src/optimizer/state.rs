@@ -1,0 +1,221 @@
+//! The optimiser's state in a safetensors file: `step`, and for every
+//! parameter `exp_avg.<name>` and `exp_avg_sq.<name>`, bit for bit.
+
+use super::AdamW;
+use memmap2::Mmap;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, View};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tch::{Device, Kind, TchError, Tensor};
+
+/// A state that cannot be saved or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The file cannot be read or written.
+    #[error("cannot {action} optimiser state {}: {source}", path.display())]
+    Io {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file has another form.
+    #[error("optimiser state {}: {what}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A tensor of this model is not in the file.
+    #[error("optimiser state {} lacks the tensor `{name}`: it belongs to another model", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor in the file has no place in this model.
+    #[error("optimiser state {} has the tensor `{name}`, which this model does not: it belongs to another model", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor of another shape or kind.
+    #[error("optimiser state {}: tensor `{name}` is {found}, expected {expected}: it belongs to another model", path.display())]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// Kind and shape in this model.
+        expected: String,
+        /// Kind and shape in the file.
+        found: String,
+    },
+    /// libtorch failed.
+    #[error("optimiser state {}: libtorch: {source}", path.display())]
+    Torch {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: TchError,
+    },
+}
+
+const STEP: &str = "step";
+
+impl AdamW {
+    /// Writes the state to `path`, which appears whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), StateError> {
+        let torch = |source| StateError::Torch { path: path.to_owned(), source };
+        let step = i64::try_from(self.steps).unwrap_or(i64::MAX);
+        let mut tensors = vec![(STEP.to_owned(), Stored::new(&Tensor::from(step)).map_err(torch)?)];
+        for (name, tensor) in self.state() {
+            tensors.push((name, Stored::new(tensor).map_err(torch)?));
+        }
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        safetensors::serialize_to_file(tensors, None::<HashMap<String, String>>, &partial).map_err(|error| {
+            StateError::Format { path: path.to_owned(), what: format!("cannot be written: {error}") }
+        })?;
+        let published = File::open(&partial)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| std::fs::rename(&partial, path))
+            .and_then(|()| sync_folder(path));
+        published.map_err(io("write", path))
+    }
+
+    /// Takes the state from `path`, as [`save`](Self::save) wrote it for the
+    /// same model: the steps that follow are then the same, bit for bit. On an
+    /// error nothing is changed.
+    pub fn load(&mut self, path: &Path) -> Result<(), StateError> {
+        let file = File::open(path).map_err(io("read", path))?;
+        // SAFETY: the map is private and lives only in this function; a file that another process truncates
+        // meanwhile would raise SIGBUS, as with every reader of safetensors.
+        let map = unsafe { Mmap::map(&file) }.map_err(io("read", path))?;
+        let format = |what: String| StateError::Format { path: path.to_owned(), what };
+        let tensors =
+            SafeTensors::deserialize(&map).map_err(|error| format(format!("not a safetensors file: {error}")))?;
+        let mut found: BTreeMap<&str, TensorView> = tensors.iter().collect();
+        let mut take = |name: &str| {
+            found.remove(name).ok_or_else(|| StateError::Missing { path: path.to_owned(), name: name.to_owned() })
+        };
+
+        let step = take(STEP)?;
+        let steps = match <[u8; 8]>::try_from(step.data()) {
+            Ok(bytes) if step.dtype() == Dtype::I64 => u64::try_from(i64::from_le_bytes(bytes)).ok(),
+            _ => None,
+        };
+        let steps = steps.ok_or_else(|| format("tensor `step` is not one whole number of at least 0".into()))?;
+
+        let mut restored = Vec::new();
+        for (name, target) in self.state() {
+            let view = take(&name)?;
+            let (expected, there) =
+                (describe(dtype(target.kind()), &sizes(target)), describe(Some(view.dtype()), view.shape()));
+            if expected != there {
+                return Err(StateError::Mismatch { path: path.to_owned(), name, expected, found: there });
+            }
+            restored.push((target.shallow_clone(), view));
+        }
+        if let Some((name, _)) = found.first_key_value() {
+            return Err(StateError::Unknown { path: path.to_owned(), name: (*name).to_owned() });
+        }
+
+        let _guard = tch::no_grad_guard();
+        for (mut target, view) in restored {
+            let copied = Tensor::f_from_data_size(view.data(), &target.size(), target.kind())
+                .and_then(|values| target.f_copy_(&values));
+            copied.map_err(|source| StateError::Torch { path: path.to_owned(), source })?;
+        }
+        self.steps = steps;
+        Ok(())
+    }
+
+    /// The tensors of the state by their names in the file.
+    fn state(&self) -> impl Iterator<Item = (String, &Tensor)> {
+        let named = |kind: &'static str, tensors| {
+            self.names.iter().zip(tensors).map(move |(name, tensor)| (format!("{kind}.{name}"), tensor))
+        };
+        named("exp_avg", &self.exp_avgs).chain(named("exp_avg_sq", &self.exp_avg_sqs))
+    }
+}
+
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StateError {
+    let path = path.to_owned();
+    move |source| StateError::Io { action, path, source }
+}
+
+/// Makes a rename within the folder of `path` last through a power cut.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
+}
+
+fn dtype(kind: Kind) -> Option<Dtype> {
+    match kind {
+        Kind::Double => Some(Dtype::F64),
+        Kind::Float => Some(Dtype::F32),
+        Kind::BFloat16 => Some(Dtype::BF16),
+        Kind::Half => Some(Dtype::F16),
+        Kind::Int64 => Some(Dtype::I64),
+        _ => None,
+    }
+}
+
+fn sizes(tensor: &Tensor) -> Vec<usize> {
+    tensor.size().into_iter().map(|size| size as usize).collect()
+}
+
+fn describe(dtype: Option<Dtype>, shape: &[usize]) -> String {
+    match dtype {
+        Some(dtype) => format!("{dtype:?}{shape:?}"),
+        None => format!("of an unknown kind{shape:?}"),
+    }
+}
+
+/// A tensor on its way into a file.
+struct Stored {
+    tensor: Tensor,
+    dtype: Dtype,
+    shape: Vec<usize>,
+}
+
+impl Stored {
+    fn new(tensor: &Tensor) -> Result<Self, TchError> {
+        let kind = tensor.f_kind()?;
+        let dtype = dtype(kind).ok_or_else(|| TchError::Kind(format!("{kind:?} cannot be saved")))?;
+        let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
+        Ok(Self { shape: sizes(&tensor), tensor, dtype })
+    }
+}
+
+impl View for Stored {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        // SAFETY: the tensor is contiguous and on the CPU, so that `data_len` bytes are initialised from
+        // `data_ptr` on; `self` keeps them alive and nothing writes to them.
+        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.tensor.data_ptr().cast(), self.data_len()) })
+    }
+
+    fn data_len(&self) -> usize {
+        self.shape.iter().product::<usize>() * (self.dtype.bitsize() / 8)
+    }
+}

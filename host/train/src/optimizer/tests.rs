@@ -1,0 +1,172 @@
+use super::*;
+use tch::Kind;
+
+/// The running mean of a parameter's gradient; with `betas[0] = 0` that is the
+/// gradient of the last step.
+pub fn exp_avg(optimizer: &AdamW, name: &str) -> Vec<f64> {
+    let at = optimizer.names.iter().position(|known| known == name).unwrap();
+    values(&optimizer.exp_avgs[at])
+}
+
+pub fn values(tensor: &Tensor) -> Vec<f64> {
+    Vec::try_from(tensor.detach().to_kind(Kind::Double).flatten(0, -1)).unwrap()
+}
+
+fn parameters() -> Vec<(String, Tensor)> {
+    let vector = Tensor::from_slice(&[0.5f64, -0.25]).set_requires_grad(true);
+    let matrix = Tensor::from_slice(&[1.0f64, -2.0, 0.5, 0.1]).view([2, 2]).set_requires_grad(true);
+    vec![("norm.weight".into(), vector), ("layer.weight".into(), matrix)]
+}
+
+/// Gradients that change from step to step: of `Σ c · x²` with `c = step + 1`.
+fn backward(parameters: &[(String, Tensor)], step: usize) {
+    let loss: Tensor = parameters.iter().map(|(_, x)| x.square().sum(Kind::Double)).sum();
+    (loss * (step as f64 + 1.0)).backward();
+}
+
+/// AdamW as the paper writes it (algorithm 2), with clipping.
+struct Plain {
+    x: Vec<f64>,
+    m: Vec<f64>,
+    v: Vec<f64>,
+    decay: f64,
+}
+
+impl Plain {
+    fn new(tensor: &Tensor, decay: f64) -> Self {
+        let x = values(tensor);
+        Self { m: vec![0.0; x.len()], v: vec![0.0; x.len()], x, decay }
+    }
+
+    fn step(&mut self, gradient: &[f64], t: i32, lr: f64, config: &OptimizerConfig) {
+        let [beta1, beta2] = config.betas;
+        for (i, g) in gradient.iter().enumerate() {
+            self.x[i] -= lr * self.decay * self.x[i];
+            self.m[i] = beta1 * self.m[i] + (1.0 - beta1) * g;
+            self.v[i] = beta2 * self.v[i] + (1.0 - beta2) * g * g;
+            let (m, v) = (self.m[i] / (1.0 - beta1.powi(t)), self.v[i] / (1.0 - beta2.powi(t)));
+            self.x[i] -= lr * m / (v.sqrt() + config.eps);
+        }
+    }
+}
+
+#[test]
+fn five_steps_are_those_of_the_paper() {
+    let config = OptimizerConfig { weight_decay: 0.3, max_grad_norm: 9.0, ..Default::default() };
+    let all = parameters();
+    let shared = all.iter().map(|(name, x)| (name.clone(), x.shallow_clone())).collect();
+    let mut optimizer = AdamW::new(shared, config).unwrap();
+    let mut plain = [Plain::new(&all[0].1, 0.0), Plain::new(&all[1].1, 0.3)];
+    let mut clipped = 0;
+    for step in 0..5 {
+        let lr = 0.1 / (step + 1) as f64;
+        let gradients: Vec<Vec<f64>> =
+            plain.iter().map(|p| p.x.iter().map(|x| 2.0 * x * (step as f64 + 1.0)).collect()).collect();
+        let norm = gradients.iter().flatten().map(|g| g * g).sum::<f64>().sqrt();
+        let scale = (9.0 / (norm + 1e-6)).min(1.0);
+        clipped += usize::from(scale < 1.0);
+        for (plain, gradient) in plain.iter_mut().zip(&gradients) {
+            let gradient: Vec<f64> = gradient.iter().map(|g| g * scale).collect();
+            plain.step(&gradient, step + 1, lr, &config);
+        }
+
+        backward(&all, step as usize);
+        let found = optimizer.step(lr).unwrap();
+        optimizer.zero_grad().unwrap();
+        assert!((found - norm).abs() < 1e-9, "step {step}: norm {found} is not {norm}");
+        for ((name, x), plain) in all.iter().zip(&plain) {
+            for (a, b) in values(x).iter().zip(&plain.x) {
+                assert!((a - b).abs() < 1e-12, "step {step}, {name}: {a} is not {b}");
+            }
+        }
+    }
+    assert!((1..5).contains(&clipped), "clipping must happen in some steps, not in {clipped} of 5");
+}
+
+#[test]
+fn restored_state_continues_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("optimizer.safetensors");
+    let all = parameters();
+    let share = |all: &[(String, Tensor)]| all.iter().map(|(name, x)| (name.clone(), x.shallow_clone())).collect();
+    let mut optimizer = AdamW::new(share(&all), OptimizerConfig::default()).unwrap();
+    let run = |optimizer: &mut AdamW, all: &[(String, Tensor)], steps: std::ops::Range<usize>| {
+        for step in steps {
+            backward(all, step);
+            optimizer.step(0.05).unwrap();
+            optimizer.zero_grad().unwrap();
+        }
+    };
+    run(&mut optimizer, &all, 0..3);
+    optimizer.save(&path).unwrap();
+    let copy: Vec<(String, Tensor)> =
+        all.iter().map(|(name, x)| (name.clone(), x.detach().copy().set_requires_grad(true))).collect();
+    run(&mut optimizer, &all, 3..6);
+
+    let mut resumed = AdamW::new(share(&copy), OptimizerConfig::default()).unwrap();
+    resumed.load(&path).unwrap();
+    assert_eq!(resumed.steps(), 3);
+    run(&mut resumed, &copy, 3..6);
+    for ((name, a), (_, b)) in all.iter().zip(&copy) {
+        assert_eq!(values(a), values(b), "{name}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no partial file is left");
+}
+
+#[test]
+fn a_state_of_another_model_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    AdamW::new(parameters(), OptimizerConfig::default()).unwrap().save(&path).unwrap();
+    let error = |change: fn(&mut Vec<(String, Tensor)>)| {
+        let mut other = parameters();
+        change(&mut other);
+        let mut optimizer = AdamW::new(other, OptimizerConfig::default()).unwrap();
+        let error = optimizer.load(&path).unwrap_err().to_string();
+        assert_eq!(optimizer.steps(), 0);
+        error.replace(path.to_str().unwrap(), "PATH")
+    };
+    assert_eq!(
+        error(|all| all[0].0 = "other.weight".into()),
+        "optimiser state PATH lacks the tensor `exp_avg.other.weight`: it belongs to another model"
+    );
+    assert_eq!(
+        error(|all| all.truncate(1)),
+        "optimiser state PATH has the tensor `exp_avg.layer.weight`, which this model does not: it belongs to another model"
+    );
+    assert_eq!(
+        error(|all| all[1].1 = Tensor::zeros([4, 1], (Kind::Float, tch::Device::Cpu))),
+        "optimiser state PATH: tensor `exp_avg.layer.weight` is F64[2, 2], expected F32[4, 1]: it belongs to another model"
+    );
+    std::fs::write(&path, "{}").unwrap();
+    assert!(error(|_| ()).starts_with("optimiser state PATH: not a safetensors file"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(error(|_| ()).starts_with("cannot read optimiser state PATH"));
+}
+
+#[test]
+fn without_a_sound_gradient_nothing_changes() {
+    let all = parameters();
+    let shared = all.iter().map(|(name, x)| (name.clone(), x.shallow_clone())).collect();
+    let mut optimizer = AdamW::new(shared, OptimizerConfig::default()).unwrap();
+    let before: Vec<_> = all.iter().map(|(_, x)| values(x)).collect();
+    all[1].1.sum(Kind::Double).backward();
+    let error = optimizer.step(0.1).unwrap_err().to_string();
+    assert!(error.starts_with("parameter `norm.weight` got no gradient"), "{error}");
+    (all[0].1.sum(Kind::Double) * f64::INFINITY).backward();
+    let error = optimizer.step(0.1).unwrap_err().to_string();
+    assert!(error.starts_with("optimiser step 0: the gradient norm is inf; nothing was changed"), "{error}");
+    assert_eq!(all.iter().map(|(_, x)| values(x)).collect::<Vec<_>>(), before);
+    assert_eq!(optimizer.steps(), 0);
+}
+
+#[test]
+fn what_is_out_of_range_is_named() {
+    let error = |text: &str| toml::from_str::<OptimizerConfig>(text).unwrap().validate().unwrap_err().to_string();
+    assert_eq!(error("betas = [0.9, 1.0]"), "betas must be two numbers of at least 0 and below 1, not 1");
+    assert_eq!(error("eps = 0.0"), "eps must be a number above 0, not 0");
+    assert_eq!(error("weight_decay = -1.0"), "weight_decay must be a number of at least 0, not -1");
+    assert_eq!(error("max_grad_norm = nan"), "max_grad_norm must be a number above 0, or inf, not NaN");
+    assert!(toml::from_str::<OptimizerConfig>("max_grad_norm = inf").unwrap().validate().is_ok());
+    assert!(toml::from_str::<OptimizerConfig>("lr = 1.0").is_err());
+}

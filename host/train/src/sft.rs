@@ -1,0 +1,123 @@
+//! Supervised fine-tuning: the next token of given responses.
+
+use crate::batch::{Sequence, micro_batches, target_logprobs};
+use crate::error::Result;
+use crate::trainer::Trainer;
+use gavel_policy::Model;
+use tch::{Kind, Tensor};
+
+/// A prompt and the response to learn.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SftRow {
+    /// Token ids of the prompt; at least one.
+    pub prompt: Vec<u32>,
+    /// Token ids of the response, the end-of-turn token included.
+    pub response: Vec<u32>,
+}
+
+impl SftRow {
+    fn sequence(&self) -> Sequence<'_> {
+        Sequence { prompt: &self.prompt, response: &self.response, loss_mask: None }
+    }
+}
+
+/// What a step of supervised fine-tuning did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SftStats {
+    /// The mean cross-entropy of the response tokens, in nats.
+    pub loss: f64,
+    /// The 2-norm of the gradient before clipping.
+    pub grad_norm: f64,
+    /// How many response tokens there were.
+    pub tokens: usize,
+    /// The share of them that were the model's first choice.
+    pub token_accuracy: f64,
+}
+
+impl Trainer {
+    /// One optimiser step with the learning rate `lr` towards the responses of
+    /// `rows`: cross-entropy, the mean over all response tokens.
+    ///
+    /// # Errors
+    /// A row is malformed, there is no response token, or the loss or its
+    /// gradient is not finite. The parameters are then unchanged.
+    pub fn sft_step(&mut self, model: &Model, rows: &[SftRow], lr: f64) -> Result<SftStats> {
+        let sequences: Vec<_> = rows.iter().map(SftRow::sequence).collect();
+        let batches = micro_batches(&sequences, self.max_tokens, model)?;
+        let total: usize = batches.iter().map(|batch| batch.tokens.len()).sum();
+        let (sums, tokens) = self.accumulate(&batches, rows.len(), |batch| {
+            let logits = batch.logits(model)?;
+            let (logprobs, _) = target_logprobs(&logits, &batch.targets)?;
+            let loss = logprobs.f_sum(None)?.f_neg()?.f_div_scalar(total as f64)?;
+            loss.f_backward()?;
+            let right = logits.f_detach()?.f_argmax(-1, false)?.f_eq_tensor(&batch.targets)?.f_sum(Kind::Double)?;
+            Ok(Tensor::f_stack(&[loss.f_detach()?.f_to_kind(Kind::Double)?, right], 0)?)
+        })?;
+        let sums = Tensor::f_stack(&sums, 0)?.f_sum_dim_intlist([0i64].as_slice(), false, Kind::Double)?;
+        let (loss, right) = (sums.f_double_value(&[0])?, sums.f_double_value(&[1])?);
+        let grad_norm = self.finish(loss, lr)?;
+        Ok(SftStats { loss, grad_norm, tokens, token_accuracy: right / tokens as f64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{tiny, tokens};
+    use crate::{Experience, OptimizerConfig, log_probs};
+
+    fn rows() -> Vec<SftRow> {
+        [(3, 4), (1, 1), (2, 7)]
+            .iter()
+            .map(|&(prompt, response)| SftRow {
+                prompt: tokens(prompt as u64, prompt),
+                response: tokens(50 + prompt as u64, response),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_loss_is_the_mean_over_response_tokens_and_falls() {
+        let model = tiny(1);
+        let experiences: Vec<_> = rows()
+            .into_iter()
+            .map(|row| Experience {
+                loss_mask: vec![true; row.response.len()],
+                prompt: row.prompt,
+                response: row.response,
+                ..Default::default()
+            })
+            .collect();
+        let logprobs = log_probs(&model, &experiences, 1.0, 100).unwrap();
+        let expected = -logprobs.iter().flatten().sum::<f32>() / 12.0;
+        let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 8).unwrap();
+        let first = trainer.sft_step(&model, &rows(), 2e-2).unwrap();
+        assert_eq!(first.tokens, 12);
+        assert!((first.loss - f64::from(expected)).abs() < 1e-5, "{} is not {expected}", first.loss);
+        let last = (0..150).map(|_| trainer.sft_step(&model, &rows(), 2e-2).unwrap()).last().unwrap();
+        assert!(last.loss < 0.1 && last.token_accuracy == 1.0, "{last:?}");
+        assert!(first.token_accuracy < 0.5, "{first:?}");
+    }
+
+    #[test]
+    fn the_split_changes_only_rounding() {
+        let step = |max_tokens: usize| {
+            let model = tiny(1);
+            Trainer::new(&model, OptimizerConfig::default(), max_tokens)
+                .unwrap()
+                .sft_step(&model, &rows(), 1e-3)
+                .unwrap()
+        };
+        let (whole, split) = (step(1000), step(1));
+        assert!((whole.loss - split.loss).abs() < 1e-5 && (whole.grad_norm - split.grad_norm).abs() < 1e-4);
+        assert_eq!((whole.tokens, whole.token_accuracy), (split.tokens, split.token_accuracy));
+    }
+
+    #[test]
+    fn a_row_without_a_prompt_is_an_error() {
+        let model = tiny(1);
+        let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 8).unwrap();
+        let error = trainer.sft_step(&model, &[SftRow { prompt: vec![], response: vec![1] }], 0.1).unwrap_err();
+        assert!(error.to_string().starts_with("row 0 of the mini-batch has an empty prompt"), "{error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Small models and rows for tests.
+
+use crate::Experience;
+use gavel_data::seed::uniform;
+use gavel_policy::{Device, Kind, Model, ModelConfig};
+
+pub const VOCAB: u32 = 13;
+
+/// A model of two layers with grouped keys.
+pub fn tiny(seed: u64) -> Model {
+    let config = ModelConfig {
+        vocab_size: i64::from(VOCAB),
+        hidden_size: 8,
+        intermediate_size: 12,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        max_position_embeddings: 64,
+        rms_norm_eps: 1e-6,
+        rope_theta: 10_000.0,
+        tie_word_embeddings: true,
+        // Large, so that the logits of a random model differ.
+        initializer_range: 0.5,
+        bos_token_id: None,
+        eos_token_id: vec![0],
+        pad_token_id: None,
+    };
+    Model::random(config, seed, Device::Cpu).unwrap()
+}
+
+/// The same in 64 bits, where differences of losses mean something.
+pub fn tiny_f64(seed: u64) -> Model {
+    tiny(seed).to_kind(Kind::Double).unwrap()
+}
+
+pub fn tokens(seed: u64, len: usize) -> Vec<u32> {
+    (0..len as u64).map(|at| (uniform(seed, at) * f64::from(VOCAB)) as u32).collect()
+}
+
+/// Rows of different lengths, some of their tokens not the policy's, with the
+/// log-probabilities of `model` (so that every ratio is 1).
+pub fn experiences(model: &Model, temperature: f64) -> Vec<Experience> {
+    let mut rows: Vec<Experience> = [(3, 5), (1, 1), (6, 2), (2, 9), (4, 4)]
+        .into_iter()
+        .enumerate()
+        .map(|(row, (prompt, response))| Experience {
+            prompt: tokens(100 + row as u64, prompt),
+            response: tokens(200 + row as u64, response),
+            loss_mask: (0..response).map(|at| (at + row) % 4 != 3).collect(),
+            logprobs: vec![0.0; response],
+            advantage: [1.0, -0.5, -1.5, 0.75, 0.25][row],
+        })
+        .collect();
+    let logprobs = crate::log_probs(model, &rows, temperature, 1000).unwrap();
+    for (row, logprobs) in rows.iter_mut().zip(logprobs) {
+        row.logprobs = logprobs;
+    }
+    rows
+}

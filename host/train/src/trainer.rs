@@ -1,0 +1,175 @@
+//! One optimiser step over a mini-batch of experiences.
+
+use crate::batch::{MicroBatch, micro_batches, target_logprobs};
+use crate::config::check;
+use crate::error::{Result, TrainError};
+use crate::experience::Experience;
+use crate::loss::{LossConfig, Sums, Targets, objective};
+use crate::optimizer::{AdamW, OptimizerConfig};
+use gavel_policy::Model;
+use std::path::Path;
+use tch::Tensor;
+
+/// What an update did. Means are over the tokens that were learned from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UpdateStats {
+    /// What was minimised.
+    pub loss: f64,
+    /// Its part without the KL penalty.
+    pub policy_loss: f64,
+    /// The mean distance from the reference, by the configured estimator;
+    /// absent without a KL penalty.
+    pub kl: Option<f64>,
+    /// The mean distance of the policy from the one that wrote the responses,
+    /// KL(rollout ‖ policy), by the estimator k3.
+    pub rollout_kl: f64,
+    /// The mean entropy of the policy at the update's temperature, in nats.
+    pub entropy: f64,
+    /// The share of tokens whose gradient was clipped away.
+    pub clip_fraction: f64,
+    /// The part of them whose ratio was too high.
+    pub clip_fraction_high: f64,
+    /// The part of them whose ratio was too low.
+    pub clip_fraction_low: f64,
+    /// The 2-norm of the gradient before clipping.
+    pub grad_norm: f64,
+    /// The mean of `|log p(policy) − log p(rollout)|`: rounding only, while the
+    /// policy is the one that wrote the responses.
+    pub logprob_mismatch_mean_abs: f64,
+    /// How many tokens were learned from.
+    pub tokens: usize,
+}
+
+/// Changes a model's parameters, one optimiser step a call.
+pub struct Trainer {
+    pub(crate) optimizer: AdamW,
+    pub(crate) max_tokens: usize,
+}
+
+impl Trainer {
+    /// A trainer of `model`, whose parameters it shares. A mini-batch is worked
+    /// through in micro-batches of at most `max_tokens_per_micro_batch` tokens,
+    /// padding included (a longer row stands alone); the split changes memory
+    /// and speed, not the result.
+    pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
+        config.validate()?;
+        let optimizer = AdamW::new(model.parameters(), config)?;
+        Ok(Self { optimizer, max_tokens: max_tokens_per_micro_batch })
+    }
+
+    /// How many optimiser steps were taken.
+    pub fn steps(&self) -> u64 {
+        self.optimizer.steps()
+    }
+
+    /// Writes the optimiser's state to the safetensors file `path`, atomically.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        Ok(self.optimizer.save(path)?)
+    }
+
+    /// Restores what [`save`](Self::save) wrote; what follows is the same, bit
+    /// for bit, as if there had been no stop.
+    pub fn load(&mut self, path: &Path) -> Result<()> {
+        Ok(self.optimizer.load(path)?)
+    }
+
+    /// One optimiser step with the learning rate `lr` over `mini_batch`.
+    /// `temperature` is that of the rollout (1 where that was greedy).
+    /// `reference` is needed, and used, only with a KL penalty.
+    ///
+    /// # Errors
+    /// A row is malformed, there is nothing to learn from, or the loss or its
+    /// gradient is not finite. The parameters are then unchanged.
+    pub fn update(
+        &mut self,
+        model: &Model,
+        reference: Option<&Model>,
+        mini_batch: &[Experience],
+        config: &LossConfig,
+        temperature: f64,
+        lr: f64,
+    ) -> Result<UpdateStats> {
+        config.validate()?;
+        check("temperature", temperature, "a number above 0", |value| value > 0.0)?;
+        let reference = match config.kl {
+            Some(_) => Some(reference.ok_or(TrainError::NoReference)?),
+            None => None,
+        };
+        for (index, experience) in mini_batch.iter().enumerate() {
+            experience.check(index)?;
+        }
+        let sequences: Vec<_> = mini_batch.iter().map(Experience::sequence).collect();
+        let batches = micro_batches(&sequences, self.max_tokens, model)?;
+        let trained: Vec<usize> = sequences.iter().map(|sequence| sequence.trained()).collect();
+        let weights = config.aggregation.token_weights(&trained, config.norm_tokens.unwrap_or(1));
+
+        let backward = |batch: &MicroBatch| {
+            let logits = batch.logits(model)?.f_div_scalar(temperature)?;
+            let targets = Targets {
+                ids: &batch.targets,
+                rollout: batch.values(&logits, |row, at| f64::from(mini_batch[row].logprobs[at]))?,
+                reference: reference.map(|reference| frozen_logprobs(reference, batch, temperature)).transpose()?,
+                advantages: batch.values(&logits, |row, _| f64::from(mini_batch[row].advantage))?,
+                weights: batch.values(&logits, |row, _| weights[row])?,
+            };
+            let (loss, sums) = objective(&logits, &targets, config)?;
+            loss.f_backward()?;
+            Ok(sums)
+        };
+        let (sums, tokens) = self.accumulate(&batches, mini_batch.len(), backward)?;
+        let sums = Sums::collect(&sums)?;
+        let grad_norm = self.finish(sums.loss, lr)?;
+
+        let mean = |sum: f64| sum / tokens as f64;
+        Ok(UpdateStats {
+            loss: sums.loss,
+            policy_loss: sums.policy_loss,
+            kl: config.kl.map(|_| mean(sums.kl)),
+            rollout_kl: mean(sums.rollout_kl),
+            entropy: mean(sums.entropy),
+            clip_fraction: mean(sums.clipped_low + sums.clipped_high),
+            clip_fraction_high: mean(sums.clipped_high),
+            clip_fraction_low: mean(sums.clipped_low),
+            grad_norm,
+            logprob_mismatch_mean_abs: mean(sums.mismatch),
+            tokens,
+        })
+    }
+
+    /// Starts from no gradient, runs `backward` on each micro-batch, and gives
+    /// what it returned with the number of tokens.
+    pub(crate) fn accumulate(
+        &mut self,
+        batches: &[MicroBatch],
+        rows: usize,
+        backward: impl FnMut(&MicroBatch) -> Result<Tensor>,
+    ) -> Result<(Vec<Tensor>, usize)> {
+        let tokens = batches.iter().map(|batch| batch.tokens.len()).sum();
+        if tokens == 0 {
+            return Err(TrainError::NoTokens { rows });
+        }
+        self.optimizer.zero_grad()?;
+        Ok((batches.iter().map(backward).collect::<Result<_>>()?, tokens))
+    }
+
+    /// Takes the step, and gives the gradient's norm.
+    pub(crate) fn finish(&mut self, loss: f64, lr: f64) -> Result<f64> {
+        if !loss.is_finite() {
+            return Err(TrainError::NonFinite { step: self.steps(), quantity: "loss", value: loss });
+        }
+        let norm = self.optimizer.step(lr)?;
+        // Gradients are as large as the model: rollout, which follows, can use the memory.
+        self.optimizer.zero_grad()?;
+        Ok(norm)
+    }
+}
+
+/// The reference's log-probabilities of the micro-batch's tokens.
+fn frozen_logprobs(reference: &Model, batch: &MicroBatch, temperature: f64) -> Result<Tensor> {
+    let _guard = tch::no_grad_guard();
+    let logits = batch.logits(reference)?.f_div_scalar(temperature)?;
+    Ok(target_logprobs(&logits, &batch.targets)?.0)
+}
+
+#[cfg(test)]
+mod tests;

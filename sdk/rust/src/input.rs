@@ -1,0 +1,117 @@
+//! Conveniences for what a plugin is given.
+
+use crate::bindings::gavel::plugin::{
+    references::Reference,
+    samples::{Sample, Trajectory},
+    types::{ContentPart, Failure, Message},
+};
+use serde::de::DeserializeOwned;
+
+impl Message {
+    /// The texts of the message, joined.
+    pub fn text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(|part| match part {
+                ContentPart::Text(text) => Some(text.as_str()),
+                ContentPart::Media(_) => None,
+            })
+            .collect()
+    }
+}
+
+impl Trajectory {
+    /// The messages after the prompt, each read from the host when it is
+    /// reached.
+    pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
+        (0..self.message_count()).map_while(|index| self.message(index))
+    }
+}
+
+impl Sample {
+    /// The conversations of this attempt; most samples have one.
+    pub fn trajectories(&self) -> impl Iterator<Item = Trajectory> + '_ {
+        (0..self.trajectory_count()).map_while(|index| self.trajectory(index))
+    }
+}
+
+impl Reference {
+    /// The ground truth.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidInput`] where the row has none.
+    pub fn require_ground_truth(&self) -> Result<String, Failure> {
+        self.ground_truth().ok_or_else(|| {
+            Failure::invalid_input(
+                "the row has no ground truth: expected `reward_model.ground_truth`, `ground_truth` or `answer`",
+            )
+        })
+    }
+
+    /// The column `name` read into `T`; `None` where the row does not have it
+    /// or it is null.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidInput`], naming the column and the field, where its
+    /// value is no `T`.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
+        self.column(name).map_or(Ok(None), |json| parse_column(name, &json))
+    }
+
+    /// The column `name` read into `T`.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidInput`] where the row does not have it, it is null, or
+    /// its value is no `T`; the message lists the columns that there are.
+    pub fn require<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
+        self.get(name)?.ok_or_else(|| {
+            let columns = self.column_names().join(", ");
+            Failure::invalid_input(format!("the row has no value in the column `{name}` (its columns: {columns})"))
+        })
+    }
+}
+
+fn parse_column<T: DeserializeOwned>(name: &str, json: &str) -> Result<Option<T>, Failure> {
+    let mut json = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let place = if path == "." { name.to_owned() } else { format!("{name}.{path}") };
+        Failure::invalid_input(format!("column `{place}`: {}", error.inner()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::gavel::plugin::types::Role;
+
+    #[derive(serde::Deserialize, Debug, PartialEq)]
+    struct Extra {
+        index: u32,
+    }
+
+    #[test]
+    fn a_column_is_read_by_type() {
+        assert_eq!(parse_column("extra_info", r#"{"index":7}"#).unwrap(), Some(Extra { index: 7 }));
+        assert_eq!(parse_column::<Extra>("extra_info", "null").unwrap(), None);
+    }
+
+    #[test]
+    fn a_wrong_type_names_the_column_and_the_field() {
+        let Err(Failure::InvalidInput(what)) = parse_column::<Extra>("extra_info", r#"{"index":"x"}"#) else {
+            panic!("a string was read as a number");
+        };
+        assert!(what.starts_with("column `extra_info.index`: invalid type: string"), "{what}");
+        let Err(Failure::InvalidInput(what)) = parse_column::<u32>("level", "true") else {
+            panic!("a boolean was read as a number");
+        };
+        assert!(what.starts_with("column `level`: invalid type: boolean"), "{what}");
+    }
+
+    #[test]
+    fn the_text_of_a_message_joins_its_parts() {
+        let content = vec![ContentPart::Text("a".into()), ContentPart::Text("b".into())];
+        let message = Message { role: Role::User, content, tool_calls: vec![], tool_call_id: None, name: None };
+        assert_eq!(message.text(), "ab");
+    }
+}

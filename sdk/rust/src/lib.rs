@@ -1,0 +1,97 @@
+//! What the author of a Gavel plugin depends on.
+//!
+//! A reward is one type that implements [`Reward`], exported by
+//! [`export_reward!`] and built as a WebAssembly component:
+//!
+//! ```toml
+//! # Cargo.toml
+//! [lib]
+//! crate-type = ["cdylib"]
+//!
+//! [dependencies]
+//! gavel-sdk = "0.1"
+//! serde = { version = "1", features = ["derive"] }
+//! ```
+//!
+//! ```
+//! // src/lib.rs
+//! use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
+//!
+//! /// Scores 1 where the response ends in the ground truth.
+//! struct EndsWithTruth {
+//!     params: Params,
+//! }
+//!
+//! /// What the run's configuration may say under `[[reward]].params`.
+//! #[derive(serde::Deserialize)]
+//! #[serde(deny_unknown_fields)]
+//! struct Params {
+//!     /// Whether a final full stop is ignored.
+//!     #[serde(default)]
+//!     ignore_full_stop: bool,
+//! }
+//!
+//! impl Reward for EndsWithTruth {
+//!     type Params = Params;
+//!
+//!     fn new(params: Params) -> Result<Self, String> {
+//!         Ok(Self { params })
+//!     }
+//!
+//!     fn info(&self) -> Info {
+//!         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure().score_range(0.0, 1.0)
+//!     }
+//!
+//!     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
+//!         let truth = reference.require_ground_truth()?;
+//!         let response = sample.response();
+//!         let mut text = response.trim_end();
+//!         if self.params.ignore_full_stop {
+//!             text = text.trim_end_matches('.');
+//!         }
+//!         let correct = text.ends_with(truth.trim());
+//!         Ok(Score::new(f64::from(correct)).metric("bytes", text.len() as f64).into())
+//!     }
+//! }
+//!
+//! gavel_sdk::export_reward!(EndsWithTruth);
+//! # fn main() {}
+//! ```
+//!
+//! `cargo build --release --target wasm32-wasip2` gives the component. Try it
+//! on a file of completions with
+//! `gavel score --plugin reward.wasm --data rows.jsonl --out scores.jsonl`.
+//!
+//! # What the host does with it
+//!
+//! The parameters of a run are parsed once, in `init`; every call of
+//! [`Reward::score`] then starts from that state, whatever other calls did. A
+//! call that panics, exceeds its time or its memory, or returns a
+//! [`Failure`] costs its own sample a score and is counted as what it is; it
+//! is never a 0. Nothing is granted by default: no file, no network, no
+//! environment, and clocks and random numbers that repeat.
+//!
+//! The types are those of the contract (`wit/` in Gavel's repository) with a
+//! few conveniences added. They compile on every target, so a plugin's pure
+//! logic can be tested with plain `cargo test`; the methods of [`Sample`] and
+//! [`Reference`] work only inside a host and panic elsewhere.
+
+pub mod bindings;
+mod input;
+mod reward;
+mod verdict;
+
+pub use bindings::exports::gavel::plugin::lifecycle::{Info, ScoreRange};
+pub use bindings::gavel::plugin::references::Reference;
+pub use bindings::gavel::plugin::samples::{Sample, Trajectory};
+pub use bindings::gavel::plugin::types::{
+    ContentPart, Credit, Failure, FinishReason, Media, Message, Metric, Role, Score, ToolCall, Verdict,
+};
+pub use reward::{NoParams, Reward};
+
+/// What [`export_reward!`] expands to. Not part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::bindings::exports::gavel::plugin::{lifecycle, reward};
+    pub use crate::reward::Instance;
+}

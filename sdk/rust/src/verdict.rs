@@ -1,0 +1,80 @@
+//! Conveniences for what a plugin gives back.
+
+use crate::bindings::exports::gavel::plugin::lifecycle::{Info, ScoreRange};
+use crate::bindings::gavel::plugin::types::{Failure, Metric, Score, Verdict};
+
+impl Score {
+    /// A score and nothing beside it. It must be finite.
+    pub fn new(value: f64) -> Self {
+        Self { value, metrics: Vec::new(), credit: Vec::new(), note: None }
+    }
+
+    /// Adds a named number, averaged and logged by the host. It must be finite.
+    #[must_use]
+    pub fn metric(mut self, name: impl Into<String>, value: f64) -> Self {
+        self.metrics.push(Metric { name: name.into(), value });
+        self
+    }
+
+    /// Says in words why the score is what it is; kept in the log.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+}
+
+impl From<Score> for Verdict {
+    fn from(score: Score) -> Self {
+        Verdict::Scored(score)
+    }
+}
+
+impl Verdict {
+    /// No score for this sample, which is no failure: the plugin does not
+    /// judge samples of this kind.
+    pub fn abstain(reason: impl Into<String>) -> Self {
+        Verdict::Abstained(reason.into())
+    }
+}
+
+impl Failure {
+    /// The sample or its reference is not what this plugin works on.
+    pub fn invalid_input(what: impl Into<String>) -> Self {
+        Failure::InvalidInput(what.into())
+    }
+
+    /// Something that the plugin needs did not answer; trying again may help.
+    pub fn unavailable(what: impl Into<String>) -> Self {
+        Failure::Unavailable(what.into())
+    }
+
+    /// The plugin itself is at fault.
+    pub fn internal(what: impl Into<String>) -> Self {
+        Failure::Internal(what.into())
+    }
+}
+
+impl Info {
+    /// A plugin's name and version; `env!("CARGO_PKG_NAME")` and
+    /// `env!("CARGO_PKG_VERSION")` are those of its crate.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { name: name.into(), version: version.into(), pure: false, score_range: None }
+    }
+
+    /// Promises that the same input gives the same verdict and that no call
+    /// sees what an earlier one left behind, so that the host may reuse an
+    /// instance.
+    #[must_use]
+    pub fn pure(mut self) -> Self {
+        self.pure = true;
+        self
+    }
+
+    /// Promises scores in `[min, max]`; one outside is a fault of the plugin.
+    #[must_use]
+    pub fn score_range(mut self, min: f64, max: f64) -> Self {
+        self.score_range = Some(ScoreRange { min, max });
+        self
+    }
+}

@@ -1,0 +1,174 @@
+//! Builds everything that runs in the sandbox: the standard plugins and the
+//! guests of the tests.
+
+use crate::command::Call;
+use crate::failure::{Failure, Result};
+use crate::setup::{GUEST_TARGET, cannot};
+use crate::ui;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// A cargo workspace of components, one a folder, and where they go.
+struct Guests {
+    title: &'static str,
+    workspace: &'static str,
+    folder: &'static str,
+}
+
+const ALL: [Guests; 2] = [
+    Guests { title: "plugins", workspace: "plugins", folder: "target/plugins" },
+    Guests { title: "test guests", workspace: "tests/guests", folder: "target/guests" },
+];
+
+/// Builds all of them to `target/plugins/<name>.wasm` and
+/// `target/guests/<name>.wasm`, where the name is that of the component's
+/// folder.
+pub fn build(root: &Path) -> Result<()> {
+    ALL.iter().try_for_each(|guests| guests.build(root))
+}
+
+impl Guests {
+    fn build(&self, root: &Path) -> Result<()> {
+        ui::loud_step(self.title, "building", || {
+            let workspace = root.join(self.workspace);
+            // The target folder as in the workspace's own configuration, whatever CARGO_TARGET_DIR says.
+            let built = root.join("target/wasm");
+            Call::cargo(
+                ["build", "--release", "--target", GUEST_TARGET, "--target-dir"]
+                    .map(Path::new)
+                    .into_iter()
+                    .chain([built.as_path()]),
+            )
+            .within(&workspace)
+            .show(&format!("cannot build the {}", self.title))
+            .map_err(|failure| failure.hint("the compiler's message above says what is wrong in which file"))?;
+            let names = names(&workspace)?;
+            place(&names, &built.join(GUEST_TARGET).join("release"), &root.join(self.folder))?;
+            Ok(format!("{} in {}/", names.len(), self.folder))
+        })
+    }
+}
+
+/// The folders of `workspace` that hold a crate.
+fn names(workspace: &Path) -> Result<BTreeSet<String>> {
+    let entries = fs::read_dir(workspace).map_err(|error| cannot("read", workspace, &error))?;
+    let mut names = BTreeSet::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| cannot("read", workspace, &error))?;
+        if entry.path().join("Cargo.toml").is_file() {
+            names.insert(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Copies the components from cargo's folder `built` to `folder` and removes
+/// from there what is no longer built. A file changes all at once: a test may
+/// be reading it.
+fn place(names: &BTreeSet<String>, built: &Path, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+    for name in names {
+        let component = built.join(format!("{}.wasm", name.replace('-', "_")));
+        let bytes = fs::read(&component).map_err(|error| {
+            cannot("read", &component, &error).hint(format!(
+                "the folder `{name}` must hold a crate of that name, be a member of its workspace, and be a `cdylib`"
+            ))
+        })?;
+        let target = folder.join(format!("{name}.wasm"));
+        if fs::read(&target).is_ok_and(|present| present == bytes) {
+            continue;
+        }
+        let partial = folder.join(format!("{name}.partial"));
+        fs::write(&partial, bytes).map_err(|error| cannot("write", &partial, &error))?;
+        fs::rename(&partial, &target).map_err(|error| cannot("write", &target, &error))?;
+    }
+    remove_others(names, folder)
+}
+
+fn remove_others(names: &BTreeSet<String>, folder: &Path) -> Result<()> {
+    let entries = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let stale = path.extension().is_some_and(|kind| kind == "wasm")
+            && !path.file_stem().is_some_and(|name| names.contains(&*name.to_string_lossy()));
+        if stale {
+            fs::remove_file(&path).map_err(|error| cannot("remove", &path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails where a guest of the tests is named in no test: it would be built
+/// for nothing.
+pub fn check_all_are_used(root: &Path) -> Result<()> {
+    let mut unused = names(&root.join("tests/guests"))?;
+    for folder in ["host", "sdk", "tests"] {
+        drop_mentioned(&root.join(folder), &mut unused)?;
+    }
+    if unused.is_empty() {
+        return Ok(());
+    }
+    let unused = unused.into_iter().collect::<Vec<_>>().join(", ");
+    Err(Failure::new(format!("no test uses these guests of tests/guests: {unused}"))
+        .hint("name the guest in a test (\"NAME\" or NAME.wasm), or remove its folder"))
+}
+
+fn drop_mentioned(folder: &Path, names: &mut BTreeSet<String>) -> Result<()> {
+    let entries = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            // A guest's own source does not count.
+            if !path.ends_with("tests/guests") {
+                drop_mentioned(&path, names)?;
+            }
+        } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "toml" || kind == "trycmd") {
+            let text = fs::read_to_string(&path).map_err(|error| cannot("read", &path, &error))?;
+            names.retain(|name| !text.contains(&format!("\"{name}\"")) && !text.contains(&format!("{name}.wasm")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_are_placed_by_name_and_stale_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let (built, placed) = (folder.path().join("built"), folder.path().join("placed"));
+        fs::create_dir_all(&built).unwrap();
+        fs::create_dir_all(&placed).unwrap();
+        fs::write(built.join("two_words.wasm"), "new").unwrap();
+        fs::write(placed.join("two-words.wasm"), "old").unwrap();
+        fs::write(placed.join("gone.wasm"), "old").unwrap();
+        place(&BTreeSet::from(["two-words".to_owned()]), &built, &placed).unwrap();
+        assert_eq!(fs::read_to_string(placed.join("two-words.wasm")).unwrap(), "new");
+        assert_eq!(fs::read_dir(&placed).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_was_not_built_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = place(&BTreeSet::from(["absent".to_owned()]), folder.path(), folder.path()).unwrap_err();
+        assert!(error.to_string().contains("the folder `absent` must hold a crate"), "{error}");
+    }
+
+    #[test]
+    fn a_guest_counts_as_used_where_a_test_names_it() {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["host/plugin/tests", "sdk", "tests/guests/trap/src", "tests/guests/loop/src"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        for guest in ["trap", "loop"] {
+            let folder = root.path().join("tests/guests").join(guest);
+            fs::write(folder.join("Cargo.toml"), "").unwrap();
+            fs::write(folder.join("src/lib.rs"), "// \"loop\" \"trap\"").unwrap();
+        }
+        fs::write(root.path().join("host/plugin/tests/a.rs"), "guest(\"trap\")").unwrap();
+        let error = check_all_are_used(root.path()).unwrap_err().to_string();
+        assert!(error.contains("tests/guests: loop\n"), "{error}");
+        fs::write(root.path().join("sdk/b.rs"), "load(\"guests/loop.wasm\")").unwrap();
+        check_all_are_used(root.path()).unwrap();
+    }
+}

@@ -1,0 +1,108 @@
+//! Set-up and chores of this repository, called as `cargo xtask`.
+
+mod command;
+mod demo;
+mod failure;
+mod guests;
+mod libtorch;
+mod setup;
+mod suite;
+mod summary;
+mod ui;
+
+use failure::{Failure, Result};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Set-up and chores of Gavel.
+
+Usage: cargo xtask <command>
+
+Commands:
+  setup             install what is missing: the target wasm32-wasip2 and libtorch
+  plugins           set up the target, then build the plugins to target/plugins/
+                    and the test guests to target/guests/
+  demo [--seed N]   set up, build everything, and train the demo model (N: 1 by default)
+  test              set up, build everything, and run every test
+  help              print this text
+
+Everything can be interrupted and repeated: what is there is kept.
+
+Environment:
+  LIBTORCH          a folder of libtorch, used instead of an installation
+  XDG_CACHE_HOME    libtorch is installed under it, in gavel/ (default: ~/.cache)
+  NO_COLOR          print no colours
+
+Example:
+  cargo xtask demo --seed 2
+";
+
+enum Task {
+    Setup,
+    Plugins,
+    Demo { seed: u64 },
+    Test,
+    Help,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match parse(&arguments) {
+        Ok(task) => run(task),
+        Err(usage) => {
+            ui::report(&usage);
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            ui::report(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Result<Task> {
+    let usage = |what: String| Failure::new(what).hint("`cargo xtask help` lists the commands");
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => Ok(Task::Help),
+        ["setup"] => Ok(Task::Setup),
+        ["plugins"] => Ok(Task::Plugins),
+        ["demo"] => Ok(Task::Demo { seed: 1 }),
+        ["demo", "--seed", seed] => match seed.parse() {
+            Ok(seed) => Ok(Task::Demo { seed }),
+            Err(_) => Err(usage(format!("`--seed` needs a whole number, not {seed:?}"))),
+        },
+        ["test"] => Ok(Task::Test),
+        ["setup" | "plugins" | "demo" | "test", rest @ ..] => {
+            Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" "))))
+        }
+        [other, ..] => Err(usage(format!("there is no command {other:?}"))),
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    let root = root();
+    match task {
+        Task::Setup => setup::all(&root).map(|_| ()),
+        Task::Plugins => {
+            setup::guest_target()?;
+            guests::build(&root)
+        }
+        Task::Demo { seed } => demo::run(&root, seed),
+        Task::Test => suite::run(&root),
+        Task::Help => {
+            print!("{HELP}");
+            Ok(())
+        }
+    }
+}
+
+/// The folder of the repository.
+fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask test`: everything that can be tested, with a summary.
+
+use crate::command::Call;
+use crate::failure::{Failure, Result};
+use crate::ui::Seconds;
+use crate::{guests, setup, ui};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Sets up, builds what the tests load, and runs all tests; one part that
+/// fails does not keep the others from running.
+pub fn run(root: &Path) -> Result<()> {
+    let libtorch = setup::all(root)?;
+    guests::build(root)?;
+
+    let host = || {
+        let arguments = ["test", "--release", "--workspace", "--no-fail-fast"];
+        Call::cargo(arguments).within(root).env("LIBTORCH", &libtorch).show("tests of the host failed")
+    };
+    let plugins = || {
+        let arguments = ["test", "--release", "--workspace", "--no-fail-fast"];
+        Call::cargo(arguments).within(&root.join("plugins")).show("tests of the plugins failed")
+    };
+    let all_used = || guests::check_all_are_used(root);
+    let parts: [(&str, &dyn Fn() -> Result<()>); 3] =
+        [("host", &host), ("plugins' own logic", &plugins), ("every test guest is used", &all_used)];
+
+    let mut results = Vec::new();
+    for (name, test) in parts {
+        eprintln!("{}", ui::bold(&format!("test: {name}")));
+        let begun = Instant::now();
+        let result = test();
+        if let Err(failure) = &result {
+            ui::report(failure);
+        }
+        results.push((name, result.is_ok(), begun.elapsed()));
+    }
+    print!("{}", summary(&results));
+    let failed = results.iter().filter(|(_, passed, _)| !passed).count();
+    if failed == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{failed} of {} parts of the tests failed", results.len()))
+        .hint("each failure's report is above; the command in it repeats that part alone"))
+}
+
+fn summary(results: &[(&str, bool, Duration)]) -> String {
+    let line = |&(name, passed, time): &(&str, bool, Duration)| {
+        format!("  {:<8} {name} ({})\n", if passed { "passed" } else { "FAILED" }, Seconds(time))
+    };
+    format!("\ntests:\n{}", results.iter().map(line).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_has_a_line_a_part() {
+        let results = [("host", true, Duration::from_secs(61)), ("plugins", false, Duration::from_millis(2500))];
+        assert_eq!(summary(&results), "\ntests:\n  passed   host (1 min 01 s)\n  FAILED   plugins (2.5 s)\n");
+    }
+}

@@ -1,0 +1,92 @@
+//! What the demo ends with.
+
+use crate::failure::{Failure, Result};
+use crate::setup::cannot;
+use crate::ui::Seconds;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Validation accuracy over a run.
+#[derive(Debug, PartialEq)]
+pub struct Curve {
+    /// Step and greedy accuracy in `[0, 1]`, in the order of steps; never empty.
+    points: Vec<(u64, f64)>,
+}
+
+impl Curve {
+    /// Reads it from a run's `metrics.jsonl`.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).map_err(|error| cannot("read", path, &error))?;
+        let point = |line: &str| {
+            let metrics: Value = serde_json::from_str(line).ok()?;
+            Some((metrics.get("step")?.as_u64()?, metrics.get("val/accuracy")?.as_f64()?))
+        };
+        let points: Vec<_> = text.lines().filter_map(point).collect();
+        if points.is_empty() {
+            return Err(Failure::new(format!("no line of {} has a validation accuracy", path.display()))
+                .hint("the run's configuration, demo/train.toml, must validate at least once"));
+        }
+        Ok(Self { points })
+    }
+}
+
+/// The summary of the demo's run in the folder `run`, which ended with
+/// `checkpoint` and took `time`.
+pub fn demo(curve: &Curve, run: &str, checkpoint: &str, time: Duration) -> String {
+    let bar = |accuracy: f64| "#".repeat((accuracy * 40.0).round() as usize);
+    let rows: String = curve
+        .points
+        .iter()
+        .map(|&(step, accuracy)| format!("  step {step:>4}  {:>5.1} %  {}\n", accuracy * 100.0, bar(accuracy)))
+        .collect();
+    let (before, after) = (curve.points[0].1 * 100.0, curve.points[curve.points.len() - 1].1 * 100.0);
+    format!(
+        "
+Greedy accuracy on 500 questions that training never saw:
+{rows}
+From {before:.1} % after the warm-up to {after:.1} % after reinforcement learning, in {time}.
+
+The run is in {run}/:
+  config.toml, metrics.jsonl, trajectories/, checkpoints/, and event files for TensorBoard
+
+Try next:
+  target/release/gavel eval -c demo/train.toml --checkpoint {checkpoint}
+  target/release/gavel plugin inspect target/plugins/exact-answer.wasm
+  plugins/exact-answer/src/lib.rs is a reward to start yours from
+",
+        time = Seconds(time),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &str) -> Result<Curve> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        fs::write(&path, lines).unwrap();
+        Curve::read(&path)
+    }
+
+    #[test]
+    fn the_curve_is_where_validation_was() {
+        let curve = read(
+            "{\"step\":0,\"val/accuracy\":0.3}\n{\"step\":1,\"reward/mean\":0.5}\n{\"step\":20,\"val/accuracy\":0.875}\n",
+        )
+        .unwrap();
+        assert_eq!(curve.points, [(0, 0.3), (20, 0.875)]);
+        let text = demo(&curve, "runs/demo", "runs/demo/checkpoints/step-000020", Duration::from_secs(130));
+        assert!(text.contains("From 30.0 % after the warm-up to 87.5 % after"), "{text}");
+        assert!(text.contains(&format!("step   20   87.5 %  {}\n", "#".repeat(35))), "{text}");
+        assert!(text.contains("in 2 min 10 s"), "{text}");
+    }
+
+    #[test]
+    fn a_run_without_validation_is_a_failure() {
+        let error = read("{\"step\":1,\"reward/mean\":0.5}\n").unwrap_err().to_string();
+        assert!(error.contains("has a validation accuracy"), "{error}");
+    }
+}

@@ -1,0 +1,73 @@
+//! What set-up prints: one line a step on the standard error, so that the
+//! standard output stays for results.
+
+use crate::failure::{Failure, Result};
+use std::fmt;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Prints what a step does, then what came of it and how long it took.
+pub fn step(title: &str, run: impl FnOnce() -> Result<String>) -> Result<()> {
+    start(title);
+    let begun = Instant::now();
+    let done = run();
+    let found = done.as_deref().unwrap_or("failed");
+    eprintln!("{found} ({})", Seconds(begun.elapsed()));
+    done.map(|_| ())
+}
+
+/// Like [`step`] for a step whose commands print for themselves: `about` says
+/// what begins, and the line of its end stands apart.
+pub fn loud_step(title: &str, about: &str, run: impl FnOnce() -> Result<String>) -> Result<()> {
+    start(title);
+    eprintln!("{about}");
+    let begun = Instant::now();
+    let found = run()?;
+    start(title);
+    eprintln!("{found} ({})", Seconds(begun.elapsed()));
+    Ok(())
+}
+
+fn start(title: &str) {
+    eprint!("{} ", bold(&format!("{title}:")));
+}
+
+/// Prints a failure.
+pub fn report(failure: &Failure) {
+    eprintln!("{} {failure}", paint("error:", "1;31"));
+}
+
+/// `text` set off from the rest, where the standard error can show it.
+pub fn bold(text: &str) -> String {
+    paint(text, "1")
+}
+
+fn paint(text: &str, code: &str) -> String {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !std::io::stderr().is_terminal();
+    if plain { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
+}
+
+/// A time, as precisely as a reader cares.
+pub struct Seconds(pub Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        if seconds < 60 {
+            write!(f, "{:.1} s", self.0.as_secs_f64())
+        } else {
+            write!(f, "{} min {:02} s", seconds / 60, seconds % 60)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(Seconds(Duration::from_millis(1234)).to_string(), "1.2 s");
+        assert_eq!(Seconds(Duration::from_secs(125)).to_string(), "2 min 05 s");
+    }
+}
