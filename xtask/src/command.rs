@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// How many of the last lines a quiet command printed go into the report of
 /// its failure.
@@ -65,6 +65,18 @@ impl Call {
     /// Runs it with its output going where ours goes.
     pub fn show(mut self, what: &str) -> Result<()> {
         let status = self.command.status().map_err(|error| self.not_started(what, &error))?;
+        self.ended(what, status)
+    }
+
+    /// Runs it with its standard error going where ours goes, and gives what
+    /// it printed on the standard output, trimmed.
+    pub fn answer(mut self, what: &str) -> Result<String> {
+        let output = self.command.stderr(Stdio::inherit()).output().map_err(|error| self.not_started(what, &error))?;
+        self.ended(what, output.status)?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    fn ended(self, what: &str, status: ExitStatus) -> Result<()> {
         if status.success() {
             return Ok(());
         }

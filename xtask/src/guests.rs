@@ -45,7 +45,7 @@ impl Guests {
             .map_err(|failure| failure.hint("the compiler's message above says what is wrong in which file"))?;
             let names = names(&workspace)?;
             place(&names, &built.join(GUEST_TARGET).join("release"), &root.join(self.folder))?;
-            Ok(format!("{} in {}/", names.len(), self.folder))
+            Ok(((), format!("{} in {}/", names.len(), self.folder)))
         })
     }
 }

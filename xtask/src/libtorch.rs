@@ -21,13 +21,10 @@ const CONFIGURATION: &str = ".cargo/libtorch.toml";
 /// the folder.
 pub fn provide(root: &Path) -> Result<PathBuf> {
     let configuration = root.join(CONFIGURATION);
-    let mut found = None;
-    ui::step(&format!("libtorch {VERSION}"), || {
-        found = find(&configuration)?;
-        Ok(match &found {
-            Some((folder, how)) => format!("{how}, {}", folder.display()),
-            None => "absent".into(),
-        })
+    let found = ui::step(&format!("libtorch {VERSION}"), || {
+        let found = find(&configuration)?;
+        let said = found.as_ref().map_or("absent".into(), |(folder, how)| format!("{how}, {}", folder.display()));
+        Ok((found, said))
     })?;
     let folder = match found {
         Some((folder, _)) => folder,

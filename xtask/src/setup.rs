@@ -22,7 +22,7 @@ pub fn guest_target() -> Result<()> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let libraries = Call::new(rustc, ["--print", "target-libdir", "--target", GUEST_TARGET]).read(what)?;
         if Path::new(&libraries).is_dir() {
-            return Ok("found".into());
+            return Ok(((), "found".into()));
         }
         Call::new("rustup", ["target", "add", GUEST_TARGET])
             .read(&format!("cannot install the Rust target {GUEST_TARGET}, which plugins are built for"))
@@ -31,7 +31,7 @@ pub fn guest_target() -> Result<()> {
                     "with rustup (https://rustup.rs), check the network and repeat; with another Rust, install its standard library for {GUEST_TARGET}"
                 ))
             })?;
-        Ok("installed with rustup".into())
+        Ok(((), "installed with rustup".into()))
     })
 }
 
@@ -46,7 +46,7 @@ fn compiler() -> Result<()> {
                     "install one (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++), or set CXX to yours",
                 )
             })?;
-        Ok(version.lines().next().unwrap_or(&compiler).to_owned())
+        Ok(((), version.lines().next().unwrap_or(&compiler).to_owned()))
     })
 }
 

@@ -1,5 +1,6 @@
 //! What the demo ends with.
 
+use crate::demo::Run;
 use crate::failure::{Failure, Result};
 use crate::setup::cannot;
 use crate::ui::Seconds;
@@ -32,9 +33,8 @@ impl Curve {
     }
 }
 
-/// The summary of the demo's run in the folder `run`, which ended with
-/// `checkpoint` and took `time`.
-pub fn demo(curve: &Curve, run: &str, checkpoint: &str, time: Duration) -> String {
+/// The summary of the demo's `run`; the demo took `time`.
+pub fn demo(curve: &Curve, run: &Run, time: Duration) -> String {
     let bar = |accuracy: f64| "#".repeat((accuracy * 40.0).round() as usize);
     let rows: String = curve
         .points
@@ -48,7 +48,7 @@ Greedy accuracy on 500 questions that training never saw:
 {rows}
 From {before:.1} % after the warm-up to {after:.1} % after reinforcement learning, in {time}.
 
-The run is in {run}/:
+The run is in {folder}/:
   config.toml, metrics.jsonl, trajectories/, checkpoints/, and event files for TensorBoard
 
 Try next:
@@ -56,6 +56,8 @@ Try next:
   target/release/gavel plugin inspect target/plugins/exact-answer.wasm
   plugins/exact-answer/src/lib.rs is a reward to start yours from
 ",
+        folder = run.folder,
+        checkpoint = run.checkpoint,
         time = Seconds(time),
     )
 }
@@ -78,7 +80,9 @@ mod tests {
         )
         .unwrap();
         assert_eq!(curve.points, [(0, 0.3), (20, 0.875)]);
-        let text = demo(&curve, "runs/demo", "runs/demo/checkpoints/step-000020", Duration::from_secs(130));
+        let run = Run { folder: "runs/demo".into(), checkpoint: "runs/demo/checkpoints/step-000020".into() };
+        let text = demo(&curve, &run, Duration::from_secs(130));
+        assert!(text.contains("--checkpoint runs/demo/checkpoints/step-000020\n"), "{text}");
         assert!(text.contains("From 30.0 % after the warm-up to 87.5 % after"), "{text}");
         assert!(text.contains(&format!("step   20   87.5 %  {}\n", "#".repeat(35))), "{text}");
         assert!(text.contains("in 2 min 10 s"), "{text}");

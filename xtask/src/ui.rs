@@ -6,26 +6,27 @@ use std::fmt;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Prints what a step does, then what came of it and how long it took.
-pub fn step(title: &str, run: impl FnOnce() -> Result<String>) -> Result<()> {
+/// Prints what a step does, then what it says that came of it and how long it
+/// took; gives the other thing that came of it.
+pub fn step<T>(title: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result<T> {
     start(title);
     let begun = Instant::now();
     let done = run();
-    let found = done.as_deref().unwrap_or("failed");
+    let found = done.as_ref().map_or("failed", |(_, found)| found);
     eprintln!("{found} ({})", Seconds(begun.elapsed()));
-    done.map(|_| ())
+    done.map(|(value, _)| value)
 }
 
 /// Like [`step`] for a step whose commands print for themselves: `about` says
 /// what begins, and the line of its end stands apart.
-pub fn loud_step(title: &str, about: &str, run: impl FnOnce() -> Result<String>) -> Result<()> {
+pub fn loud_step<T>(title: &str, about: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result<T> {
     start(title);
     eprintln!("{about}");
     let begun = Instant::now();
-    let found = run()?;
+    let (value, found) = run()?;
     start(title);
     eprintln!("{found} ({})", Seconds(begun.elapsed()));
-    Ok(())
+    Ok(value)
 }
 
 fn start(title: &str) {

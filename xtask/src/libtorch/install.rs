@@ -44,19 +44,15 @@ pub fn install() -> Result<PathBuf> {
     let cache = cache()?;
     fs::create_dir_all(&cache).map_err(|error| cannot("make", &cache, &error))?;
     let folder = folder()?;
-    ui::loud_step(
-        &format!("libtorch {VERSION}"),
-        "installing from PyPI, 544 MB to download and 1.3 GB on disk",
-        || {
-            let _lock = lock(&cache)?;
-            // Another set-up may have installed it while we waited.
-            if candidates::check(&folder).is_err() {
-                download(&cache)?;
-            }
-            Ok(folder.display().to_string())
-        },
-    )?;
-    Ok(folder)
+    ui::loud_step(&format!("libtorch {VERSION}"), "installing from PyPI, 544 MB to download and 1.3 GB on disk", || {
+        let _lock = lock(&cache)?;
+        // Another set-up may have installed it while we waited.
+        if candidates::check(&folder).is_err() {
+            download(&cache)?;
+        }
+        let found = folder.display().to_string();
+        Ok((folder, found))
+    })
 }
 
 /// One installation at a time; the lock ends with the process that holds it.
