@@ -16,10 +16,10 @@ const VALIDATION_ROWS: usize = 500;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
-    let (Some(folder), None) = (arguments.next(), arguments.next()) else {
-        bail!("expected one argument, the folder to write to: demo-data FOLDER");
-    };
-    write_all(Path::new(&folder))
+    match (arguments.next(), arguments.next()) {
+        (Some(folder), None) if !folder.as_encoded_bytes().starts_with(b"-") => write_all(Path::new(&folder)),
+        _ => bail!("expected one argument, the folder to write to: demo-data FOLDER"),
+    }
 }
 
 fn write_all(folder: &Path) -> anyhow::Result<()> {

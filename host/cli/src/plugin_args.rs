@@ -32,11 +32,14 @@ impl std::str::FromStr for PluginArg {
             },
             None => (rest, 1.0),
         };
+        if path.is_empty() {
+            return Err("it names no file; write [NAME=]PATH[:WEIGHT]".into());
+        }
         let path = PathBuf::from(path);
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         match name.map(str::to_owned).or(stem).filter(|name| !name.is_empty()) {
             Some(name) => Ok(Self { name, path, weight }),
-            None => Err("it names no file; write [NAME=]PATH[:WEIGHT]".into()),
+            None => Err(format!("{} gives no name; write NAME=PATH", path.display())),
         }
     }
 }

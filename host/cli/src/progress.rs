@@ -9,7 +9,9 @@ pub fn bar(total: Option<u64>, unit: &str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let (bar, template) = match total {
-        Some(total) => (ProgressBar::new(total), format!("{{bar:30}} {{pos}}/{{len}} {unit}, {{per_sec}}, {{eta}} left")),
+        Some(total) => {
+            (ProgressBar::new(total), format!("{{bar:30}} {{pos}}/{{len}} {unit}, {{per_sec}}, {{eta}} left"))
+        }
         None => (ProgressBar::new_spinner(), format!("{{spinner}} {{pos}} {unit}, {{per_sec}}")),
     };
     match ProgressStyle::with_template(&template) {

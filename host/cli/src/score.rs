@@ -75,11 +75,11 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     let mut summary = Summary::default();
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
     for row in rows {
-        if waiting.len() == WINDOW {
-            if let Some(first) = waiting.pop_front() {
-                out.write(first.finish(&scorer, &mut summary))?;
-                bar.inc(1);
-            }
+        if waiting.len() == WINDOW
+            && let Some(first) = waiting.pop_front()
+        {
+            out.write(first.finish(&scorer, &mut summary))?;
+            bar.inc(1);
         }
         waiting.push_back(Waiting::start(row, &args.data, args.seed, &scorer));
     }

@@ -101,15 +101,22 @@ pub fn eval(args: EvalArgs) -> Result<ExitCode> {
 }
 
 /// libgomp's threads spin while they wait, which starves the plugins that
-/// share their cores; it reads the environment when the process starts, so
-/// the process starts once more.
+/// share their cores. They are told to sleep, after a spin that is just long
+/// enough to bridge two operations of a small model (without it decoding
+/// halves). libgomp reads the environment when the process starts, so the
+/// process starts once more.
 fn quiet_openmp() -> Result<()> {
     const POLICY: &str = "OMP_WAIT_POLICY";
     if std::env::var_os(POLICY).is_some() {
         return Ok(());
     }
     let executable = std::env::current_exe().context("cannot find the path of gavel itself")?;
-    let error = Command::new(executable).args(std::env::args_os().skip(1)).env(POLICY, "PASSIVE").exec();
+    let mut again = Command::new(executable);
+    again.args(std::env::args_os().skip(1)).env(POLICY, "PASSIVE");
+    if std::env::var_os("GOMP_SPINCOUNT").is_none() {
+        again.env("GOMP_SPINCOUNT", "20000");
+    }
+    let error = again.exec();
     Err(error).context("cannot start gavel again with OMP_WAIT_POLICY=PASSIVE\nhint: set it yourself")
 }
 

@@ -1,4 +1,5 @@
 //! `gavel score` and `gavel plugin inspect` as a user runs them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,8 @@ fn a_looping_plugin_costs_its_rows_and_not_the_job() {
     std::fs::write(folder.path().join("data.jsonl"), "{\"response\":\"x\"}\n".repeat(6)).unwrap();
     let guest = built("guests/endless-loop.wasm");
     let plugin = format!("loop={}", guest.display());
-    let args = ["score", "--plugin", &plugin, "--data", "data.jsonl", "--out", "o.jsonl", "--timeout", "100ms", "--json"];
+    let args =
+        ["score", "--plugin", &plugin, "--data", "data.jsonl", "--out", "o.jsonl", "--timeout", "100ms", "--json"];
     let output = gavel(folder.path(), &args);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -83,13 +83,13 @@ impl RowReader {
         let source = if kind == "jsonl" {
             Source::Jsonl { lines: BufReader::new(file).lines(), line: 0 }
         } else {
-            let batches = ParquetRecordBatchReaderBuilder::try_new(file)
-                .and_then(|builder| builder.build())
-                .map_err(|error| RowError::Broken {
+            let batches = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build()).map_err(
+                |error| RowError::Broken {
                     path: path.to_owned(),
                     place: "footer".into(),
                     what: format!("not a readable Parquet file: {error}"),
-                })?;
+                },
+            )?;
             Source::Parquet { batches, ready: Vec::new().into_iter(), broken: false }
         };
         Ok(Self { path: path.to_owned(), position: 0, source })

@@ -179,7 +179,9 @@ impl TryFrom<Value> for ContentPart {
                     .map_err(|error| format!("the base64 of an `image_url` is broken: {error}"))?;
                 Ok(ContentPart::Media(Media { media_type: media.0.to_owned(), bytes }))
             }
-            Some(other) => Err(format!("content parts of type {other:?} are not supported; use \"text\" or \"image_url\"")),
+            Some(other) => {
+                Err(format!("content parts of type {other:?} are not supported; use \"text\" or \"image_url\""))
+            }
             None => Err("a content part needs a `type`".into()),
         }
     }
@@ -265,7 +267,8 @@ mod tests {
 
     #[test]
     fn a_remote_image_is_refused() {
-        let error = serde_json::from_str::<ContentPart>(r#"{"type":"image_url","image_url":{"url":"http://x/y.png"}}"#).unwrap_err();
+        let error = serde_json::from_str::<ContentPart>(r#"{"type":"image_url","image_url":{"url":"http://x/y.png"}}"#)
+            .unwrap_err();
         assert!(error.to_string().contains("nothing is fetched"), "{error}");
     }
 }

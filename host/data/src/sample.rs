@@ -51,7 +51,12 @@ pub struct Trajectory {
 impl Trajectory {
     /// The text of the last message of the assistant.
     pub fn response(&self) -> String {
-        self.messages.iter().rev().find(|message| message.role == Role::Assistant).map(Message::text).unwrap_or_default()
+        self.messages
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::Assistant)
+            .map(Message::text)
+            .unwrap_or_default()
     }
 
     /// How many messages have this role.

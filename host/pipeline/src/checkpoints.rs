@@ -69,8 +69,11 @@ impl Checkpoints {
         learner.text.save(&partial)?;
         trainer.save(&partial.join(OPTIMIZER)).map_err(PipelineError::Optimizer)?;
         let file = partial.join(STATE);
-        let json = serde_json::to_vec_pretty(state)
-            .map_err(|error| PipelineError::Io { action: "write", path: file.clone(), source: error.into() })?;
+        let json = serde_json::to_vec_pretty(state).map_err(|error| PipelineError::Io {
+            action: "write",
+            path: file.clone(),
+            source: error.into(),
+        })?;
         fs::write(&file, json).map_err(PipelineError::io("write", &file))?;
         fs::rename(&partial, &path).map_err(PipelineError::io("write", &path))?;
         self.prune(state)

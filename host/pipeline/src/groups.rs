@@ -31,11 +31,8 @@ pub(crate) fn groups(rolled: &[Rolled], group_size: usize, table: &GrpoTable, me
     let mut groups = Groups { experiences: Vec::new(), advantages: vec![None; rolled.len()] };
     let (mut equal, mut dropped) = (0, 0);
     for (number, group) in rolled.chunks(group_size).enumerate() {
-        let scored: Vec<(usize, f64)> = group
-            .iter()
-            .enumerate()
-            .filter_map(|(at, rolled)| Some((at, reward(&rolled.outcome, table)?)))
-            .collect();
+        let scored: Vec<(usize, f64)> =
+            group.iter().enumerate().filter_map(|(at, rolled)| Some((at, reward(&rolled.outcome, table)?))).collect();
         if scored.len() < table.min_scored {
             dropped += 1;
             groups.experiences.push(Vec::new());
@@ -174,7 +171,7 @@ mod tests {
         let groups = groups(&step, 4, &table(""), &mut Metrics::default());
         assert_eq!(groups.experiences[0].len(), 2);
         let advantage = groups.advantages[0].unwrap();
-        assert!((advantage - 0.7071).abs() < 1e-3);
+        assert!((advantage - std::f64::consts::FRAC_1_SQRT_2).abs() < 1e-5);
         assert_eq!(groups.advantages, [Some(advantage), None, Some(-advantage), None]);
     }
 

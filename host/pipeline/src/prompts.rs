@@ -80,7 +80,9 @@ pub(crate) fn sft_rows(path: &Path, text: &TextModel, limit: PromptLimit) -> Res
             return Err(bad("the row has no prompt before the response".into()));
         }
         if sample.trajectories.iter().any(|trajectory| trajectory.messages.len() != 1) {
-            return Err(bad("only one response is learned from, and this row has several messages after its prompt".into()));
+            return Err(bad(
+                "only one response is learned from, and this row has several messages after its prompt".into()
+            ));
         }
         let prompt = text.prompt_ids(&sample.task.prompt).map_err(|error| bad(error.to_string()))?;
         let mut response = text.tokenizer.encode(&sample.response()).map_err(|error| bad(error.to_string()))?;

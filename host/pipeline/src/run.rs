@@ -59,7 +59,12 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         }
         if resume {
             let kept = folder.rewind((state != State::default()).then_some(state.step))?;
-            tracing::info!("resuming {} after step {} ({} lines kept)", folder.path().display(), state.step, kept.len());
+            tracing::info!(
+                "resuming {} after step {} ({} lines kept)",
+                folder.path().display(),
+                state.step,
+                kept.len()
+            );
         } else {
             tracing::info!("run folder {}", folder.path().display());
         }
@@ -118,8 +123,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         if self.setup.validation.is_empty() {
             return Ok(None);
         }
-        let found =
-            validate(self.config, &self.learner, &mut self.engine, &self.setup.scorer, &self.setup.validation)?;
+        let found = validate(self.config, &self.learner, &mut self.engine, &self.setup.scorer, &self.setup.validation)?;
         let accuracy = found.get("val/accuracy");
         metrics.extend(found);
         Ok(accuracy)
@@ -128,10 +132,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     /// What the run came to.
     pub(crate) fn summary(&self) -> Result<Summary> {
         let outcomes = self.state.outcomes.iter().map(|(plugin, counts)| {
-            let counts = OutcomeKind::ALL
-                .iter()
-                .filter_map(|kind| Some((kind.as_str(), *counts.get(kind.as_str())?)))
-                .collect();
+            let counts =
+                OutcomeKind::ALL.iter().filter_map(|kind| Some((kind.as_str(), *counts.get(kind.as_str())?))).collect();
             (plugin.clone(), counts)
         });
         Ok(Summary {

@@ -102,8 +102,11 @@ impl RunFolder {
     /// Adds the numbers of a step.
     pub(crate) fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
         let file = self.path.join(METRICS);
-        let mut line = serde_json::to_vec(metrics.as_json())
-            .map_err(|error| PipelineError::Io { action: "write", path: file.clone(), source: error.into() })?;
+        let mut line = serde_json::to_vec(metrics.as_json()).map_err(|error| PipelineError::Io {
+            action: "write",
+            path: file.clone(),
+            source: error.into(),
+        })?;
         line.push(b'\n');
         self.metrics.write_all(&line).map_err(PipelineError::io("write", &file))?;
         match &mut self.events {
@@ -125,8 +128,11 @@ impl RunFolder {
             .collect();
         let mut whole = Vec::new();
         for metrics in &kept {
-            let json = serde_json::to_string(metrics.as_json())
-                .map_err(|error| PipelineError::Io { action: "write", path: file.clone(), source: error.into() })?;
+            let json = serde_json::to_string(metrics.as_json()).map_err(|error| PipelineError::Io {
+                action: "write",
+                path: file.clone(),
+                source: error.into(),
+            })?;
             whole.extend_from_slice(json.as_bytes());
             whole.push(b'\n');
         }

@@ -27,7 +27,8 @@ pub fn sft(config: &Config<SftTable>, resume: bool) -> Result<Summary> {
     };
     let mut run = Run::open(config, setup, shape, resume)?;
     run.begin()?;
-    let enough = |accuracy: Option<f64>| accuracy.zip(table.stop_accuracy).is_some_and(|(found, enough)| found > enough);
+    let enough =
+        |accuracy: Option<f64>| accuracy.zip(table.stop_accuracy).is_some_and(|(found, enough)| found > enough);
     if enough(run.state.last_accuracy) {
         return run.summary();
     }

@@ -102,7 +102,10 @@ mod tests {
             let length = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
             assert_eq!(u32::from_le_bytes(rest[8..12].try_into().unwrap()), masked_crc(&rest[..8]));
             records.push(&rest[12..12 + length]);
-            assert_eq!(u32::from_le_bytes(rest[12 + length..16 + length].try_into().unwrap()), masked_crc(records.last().unwrap()));
+            assert_eq!(
+                u32::from_le_bytes(rest[12 + length..16 + length].try_into().unwrap()),
+                masked_crc(records.last().unwrap())
+            );
             rest = &rest[16 + length..];
         }
         assert_eq!(records.len(), 2);

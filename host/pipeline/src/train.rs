@@ -107,12 +107,7 @@ fn grpo_step(
 }
 
 /// The step's prompts, answered `group_size` times each by the current policy.
-fn roll_out(
-    run: &mut Run<'_, GrpoTable>,
-    prompts: &[Prompt],
-    step: u64,
-    metrics: &mut Metrics,
-) -> Result<Vec<Rolled>> {
+fn roll_out(run: &mut Run<'_, GrpoTable>, prompts: &[Prompt], step: u64, metrics: &mut Metrics) -> Result<Vec<Rolled>> {
     let config = run.config;
     let group_size = config.rollout.group_size;
     let rows = rows_of_step(config.seed, step, config.train.prompts_per_step, prompts.len());

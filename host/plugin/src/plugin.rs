@@ -163,8 +163,7 @@ impl Plugin {
             self.init(&mut store, &instance).await
         };
         let answer = tokio::time::timeout(self.limits.deadline, call).await;
-        let failed =
-            |what: String| LoadError::Init { plugin: self.name.clone(), params: self.params.clone(), what };
+        let failed = |what: String| LoadError::Init { plugin: self.name.clone(), params: self.params.clone(), what };
         match (store.data().memory.refused(), answer) {
             (_, Err(_)) => Err(failed(format!("not done at its deadline of {:?}", self.limits.deadline))),
             (Some(asked), _) => Err(failed(self.out_of_memory(asked).reason().unwrap_or_default())),

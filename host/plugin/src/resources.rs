@@ -188,7 +188,13 @@ impl samples::HostSample for State {
 
     fn prompt(&mut self, sample: Resource<SampleRef>) -> Result<Vec<types::Message>> {
         let sample = self.table.get(&sample)?.0.clone();
-        sample.task.prompt.iter().enumerate().map(|(index, message)| self.lower(&sample, None, index, message)).collect()
+        sample
+            .task
+            .prompt
+            .iter()
+            .enumerate()
+            .map(|(index, message)| self.lower(&sample, None, index, message))
+            .collect()
     }
 
     fn trajectory_count(&mut self, sample: Resource<SampleRef>) -> Result<u32> {

@@ -1,4 +1,5 @@
 //! Each guest in `tests/guests` gets exactly the outcome that it must get.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_data::{Blame, Budget, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, LoadError, Plugin, PluginSpec, Sandbox};
@@ -121,7 +122,8 @@ async fn what_is_absent_is_seen_as_absent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neighbours_of_a_loop_keep_their_verdicts() {
     let sandbox = Sandbox::new().unwrap();
-    let (looping, honest) = (Arc::new(load(&sandbox, "endless-loop").await), Arc::new(load(&sandbox, "stateful").await));
+    let (looping, honest) =
+        (Arc::new(load(&sandbox, "endless-loop").await), Arc::new(load(&sandbox, "stateful").await));
     let spawn = |plugin: &Arc<Plugin>| {
         let plugin = plugin.clone();
         tokio::spawn(async move { plugin.score(&sample(), 1).await.outcome })

@@ -43,8 +43,8 @@ pub fn completion(row: Row, split: &str) -> Result<Sample, CompletionError> {
         }
         (Some(other), _) => return Err(CompletionError::BadResponse(other.to_string())),
         (None, Some(messages)) => {
-            let messages =
-                Vec::<Message>::deserialize(messages).map_err(|error| CompletionError::BadMessages(error.to_string()))?;
+            let messages = Vec::<Message>::deserialize(messages)
+                .map_err(|error| CompletionError::BadMessages(error.to_string()))?;
             split_conversation(columns, messages, position, split)?
         }
         (None, None) => {

@@ -50,8 +50,6 @@ macro_rules! export_reward {
                     const { $crate::__private::Instance::new() };
             }
 
-            // Only a component exports it; elsewhere the type is checked, for tests.
-            #[cfg_attr(not(target_family = "wasm"), allow(dead_code))]
             struct Component;
 
             impl $crate::__private::lifecycle::Guest for Component {
@@ -72,7 +70,14 @@ macro_rules! export_reward {
             }
 
             #[cfg(target_family = "wasm")]
-            $crate::bindings::__export_reward_plugin!(Component with_types_in $crate::bindings);
+    $crate::bindings::__export_reward_plugin!(Component with_types_in $crate::bindings);
+
+            // Elsewhere there is nothing to export to, yet the reward is in use.
+            #[cfg(not(target_family = "wasm"))]
+            const _: () = {
+                let _ = <Component as $crate::__private::lifecycle::Guest>::init;
+                let _ = <Component as $crate::__private::reward::Guest>::score;
+            };
         };
     };
 }

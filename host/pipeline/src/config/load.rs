@@ -63,19 +63,17 @@ impl From<gavel_train::ConfigError> for ConfigError {
 /// Reads and checks the configuration in `path` with the settings
 /// (`key=value`) laid over it.
 pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) -> Result<Config<T>, ConfigError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     let mut table: Table = text
         .parse()
         .map_err(|error: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), what: error.to_string() })?;
     for setting in settings {
-        set(&mut table, setting)
-            .map_err(|what| ConfigError::Set { setting: setting.clone(), what })?;
+        set(&mut table, setting).map_err(|what| ConfigError::Set { setting: setting.clone(), what })?;
     }
     let config: Config<T> = serde_path_to_error::deserialize(table).map_err(|error| {
         let key = error.path().to_string();
-        let what = error.into_inner().to_string();
-        ConfigError::Key { path: path.to_owned(), key, what: what.trim().to_owned() }
+        let what = error.into_inner().message().to_owned();
+        ConfigError::Key { path: path.to_owned(), key, what }
     })?;
     config.validate()?;
     Ok(config)

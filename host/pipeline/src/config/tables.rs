@@ -195,8 +195,7 @@ impl RewardTable {
     pub fn plugin(&self) -> WeightedPlugin {
         let memory = usize::try_from(self.memory.0).unwrap_or(usize::MAX);
         let limits = Limits { deadline: self.timeout, memory, ..Limits::default() };
-        let spec =
-            PluginSpec { name: self.name.clone(), path: self.path.clone(), params: self.params.clone(), limits };
+        let spec = PluginSpec { name: self.name.clone(), path: self.path.clone(), params: self.params.clone(), limits };
         WeightedPlugin { spec, weight: self.weight }
     }
 }

@@ -1,0 +1,280 @@
+//! `gavel train`, `sft` and `eval` as a user runs them, on a model small
+//! enough to be trained in a test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg(feature = "train")]
+
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn built(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path.canonicalize().unwrap()
+}
+
+/// A folder with a dataset and a configuration whose reward is given for
+/// responses with a lower-case letter: random weights do that sometimes.
+struct Project(tempfile::TempDir);
+
+impl Project {
+    fn new() -> Self {
+        let project = Self(tempfile::tempdir().unwrap());
+        let rows = |count: u32| {
+            let row = |index: u32| {
+                json!({
+                    "data_source": "letters", "prompt": [{"role": "user", "content": format!("Say {index}")}],
+                    "reward_model": {"ground_truth": index.to_string()}, "extra_info": {"index": index, "deep": [null]},
+                    "response": format!("{index} a")
+                })
+            };
+            (0..count).map(|index| row(index).to_string() + "\n").collect::<String>()
+        };
+        project.write("train.jsonl", &rows(40));
+        project.write("validation.jsonl", &rows(6));
+        let common = format!(
+            r#"
+[model.init]
+vocab_size = 259
+hidden_size = 32
+intermediate_size = 64
+num_hidden_layers = 1
+num_attention_heads = 2
+num_key_value_heads = 1
+max_position_embeddings = 64
+tie_word_embeddings = true
+[data]
+train = "train.jsonl"
+validation = "validation.jsonl"
+[rollout]
+group_size = 4
+max_tokens = 8
+[[reward]]
+name = "letter"
+path = {:?}
+params = {{ pattern = '(?s).*[a-z].*' }}
+[checkpoint]
+every = 3
+"#,
+            built("plugins/format.wasm")
+        );
+        project.write(
+            "train.toml",
+            &format!("{common}[train]\nsteps = 6\nprompts_per_step = 4\nmini_batch_prompts = 2\nlearning_rate = 1e-3\nvalidate_every = 2\n"),
+        );
+        project.write("sft.toml", &format!("{common}[train]\nsteps = 6\nbatch_size = 8\nlearning_rate = 1e-3\n"));
+        project
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn add_reward(&self, name: &str, guest: &str, more: &str) {
+        let text = std::fs::read_to_string(self.path("train.toml")).unwrap();
+        let reward = format!("[[reward]]\nname = {name:?}\npath = {:?}\n{more}\n", built(guest));
+        self.write("train.toml", &text.replace("[checkpoint]", &format!("{reward}[checkpoint]")));
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gavel"));
+        command.current_dir(self.0.path()).args(args).env("NO_COLOR", "1");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn succeed(&self, args: &[&str]) -> Output {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        output
+    }
+
+    /// The lines of a run's metrics without what depends on the clock.
+    fn metrics(&self, run: &str) -> Vec<Map<String, Value>> {
+        lines(&self.path(run).join("metrics.jsonl"))
+            .into_iter()
+            .map(|mut line| {
+                line.retain(|name, _| !name.starts_with("time/") && !name.starts_with("perf/"));
+                line
+            })
+            .collect()
+    }
+}
+
+fn lines(path: &Path) -> Vec<Map<String, Value>> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
+    let project = Project::new();
+    project.succeed(&["train", "-c", "train.toml"]);
+    project.succeed(&["train", "-c", "train.toml"]);
+    project.succeed(&["train", "-c", "train.toml", "--set", "seed=5"]);
+    let first = project.metrics("runs/run");
+    assert_eq!(first.len(), 7);
+    assert_eq!(first, project.metrics("runs/run-2"));
+    assert_ne!(first, project.metrics("runs/run-3"));
+    assert!(first[1..].iter().any(|step| step["grad_norm"].as_f64().unwrap() > 0.0), "nothing was learned from");
+    for name in ["reward/mean", "reward/letter/std", "response_length/mean", "kl", "entropy", "clip_fraction"] {
+        assert!(first[1].contains_key(name), "{name} is missing");
+    }
+    assert!(first[6].contains_key("val/accuracy") && first[6].contains_key("val/letters/mean@1"));
+}
+
+#[test]
+fn a_killed_run_resumes_to_the_same_end() {
+    let project = Project::new();
+    let whole = ["train", "-c", "train.toml", "--set", "train.steps=40", "--set", "log.name=whole"];
+    project.succeed(&whole);
+    let args = ["train", "-c", "train.toml", "--set", "train.steps=40", "--set", "log.name=killed"];
+    let mut child = project.command(&args).stderr(Stdio::null()).spawn().unwrap();
+    // Any step will do; which one depends on the process id.
+    let enough = 4 + std::process::id() as usize % 20;
+    let file = project.path("runs/killed/metrics.jsonl");
+    while lines(&file).len() < enough && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(lines(&file).len() < 41, "the run was over before it could be killed");
+    let resumed = project.succeed(&[&args[..], &["--resume"]].concat());
+    assert!(stderr(&resumed).contains("resuming runs/killed"), "{}", stderr(&resumed));
+    assert_eq!(project.metrics("runs/killed"), project.metrics("runs/whole"));
+    let weights =
+        |run: &str| std::fs::read(project.path(run).join("checkpoints/step-000040/model.safetensors")).unwrap();
+    assert!(weights("runs/killed") == weights("runs/whole"), "the weights differ");
+}
+
+#[test]
+fn a_run_is_not_resumed_with_another_configuration() {
+    let project = Project::new();
+    project.succeed(&["train", "-c", "train.toml"]);
+    let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "train.learning_rate=0.5"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("train.learning_rate differ"), "{}", stderr(&output));
+    let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "log.name=none"]);
+    assert!(stderr(&output).contains("there is no run runs/none to resume"), "{}", stderr(&output));
+    // Longer is the same run.
+    project.succeed(&["train", "-c", "train.toml", "--resume", "--set", "train.steps=8"]);
+    assert_eq!(project.metrics("runs/run").len(), 9);
+}
+
+#[test]
+fn every_column_reaches_the_reward_in_training() {
+    let project = Project::new();
+    project.add_reward("echo", "guests/echo-metadata.wasm", "weight = 0.0");
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=1"]);
+    let trajectories = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
+    assert_eq!(trajectories.len(), 16);
+    let rows = lines(&project.path("train.jsonl"));
+    for trajectory in &trajectories {
+        let note = trajectory["plugins"]["echo"]["reason"].as_str().unwrap();
+        let seen: Map<String, Value> = serde_json::from_str(note).unwrap();
+        let index = trajectory["task_id"].as_str().unwrap().strip_prefix("train/").unwrap().parse::<usize>().unwrap();
+        assert_eq!(seen["columns"], Value::Object(rows[index].clone()));
+        assert_eq!(seen["response"], trajectory["response"]);
+        assert_eq!((&seen["data_source"], &seen["ground_truth"]), (&json!("letters"), &json!(index.to_string())));
+        assert!(trajectory["advantage"].is_number() && trajectory["prompt_length"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_crash_is_never_a_score() {
+    let project = Project::new();
+    project.add_reward("broken", "guests/trap.wasm", "");
+    let stopped = project.run(&["train", "-c", "train.toml"]);
+    assert_eq!(stopped.status.code(), Some(2));
+    assert!(stderr(&stopped).contains("step 1: 16 of 16 samples could not be scored"), "{}", stderr(&stopped));
+    assert!(stderr(&stopped).contains("panics on every sample"), "{}", stderr(&stopped));
+
+    // Told to go on, it learns from nothing rather than from made-up zeros.
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"]);
+    let step = &project.metrics("runs/run-2")[1];
+    assert_eq!((&step["outcome/broken/fault"], &step["groups/dropped"]), (&json!(16), &json!(4)));
+    assert!(!step.contains_key("reward/mean") && !step.contains_key("loss"));
+    let trajectories = lines(&project.path("runs/run-2/trajectories/step-000001.jsonl"));
+    assert!(trajectories.iter().all(|line| line["reward"].is_null() && line["advantage"].is_null()));
+}
+
+#[test]
+fn a_looping_shadow_does_not_hold_up_the_run() {
+    let project = Project::new();
+    project.add_reward("loop", "guests/endless-loop.wasm", "weight = 0.0\ntimeout = \"20ms\"");
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
+    let step = &project.metrics("runs/run")[1];
+    assert_eq!(step["outcome/loop/out-of-budget"], 16);
+    assert_eq!(step["outcome/letter/scored"], 16);
+    assert!(step.contains_key("loss"));
+}
+
+#[test]
+fn sft_imitates_and_its_checkpoint_evaluates_the_same() {
+    let project = Project::new();
+    project.succeed(&["sft", "-c", "sft.toml"]);
+    let metrics = project.metrics("runs/run");
+    assert!(metrics[6]["loss"].as_f64() < metrics[1]["loss"].as_f64());
+    let checkpoint = "runs/run/checkpoints/step-000006";
+    for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+        assert!(project.path(checkpoint).join(file).exists(), "{file}");
+    }
+    let output = project.succeed(&["eval", "-c", "sft.toml", "--checkpoint", checkpoint, "--json"]);
+    let found: Map<String, Value> = serde_json::from_slice(&output.stdout).unwrap();
+    for name in ["val/accuracy", "val/reward/mean", "val/response_length/mean"] {
+        assert_eq!(found[name], metrics[6][name], "{name}");
+    }
+}
+
+#[test]
+fn a_dry_run_checks_and_leaves_nothing() {
+    let project = Project::new();
+    let output = project.succeed(&["train", "-c", "train.toml", "--dry-run"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("max_failure_rate = 0.5"), "{text}");
+    assert!(text.contains("# ok: training data: 40 rows of train.jsonl"), "{text}");
+    assert!(text.contains("# ok: reward: letter: format"), "{text}");
+    assert!(text.parse::<toml::Table>().is_ok());
+    assert!(!project.path("runs").exists());
+}
+
+#[test]
+fn mistakes_in_a_configuration_are_named_before_anything_starts() {
+    let project = Project::new();
+    let cases: [(&[&str], &str); 14] = [
+        (&["train.setps=3"], "train.toml: train.setps: unknown field `setps`"),
+        (&["train.steps=many"], "train.steps: invalid type"),
+        (&["train.steps=0"], "train.steps must be at least 1, not 0"),
+        (&["train.mini_batch_prompts=3"], "train.mini_batch_prompts must be a divisor of prompts_per_step (4), not 3"),
+        (&["train.learning_rate=-1.0"], "train.learning_rate must be a number above 0"),
+        (&["train.loss.clip_low=2.0"], "train.loss.clip_low must be"),
+        (&["rollout.temperature=0.0"], "rollout.temperature must be above 0"),
+        (&["rollout.max_tokens=64"], "rollout.max_tokens must be below the model's 64 positions"),
+        (&["data.train=none.jsonl"], "cannot open dataset none.jsonl"),
+        (&["data.max_prompt_tokens=4"], "train.jsonl, line 1: the prompt has"),
+        (&["data.accuracy=answer"], "data.accuracy must be the name of a [[reward]], not answer"),
+        (&["model.path=none"], "[model] needs either `path`"),
+        (&["train.prompts_per_step=64"], "has 40 usable rows, fewer than train.prompts_per_step = 64"),
+        (&["steps"], "--set steps: there is no `=`"),
+    ];
+    for (settings, message) in cases {
+        let mut args = vec!["train", "-c", "train.toml"];
+        args.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        let output = project.run(&args);
+        assert_eq!(output.status.code(), Some(2), "{settings:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{settings:?}: {}", stderr(&output));
+        assert!(!project.path("runs").exists(), "{settings:?} left a run");
+    }
+}
