@@ -263,7 +263,7 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["rollout.temperature=0.0"], "rollout.temperature must be above 0"),
         (&["rollout.max_tokens=64"], "rollout.max_tokens must be below the model's 64 positions"),
         (&["data.train=none.jsonl"], "cannot open dataset none.jsonl"),
-        (&["data.max_prompt_tokens=4"], "train.jsonl, line 1: the prompt has"),
+        (&["data.max_prompt_tokens=4"], "validation.jsonl, line 1: the prompt has 24 tokens, at most 4 fit"),
         (&["data.accuracy=answer"], "data.accuracy must be the name of a [[reward]], not answer"),
         (&["model.path=none"], "[model] needs either `path`"),
         (&["train.prompts_per_step=64"], "has 40 usable rows, fewer than train.prompts_per_step = 64"),

@@ -48,7 +48,7 @@ impl PromptLimit {
                 path: path.to_owned(),
                 place: place.to_owned(),
                 what: format!(
-                    "the prompt has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\", or lower rollout.max_tokens",
+                    "the prompt has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\", or make room with data.max_prompt_tokens and rollout.max_tokens",
                     ids.len(),
                     self.tokens
                 ),
