@@ -3,7 +3,7 @@
 //! random Qwen2 of 3 million parameters, 32-bit, 2 threads. One line of JSON a
 //! batch size.
 //!
-//! `cargo bench -p gavel-policy --bench decode`, on an idle machine. OpenMP's threads must be allowed to spin for
+//! `cargo bench --workspace --bench decode`, on an idle machine. OpenMP's threads must be allowed to spin for
 //! some microseconds between the many small operations of a step: with `OMP_WAIT_POLICY=PASSIVE` alone each is a
 //! context switch; `GOMP_SPINCOUNT=20000` beside it restores the speed and still yields to neighbours.
 

@@ -455,7 +455,8 @@ impl LogTable {
 pub struct ResourcesTable {
     /// Threads of libtorch; one for each core by default.
     pub torch_threads: usize,
-    /// Threads of plugins, at a lower priority; one for each core by default.
+    /// Threads of plugins, at a lower priority; one for each core by default. However busy they are, libtorch keeps at
+    /// least `torch_threads / (torch_threads + plugin_threads)` of the speed that it has alone.
     pub plugin_threads: usize,
 }
 
