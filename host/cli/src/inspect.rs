@@ -3,7 +3,8 @@
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use gavel_plugin::{Inspection, Sandbox};
+use gavel_plugin::{Inspection, Sandbox, SandboxConfig};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,9 +20,8 @@ pub struct InspectArgs {
 }
 
 pub fn run(args: InspectArgs) -> Result<ExitCode> {
-    let sandbox = Sandbox::new()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    let found = runtime.block_on(gavel_plugin::inspect(&sandbox, &args.path))?;
+    let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN))?;
+    let found = sandbox.handle().block_on(gavel_plugin::inspect(&sandbox, &args.path))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&found)?);
     } else {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{OutcomeKind, Row, RowError, RowReader, SampleOutcome};
-use gavel_plugin::Limits;
+use gavel_plugin::{Limits, SandboxConfig};
 use gavel_scoring::{Pending, Scorer, completion};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -42,12 +42,18 @@ pub struct ScoreArgs {
     /// Threads that plugins run on; by default one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
-    /// The deadline of one call.
-    #[arg(long, default_value = "2s", value_parser = plugin_args::duration)]
+    /// The wall-clock time of one call, waits included.
+    #[arg(long, default_value = "10s", value_parser = plugin_args::duration)]
     timeout: Duration,
+    /// The processor time of one call.
+    #[arg(long, default_value = "2s", value_parser = plugin_args::duration)]
+    cpu: Duration,
     /// The memory of one call.
     #[arg(long, default_value = "256MiB", value_parser = plugin_args::bytes)]
     memory: usize,
+    /// The instructions of one call: the same verdict on every machine, at up to a third of the speed.
+    #[arg(long, value_name = "N")]
+    fuel: Option<u64>,
     /// What plugins see as random follows from this.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -60,7 +66,8 @@ pub struct ScoreArgs {
 const WINDOW: usize = 1024;
 
 pub fn run(args: ScoreArgs) -> Result<ExitCode> {
-    let limits = Limits { deadline: args.timeout, memory: args.memory, ..Limits::default() };
+    let limits =
+        Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };
     let plugins = plugin_args::weighted(args.plugins, &args.params, limits)?;
     let rows = RowReader::open(&args.data)?;
     let mut out = Output::create(&args.out, &args.data)?;
@@ -68,7 +75,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         Some(workers) => workers,
         None => std::thread::available_parallelism().context("cannot count the cores; give --workers")?,
     };
-    let scorer = Scorer::new(plugins, workers)?;
+    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(workers))?;
 
     let start = Instant::now();
     let bar = progress::bar(None, "rows");

@@ -63,7 +63,9 @@ fn every_row_gets_a_line_in_order_and_unreadable_rows_are_named() {
     assert_eq!(rows[0]["plugins"]["answer"]["outcome"], "scored");
     assert_eq!(rows[3]["outcome"], "fault");
     assert_eq!(rows[3]["plugins"]["format"]["score"], 1.0);
-    for field in ["outcome", "score", "metrics", "reason", "elapsed_us", "fuel", "peak_memory"] {
+    for field in
+        ["outcome", "score", "metrics", "reason", "elapsed_us", "cpu_us", "fuel", "peak_memory", "component", "input"]
+    {
         assert!(rows[0]["plugins"]["answer"].get(field).is_some(), "{field}");
     }
 }

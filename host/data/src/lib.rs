@@ -7,12 +7,16 @@
 pub mod dataset;
 pub mod message;
 pub mod outcome;
+pub mod record;
 pub mod sample;
 pub mod seed;
 pub mod task;
 
 pub use dataset::{Row, RowError, RowReader};
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
-pub use outcome::{Blame, Budget, Evaluation, Metric, Outcome, OutcomeKind, SampleOutcome, Score, Usage};
+pub use outcome::{
+    Blame, Budget, Diagnosis, Evaluation, Metric, Outcome, OutcomeKind, Provenance, SampleOutcome, Score, Usage,
+};
+pub use record::{SampleRecord, TokenCounts, TrajectoryRecord};
 pub use sample::{FinishReason, Sample, Tokens, Trajectory};
 pub use task::{Reference, Task, TaskError};

@@ -2,7 +2,6 @@
 //! crashed has not said 0.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -42,26 +41,35 @@ pub enum Blame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Budget {
-    /// The deadline.
-    Time,
-    /// Linear memory and tables.
+    /// Wall-clock time.
+    Deadline,
+    /// Time on a processor.
+    Cpu,
+    /// Linear memories and tables.
     Memory,
     /// The stack.
     Stack,
     /// Instructions, where they are metered.
     Fuel,
-    /// What the plugin may hand back.
+    /// What the plugin may hand to the host at once.
     Output,
+    /// What the plugin may print.
+    Log,
+    /// Resources of the host that the plugin may hold open.
+    Handles,
 }
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Budget::Time => "time",
+            Budget::Deadline => "deadline",
+            Budget::Cpu => "cpu",
             Budget::Memory => "memory",
             Budget::Stack => "stack",
             Budget::Fuel => "fuel",
             Budget::Output => "output",
+            Budget::Log => "log",
+            Budget::Handles => "handles",
         })
     }
 }
@@ -161,38 +169,103 @@ impl Outcome {
 /// What a call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Wall-clock time, in microseconds.
+    /// Wall-clock time from the start of the call, in microseconds; the wait
+    /// for a free thread is not part of it.
     pub elapsed_us: u64,
+    /// Time on a processor, in microseconds.
+    pub cpu_us: u64,
     /// Fuel, where it is metered.
     pub fuel: Option<u64>,
-    /// The most linear memory that the instance had, in bytes.
+    /// The most memory that the instance had, in bytes.
     pub peak_memory: u64,
 }
 
-/// One call of one plugin: what came of it and what it used.
+/// What a call was made of: with it, the verdict can be given again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// BLAKE3 of the component's file, in hexadecimal.
+    pub component: String,
+    /// BLAKE3 of the parameters, in hexadecimal.
+    pub params: String,
+    /// The contract between the plugin and its host.
+    pub contract: String,
+    /// What the plugin sees as random follows from it.
+    pub seed: u64,
+    /// BLAKE3 of the sample and its reference, in hexadecimal: [`Sample::hash`](crate::Sample::hash).
+    pub input: String,
+}
+
+/// What a failed call leaves behind for the person who has to mend it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The plugin's own functions, the innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backtrace: Vec<String>,
+    /// The end of what the plugin printed on stderr.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}
+
+/// One call of one plugin: what came of it, what it used, what it was made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// What came of it.
     pub outcome: Outcome,
     /// What it used.
     pub usage: Usage,
+    /// What it was made of; absent where there was no call.
+    pub provenance: Option<Provenance>,
+    /// Why it failed, where more than the outcome's reason is known.
+    pub diagnosis: Option<Diagnosis>,
+}
+
+impl Evaluation {
+    /// What is said where a call could not be made.
+    pub fn without_call(outcome: Outcome) -> Self {
+        Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None }
+    }
 }
 
 impl Serialize for Evaluation {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = Map::new();
-        out.insert("outcome".into(), self.outcome.kind().as_str().into());
-        out.insert("score".into(), self.outcome.score().into());
+        #[derive(Serialize)]
+        struct Written<'a> {
+            outcome: OutcomeKind,
+            score: Option<f64>,
+            metrics: BTreeMap<&'a str, f64>,
+            reason: Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            budget: Option<Budget>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            whose: Option<Blame>,
+            #[serde(flatten)]
+            usage: Usage,
+            #[serde(flatten)]
+            diagnosis: &'a Option<Diagnosis>,
+            #[serde(flatten)]
+            provenance: &'a Option<Provenance>,
+        }
         let metrics = match &self.outcome {
-            Outcome::Scored(score) => score.metrics.iter().map(|m| (m.name.clone(), m.value.into())).collect(),
-            _ => Map::new(),
+            Outcome::Scored(score) => score.metrics.iter().map(|m| (m.name.as_str(), m.value)).collect(),
+            _ => BTreeMap::new(),
         };
-        out.insert("metrics".into(), Value::Object(metrics));
-        out.insert("reason".into(), self.outcome.reason().into());
-        out.insert("elapsed_us".into(), self.usage.elapsed_us.into());
-        out.insert("fuel".into(), self.usage.fuel.into());
-        out.insert("peak_memory".into(), self.usage.peak_memory.into());
-        out.serialize(serializer)
+        let (budget, whose) = match self.outcome {
+            Outcome::OutOfBudget { which, .. } => (Some(which), None),
+            Outcome::Fault { whose, .. } => (None, Some(whose)),
+            _ => (None, None),
+        };
+        Written {
+            outcome: self.outcome.kind(),
+            score: self.outcome.score(),
+            metrics,
+            reason: self.outcome.reason(),
+            budget,
+            whose,
+            usage: self.usage,
+            diagnosis: &self.diagnosis,
+            provenance: &self.provenance,
+        }
+        .serialize(serializer)
     }
 }
 

@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Limits, PluginSpec};
+use gavel_plugin::{Limits, PluginSpec, SandboxConfig};
 use gavel_policy::{Device, Engine, EngineConfig, Model, ModelConfig, Request, Sampling};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use std::num::NonZeroUsize;
@@ -50,9 +50,11 @@ fn measure() {
 
 fn busy_plugins() -> Scorer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests/endless-loop.wasm");
-    let limits = Limits { deadline: Duration::from_secs(60), ..Limits::default() };
+    let minute = Duration::from_secs(60);
+    let limits = Limits { deadline: minute, cpu: minute, ..Limits::default() };
     let spec = PluginSpec { name: "loop".into(), path, params: Default::default(), limits };
-    Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], NonZeroUsize::new(THREADS).unwrap()).unwrap()
+    let config = SandboxConfig::with_threads(NonZeroUsize::new(THREADS).unwrap());
+    Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config).unwrap()
 }
 
 fn sample() -> Sample {

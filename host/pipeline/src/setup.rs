@@ -9,7 +9,6 @@ use crate::run_folder::resolved;
 use gavel_policy::ModelConfig;
 use gavel_scoring::Scorer;
 use gavel_text::TextModel;
-use std::num::NonZeroUsize;
 
 /// One thing that was checked and found in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +36,8 @@ impl Setup {
             Some(path) => prompts(path, "validation", &text, limit)?,
             None => Vec::new(),
         };
-        let workers = NonZeroUsize::new(config.resources.plugin_threads).unwrap_or(NonZeroUsize::MIN);
-        let scorer = Scorer::new(config.reward.iter().map(|reward| reward.plugin()).collect(), workers)?;
+        let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
+        let scorer = Scorer::new(plugins, config.resources.sandbox())?;
         Ok(Self { text, sizes, limit, validation, scorer })
     }
 

@@ -6,7 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox};
+use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,7 +36,7 @@ fn component() -> PathBuf {
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let sample = sample();
-    let sandbox = Sandbox::new().unwrap();
+    let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
     let spec =
         PluginSpec { name: "answer".into(), path: component(), params: Default::default(), limits: Limits::default() };
     let plugin = runtime.block_on(Plugin::load(&sandbox, spec)).unwrap();

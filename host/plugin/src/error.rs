@@ -73,6 +73,18 @@ pub enum LoadError {
         /// The import.
         import: String,
     },
+    /// Its memory limit is more than all plugins may have together.
+    #[error(
+        "plugin `{plugin}` may use {asked} bytes of memory in a call, more than the {allowed} bytes of all plugins together\nhint: lower its memory limit"
+    )]
+    MemoryLimit {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// Its limit.
+        asked: usize,
+        /// The limit of all.
+        allowed: usize,
+    },
     /// Its types are not those of the contract.
     #[error("plugin `{plugin}` does not match the contract: {what}\nhint: rebuild it against the wit/ of this version")]
     Mismatch {

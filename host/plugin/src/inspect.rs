@@ -33,8 +33,9 @@ pub struct Inspection {
 pub async fn inspect(sandbox: &Sandbox, path: &Path) -> Result<Inspection, LoadError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let bytes = read(&name, path)?;
-    let component = compile(sandbox, &name, path, &bytes)?;
-    let imports = contract::imports(&sandbox.engine, &component);
+    let engine = &sandbox.shared().workshop(&Limits::default())?.engine;
+    let component = compile(engine, &name, path, &bytes)?;
+    let imports = contract::imports(engine, &component);
     let spec = PluginSpec { name, path: path.into(), params: Default::default(), limits: Limits::default() };
     let (info, info_missing) = match Plugin::load(sandbox, spec).await {
         Ok(plugin) => (Some(plugin.info().clone()), None),
@@ -43,8 +44,8 @@ pub async fn inspect(sandbox: &Sandbox, path: &Path) -> Result<Inspection, LoadE
     Ok(Inspection {
         size: bytes.len() as u64,
         hash: blake3::hash(&bytes).to_hex().to_string(),
-        contract: contract::version(&sandbox.engine, &component),
-        exports: contract::exports(&sandbox.engine, &component),
+        contract: contract::version(engine, &component),
+        exports: contract::exports(engine, &component),
         needs_grant: imports.iter().filter(|name| !contract::is_open_import(name)).cloned().collect(),
         imports,
         info,

@@ -1,25 +1,33 @@
 //! A component and its sandbox: load, inspect, limit, meter and call.
 //!
-//! A [`Sandbox`] is the engine that all plugins of a process share. A
-//! [`Plugin`] is a component loaded into it with its parameters and limits; a
-//! call of [`Plugin::score`] runs in a fresh instance that nothing is granted
-//! to, and always comes back as an [`gavel_data::Evaluation`].
+//! A [`Sandbox`] is what all plugins of a process share: the engine, the
+//! threads, the memory. A [`Plugin`] is a component loaded into it with its
+//! parameters and limits; a call of [`Plugin::score`] runs in a fresh instance
+//! that nothing is granted to, and always comes back within its budgets as a
+//! [`gavel_data::Evaluation`].
 
 mod bindings;
+mod call;
 mod clock;
 mod contract;
 mod error;
+mod fault;
 mod inspect;
+mod lanes;
 mod limits;
+mod machine;
+mod meter;
 mod plugin;
 mod resources;
 mod sandbox;
 mod state;
 mod stdio;
+mod time;
+mod verdict;
 
 pub use contract::CONTRACT;
 pub use error::LoadError;
 pub use inspect::{Inspection, inspect};
 pub use limits::Limits;
 pub use plugin::{Info, Plugin, PluginSpec};
-pub use sandbox::Sandbox;
+pub use sandbox::{Sandbox, SandboxConfig};

@@ -1,86 +1,45 @@
-//! What a call may use, and the part that keeps count of it.
+//! What a call may use.
 
 use std::time::Duration;
-use wasmtime::ResourceLimiter;
 
-/// The budgets of one call.
+/// The budgets of one call. A plugin that exceeds one gets no score, whatever
+/// it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall-clock time, host calls included. A rule takes microseconds; 2 s is
-    /// for the slow verifier that is not yet stuck.
+    /// Wall-clock time, waits for the host included; the wait for a free
+    /// thread is not. 10 s: a judge that answers at all has answered by then,
+    /// and CPU time is limited of its own.
     pub deadline: Duration,
+    /// Time on a processor. A rule takes microseconds, a computer algebra
+    /// system a fraction of a second; 2 s is for the verifier that is slow but
+    /// not stuck.
+    pub cpu: Duration,
     /// Bytes, summed over all linear memories and tables. A Python component
     /// with its packages needs about 100 MiB.
     pub memory: usize,
+    /// Instructions, roughly. Metering costs up to a third of the speed, so
+    /// it is off by default; with it, the verdict is the same on every machine.
+    pub fuel: Option<u64>,
     /// Bytes that the plugin may hand to the host in one call: a verdict is
     /// small, and the host must hold it.
     pub output: usize,
+    /// Bytes that the plugin may print; the last 4 KiB are kept.
+    pub log: usize,
+    /// Resources of the host (transcripts, streams, files) that the plugin may
+    /// hold at once.
+    pub handles: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { deadline: Duration::from_secs(2), memory: 256 << 20, output: 4 << 20 }
-    }
-}
-
-/// A table's element is a pointer in the host.
-const TABLE_ELEMENT_BYTES: usize = size_of::<usize>();
-
-/// Sums up memories and tables, and remembers a refusal: whatever the guest
-/// returns after one, it did not get what it asked for.
-pub(crate) struct MemoryMeter {
-    limit: usize,
-    used: usize,
-    refused: Option<usize>,
-}
-
-impl MemoryMeter {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, used: 0, refused: None }
-    }
-
-    /// Memory is never given back within a call, so the peak is what is used.
-    pub(crate) fn peak(&self) -> usize {
-        self.used
-    }
-
-    /// The total that was asked for when a growth was refused.
-    pub(crate) fn refused(&self) -> Option<usize> {
-        self.refused
-    }
-
-    fn grow(&mut self, current: usize, desired: usize) -> bool {
-        let total = self.used.saturating_add(desired.saturating_sub(current));
-        if total > self.limit {
-            self.refused = Some(total);
-            return false;
+        Self {
+            deadline: Duration::from_secs(10),
+            cpu: Duration::from_secs(2),
+            memory: 256 << 20,
+            fuel: None,
+            output: 4 << 20,
+            log: 1 << 20,
+            handles: 10_000,
         }
-        self.used = total;
-        true
-    }
-}
-
-impl ResourceLimiter for MemoryMeter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(self.grow(current, desired))
-    }
-
-    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(self.grow(current.saturating_mul(TABLE_ELEMENT_BYTES), desired.saturating_mul(TABLE_ELEMENT_BYTES)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memories_and_tables_share_one_budget() {
-        let mut meter = MemoryMeter::new(1000);
-        assert!(meter.memory_growing(0, 600, None).unwrap());
-        assert!(meter.table_growing(0, 40, None).unwrap());
-        assert!(!meter.memory_growing(0, 200, None).unwrap());
-        assert!(meter.memory_growing(600, 680, None).unwrap());
-        assert_eq!((meter.peak(), meter.refused()), (1000, Some(1120)));
     }
 }

@@ -1,21 +1,19 @@
 //! A loaded component and its calls.
 
+use crate::bindings::RewardPluginPre;
 use crate::bindings::exports::gavel::plugin::lifecycle;
-use crate::bindings::gavel::plugin::types;
-use crate::bindings::{RewardPlugin, RewardPluginPre};
-use crate::contract;
+use crate::call;
+use crate::contract::{self, CONTRACT};
 use crate::error::LoadError;
 use crate::limits::Limits;
-use crate::resources::{ReferenceRef, SampleRef};
-use crate::sandbox::Sandbox;
-use crate::state::{State, store};
-use gavel_data::{Blame, Budget, Evaluation, Metric, Outcome, Sample, Score, Usage};
+use crate::sandbox::{Sandbox, Shared};
+use crate::state::State;
+use gavel_data::{Evaluation, Sample};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
-use wasmtime::component::{Component, Resource};
-use wasmtime::{Engine, Store, Trap};
+use wasmtime::Engine;
+use wasmtime::component::Component;
 
 /// A component and how a run uses it.
 #[derive(Debug, Clone)]
@@ -52,178 +50,94 @@ impl From<lifecycle::Info> for Info {
 
 /// A component that scores samples.
 pub struct Plugin {
+    loaded: Arc<Loaded>,
+}
+
+/// The part that calls hold on to.
+#[derive(Clone)]
+pub(crate) struct Loaded {
     name: String,
-    hash: String,
-    params: String,
-    limits: Limits,
-    info: Info,
-    engine: Engine,
-    pre: RewardPluginPre<State>,
+    pub(crate) hash: String,
+    pub(crate) params: String,
+    pub(crate) params_hash: String,
+    pub(crate) contract: String,
+    pub(crate) limits: Limits,
+    pub(crate) info: Info,
+    pub(crate) pre: RewardPluginPre<State>,
+    pub(crate) shared: Arc<Shared>,
+    /// Bytes that a call is sure to need: what an instance has after `init`.
+    pub(crate) first_reservation: usize,
 }
 
 impl Plugin {
     /// Reads, compiles and checks a component, and initialises it once, so
     /// that wrong parameters are an error here and not an outcome per sample.
     pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> Result<Self, LoadError> {
+        let shared = sandbox.shared();
+        if spec.limits.memory > shared.memory_bytes() {
+            let (plugin, allowed) = (spec.name, shared.memory_bytes());
+            return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });
+        }
+        let workshop = shared.workshop(&spec.limits)?;
         let bytes = read(&spec.name, &spec.path)?;
-        let component = compile(sandbox, &spec.name, &spec.path, &bytes)?;
-        contract::check_reward(&spec.name, &sandbox.engine, &component)?;
+        let component = compile(&workshop.engine, &spec.name, &spec.path, &bytes)?;
+        contract::check_reward(&spec.name, &workshop.engine, &component)?;
         let mismatch = |error: wasmtime::Error| LoadError::Mismatch { plugin: spec.name.clone(), what: chain(&error) };
-        let pre = sandbox.linker.instantiate_pre(&component).and_then(RewardPluginPre::new).map_err(mismatch)?;
+        let pre = workshop.linker.instantiate_pre(&component).and_then(RewardPluginPre::new).map_err(mismatch)?;
         let params = serde_json::Value::Object(spec.params).to_string();
-        let placeholder = Info { name: String::new(), version: String::new(), pure: false, score_range: None };
-        let mut plugin = Self {
+        let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
+        let loaded = Loaded {
             name: spec.name,
-            hash: blake3::hash(&bytes).to_hex().to_string(),
+            hash: hash(&bytes),
+            params_hash: hash(params.as_bytes()),
             params,
+            contract: CONTRACT.into(),
             limits: spec.limits,
-            info: placeholder,
-            engine: sandbox.engine.clone(),
+            info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
             pre,
+            shared: shared.clone(),
+            first_reservation: 0,
         };
-        plugin.info = plugin.first_init().await?;
-        Ok(plugin)
+        let loaded = Arc::new(loaded);
+        let ending = call::init(&loaded).await;
+        let (plugin, params) = (loaded.name.clone(), loaded.params.clone());
+        let info = match ending.answer {
+            Ok(Ok(info)) => Info::from(info),
+            Ok(Err(what)) => return Err(LoadError::Params { plugin, params, what }),
+            Err(outcome) => {
+                let what = outcome.reason().unwrap_or_default();
+                return Err(LoadError::Init { plugin, params, what });
+            }
+        };
+        let first_reservation = ending.usage.peak_memory as usize;
+        let loaded = Loaded { info, first_reservation, ..Arc::unwrap_or_clone(loaded) };
+        Ok(Self { loaded: Arc::new(loaded) })
     }
 
     /// The name in the run.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.loaded.name
     }
 
     /// BLAKE3 of the component's bytes, in hexadecimal.
     pub fn hash(&self) -> &str {
-        &self.hash
+        &self.loaded.hash
     }
 
     /// The parameters as the plugin got them.
     pub fn params(&self) -> &str {
-        &self.params
+        &self.loaded.params
     }
 
     /// What the plugin says of itself.
     pub fn info(&self) -> &Info {
-        &self.info
+        &self.loaded.info
     }
 
     /// Scores a sample in a fresh instance. Whatever the plugin does, this
-    /// comes back within its deadline.
+    /// comes back within its budgets.
     pub async fn score(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
-        let start = Instant::now();
-        let mut store = store(&self.engine, &self.limits, seed);
-        let answer = tokio::time::timeout(self.limits.deadline, self.call(&mut store, sample)).await;
-        let outcome = match (store.data().memory.refused(), answer) {
-            (_, Err(_)) => {
-                let what = format!("the call was ended at its deadline of {:?}", self.limits.deadline);
-                Outcome::OutOfBudget { which: Budget::Time, what }
-            }
-            (Some(asked), _) => self.out_of_memory(asked),
-            (None, Ok(Ok(outcome))) => outcome,
-            (None, Ok(Err(error))) => self.trapped(&error, &store.data().stderr.text()),
-        };
-        let usage = Usage {
-            elapsed_us: start.elapsed().as_micros() as u64,
-            fuel: None,
-            peak_memory: store.data().memory.peak() as u64,
-        };
-        Evaluation { outcome, usage }
-    }
-
-    async fn call(&self, store: &mut Store<State>, sample: &Arc<Sample>) -> wasmtime::Result<Outcome> {
-        let instance = self.pre.instantiate_async(&mut *store).await?;
-        if let Err(what) = self.init(store, &instance).await? {
-            let what = format!("`init` accepted these parameters once and now refuses them: {what}");
-            return Ok(Outcome::Fault { whose: Blame::Plugin, what });
-        }
-        let table = &mut store.data_mut().table;
-        let handle = table.push(SampleRef(sample.clone()))?;
-        let reference = table.push(ReferenceRef(sample.task.clone()))?;
-        let (handle, reference) = (Resource::new_borrow(handle.rep()), Resource::new_borrow(reference.rep()));
-        let verdict = instance.gavel_plugin_reward().call_score(&mut *store, handle, reference).await?;
-        Ok(match verdict {
-            Ok(types::Verdict::Scored(score)) => self.check(score),
-            Ok(types::Verdict::Abstained(reason)) => Outcome::Abstained(reason),
-            Err(types::Failure::InvalidInput(what)) => Outcome::Fault { whose: Blame::Input, what },
-            Err(types::Failure::Internal(what)) => Outcome::Fault { whose: Blame::Plugin, what },
-            Err(types::Failure::Unavailable(what)) => Outcome::Unavailable(what),
-        })
-    }
-
-    async fn init(
-        &self,
-        store: &mut Store<State>,
-        instance: &RewardPlugin,
-    ) -> wasmtime::Result<Result<lifecycle::Info, String>> {
-        instance.gavel_plugin_lifecycle().call_init(store, &self.params).await
-    }
-
-    async fn first_init(&self) -> Result<Info, LoadError> {
-        let mut store = store(&self.engine, &self.limits, 0);
-        let call = async {
-            let instance = self.pre.instantiate_async(&mut store).await?;
-            self.init(&mut store, &instance).await
-        };
-        let answer = tokio::time::timeout(self.limits.deadline, call).await;
-        let failed = |what: String| LoadError::Init { plugin: self.name.clone(), params: self.params.clone(), what };
-        match (store.data().memory.refused(), answer) {
-            (_, Err(_)) => Err(failed(format!("not done at its deadline of {:?}", self.limits.deadline))),
-            (Some(asked), _) => Err(failed(self.out_of_memory(asked).reason().unwrap_or_default())),
-            (None, Ok(Err(error))) => {
-                let outcome = self.trapped(&error, &store.data().stderr.text());
-                Err(failed(outcome.reason().unwrap_or_default()))
-            }
-            (None, Ok(Ok(Err(what)))) => {
-                Err(LoadError::Params { plugin: self.name.clone(), params: self.params.clone(), what })
-            }
-            (None, Ok(Ok(Ok(info)))) => Ok(info.into()),
-        }
-    }
-
-    /// A score must be a number in its declared range, and so must what comes
-    /// with it be usable.
-    fn check(&self, score: types::Score) -> Outcome {
-        let fault = |what: String| Outcome::Fault { whose: Blame::Plugin, what };
-        if !score.value.is_finite() {
-            return fault(format!("the score is {}", score.value));
-        }
-        if let Some((min, max)) = self.info.score_range.filter(|(min, max)| score.value < *min || score.value > *max) {
-            return fault(format!("the score {} is outside the declared range [{min}, {max}]", score.value));
-        }
-        let mut metrics: Vec<Metric> = Vec::with_capacity(score.metrics.len());
-        for types::Metric { name, value } in score.metrics {
-            if name.is_empty() || !value.is_finite() {
-                return fault(format!("the metric {name:?} is {value}; a metric needs a name and a finite value"));
-            }
-            metrics.push(Metric { name, value });
-        }
-        metrics.sort_by(|a, b| a.name.cmp(&b.name));
-        if let Some(pair) = metrics.windows(2).find(|pair| pair[0].name == pair[1].name) {
-            return fault(format!("the metric {:?} is there twice", pair[0].name));
-        }
-        Outcome::Scored(Score { value: score.value, metrics, note: score.note })
-    }
-
-    fn out_of_memory(&self, asked: usize) -> Outcome {
-        let what = format!("{asked} bytes asked for, {} allowed", self.limits.memory);
-        Outcome::OutOfBudget { which: Budget::Memory, what }
-    }
-
-    fn trapped(&self, error: &wasmtime::Error, stderr: &str) -> Outcome {
-        if let Some(Trap::StackOverflow) = error.downcast_ref::<Trap>() {
-            return Outcome::OutOfBudget { which: Budget::Stack, what: "the call stack overflowed".into() };
-        }
-        // wasmtime has no type for this error, only these words.
-        if error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted") {
-            let what = format!("more than {} bytes were handed to the host at once", self.limits.output);
-            return Outcome::OutOfBudget { which: Budget::Output, what };
-        }
-        let mut what = match error.downcast_ref::<wasmtime_wasi::I32Exit>() {
-            Some(exit) => format!("the plugin called exit({}) instead of returning", exit.0),
-            None => error.root_cause().to_string(),
-        };
-        if !stderr.is_empty() {
-            what = format!("{what}; on stderr: {stderr}");
-        }
-        Outcome::Fault { whose: Blame::Plugin, what }
+        call::score(&self.loaded, sample, seed).await
     }
 }
 
@@ -233,14 +147,14 @@ pub(crate) fn read(plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
 }
 
 /// Compiles a component; anything else gets an error that says what it is.
-pub(crate) fn compile(sandbox: &Sandbox, plugin: &str, path: &Path, bytes: &[u8]) -> Result<Component, LoadError> {
+pub(crate) fn compile(engine: &Engine, plugin: &str, path: &Path, bytes: &[u8]) -> Result<Component, LoadError> {
     let (plugin, path) = (plugin.to_owned(), path.to_owned());
     match bytes {
         [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule { plugin, path }),
         [b'\0', b'a', b's', b'm', ..] => {}
         _ => return Err(LoadError::Invalid { plugin, path, what: "it is not WebAssembly".into() }),
     }
-    Component::from_binary(&sandbox.engine, bytes).map_err(|error| {
+    Component::from_binary(engine, bytes).map_err(|error| {
         let what = chain(&error);
         LoadError::Invalid { plugin, path, what }
     })

@@ -1,53 +1,112 @@
-//! The engine that all plugins of a process share.
+//! What all plugins of a process share: engines, threads and memory.
 
 use crate::bindings::RewardPlugin;
 use crate::error::LoadError;
+use crate::lanes::Lanes;
+use crate::limits::Limits;
+use crate::machine;
+use crate::meter::{Reservation, pages};
 use crate::state::State;
-use std::sync::Arc;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Config, Engine};
 
-/// How long a guest runs before it lets others run and its deadline is looked
-/// at. Shorter ticks are fairer; below this they cost more than they give.
-const TICK: Duration = Duration::from_millis(1);
+/// How long a guest runs before it lets others run and its time is looked at.
+/// Shorter ticks are fairer; below this they cost more than they give.
+const TICK: Duration = Duration::from_micros(500);
+
+/// What plugins may use together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SandboxConfig {
+    /// Threads for calls; as many less one, at a lower priority, take over the
+    /// calls that last.
+    pub threads: NonZeroUsize,
+    /// Bytes of memory of all instances together.
+    pub memory: usize,
+}
+
+impl SandboxConfig {
+    /// `threads`, and half of the machine's memory: the other half is the
+    /// model's.
+    pub fn with_threads(threads: NonZeroUsize) -> Self {
+        Self { threads, memory: machine::memory() / 2 }
+    }
+}
 
 /// Compiles components and runs their calls.
 pub struct Sandbox {
-    pub(crate) engine: Engine,
-    pub(crate) linker: Linker<State>,
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     ticker: Option<JoinHandle<()>>,
 }
 
+/// The part that calls hold on to.
+pub(crate) struct Shared {
+    plain: Workshop,
+    /// Fuel is a setting of the engine: it has one of its own, made when a
+    /// plugin asks for it.
+    fuelled: OnceLock<Workshop>,
+    pub(crate) lanes: Lanes,
+    memory: Arc<Semaphore>,
+    memory_bytes: usize,
+    instances: Semaphore,
+    stop: AtomicBool,
+}
+
+/// An engine and what its components are linked against.
+pub(crate) struct Workshop {
+    pub(crate) engine: Engine,
+    pub(crate) linker: Linker<State>,
+}
+
 impl Sandbox {
-    /// Starts an engine and the thread that interrupts its guests.
-    pub fn new() -> Result<Self, LoadError> {
-        let engine = Engine::new(Config::new().epoch_interruption(true).cranelift_nan_canonicalization(true))
-            .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        let linker = link(&engine).map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let ticker = {
-            let (engine, stop) = (engine.clone(), stop.clone());
-            std::thread::Builder::new()
-                .name("gavel-epoch".into())
-                .spawn(move || {
-                    while !stop.load(Ordering::Relaxed) {
-                        std::thread::sleep(TICK);
-                        engine.increment_epoch();
+    /// Starts an engine, the threads for its calls, and the one that
+    /// interrupts them.
+    pub fn new(config: SandboxConfig) -> Result<Self, LoadError> {
+        let engine = |error: std::io::Error| LoadError::Engine(error.to_string());
+        let shared = Arc::new(Shared {
+            plain: Workshop::new(false)?,
+            fuelled: OnceLock::new(),
+            lanes: Lanes::new(config.threads).map_err(engine)?,
+            memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
+            memory_bytes: config.memory,
+            instances: Semaphore::new(machine::max_instances()),
+            stop: AtomicBool::new(false),
+        });
+        let ticked = shared.clone();
+        let ticker = std::thread::Builder::new()
+            .name("gavel-epoch".into())
+            .spawn(move || {
+                while !ticked.stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(TICK);
+                    ticked.plain.engine.increment_epoch();
+                    if let Some(fuelled) = ticked.fuelled.get() {
+                        fuelled.engine.increment_epoch();
                     }
-                })
-                .map_err(|error| LoadError::Engine(error.to_string()))?
-        };
-        Ok(Self { engine, linker, stop, ticker: Some(ticker) })
+                }
+            })
+            .map_err(engine)?;
+        Ok(Self { shared, ticker: Some(ticker) })
+    }
+
+    /// The threads that calls are started on.
+    pub fn handle(&self) -> &Handle {
+        self.shared.lanes.handle()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(ticker) = self.ticker.take() {
             // The thread only sleeps and counts; were it to panic, there is nothing left to save.
             let _ = ticker.join();
@@ -55,9 +114,53 @@ impl Drop for Sandbox {
     }
 }
 
-fn link(engine: &Engine) -> wasmtime::Result<Linker<State>> {
-    let mut linker = Linker::new(engine);
-    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-    Ok(linker)
+/// A call's place among all calls.
+pub(crate) struct Admission<'a> {
+    _instance: SemaphorePermit<'a>,
+}
+
+impl Shared {
+    /// The engine for calls with these limits.
+    pub(crate) fn workshop(&self, limits: &Limits) -> Result<&Workshop, LoadError> {
+        if limits.fuel.is_none() {
+            return Ok(&self.plain);
+        }
+        if self.fuelled.get().is_none() {
+            let workshop = Workshop::new(true)?;
+            // Where two threads come here at once, the first one's is kept.
+            let _ = self.fuelled.set(workshop);
+        }
+        self.fuelled.get().ok_or_else(|| LoadError::Engine("the metered engine is not there".into()))
+    }
+
+    /// Bytes of memory that all instances together may use.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Waits, in turn, until one more instance may live.
+    pub(crate) async fn admit(&self) -> Option<Admission<'_>> {
+        Some(Admission { _instance: self.instances.acquire().await.ok()? })
+    }
+
+    /// Waits, in turn, until `bytes` of memory are free.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Option<Reservation> {
+        Reservation::wait(&self.memory, bytes).await
+    }
+}
+
+impl Workshop {
+    fn new(fuel: bool) -> Result<Self, LoadError> {
+        Self::try_new(fuel).map_err(|error| LoadError::Engine(format!("{error:#}")))
+    }
+
+    fn try_new(fuel: bool) -> wasmtime::Result<Self> {
+        let mut config = Config::new();
+        config.epoch_interruption(true).consume_fuel(fuel).cranelift_nan_canonicalization(true);
+        let engine = Engine::new(&config)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        Ok(Self { engine, linker })
+    }
 }

@@ -1,53 +1,89 @@
-//! What a plugin prints: the beginning is kept for messages, the rest is
-//! swallowed, and the plugin never waits or fails because of it.
+//! What a plugin prints: the end is kept for messages, and a flood ends the
+//! call.
 
-use std::io;
-use std::pin::Pin;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
-use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-/// Enough for a panic message or the end of a Python traceback.
+/// Enough for the end of a Python traceback, where its error stands.
 const KEPT_BYTES: usize = 4096;
+/// What a guest may write at once.
+const CHUNK: usize = 64 << 10;
 
-/// A stream that keeps its first bytes.
-#[derive(Clone, Default)]
-pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
+/// The error of a call that printed too much.
+#[derive(Debug, thiserror::Error)]
+#[error("more than {0} bytes were printed")]
+pub(crate) struct LogFull(pub(crate) usize);
 
-impl Captured {
-    /// What was printed, up to the kept length.
+/// What a call printed, stdout and stderr in one. It outlives the call's store.
+#[derive(Clone)]
+pub(crate) struct Log {
+    limit: usize,
+    printed: Arc<Mutex<Printed>>,
+}
+
+#[derive(Default)]
+struct Printed {
+    total: usize,
+    end: VecDeque<u8>,
+}
+
+impl Log {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, printed: Arc::default() }
+    }
+
+    /// The end of what was printed.
     pub(crate) fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).trim().to_owned()
+        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, second) = printed.end.as_slices();
+        let text = String::from_utf8_lossy(&[first, second].concat()).trim().to_owned();
+        if printed.total > KEPT_BYTES { format!("… {text}") } else { text }
     }
 }
 
-impl IsTerminal for Captured {
+impl IsTerminal for Log {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Captured {
-    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+impl StdoutStream for Log {
+    fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
+        // Only WASI 0.3 asks for it, which is not linked.
+        Box::new(tokio::io::sink())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
         Box::new(self.clone())
     }
 }
 
-impl AsyncWrite for Captured {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = KEPT_BYTES.saturating_sub(kept.len());
-        kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        Poll::Ready(Ok(bytes.len()))
+#[wasmtime_wasi::async_trait]
+impl Pollable for Log {
+    async fn ready(&mut self) {}
+}
+
+#[wasmtime_wasi::async_trait]
+impl OutputStream for Log {
+    fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.total = printed.total.saturating_add(bytes.len());
+        printed.end.extend(&bytes);
+        let over = printed.end.len().saturating_sub(KEPT_BYTES);
+        printed.end.drain(..over);
+        if printed.total > self.limit {
+            return Err(StreamError::Trap(wasmtime::Error::new(LogFull(self.limit))));
+        }
+        Ok(())
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(CHUNK)
     }
 }

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_data::{Blame, Budget, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Limits, LoadError, Plugin, PluginSpec, Sandbox};
+use gavel_plugin::{Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,8 +19,12 @@ fn guest(name: &str) -> PathBuf {
     path
 }
 
+fn sandbox() -> Sandbox {
+    Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap())).unwrap()
+}
+
 fn limits() -> Limits {
-    Limits { deadline: Duration::from_millis(500), ..Limits::default() }
+    Limits { deadline: Duration::from_millis(2000), cpu: Duration::from_millis(200), ..Limits::default() }
 }
 
 fn params(value: Value) -> Map<String, Value> {
@@ -54,13 +59,13 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
     Some(match name {
         "abstain" => |outcome| matches!(outcome, Abstained(_)),
         "echo-metadata" => |outcome| matches!(outcome, Scored(_)),
-        "endless-loop" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Time, .. }),
+        "endless-loop" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Cpu, .. }),
         "invalid-input" => |outcome| matches!(outcome, Fault { whose: Blame::Input, .. }),
         "memory-bomb" | "swallowed-allocation" => {
             |outcome| matches!(outcome, OutOfBudget { which: Budget::Memory, .. })
         }
         "nan-score" => |outcome| matches!(outcome, Fault { whose: Blame::Plugin, what } if what.contains("NaN")),
-        "sleepy" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Time, .. }),
+        "sleepy" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Deadline, .. }),
         "stateful" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
         "trap" => {
             |outcome| matches!(outcome, Fault { whose: Blame::Plugin, what } if what.contains("panics on every sample"))
@@ -71,7 +76,7 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
 
 #[tokio::test]
 async fn every_guest_gets_its_outcome_and_gets_it_again() {
-    let sandbox = Sandbox::new().unwrap();
+    let sandbox = sandbox();
     let mut seen = 0;
     for entry in std::fs::read_dir(target().join("guests")).expect("run `cargo xtask plugins`") {
         let path = entry.unwrap().path();
@@ -93,7 +98,7 @@ async fn every_guest_gets_its_outcome_and_gets_it_again() {
 
 #[tokio::test]
 async fn every_column_arrives() {
-    let sandbox = Sandbox::new().unwrap();
+    let sandbox = sandbox();
     let plugin = load(&sandbox, "echo-metadata").await;
     let sample = sample();
     let Outcome::Scored(score) = plugin.score(&sample, 1).await.outcome else { panic!("not scored") };
@@ -108,7 +113,7 @@ async fn every_column_arrives() {
 
 #[tokio::test]
 async fn what_is_absent_is_seen_as_absent() {
-    let sandbox = Sandbox::new().unwrap();
+    let sandbox = sandbox();
     let plugin = load(&sandbox, "echo-metadata").await;
     let mut bare = (*sample()).clone();
     let task = Task { data_source: None, reference: Reference::default(), ..(*bare.task).clone() };
@@ -121,7 +126,7 @@ async fn what_is_absent_is_seen_as_absent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neighbours_of_a_loop_keep_their_verdicts() {
-    let sandbox = Sandbox::new().unwrap();
+    let sandbox = sandbox();
     let (looping, honest) =
         (Arc::new(load(&sandbox, "endless-loop").await), Arc::new(load(&sandbox, "stateful").await));
     let spawn = |plugin: &Arc<Plugin>| {
@@ -135,13 +140,13 @@ async fn neighbours_of_a_loop_keep_their_verdicts() {
         assert_eq!(outcome.score(), Some(1.0), "{outcome:?}");
     }
     for call in loops {
-        assert!(matches!(call.await.unwrap(), Outcome::OutOfBudget { which: Budget::Time, .. }));
+        assert!(matches!(call.await.unwrap(), Outcome::OutOfBudget { which: Budget::Cpu, .. }));
     }
 }
 
 #[tokio::test]
 async fn parameters_are_refused_at_load() {
-    let sandbox = Sandbox::new().unwrap();
+    let sandbox = sandbox();
     let error = load_with(&sandbox, "sleepy", json!({"miliseconds": 1})).await.err().unwrap();
     assert!(matches!(error, LoadError::Params { .. }), "{error}");
     assert!(error.to_string().contains("miliseconds"), "{error}");
@@ -149,7 +154,7 @@ async fn parameters_are_refused_at_load() {
 
 #[tokio::test]
 async fn what_is_no_reward_is_refused_by_name() {
-    let sandbox = Sandbox::new().unwrap();
+    let sandbox = sandbox();
     let folder = tempfile::tempdir().unwrap();
     let load = async |bytes: &[u8]| {
         let path = folder.path().join("p.wasm");

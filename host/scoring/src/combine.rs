@@ -25,15 +25,14 @@ pub fn combine(calls: Vec<(&str, f64, Evaluation)>) -> SampleOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{Blame, Outcome, Score, Usage};
+    use gavel_data::{Blame, Outcome, Score};
 
     fn scored(value: f64) -> Evaluation {
-        Evaluation { outcome: Outcome::Scored(Score { value, ..Score::default() }), usage: Usage::default() }
+        Evaluation::without_call(Outcome::Scored(Score { value, ..Score::default() }))
     }
 
     fn crashed() -> Evaluation {
-        let outcome = Outcome::Fault { whose: Blame::Plugin, what: "trap".into() };
-        Evaluation { outcome, usage: Usage::default() }
+        Evaluation::without_call(Outcome::Fault { whose: Blame::Plugin, what: "trap".into() })
     }
 
     #[test]

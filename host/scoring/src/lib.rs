@@ -1,13 +1,11 @@
 //! From a sample to what its plugins say of it.
 //!
-//! A [`Scorer`] holds the plugins of a run with their weights and threads of
-//! its own. A sample is handed in the moment it ends, and its
+//! A [`Scorer`] holds the plugins of a run with their weights. A sample is handed in the moment it ends, and its
 //! [`gavel_data::SampleOutcome`] is waited for when it is needed.
 
 mod combine;
 mod offline;
 mod scorer;
-mod threads;
 
 pub use combine::combine;
 pub use offline::{CompletionError, completion};

@@ -1,13 +1,17 @@
 //! A run's configuration: TOML as written, then checked against what a run
 //! can do. Keys that do not exist are errors, and so are values out of range.
 
+mod limits;
 mod load;
+mod reward;
 mod tables;
 
+pub use limits::LimitsTable;
 pub use load::{ConfigError, load};
+pub use reward::RewardTable;
 pub use tables::{
-    CheckpointTable, DataTable, GrpoTable, LogTable, ModelTable, OnOutcome, Overlong, ResourcesTable, RewardTable,
-    RolloutTable, SftTable,
+    CheckpointTable, DataTable, GrpoTable, LogTable, ModelTable, OnOutcome, Overlong, ResourcesTable, RolloutTable,
+    SftTable,
 };
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +33,9 @@ pub struct Config<T> {
     /// The plugins that score them.
     #[serde(default)]
     pub reward: Vec<RewardTable>,
+    /// What each of their calls may use.
+    #[serde(default)]
+    pub limits: LimitsTable,
     /// How it learns.
     pub train: T,
     /// What is kept of it.
@@ -54,6 +61,7 @@ impl<T: TrainTable> Config<T> {
         self.model.validate()?;
         self.data.validate()?;
         self.rollout.validate()?;
+        self.limits.validate("limits")?;
         for reward in &self.reward {
             reward.validate()?;
         }

@@ -1,16 +1,16 @@
 //! The tables of a configuration, each with its defaults and its ranges.
 
+use super::limits::bytes;
 use super::{ConfigError, TrainTable};
 use bytesize::ByteSize;
 use gavel_data::OutcomeKind;
-use gavel_plugin::{Limits, PluginSpec};
+use gavel_plugin::SandboxConfig;
 use gavel_policy::{ModelConfig, Sampling};
-use gavel_scoring::WeightedPlugin;
 use gavel_train::{AdvantageConfig, Estimator, LossConfig, OptimizerConfig, ScheduleConfig, ScheduleKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// `[model]`: a checkpoint, or the sizes of a random one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -139,64 +139,6 @@ impl RolloutTable {
             max_tokens: self.max_tokens,
             stop_ids,
         }
-    }
-}
-
-/// `[[reward]]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RewardTable {
-    /// Its name in metrics and logs.
-    pub name: String,
-    /// The component.
-    pub path: PathBuf,
-    /// The factor of its score in the reward; 1 by default, 0 for a shadow.
-    #[serde(default = "weight")]
-    pub weight: f64,
-    /// What it is initialised with.
-    #[serde(default)]
-    pub params: serde_json::Map<String, serde_json::Value>,
-    /// The deadline of a call; 2 s by default.
-    #[serde(default = "timeout", with = "humantime_serde")]
-    pub timeout: Duration,
-    /// The memory of a call; 256 MiB by default.
-    #[serde(default = "memory")]
-    pub memory: ByteSize,
-}
-
-fn weight() -> f64 {
-    1.0
-}
-
-fn timeout() -> Duration {
-    Limits::default().deadline
-}
-
-fn memory() -> ByteSize {
-    ByteSize(Limits::default().memory as u64)
-}
-
-impl RewardTable {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();
-        if self.name.is_empty() || self.name.contains(path_like) {
-            return Err(ConfigError::value("reward.name", "a word without `/` (it names metrics)", &self.name));
-        }
-        if !self.weight.is_finite() {
-            return Err(ConfigError::value("reward.weight", "a finite number", self.weight));
-        }
-        if self.timeout.is_zero() {
-            return Err(ConfigError::value("reward.timeout", "longer than 0", "0s"));
-        }
-        Ok(())
-    }
-
-    /// The plugin that it names.
-    pub fn plugin(&self) -> WeightedPlugin {
-        let memory = usize::try_from(self.memory.0).unwrap_or(usize::MAX);
-        let limits = Limits { deadline: self.timeout, memory, ..Limits::default() };
-        let spec = PluginSpec { name: self.name.clone(), path: self.path.clone(), params: self.params.clone(), limits };
-        WeightedPlugin { spec, weight: self.weight }
     }
 }
 
@@ -458,19 +400,30 @@ pub struct ResourcesTable {
     /// Threads of plugins, at a lower priority; one for each core by default. However busy they are, libtorch keeps at
     /// least `torch_threads / (torch_threads + plugin_threads)` of the speed that it has alone.
     pub plugin_threads: usize,
+    /// The memory of all plugins together; half of the machine's by default.
+    pub plugin_memory: ByteSize,
 }
 
 impl Default for ResourcesTable {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { torch_threads: cores, plugin_threads: cores }
+        let threads = NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN);
+        let plugin_memory = ByteSize(SandboxConfig::with_threads(threads).memory as u64);
+        Self { torch_threads: cores, plugin_threads: cores, plugin_memory }
     }
 }
 
 impl ResourcesTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         at_least_one("resources.torch_threads", self.torch_threads)?;
-        at_least_one("resources.plugin_threads", self.plugin_threads)
+        at_least_one("resources.plugin_threads", self.plugin_threads)?;
+        at_least_one("resources.plugin_memory", bytes(self.plugin_memory))
+    }
+
+    /// What plugins share.
+    pub fn sandbox(&self) -> SandboxConfig {
+        let threads = NonZeroUsize::new(self.plugin_threads).unwrap_or(NonZeroUsize::MIN);
+        SandboxConfig { threads, memory: bytes(self.plugin_memory) }
     }
 }
 

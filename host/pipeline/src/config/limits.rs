@@ -1,0 +1,92 @@
+//! `[limits]`: what a plugin's call may use.
+
+use super::ConfigError;
+use bytesize::ByteSize;
+use gavel_plugin::Limits;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// `[limits]`, and `limits` of a `[[reward]]`; what is absent is as in
+/// [`Limits::default`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsTable {
+    /// Wall-clock time, waits included.
+    #[serde(default, with = "humantime_serde::option", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// Time on a processor.
+    #[serde(default, with = "humantime_serde::option", skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Duration>,
+    /// Linear memories and tables together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<ByteSize>,
+    /// Instructions; not metered by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+    /// What it hands to the host at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<ByteSize>,
+    /// What it prints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<ByteSize>,
+    /// What it holds open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handles: Option<usize>,
+}
+
+impl LimitsTable {
+    pub(super) fn validate(&self, table: &str) -> Result<(), ConfigError> {
+        let zeros = [
+            ("timeout", self.timeout.is_some_and(|time| time.is_zero())),
+            ("cpu", self.cpu.is_some_and(|time| time.is_zero())),
+            ("memory", self.memory.is_some_and(|size| size.0 == 0)),
+            ("fuel", self.fuel == Some(0)),
+            ("output", self.output.is_some_and(|size| size.0 == 0)),
+            ("handles", self.handles == Some(0)),
+        ];
+        match zeros.into_iter().find(|(_, zero)| *zero) {
+            Some((key, _)) => Err(ConfigError::value(&format!("{table}.{key}"), "more than 0", 0)),
+            None => Ok(()),
+        }
+    }
+
+    /// These, and where one is absent that of `others`.
+    pub fn over(&self, others: &Self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            deadline: self.timeout.or(others.timeout).unwrap_or(default.deadline),
+            cpu: self.cpu.or(others.cpu).unwrap_or(default.cpu),
+            memory: self.memory.or(others.memory).map_or(default.memory, bytes),
+            fuel: self.fuel.or(others.fuel),
+            output: self.output.or(others.output).map_or(default.output, bytes),
+            log: self.log.or(others.log).map_or(default.log, bytes),
+            handles: self.handles.or(others.handles).unwrap_or(default.handles),
+        }
+    }
+}
+
+/// A size in bytes as the machine counts them.
+pub(super) fn bytes(size: ByteSize) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reward_s_own_limits_come_first() {
+        let all: LimitsTable = toml::from_str("timeout = \"5s\"\nfuel = 7").unwrap();
+        let own: LimitsTable = toml::from_str("timeout = \"1s\"\nmemory = \"1MiB\"").unwrap();
+        let limits = own.over(&all);
+        let expected = Limits { deadline: Duration::from_secs(1), memory: 1 << 20, fuel: Some(7), ..Limits::default() };
+        assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn nothing_is_allowed_nothing() {
+        let table: LimitsTable = toml::from_str("cpu = \"0s\"").unwrap();
+        assert!(table.validate("limits").unwrap_err().to_string().contains("limits.cpu"));
+        assert!(toml::from_str::<LimitsTable>("deadline = \"1s\"").is_err());
+    }
+}

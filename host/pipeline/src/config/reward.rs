@@ -1,0 +1,55 @@
+//! `[[reward]]`: a plugin and how much it counts.
+
+use super::ConfigError;
+use super::limits::LimitsTable;
+use gavel_plugin::PluginSpec;
+use gavel_scoring::WeightedPlugin;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// `[[reward]]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardTable {
+    /// Its name in metrics and logs.
+    pub name: String,
+    /// The component.
+    pub path: PathBuf,
+    /// The factor of its score in the reward; 1 by default, 0 for a shadow.
+    #[serde(default = "weight")]
+    pub weight: f64,
+    /// What it is initialised with.
+    #[serde(default)]
+    pub params: serde_json::Map<String, serde_json::Value>,
+    /// What its calls may use, where it differs from `[limits]`.
+    #[serde(default)]
+    pub limits: LimitsTable,
+}
+
+fn weight() -> f64 {
+    1.0
+}
+
+impl RewardTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();
+        if self.name.is_empty() || self.name.contains(path_like) {
+            return Err(ConfigError::value("reward.name", "a word without `/` (it names metrics)", &self.name));
+        }
+        if !self.weight.is_finite() {
+            return Err(ConfigError::value("reward.weight", "a finite number", self.weight));
+        }
+        self.limits.validate("reward.limits")
+    }
+
+    /// The plugin that it names; `limits` are those of all plugins.
+    pub fn plugin(&self, limits: &LimitsTable) -> WeightedPlugin {
+        let spec = PluginSpec {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            params: self.params.clone(),
+            limits: self.limits.over(limits),
+        };
+        WeightedPlugin { spec, weight: self.weight }
+    }
+}

@@ -1,0 +1,165 @@
+//! One call of a plugin: a fresh instance, its budgets, and what comes of it.
+
+use crate::bindings::RewardPlugin;
+use crate::bindings::exports::gavel::plugin::lifecycle;
+use crate::fault;
+use crate::lanes::Ended;
+use crate::plugin::Loaded;
+use crate::resources::{ReferenceRef, SampleRef};
+use crate::state::{State, Traces, store};
+use crate::time::TimeUse;
+use crate::verdict;
+use gavel_data::{Blame, Budget, Diagnosis, Evaluation, Outcome, Provenance, Sample, Usage};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use wasmtime::Store;
+use wasmtime::component::Resource;
+
+/// What is done with a fresh instance.
+type Work<T> = Box<dyn FnOnce(Arc<Loaded>, Store<State>) -> Running<T> + Send>;
+type Running<T> = Pin<Box<dyn Future<Output = (wasmtime::Result<T>, Option<u64>)> + Send>>;
+
+/// What a call came to: what the plugin answered, or why it did not.
+pub(crate) struct Ending<T> {
+    pub(crate) answer: Result<T, Outcome>,
+    pub(crate) usage: Usage,
+    pub(crate) diagnosis: Option<Diagnosis>,
+}
+
+/// Scores a sample.
+pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64) -> Evaluation {
+    let ending = run(plugin, seed, || {
+        let sample = sample.clone();
+        Box::new(move |plugin, store| Box::pin(score_in(plugin, store, sample)))
+    })
+    .await;
+    let outcome = ending.answer.unwrap_or_else(|outcome| outcome);
+    let provenance = Provenance {
+        component: plugin.hash.clone(),
+        params: plugin.params_hash.clone(),
+        contract: plugin.contract.clone(),
+        seed,
+        input: sample.hash(),
+    };
+    Evaluation { outcome, usage: ending.usage, provenance: Some(provenance), diagnosis: ending.diagnosis }
+}
+
+/// Only initialises an instance: wrong parameters show.
+pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<lifecycle::Info, String>> {
+    run(plugin, 0, || {
+        Box::new(|plugin, mut store| {
+            Box::pin(async move {
+                let info = async {
+                    let instance = plugin.pre.instantiate_async(&mut store).await?;
+                    call_init(&plugin, &mut store, &instance).await
+                }
+                .await;
+                (info, used_fuel(&plugin, &store))
+            })
+        })
+    })
+    .await
+}
+
+async fn score_in(
+    plugin: Arc<Loaded>,
+    mut store: Store<State>,
+    sample: Arc<Sample>,
+) -> (wasmtime::Result<Outcome>, Option<u64>) {
+    let answer = async {
+        let instance = plugin.pre.instantiate_async(&mut store).await?;
+        if let Err(what) = call_init(&plugin, &mut store, &instance).await? {
+            let what = format!("`init` accepted these parameters once and now refuses them: {what}");
+            return Ok(Outcome::Fault { whose: Blame::Plugin, what });
+        }
+        let table = &mut store.data_mut().table;
+        let reference = table.push(ReferenceRef(sample.task.clone()))?;
+        let sample = table.push(SampleRef(sample))?;
+        let (sample, reference) = (Resource::new_borrow(sample.rep()), Resource::new_borrow(reference.rep()));
+        let answer = instance.gavel_plugin_reward().call_score(&mut store, sample, reference).await?;
+        Ok(verdict::outcome(answer, &plugin.info))
+    }
+    .await;
+    (answer, used_fuel(&plugin, &store))
+}
+
+async fn call_init(
+    plugin: &Loaded,
+    store: &mut Store<State>,
+    instance: &RewardPlugin,
+) -> wasmtime::Result<Result<lifecycle::Info, String>> {
+    instance.gavel_plugin_lifecycle().call_init(store, &plugin.params).await
+}
+
+fn used_fuel(plugin: &Loaded, store: &Store<State>) -> Option<u64> {
+    Some(plugin.limits.fuel?.saturating_sub(store.get_fuel().ok()?))
+}
+
+/// Runs one call within its budgets. A call that finds no memory left, though
+/// its own limit allows it, is made again once there is enough for the worst.
+async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, seed: u64, work: impl Fn() -> Work<T>) -> Ending<T> {
+    let lost = |what: &str| Ending {
+        answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }),
+        usage: Usage::default(),
+        diagnosis: None,
+    };
+    let Some(_admission) = plugin.shared.admit().await else { return lost("the sandbox was shut down") };
+    for bytes in [plugin.first_reservation, plugin.limits.memory] {
+        let Some(reserved) = plugin.shared.reserve(bytes).await else { return lost("the sandbox was shut down") };
+        let traces = Traces::new(&plugin.limits);
+        let store = match store(plugin.pre.engine(), &plugin.limits, seed, &traces, reserved) {
+            Ok(store) => store,
+            Err(error) => return lost(&format!("no store for a call: {error:#}")),
+        };
+        let call = work()(plugin.clone(), store);
+        let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone()).await;
+        if !traces.memory.crowded() {
+            return ending(plugin, ended, time, &traces);
+        }
+    }
+    lost("a call found no memory where it was kept for it")
+}
+
+fn ending<T>(
+    plugin: &Loaded,
+    ended: Ended<(wasmtime::Result<T>, Option<u64>)>,
+    time: TimeUse,
+    traces: &Traces,
+) -> Ending<T> {
+    let limits = &plugin.limits;
+    let over = |which, what| Err(Outcome::OutOfBudget { which, what });
+    let (answer, fuel, error) = match ended {
+        Ended::Done((Ok(answer), fuel)) => (Ok(answer), fuel, None),
+        Ended::Done((Err(error), fuel)) => (Err(fault::outcome(&error, limits, &traces.log.text())), fuel, Some(error)),
+        Ended::Spent(Budget::Cpu) => {
+            let what = format!("{} used, {} allowed", seconds(time.cpu), seconds(limits.cpu));
+            (over(Budget::Cpu, what), None, None)
+        }
+        Ended::Spent(which) => {
+            let what = format!("not done after {}, {} allowed", seconds(time.elapsed), seconds(limits.deadline));
+            (over(which, what), None, None)
+        }
+        Ended::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
+    };
+    // A guest that goes on after a refusal has not had what it needed.
+    let answer = match traces.memory.refused() {
+        Some(asked) => over(Budget::Memory, format!("{asked} bytes asked for, {} allowed", limits.memory)),
+        None => answer,
+    };
+    let usage = Usage {
+        elapsed_us: time.elapsed.as_micros() as u64,
+        cpu_us: time.cpu.as_micros() as u64,
+        fuel,
+        peak_memory: traces.memory.peak() as u64,
+    };
+    let diagnosis = match &answer {
+        Ok(_) => None,
+        Err(_) => fault::diagnosis(error.as_ref(), traces.log.text()),
+    };
+    Ending { answer, usage, diagnosis }
+}
+
+fn seconds(time: std::time::Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}

@@ -1,0 +1,135 @@
+//! The threads that plugins run on, in two lanes. A call starts in the fast
+//! one; if it outlives its first slice it goes on in the slow one, so that
+//! short calls overtake it.
+
+use crate::limits::Limits;
+use crate::time::{Step, TimeUse, Timed};
+use gavel_data::Budget;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// How long a call runs before it makes way: a rule is done in a tenth of it.
+const SLICE: Duration = Duration::from_millis(1);
+/// Calls that run at once, for each thread of a lane. More would only share
+/// the thread's time, and then each ends later.
+const CALLS_PER_THREAD: usize = 4;
+/// Steps of `nice` below the rest of the process: a tenth of a core's time where libtorch wants it too. With 5 steps,
+/// two busy plugins left decoding 40 % of its speed; with 19, a plugin beside it would hardly end before its deadline.
+const FAST_NICE: libc::c_int = 10;
+/// A third of the weight of a thread in the fast lane.
+const SLOW_NICE: libc::c_int = 15;
+
+/// How a call ended, apart from what it did itself.
+pub(crate) enum Ended<T> {
+    /// It came to its end.
+    Done(T),
+    /// A budget of time was used up.
+    Spent(Budget),
+    /// The host lost it.
+    Lost(String),
+}
+
+pub(crate) struct Lanes {
+    fast: Lane,
+    slow: Lane,
+}
+
+struct Lane {
+    /// Taken when it is dropped.
+    runtime: Option<Runtime>,
+    handle: Handle,
+    gate: Arc<Semaphore>,
+}
+
+impl Lanes {
+    /// The fast lane has `threads`, the slow one fewer, at a lower priority.
+    pub(crate) fn new(threads: NonZeroUsize) -> io::Result<Self> {
+        let slow = (threads.get() - 1).max(1);
+        Ok(Self {
+            fast: Lane::new("gavel-plugin", threads.get(), FAST_NICE)?,
+            slow: Lane::new("gavel-slow", slow, SLOW_NICE)?,
+        })
+    }
+
+    /// Where calls are started.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.fast.handle
+    }
+
+    /// Runs a call: its first slice here, where the caller waits, and the rest
+    /// in the slow lane. `interrupted` is set whenever the guest yields.
+    pub(crate) async fn run<F>(
+        &self,
+        call: F,
+        limits: Limits,
+        interrupted: Arc<AtomicBool>,
+    ) -> (Ended<F::Output>, TimeUse)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let mut call = Timed::new(call, limits, interrupted, self.fast.gate.clone());
+        match poll_fn(|context| call.poll(context, Some(SLICE))).await {
+            Step::Done(output) => return (Ended::Done(output), call.used()),
+            Step::Spent(budget) => return (Ended::Spent(budget), call.used()),
+            Step::Outlived => call.change_lane(self.slow.gate.clone()),
+        }
+        // A set ends its tasks when it is dropped, so that a call ends with the one who waits for it.
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(
+            async move {
+                match poll_fn(|context| call.poll(context, None)).await {
+                    Step::Done(output) => (Ended::Done(output), call.used()),
+                    Step::Spent(budget) => (Ended::Spent(budget), call.used()),
+                    Step::Outlived => (Ended::Lost("a call without a slice outlived it".into()), call.used()),
+                }
+            },
+            &self.slow.handle,
+        );
+        match tasks.join_next().await {
+            Some(Ok(ended)) => ended,
+            Some(Err(error)) => (Ended::Lost(error.to_string()), TimeUse::default()),
+            None => (Ended::Lost("the call vanished".into()), TimeUse::default()),
+        }
+    }
+}
+
+impl Lane {
+    fn new(name: &str, threads: usize, nice: libc::c_int) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name(name)
+            .enable_all()
+            .on_thread_start(move || lower_priority(nice))
+            .build()?;
+        let gate = Arc::new(Semaphore::new(threads * CALLS_PER_THREAD));
+        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime), gate })
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Waiting is not allowed everywhere, and there is nothing left to wait for.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn lower_priority(nice: libc::c_int) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: both calls take and return plain integers. A failure leaves the priority as it was, which is harmless.
+    unsafe {
+        let thread = libc::syscall(libc::SYS_gettid) as libc::id_t;
+        libc::setpriority(libc::PRIO_PROCESS, thread, nice);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = nice;
+}

@@ -1,0 +1,37 @@
+//! What the machine has for plugins.
+
+/// Memory maps of one instance: its memory, its stack, their guards.
+const MAPS_PER_INSTANCE: usize = 6;
+/// Maps that the rest of the process needs: libraries, threads, libtorch.
+const OTHER_MAPS: usize = 5_000;
+/// The kernel's limit where it does not say.
+const DEFAULT_MAPS: usize = 65_530;
+
+/// How many instances may live at once before the kernel refuses a map.
+pub(crate) fn max_instances() -> usize {
+    let maps = read("/proc/sys/vm/max_map_count").unwrap_or(DEFAULT_MAPS);
+    (maps.saturating_sub(OTHER_MAPS) / MAPS_PER_INSTANCE).max(1)
+}
+
+/// Bytes of memory that this process may use: the machine's, or its cgroup's.
+pub(crate) fn memory() -> usize {
+    // SAFETY: both calls only read a number.
+    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let machine = usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(size).unwrap_or(0));
+    read("/sys/fs/cgroup/memory.max").map_or(machine, |group| group.min(machine))
+}
+
+fn read(path: &str) -> Option<usize> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_has_something_for_plugins() {
+        assert!(max_instances() >= 1);
+        assert!(memory() > 64 << 20);
+    }
+}

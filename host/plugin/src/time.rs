@@ -1,0 +1,212 @@
+//! A call's time: on a processor, measured around each poll, and by the wall
+//! clock. Neither the wait for a thread nor what other calls do is charged.
+
+use crate::limits::Limits;
+use gavel_data::Budget;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
+use tokio_util::sync::PollSemaphore;
+
+/// What a call used of time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TimeUse {
+    pub(crate) elapsed: Duration,
+    pub(crate) cpu: Duration,
+}
+
+/// Where a call stands after a poll that was not its last.
+pub(crate) enum Step<T> {
+    /// It is done.
+    Done(T),
+    /// A budget of time is used up.
+    Spent(Budget),
+    /// It has run for longer than the slice it was given.
+    Outlived,
+}
+
+/// A call that is polled only while it holds one of a lane's permits. It gives
+/// the permit back when it waits for the host, so that a thousand calls that
+/// wait are no obstacle to one that runs.
+pub(crate) struct Timed<F> {
+    call: Pin<Box<F>>,
+    limits: Limits,
+    /// Set when the guest was interrupted rather than waits.
+    interrupted: Arc<AtomicBool>,
+    gate: PollSemaphore,
+    permit: Option<OwnedSemaphorePermit>,
+    started: Option<Instant>,
+    queued: Option<Instant>,
+    waited: Duration,
+    cpu: Duration,
+    /// Processor time since the call last waited for the host.
+    burst: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl<F: Future> Timed<F> {
+    pub(crate) fn new(call: F, limits: Limits, interrupted: Arc<AtomicBool>, gate: Arc<Semaphore>) -> Self {
+        Self {
+            call: Box::pin(call),
+            limits,
+            interrupted,
+            gate: PollSemaphore::new(gate),
+            permit: None,
+            started: None,
+            queued: None,
+            waited: Duration::ZERO,
+            cpu: Duration::ZERO,
+            burst: Duration::ZERO,
+            timer: None,
+        }
+    }
+
+    /// Goes on through another gate.
+    pub(crate) fn change_lane(&mut self, gate: Arc<Semaphore>) {
+        self.permit = None;
+        self.gate = PollSemaphore::new(gate);
+    }
+
+    /// What the call has used so far.
+    pub(crate) fn used(&self) -> TimeUse {
+        let elapsed = self.started.map_or(Duration::ZERO, |started| started.elapsed().saturating_sub(self.waited));
+        TimeUse { elapsed, cpu: self.cpu }
+    }
+
+    /// Runs the call until it waits, ends, or has run for `slice`.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Duration>) -> Poll<Step<F::Output>> {
+        if self.permit.is_none() {
+            match self.gate.poll_acquire(context) {
+                Poll::Ready(permit) => self.permit = permit,
+                Poll::Pending => {
+                    self.queued.get_or_insert_with(Instant::now);
+                    return Poll::Pending;
+                }
+            }
+            if let (Some(queued), Some(_)) = (self.queued.take(), self.started) {
+                self.waited += queued.elapsed();
+            }
+        }
+        self.started.get_or_insert_with(Instant::now);
+        let before = thread_time();
+        let polled = self.call.as_mut().poll(context);
+        let used = thread_time().saturating_sub(before);
+        self.cpu += used;
+        self.burst += used;
+        if let Poll::Ready(done) = polled {
+            return Poll::Ready(Step::Done(done));
+        }
+        if self.cpu >= self.limits.cpu {
+            return Poll::Ready(Step::Spent(Budget::Cpu));
+        }
+        let left = self.limits.deadline.saturating_sub(self.used().elapsed);
+        if left.is_zero() {
+            return Poll::Ready(Step::Spent(Budget::Deadline));
+        }
+        if self.interrupted.swap(false, Ordering::Relaxed) {
+            // It has asked to be polled again.
+            let outlived = slice.is_some_and(|slice| self.burst >= slice);
+            return if outlived { Poll::Ready(Step::Outlived) } else { Poll::Pending };
+        }
+        self.permit = None;
+        self.burst = Duration::ZERO;
+        self.poll_timer(context, left)
+    }
+
+    fn poll_timer(&mut self, context: &mut Context<'_>, left: Duration) -> Poll<Step<F::Output>> {
+        let deadline = tokio::time::Instant::now() + left;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        // Waits in a queue have moved the deadline since the timer was set.
+        timer.as_mut().reset(deadline);
+        timer.as_mut().poll(context).map(|()| Step::Spent(Budget::Deadline))
+    }
+}
+
+/// The processor time of this thread.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local that outlives the call, which writes nothing else.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    fn limits(cpu_ms: u64, deadline_ms: u64) -> Limits {
+        let (cpu, deadline) = (Duration::from_millis(cpu_ms), Duration::from_millis(deadline_ms));
+        Limits { cpu, deadline, ..Limits::default() }
+    }
+
+    fn burn(time: Duration) {
+        let start = thread_time();
+        while thread_time() - start < time {}
+    }
+
+    async fn run<F: Future>(call: &mut Timed<F>, slice: Option<Duration>) -> Step<F::Output> {
+        poll_fn(|context| call.poll(context, slice)).await
+    }
+
+    /// A guest that loops: it burns a millisecond and is interrupted.
+    fn looping(interrupted: &Arc<AtomicBool>) -> impl Future<Output = ()> {
+        let interrupted = interrupted.clone();
+        async move {
+            loop {
+                burn(Duration::from_millis(1));
+                interrupted.store(true, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_loop_uses_up_its_processor_time() {
+        let interrupted = Arc::default();
+        let mut call =
+            Timed::new(looping(&interrupted), limits(20, 60_000), interrupted.clone(), Arc::new(Semaphore::new(1)));
+        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
+        assert!(call.used().cpu >= Duration::from_millis(20));
+    }
+
+    #[tokio::test]
+    async fn a_wait_is_charged_to_the_deadline_and_not_to_the_processor() {
+        let wait = tokio::time::sleep(Duration::from_secs(60));
+        let gate = Arc::new(Semaphore::new(1));
+        let mut call = Timed::new(wait, limits(5, 50), Arc::default(), gate.clone());
+        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Deadline)));
+        assert!(call.used().cpu < Duration::from_millis(5));
+        assert_eq!(gate.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_not_charged() {
+        let gate = Arc::new(Semaphore::new(1));
+        let held = gate.clone().acquire_owned().await.unwrap();
+        let mut call = Timed::new(async { 7 }, limits(1000, 20), Arc::default(), gate);
+        let release = async {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            drop(held);
+        };
+        let (step, ()) = tokio::join!(run(&mut call, None), release);
+        assert!(matches!(step, Step::Done(7)));
+        assert!(call.used().elapsed < Duration::from_millis(20));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_outlives_its_slice_goes_on_elsewhere() {
+        let interrupted = Arc::default();
+        let (fast, slow) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
+        let mut call = Timed::new(looping(&interrupted), limits(20, 60_000), interrupted.clone(), fast.clone());
+        assert!(matches!(run(&mut call, Some(Duration::from_millis(3))).await, Step::Outlived));
+        call.change_lane(slow.clone());
+        assert_eq!((fast.available_permits(), slow.available_permits()), (1, 1));
+        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
+    }
+}

@@ -1,0 +1,127 @@
+//! What a plugin may say: a verdict that breaks the rules is a fault and never
+//! a score.
+
+use crate::bindings::gavel::plugin::types;
+use crate::plugin::Info;
+use gavel_data::{Blame, Metric, Outcome, Score};
+
+/// Texts of a plugin are cut here: they are for people.
+const TEXT_BYTES: usize = 4096;
+/// Every metric becomes a curve.
+const MAX_METRICS: usize = 64;
+const METRIC_NAME_BYTES: usize = 64;
+
+/// What a plugin's answer comes to.
+pub(crate) fn outcome(answer: Result<types::Verdict, types::Failure>, info: &Info) -> Outcome {
+    match answer {
+        Ok(types::Verdict::Scored(score)) => match check(score, info) {
+            Ok(score) => Outcome::Scored(score),
+            Err(what) => Outcome::Fault { whose: Blame::Plugin, what },
+        },
+        Ok(types::Verdict::Abstained(reason)) => Outcome::Abstained(cut(reason)),
+        Err(types::Failure::InvalidInput(what)) => Outcome::Fault { whose: Blame::Input, what: cut(what) },
+        Err(types::Failure::Internal(what)) => Outcome::Fault { whose: Blame::Plugin, what: cut(what) },
+        Err(types::Failure::Unavailable(what)) => Outcome::Unavailable(cut(what)),
+    }
+}
+
+fn check(score: types::Score, info: &Info) -> Result<Score, String> {
+    // A negative zero is a zero; a log that is compared bit by bit need not know both.
+    let value = score.value + 0.0;
+    if !value.is_finite() {
+        return Err(format!("the score is {value}"));
+    }
+    if let Some((min, max)) = info.score_range.filter(|(min, max)| value < *min || value > *max) {
+        return Err(format!("the score {value} is outside the declared range [{min}, {max}]"));
+    }
+    Ok(Score { value, metrics: metrics(score.metrics)?, note: score.note.map(cut) })
+}
+
+fn metrics(given: Vec<types::Metric>) -> Result<Vec<Metric>, String> {
+    if given.len() > MAX_METRICS {
+        return Err(format!("{} metrics were given, {MAX_METRICS} at most are allowed", given.len()));
+    }
+    let mut metrics = Vec::with_capacity(given.len());
+    for types::Metric { name, value } in given {
+        if !is_metric_name(&name) {
+            return Err(format!(
+                "the metric name {:?} is not 1 to {METRIC_NAME_BYTES} letters, digits or one of _ . / -",
+                cut(name)
+            ));
+        }
+        if !value.is_finite() {
+            return Err(format!("the metric {name} is {value}"));
+        }
+        metrics.push(Metric { name, value: value + 0.0 });
+    }
+    metrics.sort_by(|a, b| a.name.cmp(&b.name));
+    match metrics.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        Some(pair) => Err(format!("the metric {} is there twice", pair[0].name)),
+        None => Ok(metrics),
+    }
+}
+
+fn is_metric_name(name: &str) -> bool {
+    (1..=METRIC_NAME_BYTES).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte))
+}
+
+/// The beginning of a text.
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES {
+        let all = text.len();
+        text.truncate(text.floor_char_boundary(TEXT_BYTES));
+        text.push_str(&format!("… ({all} bytes in all)"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info() -> Info {
+        Info { name: "x".into(), version: "1".into(), pure: true, score_range: Some((-1.0, 1.0)) }
+    }
+
+    fn scored(value: f64, metrics: &[(&str, f64)]) -> Outcome {
+        let metrics =
+            metrics.iter().map(|(name, value)| types::Metric { name: (*name).into(), value: *value }).collect();
+        let score = types::Score { value, metrics, credit: Vec::new(), note: None };
+        outcome(Ok(types::Verdict::Scored(score)), &info())
+    }
+
+    fn fault(outcome: &Outcome) -> &str {
+        match outcome {
+            Outcome::Fault { whose: Blame::Plugin, what } => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_score_is_a_number_in_its_range() {
+        assert!(fault(&scored(f64::NAN, &[])).contains("NaN"));
+        assert!(fault(&scored(f64::INFINITY, &[])).contains("inf"));
+        assert!(fault(&scored(1.5, &[])).contains("[-1, 1]"));
+        let zero = scored(-0.0, &[]).score().unwrap();
+        assert!(zero == 0.0 && zero.is_sign_positive());
+    }
+
+    #[test]
+    fn metrics_have_names_once() {
+        assert!(fault(&scored(0.0, &[("", 1.0)])).contains("metric name"));
+        assert!(fault(&scored(0.0, &[("a b", 1.0)])).contains("metric name"));
+        assert!(fault(&scored(0.0, &[("a", 1.0), ("b", 1.0), ("a", 2.0)])).contains("a is there twice"));
+        assert!(fault(&scored(0.0, &[("a", f64::NAN)])).contains("a is NaN"));
+        assert!(fault(&scored(0.0, &[("a", 1.0); 65])).contains("65 metrics"));
+        assert_eq!(scored(0.5, &[("b/x-1", 1.0), ("a.y_2", 2.0)]).score(), Some(0.5));
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let Outcome::Abstained(reason) = outcome(Ok(types::Verdict::Abstained("ä".repeat(5000))), &info()) else {
+            panic!("not abstained")
+        };
+        assert!(reason.starts_with('ä') && reason.ends_with("(10000 bytes in all)") && reason.len() < 4200);
+    }
+}
