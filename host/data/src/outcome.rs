@@ -169,8 +169,8 @@ impl Outcome {
 /// What a call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Wall-clock time from the start of the call, in microseconds; the wait
-    /// for a free thread is not part of it.
+    /// Time on a processor and in waits for the host, in microseconds; the wait
+    /// for a processor is not part of it.
     pub elapsed_us: u64,
     /// Time on a processor, in microseconds.
     pub cpu_us: u64,

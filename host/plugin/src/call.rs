@@ -137,7 +137,7 @@ fn ending<T>(
             (over(Budget::Cpu, what), None, None)
         }
         Ended::Spent(which) => {
-            let what = format!("not done after {}, {} allowed", seconds(time.elapsed), seconds(limits.deadline));
+            let what = format!("not done after {}, {} allowed", seconds(time.elapsed()), seconds(limits.deadline));
             (over(which, what), None, None)
         }
         Ended::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
@@ -148,7 +148,7 @@ fn ending<T>(
         None => answer,
     };
     let usage = Usage {
-        elapsed_us: time.elapsed.as_micros() as u64,
+        elapsed_us: time.elapsed().as_micros() as u64,
         cpu_us: time.cpu.as_micros() as u64,
         fuel,
         peak_memory: traces.memory.peak() as u64,

@@ -23,8 +23,8 @@ const CALLS_PER_THREAD: usize = 4;
 /// Steps of `nice` below the rest of the process: a tenth of a core's time where libtorch wants it too. With 5 steps,
 /// two busy plugins left decoding 40 % of its speed; with 19, a plugin beside it would hardly end before its deadline.
 const FAST_NICE: libc::c_int = 10;
-/// A third of the weight of a thread in the fast lane.
-const SLOW_NICE: libc::c_int = 15;
+/// Two thirds of the weight of a thread in the fast lane.
+const SLOW_NICE: libc::c_int = 12;
 
 /// How a call ended, apart from what it did itself.
 pub(crate) enum Ended<T> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 /// it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall-clock time, waits for the host included; the wait for a free
-    /// thread is not. 10 s: a judge that answers at all has answered by then,
-    /// and CPU time is limited of its own.
+    /// Time from the start of a call to its end, waits for the host included;
+    /// the time that others keep the processor busy is not. 10 s: a judge that
+    /// answers at all has answered by then, and CPU time is limited of its own.
     pub deadline: Duration,
     /// Time on a processor. A rule takes microseconds, a computer algebra
     /// system a fraction of a second; 2 s is for the verifier that is slow but

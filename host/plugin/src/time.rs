@@ -1,5 +1,6 @@
-//! A call's time: on a processor, measured around each poll, and by the wall
-//! clock. Neither the wait for a thread nor what other calls do is charged.
+//! A call's time: on a processor, measured around each poll, and in waits for
+//! the host. The wait for a thread and what others do on the processor are not
+//! charged, so that a verdict does not depend on how busy the machine is.
 
 use crate::limits::Limits;
 use gavel_data::Budget;
@@ -7,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
@@ -16,8 +17,17 @@ use tokio_util::sync::PollSemaphore;
 /// What a call used of time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TimeUse {
-    pub(crate) elapsed: Duration,
+    /// On a processor.
     pub(crate) cpu: Duration,
+    /// In waits for the host.
+    pub(crate) waits: Duration,
+}
+
+impl TimeUse {
+    /// What the deadline is held against.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.cpu + self.waits
+    }
 }
 
 /// Where a call stands after a poll that was not its last.
@@ -40,11 +50,10 @@ pub(crate) struct Timed<F> {
     interrupted: Arc<AtomicBool>,
     gate: PollSemaphore,
     permit: Option<OwnedSemaphorePermit>,
-    started: Option<Instant>,
-    queued: Option<Instant>,
-    waited: Duration,
-    cpu: Duration,
-    /// Processor time since the call last waited for the host.
+    used: TimeUse,
+    /// Since when the call waits for the host.
+    waiting: Option<Instant>,
+    /// Processor time since it last did.
     burst: Duration,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -57,10 +66,8 @@ impl<F: Future> Timed<F> {
             interrupted,
             gate: PollSemaphore::new(gate),
             permit: None,
-            started: None,
-            queued: None,
-            waited: Duration::ZERO,
-            cpu: Duration::ZERO,
+            used: TimeUse::default(),
+            waiting: None,
             burst: Duration::ZERO,
             timer: None,
         }
@@ -74,37 +81,30 @@ impl<F: Future> Timed<F> {
 
     /// What the call has used so far.
     pub(crate) fn used(&self) -> TimeUse {
-        let elapsed = self.started.map_or(Duration::ZERO, |started| started.elapsed().saturating_sub(self.waited));
-        TimeUse { elapsed, cpu: self.cpu }
+        self.used
     }
 
     /// Runs the call until it waits, ends, or has run for `slice`.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Duration>) -> Poll<Step<F::Output>> {
-        if self.permit.is_none() {
-            match self.gate.poll_acquire(context) {
-                Poll::Ready(permit) => self.permit = permit,
-                Poll::Pending => {
-                    self.queued.get_or_insert_with(Instant::now);
-                    return Poll::Pending;
-                }
-            }
-            if let (Some(queued), Some(_)) = (self.queued.take(), self.started) {
-                self.waited += queued.elapsed();
-            }
+        if let Some(since) = self.waiting.take() {
+            self.used.waits += since.elapsed();
         }
-        self.started.get_or_insert_with(Instant::now);
+        if self.permit.is_none() {
+            // A gate is never closed.
+            self.permit = ready!(self.gate.poll_acquire(context));
+        }
         let before = thread_time();
         let polled = self.call.as_mut().poll(context);
         let used = thread_time().saturating_sub(before);
-        self.cpu += used;
+        self.used.cpu += used;
         self.burst += used;
         if let Poll::Ready(done) = polled {
             return Poll::Ready(Step::Done(done));
         }
-        if self.cpu >= self.limits.cpu {
+        if self.used.cpu >= self.limits.cpu {
             return Poll::Ready(Step::Spent(Budget::Cpu));
         }
-        let left = self.limits.deadline.saturating_sub(self.used().elapsed);
+        let left = self.limits.deadline.saturating_sub(self.used.elapsed());
         if left.is_zero() {
             return Poll::Ready(Step::Spent(Budget::Deadline));
         }
@@ -115,13 +115,14 @@ impl<F: Future> Timed<F> {
         }
         self.permit = None;
         self.burst = Duration::ZERO;
+        self.waiting = Some(Instant::now());
         self.poll_timer(context, left)
     }
 
     fn poll_timer(&mut self, context: &mut Context<'_>, left: Duration) -> Poll<Step<F::Output>> {
         let deadline = tokio::time::Instant::now() + left;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        // Waits in a queue have moved the deadline since the timer was set.
+        // It is set anew for each wait: what is left depends on what was used since.
         timer.as_mut().reset(deadline);
         timer.as_mut().poll(context).map(|()| Step::Spent(Budget::Deadline))
     }
@@ -182,6 +183,7 @@ mod tests {
         let mut call = Timed::new(wait, limits(5, 50), Arc::default(), gate.clone());
         assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Deadline)));
         assert!(call.used().cpu < Duration::from_millis(5));
+        drop(call);
         assert_eq!(gate.available_permits(), 1);
     }
 
@@ -196,7 +198,7 @@ mod tests {
         };
         let (step, ()) = tokio::join!(run(&mut call, None), release);
         assert!(matches!(step, Step::Done(7)));
-        assert!(call.used().elapsed < Duration::from_millis(20));
+        assert!(call.used().elapsed() < Duration::from_millis(20));
     }
 
     #[tokio::test]

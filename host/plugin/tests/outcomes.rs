@@ -24,7 +24,7 @@ fn sandbox() -> Sandbox {
 }
 
 fn limits() -> Limits {
-    Limits { deadline: Duration::from_millis(2000), cpu: Duration::from_millis(200), ..Limits::default() }
+    Limits { deadline: Duration::from_secs(2), cpu: Duration::from_secs(1), ..Limits::default() }
 }
 
 fn params(value: Value) -> Map<String, Value> {
@@ -94,6 +94,59 @@ async fn every_guest_gets_its_outcome_and_gets_it_again() {
         seen += 1;
     }
     assert!(seen >= 10, "only {seen} guests were built");
+}
+
+#[tokio::test]
+async fn a_trap_says_where_and_what_it_was_made_of() {
+    let sandbox = sandbox();
+    let plugin = load(&sandbox, "trap").await;
+    let sample = sample();
+    let evaluation = plugin.score(&sample, 5).await;
+    let diagnosis = evaluation.diagnosis.unwrap();
+    assert!(diagnosis.backtrace.iter().any(|name| name.contains("score")), "{diagnosis:?}");
+    assert!(diagnosis.stderr.contains("panicked at trap/src/lib.rs"), "{diagnosis:?}");
+    let provenance = evaluation.provenance.unwrap();
+    assert_eq!((provenance.component.as_str(), provenance.seed), (plugin.hash(), 5));
+    assert_eq!((provenance.input, provenance.contract.as_str()), (sample.hash(), "gavel:plugin@0.1.0"));
+}
+
+#[tokio::test]
+async fn fuel_is_the_same_every_time_and_ends_a_loop() {
+    let sandbox = sandbox();
+    let load = async |name: &str, fuel| {
+        let limits = Limits { fuel: Some(fuel), ..limits() };
+        let spec = PluginSpec { name: name.into(), path: guest(name), params: params(json!({})), limits };
+        Plugin::load(&sandbox, spec).await.unwrap()
+    };
+    let honest = load("stateful", 100_000_000).await;
+    let (first, second) = (honest.score(&sample(), 1).await.usage.fuel, honest.score(&sample(), 1).await.usage.fuel);
+    assert!(first.is_some_and(|fuel| fuel > 0));
+    assert_eq!(first, second);
+    let looping = load("endless-loop", 5_000_000).await.score(&sample(), 1).await;
+    assert!(matches!(looping.outcome, Outcome::OutOfBudget { which: Budget::Fuel, .. }), "{:?}", looping.outcome);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_wait_for_memory_and_are_not_failed_for_it() {
+    // A stateful guest needs little more than a megabyte; there is room for two and a half.
+    let memory = 3 << 20;
+    let sandbox = Sandbox::new(SandboxConfig { threads: NonZeroUsize::new(2).unwrap(), memory }).unwrap();
+    let limits = Limits { memory: 2 << 20, ..limits() };
+    let spec = PluginSpec { name: "stateful".into(), path: guest("stateful"), params: params(json!({})), limits };
+    let plugin = Arc::new(Plugin::load(&sandbox, spec).await.unwrap());
+    let calls: Vec<_> = (0..50)
+        .map(|_| {
+            let plugin = plugin.clone();
+            tokio::spawn(async move { plugin.score(&sample(), 1).await.outcome })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().score(), Some(1.0));
+    }
+    let limits = Limits { memory: 4 << 20, ..limits };
+    let spec = PluginSpec { name: "large".into(), path: guest("stateful"), params: params(json!({})), limits };
+    let error = Plugin::load(&sandbox, spec).await.err().unwrap();
+    assert!(matches!(error, LoadError::MemoryLimit { .. }), "{error}");
 }
 
 #[tokio::test]
