@@ -7,19 +7,24 @@
 //! [`gavel_data::Evaluation`].
 
 mod bindings;
+mod cache;
 mod call;
 mod clock;
+mod code;
 mod contract;
+mod engine;
 mod error;
 mod fault;
 mod inspect;
 mod lanes;
 mod limits;
+mod load;
 mod machine;
 mod meter;
 mod plugin;
 mod resources;
 mod sandbox;
+mod snapshot;
 mod state;
 mod stdio;
 mod time;
