@@ -3,6 +3,7 @@
 use crate::bindings::RewardPlugin;
 use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::fault;
+use crate::grant::Refusals;
 use crate::lanes::Ended;
 use crate::plugin::{Info, Loaded};
 use crate::resources::{ReferenceRef, SampleRef};
@@ -29,6 +30,7 @@ pub(crate) struct Ending<T> {
     pub(crate) answer: Result<T, Outcome>,
     pub(crate) usage: Usage,
     pub(crate) diagnosis: Option<Diagnosis>,
+    pub(crate) refusals: Refusals,
 }
 
 /// Scores a sample.
@@ -39,7 +41,7 @@ pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64)
         Box::new(move |plugin, store| Box::pin(score_in(plugin, store, sample, seed)))
     })
     .await;
-    let outcome = ending.answer.unwrap_or_else(|outcome| outcome);
+    let outcome = plugin.granted.tell(ending.answer.unwrap_or_else(|outcome| outcome), &ending.refusals);
     let provenance = Provenance {
         component: plugin.hash.clone(),
         params: plugin.params_hash.clone(),
@@ -105,7 +107,7 @@ async fn score_in(
                 let what = format!("`init` accepted these parameters once and now refuses them: {what}");
                 return Ok(Outcome::Fault { whose: Blame::Plugin, what });
             }
-            store.data_mut().begin_call(seed);
+            store.data_mut().begin_call(&plugin.granted, seed);
         }
         let table = &mut store.data_mut().table;
         let reference = table.push(ReferenceRef(sample.task.clone()))?;
@@ -137,13 +139,14 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, seed: u64, work: impl Fn()
         answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }),
         usage: Usage::default(),
         diagnosis: None,
+        refusals: Refusals::default(),
     };
     let Some(_admission) = plugin.shared.admit().await else { return lost("the sandbox was shut down") };
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
         let slot = plugin.slots.wait().await;
         let Some(reserved) = plugin.shared.reserve(bytes).await else { return lost("the sandbox was shut down") };
         let traces = Traces::new(&plugin.limits);
-        let store = match store(plugin.pre.engine(), &plugin.limits, seed, &traces, reserved) {
+        let store = match store(plugin.pre.engine(), &plugin.limits, &plugin.granted, seed, &traces, reserved) {
             Ok(store) => store,
             Err(error) => return lost(&format!("no store for a call: {error:#}")),
         };
@@ -197,7 +200,8 @@ fn ending<T>(
         Ok(_) => None,
         Err(_) => fault::diagnosis(error.as_ref(), traces.log.text()),
     };
-    Ending { answer, usage, diagnosis }
+    let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
+    Ending { answer, usage, diagnosis, refusals: traces.refusals.clone() }
 }
 
 fn seconds(time: std::time::Duration) -> String {

@@ -6,6 +6,7 @@
 use crate::bindings::RewardPlugin;
 use crate::code::Code;
 use crate::error::LoadError;
+use crate::grant;
 use crate::machine;
 use crate::state::State;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 /// Instances of a pool, where the machine has room for as many: each reserves 8 GiB of address space, of which a
 /// process has 128 TiB.
-const MAX_SLOTS: u32 = 8192;
+const MAX_SLOTS: u32 = 10_000;
 /// A pool of fewer would make calls wait that could run.
 const MIN_SLOTS: u32 = 64;
 /// The largest memory in a slot; a plugin that may have more gets its own.
@@ -135,6 +136,7 @@ impl Workshop {
         let engine = Engine::new(config)?;
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        grant::link(&mut linker)?;
         RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         let slots = slots.map(|slots| Arc::new(Semaphore::new(slots as usize)));
         Ok(Self { engine, linker, slots })

@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::contract::{self, CONTRACT};
 use crate::engine::{Engines, Placed};
 use crate::error::LoadError;
+use crate::grant::{Granted, Grants};
 use crate::plugin::{Info, Loaded, PluginSpec};
 use crate::sandbox::Shared;
 use crate::snapshot::{Instrumented, NoSnapshot};
@@ -35,10 +36,14 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
         let (plugin, allowed) = (spec.name, shared.memory_bytes());
         return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });
     }
+    let granted =
+        Granted::open(&spec.grants).map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
     let bytes = read(&spec.name, &spec.path)?;
     let params = serde_json::Value::Object(spec.params.clone()).to_string();
-    let loading = Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params };
-    let key = Key::new(loading.engines.compiler()?, &[&bytes, loading.params.as_bytes(), CONTRACT.as_bytes()]);
+    let loading = Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params, granted };
+    let kind: &[u8] = if loading.may_be_warm() { b"warm" } else { b"cold" };
+    let parts = [&bytes, loading.params.as_bytes(), CONTRACT.as_bytes(), kind];
+    let key = Key::new(loading.engines.compiler()?, &parts);
     if let Some((about, code)) = shared.cache.find(&key) {
         match loading.finish(about, &code).await {
             // The entry is whole, but this host cannot run it.
@@ -58,9 +63,16 @@ struct Loading<'a> {
     spec: &'a PluginSpec,
     bytes: &'a [u8],
     params: String,
+    granted: Arc<Granted>,
 }
 
 impl Loading<'_> {
+    /// A snapshot holds what `init` read: a variable's value does not belong on
+    /// disk, and a file or a clock is to be read when it is asked.
+    fn may_be_warm(&self) -> bool {
+        self.spec.grants == Grants::default()
+    }
+
     /// Compiles the component, after `init` where that can be had.
     async fn make(&self) -> Result<(About, Code), LoadError> {
         if self.bytes.len() > LARGE {
@@ -74,6 +86,9 @@ impl Loading<'_> {
     }
 
     async fn make_warm(&self) -> Result<Result<(About, Code), NoSnapshot>, LoadError> {
+        if !self.may_be_warm() {
+            return Ok(Err(NoSnapshot::Granted));
+        }
         let instrumented = match Instrumented::new(self.bytes) {
             Ok(instrumented) => instrumented,
             Err(reason) => return Ok(Err(reason)),
@@ -119,7 +134,7 @@ impl Loading<'_> {
     fn link(&self, placed: Placed<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
         let Placed { workshop, component } = placed;
         let plugin = &self.spec.name;
-        contract::check_reward(plugin, &workshop.engine, &component)?;
+        contract::check_reward(plugin, &workshop.engine, &component, &self.spec.grants)?;
         let pre = workshop
             .linker
             .instantiate_pre(&component)
@@ -133,6 +148,8 @@ impl Loading<'_> {
             params: self.params.clone(),
             contract: CONTRACT.into(),
             limits: self.spec.limits,
+            grants: self.spec.grants.clone(),
+            granted: self.granted.clone(),
             info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
             pre,
             slots: workshop.slots(),
@@ -149,9 +166,9 @@ impl Loading<'_> {
         let ending = call::init(plugin).await;
         match ending.answer {
             Ok(Ok(initialised)) => Ok((initialised, ending.usage.peak_memory as usize)),
-            Ok(Err(what)) => Err(LoadError::Params { plugin: name, params, what }),
+            Ok(Err(what)) => Err(LoadError::Params { plugin: name, params, what: self.granted.redact(what) }),
             Err(outcome) => {
-                let what = outcome.reason().unwrap_or_default();
+                let what = self.granted.tell(outcome, &ending.refusals).reason().unwrap_or_default();
                 Err(LoadError::Init { plugin: name, params, what })
             }
         }

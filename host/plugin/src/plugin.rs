@@ -5,6 +5,7 @@ use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::call;
 use crate::engine::Slots;
 use crate::error::LoadError;
+use crate::grant::{Granted, Grants};
 use crate::limits::Limits;
 use crate::load;
 use crate::sandbox::{Sandbox, Shared};
@@ -27,6 +28,8 @@ pub struct PluginSpec {
     pub params: serde_json::Map<String, serde_json::Value>,
     /// The budgets of each call.
     pub limits: Limits,
+    /// What it may reach beyond its sample.
+    pub grants: Grants,
 }
 
 /// What a plugin says of itself.
@@ -63,6 +66,8 @@ pub(crate) struct Loaded {
     pub(crate) params_hash: String,
     pub(crate) contract: String,
     pub(crate) limits: Limits,
+    pub(crate) grants: Grants,
+    pub(crate) granted: Arc<Granted>,
     pub(crate) info: Info,
     pub(crate) pre: RewardPluginPre<State>,
     pub(crate) slots: Slots,
@@ -93,6 +98,11 @@ impl Plugin {
     /// The parameters as the plugin got them.
     pub fn params(&self) -> &str {
         &self.loaded.params
+    }
+
+    /// What it may reach beyond its sample, as it was granted.
+    pub fn grants(&self) -> &Grants {
+        &self.loaded.grants
     }
 
     /// What the plugin says of itself.

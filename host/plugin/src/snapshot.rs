@@ -16,6 +16,8 @@ use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NoSnapshot {
+    #[error("it is granted something, which `init` must see as it is when it is called")]
+    Granted,
     #[error("the component's form cannot be snapshotted: {0}")]
     Form(String),
     #[error("`init` leaves handles of the host open, which belong to its own instance: it printed or opened something")]

@@ -1,6 +1,7 @@
-//! What belongs to one instance: its WASI context, its handles, its meter.
+//! What belongs to one instance: its WASI context, its grants, its handles,
+//! its meter.
 
-use crate::clock::{VirtualMonotonic, VirtualWall};
+use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
 use crate::meter::{MemoryMeter, MemoryUse, Reservation};
 use crate::stdio::Log;
@@ -8,20 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
-use wasmtime_wasi::{Deterministic, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 pub(crate) struct State {
     wasi: WasiCtx,
+    pub(crate) grants: CallGrants,
     pub(crate) table: ResourceTable,
     memory: MemoryMeter,
-    log: Log,
+    traces: Traces,
 }
 
 impl State {
     /// From here on the plugin sees what a call of this `seed` sees from its
     /// beginning.
-    pub(crate) fn begin_call(&mut self, seed: u64) {
-        self.wasi = wasi(seed, &self.log);
+    pub(crate) fn begin_call(&mut self, granted: &Arc<Granted>, seed: u64) {
+        (self.wasi, self.grants) = context(granted, seed, &self.traces);
     }
 }
 
@@ -36,21 +38,29 @@ impl WasiView for State {
 pub(crate) struct Traces {
     pub(crate) memory: Arc<MemoryUse>,
     pub(crate) log: Log,
+    /// Requests that its grants did not cover.
+    pub(crate) refusals: Refusals,
     /// Set when the guest was interrupted.
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 impl Traces {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { memory: Arc::default(), log: Log::new(limits.log), interrupted: Arc::default() }
+        Self {
+            memory: Arc::default(),
+            log: Log::new(limits.log),
+            refusals: Refusals::default(),
+            interrupted: Arc::default(),
+        }
     }
 }
 
-/// A store in which nothing is granted: no file, no network, no environment,
-/// no real clock, and randomness that follows from `seed`.
+/// A store in which a call sees what is granted and nothing else; `seed` is
+/// what it sees as random.
 pub(crate) fn store(
     engine: &Engine,
     limits: &Limits,
+    granted: &Arc<Granted>,
     seed: u64,
     traces: &Traces,
     reserved: Reservation,
@@ -58,7 +68,8 @@ pub(crate) fn store(
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryMeter::new(limits.memory, traces.memory.clone(), reserved);
-    let mut store = Store::new(engine, State { wasi: wasi(seed, &traces.log), table, memory, log: traces.log.clone() });
+    let (wasi, grants) = context(granted, seed, traces);
+    let mut store = Store::new(engine, State { wasi, grants, table, memory, traces: traces.clone() });
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(limits.output);
     store.set_max_component_handles(limits.handles);
@@ -75,21 +86,9 @@ pub(crate) fn store(
     Ok(store)
 }
 
-fn wasi(seed: u64, log: &Log) -> WasiCtx {
-    WasiCtxBuilder::new()
-        .wall_clock(VirtualWall)
-        .monotonic_clock(VirtualMonotonic::default())
-        .secure_random(Deterministic::new(random_bytes(seed)))
-        .insecure_random(Deterministic::new(random_bytes(!seed)))
-        .insecure_random_seed(u128::from(seed))
-        .stdout(log.clone())
-        .stderr(log.clone())
-        .build()
-}
-
-/// The bytes that a plugin's random source repeats.
-fn random_bytes(seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; 256];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
+/// What a call of this `seed` sees of the world.
+fn context(granted: &Arc<Granted>, seed: u64, traces: &Traces) -> (WasiCtx, CallGrants) {
+    let mut wasi = WasiCtxBuilder::new();
+    let grants = granted.call(&mut wasi, seed, traces.refusals.clone());
+    (wasi.stdout(traces.log.clone()).stderr(traces.log.clone()).build(), grants)
 }
