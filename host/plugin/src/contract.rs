@@ -1,6 +1,7 @@
 //! Which components this host understands: their imports and exports by name.
 
 use crate::error::LoadError;
+use crate::grant::{Grants, Import, Standing};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -9,8 +10,6 @@ pub const CONTRACT: &str = "gavel:plugin@0.1.0";
 
 const VERSION: &str = "0.1.0";
 const NAMESPACE: &str = "gavel:plugin/";
-/// Interfaces that every plugin may import.
-const OPEN_IMPORTS: [&str; 3] = ["types", "samples", "references"];
 
 /// The interfaces of the contract that a component exports, without their
 /// package and version (`reward`, say).
@@ -23,9 +22,9 @@ pub(crate) fn exports(engine: &Engine, component: &Component) -> Vec<String> {
         .collect()
 }
 
-/// All imports by their full names.
-pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
-    component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect()
+/// All imports, and how they stand with `grants`.
+pub(crate) fn imports(engine: &Engine, component: &Component, grants: &Grants) -> Vec<Import> {
+    component.component_type().imports(engine).map(|(name, _)| Import::new(name, grants)).collect()
 }
 
 /// The version of the contract that a component was built for.
@@ -39,16 +38,13 @@ pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> 
         .map(|(_, version)| version.to_owned())
 }
 
-/// Whether an import can be satisfied without any grant.
-pub(crate) fn is_open_import(name: &str) -> bool {
-    match name.strip_prefix(NAMESPACE).and_then(|rest| rest.split_once('@')) {
-        Some((interface, _)) => OPEN_IMPORTS.contains(&interface),
-        None => name.starts_with("wasi:") && !name.starts_with("wasi:http/"),
-    }
-}
-
 /// Refuses a component that is no reward, or asks for what nothing grants.
-pub(crate) fn check_reward(plugin: &str, engine: &Engine, component: &Component) -> Result<(), LoadError> {
+pub(crate) fn check_reward(
+    plugin: &str,
+    engine: &Engine,
+    component: &Component,
+    grants: &Grants,
+) -> Result<(), LoadError> {
     let version = version(engine, component);
     if let Some(found) = version.filter(|found| found != VERSION) {
         return Err(LoadError::UnknownContract { plugin: plugin.into(), found, known: VERSION });
@@ -59,8 +55,8 @@ pub(crate) fn check_reward(plugin: &str, engine: &Engine, component: &Component)
             return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });
         }
     }
-    match imports(engine, component).into_iter().find(|name| !is_open_import(name)) {
-        Some(import) => Err(LoadError::NotGranted { plugin: plugin.into(), import }),
+    match imports(engine, component, grants).into_iter().find(|import| import.standing == Standing::Refused) {
+        Some(Import { name: import, grant, .. }) => Err(LoadError::NotGranted { plugin: plugin.into(), import, grant }),
         None => Ok(()),
     }
 }
