@@ -2,7 +2,6 @@
 
 use super::GrantError;
 use std::env::VarError;
-use std::fmt;
 use wasmtime_wasi::WasiCtxBuilder;
 
 /// A shorter value is no secret, and taking it out of a text would only make
@@ -10,13 +9,8 @@ use wasmtime_wasi::WasiCtxBuilder;
 const SECRET_BYTES: usize = 6;
 
 /// The granted variables with their values, read when the plugin was loaded.
+/// It has no `Debug`, so that no value is ever printed.
 pub(super) struct Environment(Vec<(String, String)>);
-
-impl fmt::Debug for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
-    }
-}
 
 pub(super) fn check_names(names: &[String]) -> Result<(), GrantError> {
     match names.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
@@ -56,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_not_there_is_named() {
-        let read = |name: &str| Environment::read(&[name.to_owned()]).unwrap_err().to_string();
+        let read = |name: &str| Environment::read(&[name.to_owned()]).err().unwrap().to_string();
         assert!(read("GAVEL_TEST_ABSENT").contains("the variable GAVEL_TEST_ABSENT is not set\nhint:"));
         assert!(read("KEY=value").contains("no name of a variable"));
     }
@@ -64,7 +58,6 @@ mod tests {
     #[test]
     fn a_value_is_shown_to_nobody_but_the_plugin() {
         let env = Environment(vec![("KEY".into(), "s3cret-token".into()), ("MODE".into(), "a".into())]);
-        assert_eq!(format!("{env:?}"), r#"["KEY", "MODE"]"#);
         assert_eq!(env.redact("a bad token s3cret-token.".into()), "a bad token $KEY.");
     }
 }
