@@ -36,7 +36,7 @@ fn gavel(sample: &Arc<Sample>, loops: usize) {
     let load = |path: PathBuf| {
         let minute = Duration::from_secs(60);
         let limits = Limits { cpu: minute, deadline: minute, ..Limits::default() };
-        let spec = PluginSpec { name: "plugin".into(), path, limits, ..PluginSpec::default() };
+        let spec = PluginSpec { limits, ..PluginSpec::new("plugin", path) };
         Arc::new(sandbox.handle().block_on(Plugin::load(&sandbox, spec)).unwrap())
     };
     let (honest, endless) = (load(honest()), load(endless()));
@@ -53,7 +53,7 @@ fn gavel(sample: &Arc<Sample>, loops: usize) {
 fn bare_wasmtime(sample: &Arc<Sample>, tick: Duration) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).build().unwrap();
     let engine = bare::yielding_engine(tick);
-    let load = |path: PathBuf| Arc::new(bare::Bare::load(&engine, &path));
+    let load = |path: PathBuf| Arc::new(bare::Bare::load_yielding(&engine, &path));
     let (honest, endless) = (load(honest()), load(endless()));
     let call = |plugin: &Arc<bare::Bare>| {
         let (plugin, sample) = (plugin.clone(), sample.clone());

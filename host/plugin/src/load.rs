@@ -40,7 +40,8 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
         Granted::open(&spec.grants).map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
     let bytes = read(&spec.name, &spec.path)?;
     let params = serde_json::Value::Object(spec.params.clone()).to_string();
-    let loading = Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params, granted };
+    let loading =
+        Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params, granted };
     let kind: &[u8] = if loading.may_be_warm() { b"warm" } else { b"cold" };
     let parts = [&bytes, loading.params.as_bytes(), CONTRACT.as_bytes(), kind];
     let key = Key::new(loading.engines.compiler()?, &parts);

@@ -32,6 +32,19 @@ pub struct PluginSpec {
     pub grants: Grants,
 }
 
+impl PluginSpec {
+    /// A plugin without parameters and grants, in the default limits.
+    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            path: path.into(),
+            params: Default::default(),
+            limits: Limits::default(),
+            grants: Grants::default(),
+        }
+    }
+}
+
 /// What a plugin says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {

@@ -121,7 +121,7 @@ async fn fuel_is_the_same_every_time_and_ends_a_loop() {
     let sandbox = sandbox();
     let load = async |name: &str, fuel| {
         let limits = Limits { fuel: Some(fuel), ..limits() };
-        let spec = PluginSpec { name: name.into(), path: guest(name), params: params(json!({})), limits };
+        let spec = PluginSpec { limits, ..PluginSpec::new(name, guest(name)) };
         Plugin::load(&sandbox, spec).await.unwrap()
     };
     let honest = load("stateful", 100_000_000).await;
@@ -136,9 +136,10 @@ async fn fuel_is_the_same_every_time_and_ends_a_loop() {
 async fn calls_wait_for_memory_and_are_not_failed_for_it() {
     // A stateful guest needs little more than a megabyte; there is room for two and a half.
     let memory = 3 << 20;
-    let sandbox = Sandbox::new(SandboxConfig { threads: NonZeroUsize::new(2).unwrap(), memory }).unwrap();
+    let sandbox =
+        Sandbox::new(SandboxConfig { memory, ..SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()) }).unwrap();
     let limits = Limits { memory: 2 << 20, ..limits() };
-    let spec = PluginSpec { name: "stateful".into(), path: guest("stateful"), params: params(json!({})), limits };
+    let spec = PluginSpec { limits, ..PluginSpec::new("stateful", guest("stateful")) };
     let plugin = Arc::new(Plugin::load(&sandbox, spec).await.unwrap());
     let calls: Vec<_> = (0..50)
         .map(|_| {
@@ -150,7 +151,7 @@ async fn calls_wait_for_memory_and_are_not_failed_for_it() {
         assert_eq!(call.await.unwrap().score(), Some(1.0));
     }
     let limits = Limits { memory: 4 << 20, ..limits };
-    let spec = PluginSpec { name: "large".into(), path: guest("stateful"), params: params(json!({})), limits };
+    let spec = PluginSpec { limits, ..PluginSpec::new("large", guest("stateful")) };
     let error = Plugin::load(&sandbox, spec).await.err().unwrap();
     assert!(matches!(error, LoadError::MemoryLimit { .. }), "{error}");
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, inspect};
+use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, inspect};
 use serde_json::{Value, json};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -25,7 +25,7 @@ fn sandbox(cache: &TempDir) -> Sandbox {
 
 async fn load(sandbox: &Sandbox, name: &str, params: Value, limits: Limits) -> Result<Plugin, LoadError> {
     let params = serde_json::from_value(params).unwrap();
-    Plugin::load(sandbox, PluginSpec { name: name.into(), path: guest(name), params, limits }).await
+    Plugin::load(sandbox, PluginSpec { params, limits, ..PluginSpec::new(name, guest(name)) }).await
 }
 
 async fn random(sandbox: &Sandbox, params: Value) -> Plugin {
@@ -79,6 +79,17 @@ async fn a_call_from_a_snapshot_sees_nothing_of_the_last_one() {
     for _ in 0..3 {
         assert_eq!(plugin.score(&sample(), 1).await.outcome.score(), Some(1.0));
     }
+}
+
+#[tokio::test]
+async fn what_is_granted_never_becomes_part_of_a_snapshot() {
+    let cache = tempfile::tempdir().unwrap();
+    let grants = Grants { env: vec!["PATH".into()], ..Grants::default() };
+    let spec = PluginSpec { grants, ..PluginSpec::new("random", guest("random")) };
+    let sandbox = sandbox(&cache);
+    let granted = Plugin::load(&sandbox, spec).await.unwrap();
+    assert!(granted.no_snapshot().unwrap().contains("granted"), "{:?}", granted.no_snapshot());
+    assert_eq!(note(&granted, 1).await, note(&random(&sandbox, json!({})).await, 1).await);
 }
 
 #[tokio::test]
@@ -153,10 +164,10 @@ async fn fuel_has_engines_of_its_own() {
 #[tokio::test]
 async fn inspection_tells_of_the_snapshot() {
     let cache = tempfile::tempdir().unwrap();
-    let found = inspect(&sandbox(&cache), &guest("random")).await.unwrap();
+    let found = inspect(&sandbox(&cache), PluginSpec::new("random", guest("random"))).await.unwrap();
     assert!(found.snapshot && found.no_snapshot.is_none());
-    assert!(found.imports.iter().any(|name| name.starts_with("wasi:cli/")), "{:?}", found.imports);
+    assert!(found.imports.iter().any(|import| import.name.starts_with("wasi:cli/")), "{:?}", found.imports);
     // Its parameters are not optional, so that nothing is known of a snapshot.
-    let found = inspect(&sandbox(&cache), &guest("sleepy")).await.unwrap();
+    let found = inspect(&sandbox(&cache), PluginSpec::new("sleepy", guest("sleepy"))).await.unwrap();
     assert!(!found.snapshot && found.info.is_none());
 }

@@ -4,8 +4,9 @@ use gavel::plugin::{references, samples, types};
 use gavel_data::Sample;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use wasmtime::component::{Component, HasSelf, Linker, Resource, ResourceTable};
-use wasmtime::{Config, Engine, Result, Store};
+use wasmtime::{Config, Engine, Result, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 wasmtime::component::bindgen!({
@@ -30,22 +31,51 @@ impl WasiView for State {
 pub struct Bare {
     engine: Engine,
     pre: RewardPluginPre<State>,
+    yields: bool,
+}
+
+/// An engine whose guests are interrupted at every tick.
+#[allow(dead_code)]
+pub fn yielding_engine(tick: Duration) -> Engine {
+    let engine = Engine::new(Config::new().epoch_interruption(true)).unwrap();
+    let ticked = engine.weak();
+    std::thread::spawn(move || {
+        while let Some(engine) = ticked.upgrade() {
+            engine.increment_epoch();
+            std::thread::sleep(tick);
+        }
+    });
+    engine
 }
 
 impl Bare {
+    #[allow(dead_code)]
     pub fn load(path: &Path) -> Self {
-        let engine = Engine::new(&Config::new()).unwrap();
-        let mut linker = Linker::new(&engine);
+        Self::new(&Engine::new(&Config::new()).unwrap(), path, false)
+    }
+
+    /// In an engine that interrupts its guests, each of which then lets others run.
+    #[allow(dead_code)]
+    pub fn load_yielding(engine: &Engine, path: &Path) -> Self {
+        Self::new(engine, path, true)
+    }
+
+    fn new(engine: &Engine, path: &Path, yields: bool) -> Self {
+        let mut linker = Linker::new(engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).unwrap();
         RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state).unwrap();
-        let component = Component::from_file(&engine, path).unwrap();
+        let component = Component::from_file(engine, path).unwrap();
         let pre = RewardPluginPre::new(linker.instantiate_pre(&component).unwrap()).unwrap();
-        Self { engine, pre }
+        Self { engine: engine.clone(), pre, yields }
     }
 
     pub async fn score(&self, sample: &Arc<Sample>) -> f64 {
         let state = State { wasi: WasiCtx::builder().build(), table: ResourceTable::new(), sample: sample.clone() };
         let mut store = Store::new(&self.engine, state);
+        if self.yields {
+            store.set_epoch_deadline(1);
+            store.epoch_deadline_callback(|_| Ok(UpdateDeadline::Yield(1)));
+        }
         let instance = self.pre.instantiate_async(&mut store).await.unwrap();
         instance.gavel_plugin_lifecycle().call_init(&mut store, "{}").await.unwrap().unwrap();
         let (sample, reference) = (Resource::new_borrow(0), Resource::new_borrow(0));
