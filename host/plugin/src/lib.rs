@@ -7,6 +7,7 @@
 //! [`gavel_data::Evaluation`].
 
 mod bindings;
+mod cache;
 mod call;
 mod clock;
 mod contract;
@@ -20,6 +21,7 @@ mod meter;
 mod plugin;
 mod resources;
 mod sandbox;
+mod snapshot;
 mod state;
 mod stdio;
 mod time;

@@ -1,0 +1,206 @@
+//! Compiled components on disk, so that only the first start compiles them.
+//!
+//! An entry is two files: `KEY.json` says what is known of a component and
+//! names its code by hash; `HASH.cwasm` is that code. To load code is to run
+//! it natively, so the folder is the user's alone, and code is loaded only
+//! where its hash is the recorded one.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File};
+use std::hash::{Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use wasmtime::Engine;
+
+/// Changes with anything that makes older entries wrong.
+const FORMAT: &str = "gavel-components-1";
+/// A Python component with its packages is about 100 MB compiled; this is room
+/// for forty of them.
+const MAX_BYTES: u64 = 4 << 30;
+
+/// The folder of compiled components; without one, nothing is kept.
+pub(crate) struct Cache {
+    folder: Option<PathBuf>,
+}
+
+/// What an entry was made from.
+pub(crate) struct Key(String);
+
+impl Key {
+    /// The hash of all `parts` and of the engine's version and settings.
+    pub(crate) fn new(engine: &Engine, parts: &[&[u8]]) -> Self {
+        let mut hasher = Blake3(blake3::Hasher::new());
+        hasher.write(FORMAT.as_bytes());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        for part in parts {
+            hasher.write(&(part.len() as u64).to_le_bytes());
+            hasher.write(part);
+        }
+        Self(hasher.0.finalize().to_hex().to_string())
+    }
+}
+
+/// The standard library's hashers are neither wide enough nor stable.
+struct Blake3(blake3::Hasher);
+
+impl Hasher for Blake3 {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let mut first = [0; 8];
+        self.0.finalize_xof().fill(&mut first);
+        u64::from_le_bytes(first)
+    }
+}
+
+/// The contents of `KEY.json`, after its own hash.
+#[derive(Serialize, Deserialize)]
+struct Entry<T> {
+    code: String,
+    about: T,
+}
+
+impl Cache {
+    /// Opens the user's cache: `$GAVEL_CACHE_DIR/components`, else that of
+    /// `gavel` in `$XDG_CACHE_HOME` or `~/.cache`.
+    pub(crate) fn of_user() -> Self {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let root = variable("GAVEL_CACHE_DIR")
+            .or_else(|| variable("XDG_CACHE_HOME").map(|cache| cache.join("gavel")))
+            .or_else(|| variable("HOME").map(|home| home.join(".cache/gavel")));
+        match root {
+            Some(root) => Self::open(&root.join("components")),
+            None => Self { folder: None },
+        }
+    }
+
+    /// Opens `folder`, which is made where it is missing. One that cannot be
+    /// used, or trusted, gives a warning and a cache that keeps nothing.
+    pub(crate) fn open(folder: &Path) -> Self {
+        match prepare(folder) {
+            Ok(folder) => Self { folder: Some(folder) },
+            Err(what) => {
+                tracing::warn!("compiled plugins are not kept: {what}");
+                Self { folder: None }
+            }
+        }
+    }
+
+    /// What is known of the component of `key`, and its code. An entry that is
+    /// not whole counts as absent.
+    pub(crate) fn find<T: DeserializeOwned>(&self, key: &Key) -> Option<(T, PathBuf)> {
+        let folder = self.folder.as_deref()?;
+        let Entry { code, about } = parse(&fs::read(folder.join(format!("{}.json", key.0))).ok()?)?;
+        let path = code_path(folder, &code);
+        let bytes = fs::read(&path).ok()?;
+        if blake3::hash(&bytes).to_hex().as_str() != code {
+            tracing::warn!("{} is damaged and is made again", path.display());
+            return None;
+        }
+        // What was used last is removed last; where the time cannot be set, it is only the order that suffers.
+        let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        Some((about, path))
+    }
+
+    /// Keeps `code` under `key` and says where it is.
+    pub(crate) fn keep<T: Serialize>(&self, key: &Key, about: &T, code: &[u8]) -> Option<PathBuf> {
+        let folder = self.folder.as_deref()?;
+        match write_entry(folder, key, about, code) {
+            Ok(path) => Some(path),
+            Err(error) => {
+                tracing::warn!("a compiled plugin is not kept in {}: {error}", folder.display());
+                None
+            }
+        }
+    }
+}
+
+fn code_path(folder: &Path, hash: &str) -> PathBuf {
+    folder.join(format!("{hash}.cwasm"))
+}
+
+/// A hash in hexadecimal, a line's end, and the JSON that it is the hash of.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<Entry<T>> {
+    let (hash, json) = bytes.split_at_checked(2 * blake3::OUT_LEN)?;
+    let json = json.strip_prefix(b"\n")?;
+    if blake3::hash(json).to_hex().as_bytes() != hash {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}
+
+fn write_entry<T: Serialize>(folder: &Path, key: &Key, about: &T, code: &[u8]) -> io::Result<PathBuf> {
+    prune(folder, MAX_BYTES.saturating_sub(code.len() as u64))?;
+    let hash = blake3::hash(code).to_hex().to_string();
+    let path = code_path(folder, &hash);
+    write(folder, &path, &[code])?;
+    let json = serde_json::to_vec(&Entry { code: hash, about })?;
+    let sum = blake3::hash(&json).to_hex();
+    write(folder, &folder.join(format!("{}.json", key.0)), &[sum.as_bytes(), b"\n", &json])?;
+    Ok(path)
+}
+
+/// Writes a file that is there whole or not at all.
+fn write(folder: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    // Only its owner can read or write it.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Removes what was not used for longest until the rest is within `limit`.
+/// Code in use stays mapped in the processes that use it.
+fn prune(folder: &Path, limit: u64) -> io::Result<()> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        // Another process may have removed it.
+        if let Ok(meta) = entry.metadata() {
+            files.push((meta.modified()?, meta.len(), entry.path()));
+        }
+    }
+    files.sort();
+    let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
+    for (_, size, path) in files {
+        if total <= limit {
+            break;
+        }
+        let _ = fs::remove_file(path);
+        total -= size;
+    }
+    Ok(())
+}
+
+/// Makes the folder and checks that nobody else can put code into it.
+fn prepare(folder: &Path) -> Result<PathBuf, String> {
+    let failed = |error: io::Error| format!("{} cannot be used: {error}", folder.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    let folder = folder.canonicalize().map_err(failed)?;
+    let meta = fs::metadata(&folder).map_err(failed)?;
+    // SAFETY: it has no preconditions and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    if meta.uid() != user {
+        return Err(format!("{} belongs to another user\nhint: set GAVEL_CACHE_DIR to a folder of yours", folder.display()));
+    }
+    if meta.mode() & 0o022 != 0 {
+        return Err(format!("others may write to {0}\nhint: chmod 700 {0}", folder.display()));
+    }
+    // Whoever may rename a folder on the way may replace this one, save where the sticky bit forbids it.
+    for parent in folder.ancestors().skip(1) {
+        let mode = fs::metadata(parent).map_err(failed)?.mode();
+        if mode & 0o002 != 0 && mode & 0o1000 == 0 {
+            return Err(format!("anybody may write to {0}\nhint: chmod o-w {0}", parent.display()));
+        }
+    }
+    // A folder that cannot be written to is told of once, and now.
+    tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
+    Ok(folder)
+}

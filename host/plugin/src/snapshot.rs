@@ -1,0 +1,143 @@
+//! A component as it is after `init`: what its memories and globals then hold
+//! becomes what a fresh instance starts with.
+
+use crate::state::State;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use wasmtime::Store;
+use wasmtime::component::{ComponentNamedList, Instance, Lift, Lower, WasmList};
+use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
+
+/// Why there is no snapshot of a component: `init` then runs in each instance.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NoSnapshot {
+    #[error("the component's form cannot be snapshotted: {0}")]
+    Form(String),
+    #[error("`init` leaves handles of the host open, which belong to its own instance: it printed or opened something")]
+    Handles,
+    #[error("its memory cannot be read after `init`: {0}")]
+    Unreadable(String),
+    #[error("the snapshot does not start: {0}")]
+    Unusable(String),
+}
+
+/// A component that lets the host read all that it keeps.
+pub(crate) struct Instrumented<'a> {
+    wizer: Wizer,
+    context: ComponentContext<'a>,
+    /// To be compiled and run in place of the component itself.
+    pub(crate) wasm: Vec<u8>,
+}
+
+impl<'a> Instrumented<'a> {
+    /// Instruments a valid component.
+    pub(crate) fn new(component: &'a [u8]) -> Result<Self, NoSnapshot> {
+        let wizer = Wizer::new();
+        match catch_unwind(|| wizer.instrument_component(component)) {
+            Ok(Ok((context, wasm))) => Ok(Self { wizer, context, wasm }),
+            Ok(Err(error)) => Err(NoSnapshot::Form(format!("{error:#}"))),
+            Err(_) => Err(NoSnapshot::Form(UNKNOWN_FORM.into())),
+        }
+    }
+
+    /// The component as it is now in `instance`, after which the instance is
+    /// of no further use: reading a memory grows it.
+    pub(crate) async fn take(&self, store: &mut Store<State>, instance: Instance) -> Result<Vec<u8>, NoSnapshot> {
+        // Resources are handles to what only this instance's store holds.
+        if !store.data().table.is_empty() {
+            return Err(NoSnapshot::Handles);
+        }
+        // What is read is the host's own wish and no output of the plugin.
+        store.set_hostcall_fuel(usize::MAX);
+        let mut reader = Reader { store, instance, memories: HashMap::new(), error: None };
+        let wasm = {
+            let mut snapshot = pin!(self.wizer.snapshot_component(&self.context, &mut reader));
+            // The instrumentation asserts what it does not check, and a stranger's component must not end the host.
+            poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| snapshot.as_mut().poll(cx))) {
+                Ok(poll) => poll,
+                Err(_) => Poll::Ready(Err(wasmtime::Error::msg(UNKNOWN_FORM))),
+            })
+            .await
+        };
+        match reader.error {
+            Some(error) => Err(NoSnapshot::Unreadable(error)),
+            None => wasm.map_err(|error| NoSnapshot::Form(format!("{error:#}"))),
+        }
+    }
+}
+
+const UNKNOWN_FORM: &str = "it has parts that wizer does not know";
+
+/// Reads an instance through the functions that the instrumentation added.
+/// The first error is kept, and then nothing more is read.
+struct Reader<'a> {
+    store: &'a mut Store<State>,
+    instance: Instance,
+    /// Each is asked for twice, and the reading of one grows it.
+    memories: HashMap<String, Vec<u8>>,
+    error: Option<String>,
+}
+
+impl Reader<'_> {
+    async fn call<R>(&mut self, interface: &str, function: &str) -> Option<R>
+    where
+        R: Lift + Send + Sync + 'static,
+        (R,): ComponentNamedList + Lift,
+        (): Lower,
+    {
+        if self.error.is_some() {
+            return None;
+        }
+        match self.try_call(interface, function).await {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.error = Some(error.root_cause().to_string());
+                None
+            }
+        }
+    }
+
+    async fn try_call<R>(&mut self, interface: &str, function: &str) -> wasmtime::Result<R>
+    where
+        R: Lift + Send + Sync + 'static,
+        (R,): ComponentNamedList + Lift,
+    {
+        let missing = || wasmtime::Error::msg(format!("{interface} does not export {function}"));
+        let (_, exports) = self.instance.get_export(&mut *self.store, None, interface).ok_or_else(missing)?;
+        let (_, index) = self.instance.get_export(&mut *self.store, Some(&exports), function).ok_or_else(missing)?;
+        let function = self.instance.get_typed_func::<(), (R,)>(&mut *self.store, index)?;
+        Ok(function.call_async(&mut *self.store, ()).await?.0)
+    }
+}
+
+impl ComponentInstanceState for Reader<'_> {
+    async fn call_func_ret_list_u8(&mut self, instance: &str, func: &str, contents: impl FnOnce(&[u8]) + Send) {
+        if !self.memories.contains_key(func) {
+            let list: Option<WasmList<u8>> = self.call(instance, func).await;
+            let bytes = list.map(|list| list.as_le_slice(&*self.store).to_vec()).unwrap_or_default();
+            self.memories.insert(func.to_owned(), bytes);
+        }
+        contents(&self.memories[func]);
+    }
+
+    async fn call_func_ret_s32(&mut self, instance: &str, func: &str) -> i32 {
+        self.call(instance, func).await.unwrap_or_default()
+    }
+
+    async fn call_func_ret_s64(&mut self, instance: &str, func: &str) -> i64 {
+        self.call(instance, func).await.unwrap_or_default()
+    }
+
+    async fn call_func_ret_f32(&mut self, instance: &str, func: &str) -> u32 {
+        self.call::<f32>(instance, func).await.unwrap_or_default().to_bits()
+    }
+
+    async fn call_func_ret_f64(&mut self, instance: &str, func: &str) -> u64 {
+        self.call::<f64>(instance, func).await.unwrap_or_default().to_bits()
+    }
+}
