@@ -5,6 +5,7 @@
 //! it natively, so the folder is the user's alone, and code is loaded only
 //! where its hash is the recorded one.
 
+use crate::code::Code;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File};
@@ -93,7 +94,7 @@ impl Cache {
 
     /// What is known of the component of `key`, and its code. An entry that is
     /// not whole counts as absent.
-    pub(crate) fn find<T: DeserializeOwned>(&self, key: &Key) -> Option<(T, PathBuf)> {
+    pub(crate) fn find<T: DeserializeOwned>(&self, key: &Key) -> Option<(T, Code)> {
         let folder = self.folder.as_deref()?;
         let Entry { code, about } = parse(&fs::read(folder.join(format!("{}.json", key.0))).ok()?)?;
         let path = code_path(folder, &code);
@@ -104,17 +105,21 @@ impl Cache {
         }
         // What was used last is removed last; where the time cannot be set, it is only the order that suffers.
         let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
-        Some((about, path))
+        // SAFETY: only this user can have written to the folder, `keep` puts nothing else there, files are replaced and
+        // never changed, and the hash shows that this one is whole.
+        Some((about, unsafe { Code::from_file(path) }))
     }
 
-    /// Keeps `code` under `key` and says where it is.
-    pub(crate) fn keep<T: Serialize>(&self, key: &Key, about: &T, code: &[u8]) -> Option<PathBuf> {
-        let folder = self.folder.as_deref()?;
-        match write_entry(folder, key, about, code) {
-            Ok(path) => Some(path),
+    /// Keeps `code` under `key`. The result is the same code, as the file that
+    /// all processes share where there is one.
+    pub(crate) fn keep<T: Serialize>(&self, key: &Key, about: &T, code: Code) -> Code {
+        let (Some(folder), Some(bytes)) = (self.folder.as_deref(), code.bytes()) else { return code };
+        match write_entry(folder, key, about, bytes) {
+            // SAFETY: these are the code's bytes, and the rest is as in `find`.
+            Ok(path) => unsafe { Code::from_file(path) },
             Err(error) => {
                 tracing::warn!("a compiled plugin is not kept in {}: {error}", folder.display());
-                None
+                code
             }
         }
     }

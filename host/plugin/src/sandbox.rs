@@ -1,41 +1,43 @@
 //! What all plugins of a process share: engines, threads and memory.
 
-use crate::bindings::RewardPlugin;
+use crate::cache::Cache;
+use crate::engine::Engines;
 use crate::error::LoadError;
 use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::machine;
 use crate::meter::{Reservation, pages};
-use crate::state::State;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use wasmtime::component::{HasSelf, Linker};
-use wasmtime::{Config, Engine};
 
 /// How long a guest runs before it lets others run and its time is looked at.
 /// Shorter ticks are fairer; below this they cost more than they give.
 const TICK: Duration = Duration::from_micros(500);
 
 /// What plugins may use together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxConfig {
     /// Threads for calls; as many less one, at a lower priority, take over the
     /// calls that last.
     pub threads: NonZeroUsize,
     /// Bytes of memory of all instances together.
     pub memory: usize,
+    /// Where compiled plugins are kept; by default `components` in
+    /// `$GAVEL_CACHE_DIR`, else in the user's cache of `gavel`.
+    pub cache: Option<PathBuf>,
 }
 
 impl SandboxConfig {
     /// `threads`, and half of the machine's memory: the other half is the
     /// model's.
     pub fn with_threads(threads: NonZeroUsize) -> Self {
-        Self { threads, memory: machine::memory() / 2 }
+        Self { threads, memory: machine::memory() / 2, cache: None }
     }
 }
 
@@ -47,21 +49,15 @@ pub struct Sandbox {
 
 /// The part that calls hold on to.
 pub(crate) struct Shared {
-    plain: Workshop,
-    /// Fuel is a setting of the engine: it has one of its own, made when a
-    /// plugin asks for it.
-    fuelled: OnceLock<Workshop>,
+    plain: Engines,
+    /// Fuel is a setting of the compiler, so that it needs engines of its own.
+    fuelled: Engines,
+    pub(crate) cache: Cache,
     pub(crate) lanes: Lanes,
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     instances: Semaphore,
     stop: AtomicBool,
-}
-
-/// An engine and what its components are linked against.
-pub(crate) struct Workshop {
-    pub(crate) engine: Engine,
-    pub(crate) linker: Linker<State>,
 }
 
 impl Sandbox {
@@ -70,8 +66,12 @@ impl Sandbox {
     pub fn new(config: SandboxConfig) -> Result<Self, LoadError> {
         let engine = |error: std::io::Error| LoadError::Engine(error.to_string());
         let shared = Arc::new(Shared {
-            plain: Workshop::new(false)?,
-            fuelled: OnceLock::new(),
+            plain: Engines::new(false),
+            fuelled: Engines::new(true),
+            cache: match &config.cache {
+                Some(folder) => Cache::open(folder),
+                None => Cache::of_user(),
+            },
             lanes: Lanes::new(config.threads).map_err(engine)?,
             memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
             memory_bytes: config.memory,
@@ -84,10 +84,8 @@ impl Sandbox {
             .spawn(move || {
                 while !ticked.stop.load(Ordering::Relaxed) {
                     std::thread::sleep(TICK);
-                    ticked.plain.engine.increment_epoch();
-                    if let Some(fuelled) = ticked.fuelled.get() {
-                        fuelled.engine.increment_epoch();
-                    }
+                    ticked.plain.tick();
+                    ticked.fuelled.tick();
                 }
             })
             .map_err(engine)?;
@@ -120,17 +118,9 @@ pub(crate) struct Admission<'a> {
 }
 
 impl Shared {
-    /// The engine for calls with these limits.
-    pub(crate) fn workshop(&self, limits: &Limits) -> Result<&Workshop, LoadError> {
-        if limits.fuel.is_none() {
-            return Ok(&self.plain);
-        }
-        if self.fuelled.get().is_none() {
-            let workshop = Workshop::new(true)?;
-            // Where two threads come here at once, the first one's is kept.
-            let _ = self.fuelled.set(workshop);
-        }
-        self.fuelled.get().ok_or_else(|| LoadError::Engine("the metered engine is not there".into()))
+    /// The engines for calls with these limits.
+    pub(crate) fn engines(&self, limits: &Limits) -> &Engines {
+        if limits.fuel.is_some() { &self.fuelled } else { &self.plain }
     }
 
     /// Bytes of memory that all instances together may use.
@@ -146,21 +136,5 @@ impl Shared {
     /// Waits, in turn, until `bytes` of memory are free.
     pub(crate) async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         Reservation::wait(&self.memory, bytes).await
-    }
-}
-
-impl Workshop {
-    fn new(fuel: bool) -> Result<Self, LoadError> {
-        Self::try_new(fuel).map_err(|error| LoadError::Engine(format!("{error:#}")))
-    }
-
-    fn try_new(fuel: bool) -> wasmtime::Result<Self> {
-        let mut config = Config::new();
-        config.epoch_interruption(true).consume_fuel(fuel).cranelift_nan_canonicalization(true);
-        let engine = Engine::new(&config)?;
-        let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-        Ok(Self { engine, linker })
     }
 }

@@ -14,6 +14,15 @@ pub(crate) struct State {
     wasi: WasiCtx,
     pub(crate) table: ResourceTable,
     memory: MemoryMeter,
+    log: Log,
+}
+
+impl State {
+    /// From here on the plugin sees what a call of this `seed` sees from its
+    /// beginning.
+    pub(crate) fn begin_call(&mut self, seed: u64) {
+        self.wasi = wasi(seed, &self.log);
+    }
 }
 
 impl WasiView for State {
@@ -46,19 +55,10 @@ pub(crate) fn store(
     traces: &Traces,
     reserved: Reservation,
 ) -> wasmtime::Result<Store<State>> {
-    let wasi = WasiCtxBuilder::new()
-        .wall_clock(VirtualWall)
-        .monotonic_clock(VirtualMonotonic::default())
-        .secure_random(Deterministic::new(random_bytes(seed)))
-        .insecure_random(Deterministic::new(random_bytes(!seed)))
-        .insecure_random_seed(u128::from(seed))
-        .stdout(traces.log.clone())
-        .stderr(traces.log.clone())
-        .build();
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryMeter::new(limits.memory, traces.memory.clone(), reserved);
-    let mut store = Store::new(engine, State { wasi, table, memory });
+    let mut store = Store::new(engine, State { wasi: wasi(seed, &traces.log), table, memory, log: traces.log.clone() });
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(limits.output);
     store.set_max_component_handles(limits.handles);
@@ -73,6 +73,18 @@ pub(crate) fn store(
         Ok(UpdateDeadline::Yield(1))
     });
     Ok(store)
+}
+
+fn wasi(seed: u64, log: &Log) -> WasiCtx {
+    WasiCtxBuilder::new()
+        .wall_clock(VirtualWall)
+        .monotonic_clock(VirtualMonotonic::default())
+        .secure_random(Deterministic::new(random_bytes(seed)))
+        .insecure_random(Deterministic::new(random_bytes(!seed)))
+        .insecure_random_seed(u128::from(seed))
+        .stdout(log.clone())
+        .stderr(log.clone())
+        .build()
 }
 
 /// The bytes that a plugin's random source repeats.

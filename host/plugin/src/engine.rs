@@ -1,0 +1,201 @@
+//! The engines that run components. In one, instances take turns in the slots
+//! of a pool, which is several times faster than to make everything anew; the
+//! other makes everything anew, for components that do not fit a slot and for
+//! machines that have no room for a pool.
+
+use crate::bindings::RewardPlugin;
+use crate::code::Code;
+use crate::error::LoadError;
+use crate::machine;
+use crate::state::State;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// Instances of a pool, where the machine has room for as many: each reserves 8 GiB of address space, of which a
+/// process has 128 TiB.
+const MAX_SLOTS: u32 = 8192;
+/// A pool of fewer would make calls wait that could run.
+const MIN_SLOTS: u32 = 64;
+/// The largest memory in a slot; a plugin that may have more gets its own.
+const SLOT_MEMORY: usize = 1 << 30;
+/// A Python component has two memories, its own and that of an adapter.
+const SLOT_MEMORIES: u32 = 2;
+/// A Python component with its shared libraries has about a dozen.
+const SLOT_CORE_INSTANCES: u32 = 16;
+const SLOT_TABLES: u32 = 8;
+/// CPython has 15,000 functions in its table.
+const TABLE_ELEMENTS: usize = 50_000;
+/// The host's own data of an instance: a Python component has thousands of
+/// globals and imports.
+const INSTANCE_BYTES: usize = 4 << 20;
+/// What a call touches of its memory is cleared rather than given back to the
+/// kernel, up to this: a simple Python call touches 5 MiB.
+const KEEP_RESIDENT: usize = 8 << 20;
+/// A snapshot's memory becomes an image that is mapped and not copied, up to
+/// this size, however sparse it is.
+const IMAGE_BYTES: u64 = 128 << 20;
+
+/// The engines with one set of compiler settings, made when they are needed.
+pub(crate) struct Engines {
+    fuel: bool,
+    pooled: OnceLock<Option<Workshop>>,
+    on_demand: OnceLock<Workshop>,
+}
+
+/// An engine and what its components are linked against.
+pub(crate) struct Workshop {
+    pub(crate) engine: Engine,
+    pub(crate) linker: Linker<State>,
+    slots: Option<Arc<Semaphore>>,
+}
+
+/// A component in the engine that it fits.
+pub(crate) struct Placed<'a> {
+    pub(crate) workshop: &'a Workshop,
+    pub(crate) component: Component,
+}
+
+/// The room for one instance. It must outlive the instance's store.
+pub(crate) struct Slot {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Where the instances of a component find room.
+#[derive(Clone)]
+pub(crate) struct Slots(Option<Arc<Semaphore>>);
+
+impl Slots {
+    /// Waits, in turn, for a free slot.
+    pub(crate) async fn wait(&self) -> Slot {
+        let permit = match &self.0 {
+            // Nobody closes the semaphore.
+            Some(slots) => slots.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        Slot { _permit: permit }
+    }
+}
+
+impl Engines {
+    /// Engines that meter `fuel`, or do not.
+    pub(crate) fn new(fuel: bool) -> Self {
+        Self { fuel, pooled: OnceLock::new(), on_demand: OnceLock::new() }
+    }
+
+    /// Interrupts whatever runs in them.
+    pub(crate) fn tick(&self) {
+        let pooled = self.pooled.get().and_then(Option::as_ref);
+        pooled.into_iter().chain(self.on_demand.get()).for_each(|workshop| workshop.engine.increment_epoch());
+    }
+
+    /// The engine that compiles: its code runs in all of them.
+    pub(crate) fn compiler(&self) -> Result<&Engine, LoadError> {
+        match self.pooled() {
+            Some(pooled) => Ok(&pooled.engine),
+            None => Ok(&self.on_demand()?.engine),
+        }
+    }
+
+    /// Loads code where each instance may use `memory` bytes.
+    pub(crate) fn place(&self, code: &Code, memory: usize) -> Result<Placed<'_>, LoadError> {
+        if let Some(workshop) = self.pooled().filter(|_| memory <= SLOT_MEMORY) {
+            match code.load(&workshop.engine) {
+                Ok(component) => return Ok(Placed { workshop, component }),
+                Err(error) => tracing::debug!("a plugin runs without the pool: {error:#}"),
+            }
+        }
+        self.place_on_demand(code)
+    }
+
+    /// Loads code outside of the pool.
+    pub(crate) fn place_on_demand(&self, code: &Code) -> Result<Placed<'_>, LoadError> {
+        let workshop = self.on_demand()?;
+        let component = code.load(&workshop.engine).map_err(engine_error)?;
+        Ok(Placed { workshop, component })
+    }
+
+    fn pooled(&self) -> Option<&Workshop> {
+        self.pooled.get_or_init(|| Workshop::pooled(self.fuel)).as_ref()
+    }
+
+    fn on_demand(&self) -> Result<&Workshop, LoadError> {
+        if let Some(workshop) = self.on_demand.get() {
+            return Ok(workshop);
+        }
+        let workshop = Workshop::new(&config(self.fuel), None).map_err(engine_error)?;
+        // Where two threads come here at once, the first one's is kept.
+        Ok(self.on_demand.get_or_init(|| workshop))
+    }
+}
+
+impl Workshop {
+    fn new(config: &Config, slots: Option<u32>) -> wasmtime::Result<Self> {
+        let engine = Engine::new(config)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        let slots = slots.map(|slots| Arc::new(Semaphore::new(slots as usize)));
+        Ok(Self { engine, linker, slots })
+    }
+
+    /// The largest pool that there is room for, if any is worth it.
+    fn pooled(fuel: bool) -> Option<Self> {
+        let mut slots = u32::try_from(machine::max_instances()).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
+        while slots >= MIN_SLOTS {
+            let mut config = config(fuel);
+            config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
+            match Self::new(&config, Some(slots)) {
+                Ok(workshop) => return Some(workshop),
+                Err(error) => tracing::debug!("no room for a pool of {slots} plugin instances: {error:#}"),
+            }
+            slots /= 2;
+        }
+        tracing::info!("plugins run without a pool of instances: there is not enough address space");
+        None
+    }
+
+    /// Where instances of its components find room.
+    pub(crate) fn slots(&self) -> Slots {
+        Slots(self.slots.clone())
+    }
+}
+
+/// All settings that compiled code depends on.
+fn config(fuel: bool) -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .consume_fuel(fuel)
+        .cranelift_nan_canonicalization(true)
+        .memory_guaranteed_dense_image_size(IMAGE_BYTES);
+    config
+}
+
+fn pool(slots: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(slots)
+        .total_stacks(slots)
+        .total_core_instances(slots * SLOT_CORE_INSTANCES)
+        .total_memories(slots * SLOT_MEMORIES)
+        .total_tables(slots * SLOT_TABLES)
+        .max_core_instances_per_component(SLOT_CORE_INSTANCES)
+        .max_memories_per_component(SLOT_MEMORIES)
+        .max_tables_per_component(SLOT_TABLES)
+        .max_tables_per_module(SLOT_TABLES)
+        .table_elements(TABLE_ELEMENTS)
+        .max_core_instance_size(INSTANCE_BYTES)
+        .max_component_instance_size(INSTANCE_BYTES)
+        .max_memory_size(SLOT_MEMORY)
+        .pagemap_scan(Enabled::Auto);
+    // Without the scan all of these bytes would be cleared after each call, touched or not.
+    if PoolingAllocationConfig::is_pagemap_scan_available() {
+        pool.linear_memory_keep_resident(KEEP_RESIDENT).table_keep_resident(KEEP_RESIDENT);
+    }
+    pool
+}
+
+fn engine_error(error: wasmtime::Error) -> LoadError {
+    LoadError::Engine(format!("{error:#}"))
+}
