@@ -46,6 +46,11 @@ fn print(args: &InspectArgs, found: &Inspection) {
     println!("  contract  {}", found.contract.as_deref().map_or("none".into(), |v| format!("gavel:plugin@{v}")));
     println!("  size      {}", ByteSize(found.size));
     println!("  hash      {}", found.hash);
+    match (&found.info, &found.no_snapshot) {
+        (None, _) => {}
+        (Some(_), None) => println!("  snapshot  yes"),
+        (Some(_), Some(reason)) => println!("  snapshot  no ({reason})"),
+    }
     println!("  exports   {}", or_none(&found.exports));
     println!("  imports");
     for import in &found.imports {

@@ -193,7 +193,10 @@ fn prepare(folder: &Path) -> Result<PathBuf, String> {
     // SAFETY: it has no preconditions and cannot fail.
     let user = unsafe { libc::geteuid() };
     if meta.uid() != user {
-        return Err(format!("{} belongs to another user\nhint: set GAVEL_CACHE_DIR to a folder of yours", folder.display()));
+        return Err(format!(
+            "{} belongs to another user\nhint: set GAVEL_CACHE_DIR to a folder of yours",
+            folder.display()
+        ));
     }
     if meta.mode() & 0o022 != 0 {
         return Err(format!("others may write to {0}\nhint: chmod 700 {0}", folder.display()));

@@ -4,7 +4,7 @@ use crate::bindings::RewardPlugin;
 use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::fault;
 use crate::lanes::Ended;
-use crate::plugin::Loaded;
+use crate::plugin::{Info, Loaded};
 use crate::resources::{ReferenceRef, SampleRef};
 use crate::state::{State, Traces, store};
 use crate::time::TimeUse;
@@ -14,7 +14,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use wasmtime::Store;
-use wasmtime::component::Resource;
+use wasmtime::component::{Instance, Resource};
+
+/// What is random in `init` is the same whether it runs once, for a snapshot,
+/// or in each instance.
+const INIT_SEED: u64 = 0;
 
 /// What is done with a fresh instance.
 type Work<T> = Box<dyn FnOnce(Arc<Loaded>, Store<State>) -> Running<T> + Send>;
@@ -29,9 +33,10 @@ pub(crate) struct Ending<T> {
 
 /// Scores a sample.
 pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64) -> Evaluation {
-    let ending = run(plugin, seed, || {
+    let first_seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { seed };
+    let ending = run(plugin, first_seed, || {
         let sample = sample.clone();
-        Box::new(move |plugin, store| Box::pin(score_in(plugin, store, sample)))
+        Box::new(move |plugin, store| Box::pin(score_in(plugin, store, sample, seed)))
     })
     .await;
     let outcome = ending.answer.unwrap_or_else(|outcome| outcome);
@@ -45,17 +50,42 @@ pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64)
     Evaluation { outcome, usage: ending.usage, provenance: Some(provenance), diagnosis: ending.diagnosis }
 }
 
+/// An instance after `init`.
+pub(crate) struct Initialised {
+    pub(crate) info: Info,
+    pub(crate) store: Store<State>,
+    pub(crate) instance: Instance,
+}
+
 /// Only initialises an instance: wrong parameters show.
-pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<lifecycle::Info, String>> {
-    run(plugin, 0, || {
+pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, String>> {
+    run(plugin, INIT_SEED, || {
         Box::new(|plugin, mut store| {
             Box::pin(async move {
-                let info = async {
-                    let instance = plugin.pre.instantiate_async(&mut store).await?;
-                    call_init(&plugin, &mut store, &instance).await
+                let started = async {
+                    let instance = plugin.pre.instance_pre().instantiate_async(&mut store).await?;
+                    let exports = RewardPlugin::new(&mut store, &instance)?;
+                    Ok((instance, call_init(&plugin, &mut store, &exports).await?))
                 }
                 .await;
-                (info, used_fuel(&plugin, &store))
+                let fuel = used_fuel(&plugin, &store);
+                let initialised = started.map(|(instance, answer): (_, Result<lifecycle::Info, _>)| {
+                    answer.map(|info| Initialised { info: info.into(), store, instance })
+                });
+                (initialised, fuel)
+            })
+        })
+    })
+    .await
+}
+
+/// Only starts an instance.
+pub(crate) async fn start(plugin: &Arc<Loaded>) -> Ending<()> {
+    run(plugin, INIT_SEED, || {
+        Box::new(|plugin, mut store| {
+            Box::pin(async move {
+                let started = plugin.pre.instantiate_async(&mut store).await.map(|_| ());
+                (started, used_fuel(&plugin, &store))
             })
         })
     })
@@ -66,12 +96,16 @@ async fn score_in(
     plugin: Arc<Loaded>,
     mut store: Store<State>,
     sample: Arc<Sample>,
+    seed: u64,
 ) -> (wasmtime::Result<Outcome>, Option<u64>) {
     let answer = async {
         let instance = plugin.pre.instantiate_async(&mut store).await?;
-        if let Err(what) = call_init(&plugin, &mut store, &instance).await? {
-            let what = format!("`init` accepted these parameters once and now refuses them: {what}");
-            return Ok(Outcome::Fault { whose: Blame::Plugin, what });
+        if plugin.no_snapshot.is_some() {
+            if let Err(what) = call_init(&plugin, &mut store, &instance).await? {
+                let what = format!("`init` accepted these parameters once and now refuses them: {what}");
+                return Ok(Outcome::Fault { whose: Blame::Plugin, what });
+            }
+            store.data_mut().begin_call(seed);
         }
         let table = &mut store.data_mut().table;
         let reference = table.push(ReferenceRef(sample.task.clone()))?;
@@ -106,6 +140,7 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, seed: u64, work: impl Fn()
     };
     let Some(_admission) = plugin.shared.admit().await else { return lost("the sandbox was shut down") };
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
+        let slot = plugin.slots.wait().await;
         let Some(reserved) = plugin.shared.reserve(bytes).await else { return lost("the sandbox was shut down") };
         let traces = Traces::new(&plugin.limits);
         let store = match store(plugin.pre.engine(), &plugin.limits, seed, &traces, reserved) {
@@ -113,6 +148,11 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, seed: u64, work: impl Fn()
             Err(error) => return lost(&format!("no store for a call: {error:#}")),
         };
         let call = work()(plugin.clone(), store);
+        let call = async move {
+            let ended = call.await;
+            drop(slot);
+            ended
+        };
         let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone()).await;
         if !traces.memory.crowded() {
             return ending(plugin, ended, time, &traces);

@@ -54,6 +54,8 @@ impl<'a> Instrumented<'a> {
         }
         // What is read is the host's own wish and no output of the plugin.
         store.set_hostcall_fuel(usize::MAX);
+        // An error says that this engine meters no fuel, which is enough of it.
+        let _ = store.set_fuel(u64::MAX);
         let mut reader = Reader { store, instance, memories: HashMap::new(), error: None };
         let wasm = {
             let mut snapshot = pin!(self.wizer.snapshot_component(&self.context, &mut reader));

@@ -423,7 +423,7 @@ impl ResourcesTable {
     /// What plugins share.
     pub fn sandbox(&self) -> SandboxConfig {
         let threads = NonZeroUsize::new(self.plugin_threads).unwrap_or(NonZeroUsize::MIN);
-        SandboxConfig { threads, memory: bytes(self.plugin_memory) }
+        SandboxConfig { memory: bytes(self.plugin_memory), ..SandboxConfig::with_threads(threads) }
     }
 }
 

@@ -1,0 +1,187 @@
+//! From a component's file to something that can be called: compiled, checked
+//! and, where its form allows it, as it is after `init`.
+
+use crate::bindings::RewardPluginPre;
+use crate::cache::Key;
+use crate::call::{self, Initialised};
+use crate::code::Code;
+use crate::contract::{self, CONTRACT};
+use crate::engine::{Engines, Placed};
+use crate::error::LoadError;
+use crate::plugin::{Info, Loaded, PluginSpec};
+use crate::sandbox::Shared;
+use crate::snapshot::{Instrumented, NoSnapshot};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+use wasmtime::component::Component;
+
+/// Components that take a second or more to compile are announced.
+const LARGE: usize = 2 << 20;
+
+/// What is known of compiled code.
+#[derive(Clone, Serialize, Deserialize)]
+enum About {
+    /// It is the component after `init`, which gave this and came to so many
+    /// bytes of memory.
+    Warm(Info, usize),
+    /// It is the component as it was built.
+    Cold(NoSnapshot),
+}
+
+/// Loads the component of `spec`.
+pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<Loaded>, LoadError> {
+    if spec.limits.memory > shared.memory_bytes() {
+        let (plugin, allowed) = (spec.name, shared.memory_bytes());
+        return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });
+    }
+    let bytes = read(&spec.name, &spec.path)?;
+    let params = serde_json::Value::Object(spec.params.clone()).to_string();
+    let loading = Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params };
+    let key = Key::new(loading.engines.compiler()?, &[&bytes, loading.params.as_bytes(), CONTRACT.as_bytes()]);
+    if let Some((about, code)) = shared.cache.find(&key) {
+        match loading.finish(about, &code).await {
+            // The entry is whole, but this host cannot run it.
+            Err(LoadError::Engine(what)) => tracing::warn!("plugin `{}` is compiled again: {what}", spec.name),
+            done => return done,
+        }
+    }
+    let (about, code) = loading.make().await?;
+    let code = shared.cache.keep(&key, &about, code);
+    loading.finish(about, &code).await
+}
+
+/// A component on its way.
+struct Loading<'a> {
+    shared: &'a Arc<Shared>,
+    engines: &'a Engines,
+    spec: &'a PluginSpec,
+    bytes: &'a [u8],
+    params: String,
+}
+
+impl Loading<'_> {
+    /// Compiles the component, after `init` where that can be had.
+    async fn make(&self) -> Result<(About, Code), LoadError> {
+        if self.bytes.len() > LARGE {
+            let size = self.bytes.len() >> 20;
+            tracing::info!("compiling plugin `{}` ({size} MB); later starts take it from the cache", self.spec.name);
+        }
+        match self.make_warm().await? {
+            Ok(made) => Ok(made),
+            Err(reason) => Ok((About::Cold(reason), compile(self.engines, self.spec, self.bytes)?)),
+        }
+    }
+
+    async fn make_warm(&self) -> Result<Result<(About, Code), NoSnapshot>, LoadError> {
+        let instrumented = match Instrumented::new(self.bytes) {
+            Ok(instrumented) => instrumented,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let compiler = self.engines.compiler()?;
+        let code = match Code::compile(compiler, &instrumented.wasm) {
+            Ok(code) => code,
+            Err(error) => return Ok(Err(NoSnapshot::Form(chain(&error)))),
+        };
+        let draft = self.link(self.engines.place_on_demand(&code)?, None)?;
+        let (Initialised { info, mut store, instance }, memory) = self.init(&draft).await?;
+        let made = match instrumented.take(&mut store, instance).await {
+            Ok(wasm) => Code::compile(compiler, &wasm).map_err(|error| NoSnapshot::Unusable(chain(&error))),
+            Err(reason) => Err(reason),
+        };
+        drop(store);
+        let code = match made {
+            Ok(code) => code,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let about = About::Warm(info, memory);
+        let trial = self.finish(about.clone(), &code).await?;
+        Ok(match call::start(&trial).await.answer {
+            Ok(()) => Ok((about, code)),
+            Err(outcome) => Err(NoSnapshot::Unusable(outcome.reason().unwrap_or_default())),
+        })
+    }
+
+    async fn finish(&self, about: About, code: &Code) -> Result<Arc<Loaded>, LoadError> {
+        let placed = self.engines.place(code, self.spec.limits.memory)?;
+        let (loaded, info, memory) = match about {
+            About::Warm(info, memory) => (self.link(placed, None)?, info, memory),
+            About::Cold(reason) => {
+                let loaded = self.link(placed, Some(reason))?;
+                let (initialised, memory) = self.init(&loaded).await?;
+                (loaded, initialised.info, memory)
+            }
+        };
+        Ok(Arc::new(Loaded { info, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
+    }
+
+    /// Checks that the component is a reward and connects its imports.
+    fn link(&self, placed: Placed<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
+        let Placed { workshop, component } = placed;
+        let plugin = &self.spec.name;
+        contract::check_reward(plugin, &workshop.engine, &component)?;
+        let pre = workshop
+            .linker
+            .instantiate_pre(&component)
+            .and_then(RewardPluginPre::new)
+            .map_err(|error| LoadError::Mismatch { plugin: plugin.clone(), what: chain(&error) })?;
+        let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
+        Ok(Arc::new(Loaded {
+            name: plugin.clone(),
+            hash: hash(self.bytes),
+            params_hash: hash(self.params.as_bytes()),
+            params: self.params.clone(),
+            contract: CONTRACT.into(),
+            limits: self.spec.limits,
+            info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
+            pre,
+            slots: workshop.slots(),
+            shared: self.shared.clone(),
+            no_snapshot,
+            first_reservation: 0,
+        }))
+    }
+
+    /// Initialises an instance and says how much memory it then has. Wrong
+    /// parameters show here, and not in each call.
+    async fn init(&self, plugin: &Arc<Loaded>) -> Result<(Initialised, usize), LoadError> {
+        let (name, params) = (self.spec.name.clone(), self.params.clone());
+        let ending = call::init(plugin).await;
+        match ending.answer {
+            Ok(Ok(initialised)) => Ok((initialised, ending.usage.peak_memory as usize)),
+            Ok(Err(what)) => Err(LoadError::Params { plugin: name, params, what }),
+            Err(outcome) => {
+                let what = outcome.reason().unwrap_or_default();
+                Err(LoadError::Init { plugin: name, params, what })
+            }
+        }
+    }
+}
+
+/// The component of `spec` as it is, which may not be one that can be called.
+pub(crate) fn component(shared: &Shared, spec: &PluginSpec, bytes: &[u8]) -> Result<Component, LoadError> {
+    let engines = shared.engines(&spec.limits);
+    Ok(engines.place(&compile(engines, spec, bytes)?, spec.limits.memory)?.component)
+}
+
+/// Compiles the component as it is; anything else gets an error that says what
+/// it is.
+fn compile(engines: &Engines, spec: &PluginSpec, bytes: &[u8]) -> Result<Code, LoadError> {
+    let (plugin, path) = (spec.name.clone(), spec.path.clone());
+    match bytes {
+        [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule { plugin, path }),
+        [b'\0', b'a', b's', b'm', ..] => {}
+        _ => return Err(LoadError::Invalid { plugin, path, what: "it is not WebAssembly".into() }),
+    }
+    Code::compile(engines.compiler()?, bytes).map_err(|error| LoadError::Invalid { plugin, path, what: chain(&error) })
+}
+
+/// The bytes of a component.
+pub(crate) fn read(plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
+    std::fs::read(path).map_err(|source| LoadError::Read { plugin: plugin.into(), path: path.into(), source })
+}
+
+/// An error and its causes in one line.
+fn chain(error: &wasmtime::Error) -> String {
+    error.chain().map(|cause| cause.to_string()).collect::<Vec<_>>().join(": ")
+}
