@@ -212,3 +212,87 @@ fn prepare(folder: &Path) -> Result<PathBuf, String> {
     tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
     Ok(folder)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn key(part: &[u8]) -> Key {
+        Key::new(&Engine::default(), &[part])
+    }
+
+    fn code() -> Code {
+        Code::compile(&Engine::default(), b"\0asm\x0d\0\x01\0").unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_is_found_by_its_key_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("components"));
+        assert!(cache.find::<String>(&key(b"a")).is_none());
+        let kept = cache.keep(&key(b"a"), &"about a", code());
+        assert!(kept.bytes().is_none(), "it is a file");
+        kept.load(&Engine::default()).unwrap();
+        let (about, found) = cache.find::<String>(&key(b"a")).unwrap();
+        assert_eq!(about, "about a");
+        found.load(&Engine::default()).unwrap();
+        assert!(cache.find::<String>(&key(b"b")).is_none());
+    }
+
+    #[test]
+    fn the_engine_and_each_part_are_in_the_key() {
+        let (plain, metered) = (Engine::default(), Engine::new(wasmtime::Config::new().consume_fuel(true)).unwrap());
+        let keys = [
+            Key::new(&plain, &[b"ab", b"c"]).0,
+            Key::new(&plain, &[b"a", b"bc"]).0,
+            Key::new(&plain, &[b"abc"]).0,
+            Key::new(&metered, &[b"ab", b"c"]).0,
+        ];
+        for (i, key) in keys.iter().enumerate() {
+            assert!(!keys[..i].contains(key), "{i}");
+        }
+        assert_eq!(keys[0], Key::new(&Engine::default(), &[b"ab", b"c"]).0);
+    }
+
+    #[test]
+    fn files_and_folder_are_the_users_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("components");
+        Cache::open(&folder).keep(&key(b"a"), &"", code());
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700);
+        for entry in fs::read_dir(&folder).unwrap() {
+            assert_eq!(mode(&entry.unwrap().path()), 0o600);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("components");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o770)).unwrap();
+        assert!(prepare(&folder).unwrap_err().contains("others may write"));
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(root.path(), Permissions::from_mode(0o777)).unwrap();
+        assert!(prepare(&folder).unwrap_err().contains("anybody may write"));
+        fs::set_permissions(root.path(), Permissions::from_mode(0o1777)).unwrap();
+        prepare(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_was_used_last_is_removed_last() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, age) in [("old", 30), ("new", 10), ("older", 60)] {
+            let path = root.path().join(name);
+            fs::write(&path, [0; 100]).unwrap();
+            let used = SystemTime::now() - std::time::Duration::from_secs(age);
+            File::options().append(true).open(&path).unwrap().set_modified(used).unwrap();
+        }
+        prune(root.path(), 150).unwrap();
+        let left: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["new"]);
+    }
+}

@@ -199,3 +199,37 @@ fn pool(slots: u32) -> PoolingAllocationConfig {
 fn engine_error(error: wasmtime::Error) -> LoadError {
     LoadError::Engine(format!("{error:#}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[tokio::test]
+    async fn a_full_pool_makes_calls_wait_in_turn() {
+        let slots = Slots(Some(Arc::new(Semaphore::new(1))));
+        let held = slots.wait().await;
+        let (mut second, mut third) = (pin!(slots.wait()), pin!(slots.wait()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        assert!(third.as_mut().poll(&mut context).is_pending());
+        drop(held);
+        assert!(third.as_mut().poll(&mut context).is_pending(), "it came last");
+        let Poll::Ready(held) = second.as_mut().poll(&mut context) else { panic!("it is its turn") };
+        drop(held);
+        assert!(third.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[test]
+    fn an_instance_takes_no_more_of_the_pool_than_its_slot() {
+        let mut config = config(false);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
+        let workshop = Workshop::new(&config, Some(2)).unwrap();
+        // An empty component.
+        let code = Code::compile(&workshop.engine, b"\0asm\x0d\0\x01\0").unwrap();
+        let pre = workshop.linker.instantiate_pre(&code.load(&workshop.engine).unwrap()).unwrap();
+        assert!(pre.component().resources_required().is_some());
+    }
+}

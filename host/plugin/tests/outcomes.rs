@@ -64,6 +64,7 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
         "memory-bomb" | "swallowed-allocation" => {
             |outcome| matches!(outcome, OutOfBudget { which: Budget::Memory, .. })
         }
+        "random" => |outcome| matches!(outcome, Scored(score) if score.value == 4_999_950_000.0),
         "nan-score" => |outcome| matches!(outcome, Fault { whose: Blame::Plugin, what } if what.contains("NaN")),
         "sleepy" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Deadline, .. }),
         "stateful" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),

@@ -1,0 +1,162 @@
+//! A call gives the same verdict whether it starts from a snapshot or runs
+//! `init` itself, and whether the code was compiled now or comes from disk.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_plugin::{Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, inspect};
+use serde_json::{Value, json};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+fn guest(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/guests/{name}.wasm"));
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path
+}
+
+fn sandbox(cache: &TempDir) -> Sandbox {
+    let threads = NonZeroUsize::new(2).unwrap();
+    let cache = Some(cache.path().join("components"));
+    Sandbox::new(SandboxConfig { cache, ..SandboxConfig::with_threads(threads) }).unwrap()
+}
+
+async fn load(sandbox: &Sandbox, name: &str, params: Value, limits: Limits) -> Result<Plugin, LoadError> {
+    let params = serde_json::from_value(params).unwrap();
+    Plugin::load(sandbox, PluginSpec { name: name.into(), path: guest(name), params, limits }).await
+}
+
+async fn random(sandbox: &Sandbox, params: Value) -> Plugin {
+    load(sandbox, "random", params, Limits::default()).await.unwrap()
+}
+
+fn sample() -> Arc<Sample> {
+    let row = json!({"prompt": "Order: 3 1", "data_source": "digits", "answer": "1 3"});
+    let task = Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap();
+    let trajectory = Trajectory {
+        messages: vec![Message::new(Role::Assistant, "1 3")],
+        tokens: None,
+        finish_reason: FinishReason::Stop,
+    };
+    Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
+}
+
+async fn note(plugin: &Plugin, seed: u64) -> String {
+    match plugin.score(&sample(), seed).await.outcome {
+        Outcome::Scored(score) => score.note.unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_changes_no_verdict() {
+    let cache = tempfile::tempdir().unwrap();
+    let sandbox = sandbox(&cache);
+    for early in [false, true] {
+        let warm = random(&sandbox, json!({"early": early})).await;
+        assert_eq!(warm.no_snapshot(), None);
+        // It prints in `init`, and a stream that is open cannot be part of a snapshot.
+        let cold = random(&sandbox, json!({"early": early, "loud": true})).await;
+        assert!(cold.no_snapshot().unwrap().contains("handles"), "{:?}", cold.no_snapshot());
+        let mut notes = Vec::new();
+        for seed in [1, 2] {
+            notes.push(note(&warm, seed).await);
+            assert_eq!(note(&warm, seed).await, notes[notes.len() - 1]);
+            assert_eq!(note(&cold, seed).await, notes[notes.len() - 1], "early: {early}");
+        }
+        // What a call draws follows from its own seed; what `init` drew is the same for all.
+        assert_eq!(notes[0] == notes[1], early);
+    }
+}
+
+#[tokio::test]
+async fn a_call_from_a_snapshot_sees_nothing_of_the_last_one() {
+    let cache = tempfile::tempdir().unwrap();
+    let plugin = load(&sandbox(&cache), "stateful", json!({}), Limits::default()).await.unwrap();
+    assert_eq!(plugin.no_snapshot(), None);
+    for _ in 0..3 {
+        assert_eq!(plugin.score(&sample(), 1).await.outcome.score(), Some(1.0));
+    }
+}
+
+#[tokio::test]
+async fn wrong_parameters_are_refused_and_not_kept() {
+    let cache = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let error = load(&sandbox(&cache), "random", json!({"lout": 1}), Limits::default()).await.err().unwrap();
+        assert!(matches!(error, LoadError::Params { .. }), "{error}");
+    }
+}
+
+fn files(cache: &TempDir) -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        fs::read_dir(cache.path().join("components")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn later_starts_take_the_code_from_disk() {
+    let cache = tempfile::tempdir().unwrap();
+    let params = json!({"early": true});
+    let first = note(&random(&sandbox(&cache), params.clone()).await, 1).await;
+    let kept = files(&cache);
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    let plugin = random(&sandbox(&cache), params.clone()).await;
+    assert_eq!((note(&plugin, 1).await, plugin.info().name.as_str()), (first.clone(), "random"));
+    assert_eq!(files(&cache), kept);
+    // Other parameters make another snapshot.
+    random(&sandbox(&cache), json!({"early": false})).await;
+    assert_eq!(files(&cache).len(), 4);
+    // A damaged entry is made again.
+    for path in &kept {
+        let mut bytes = fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, &bytes).unwrap();
+        assert_eq!(note(&random(&sandbox(&cache), params.clone()).await, 1).await, first);
+        assert_ne!(fs::read(path).unwrap(), bytes, "{} is still damaged", path.display());
+    }
+}
+
+#[tokio::test]
+async fn without_a_folder_nothing_is_kept_and_everything_works() {
+    let cache = tempfile::tempdir().unwrap();
+    fs::write(cache.path().join("components"), "a file where the folder should be").unwrap();
+    let plugin = random(&sandbox(&cache), json!({})).await;
+    assert_eq!((note(&plugin, 1).await, plugin.no_snapshot()), (note(&plugin, 1).await, None));
+}
+
+#[tokio::test]
+async fn more_memory_than_a_slot_has_is_found_outside_of_the_pool() {
+    let cache = tempfile::tempdir().unwrap();
+    let limits = Limits { memory: (1 << 30) + 1, ..Limits::default() };
+    let plugin = load(&sandbox(&cache), "random", json!({}), limits).await.unwrap();
+    assert_eq!(plugin.score(&sample(), 1).await.outcome.score(), Some(4_999_950_000.0));
+}
+
+#[tokio::test]
+async fn fuel_has_engines_of_its_own() {
+    let cache = tempfile::tempdir().unwrap();
+    let sandbox = sandbox(&cache);
+    let limits = Limits { fuel: Some(1 << 30), ..Limits::default() };
+    let metered = load(&sandbox, "random", json!({}), limits).await.unwrap();
+    assert_eq!(metered.no_snapshot(), None);
+    let (once, again) = (metered.score(&sample(), 1).await, metered.score(&sample(), 1).await);
+    assert!(once.usage.fuel.unwrap() > 0);
+    assert_eq!(once.usage.fuel, again.usage.fuel);
+    assert_eq!(note(&metered, 1).await, note(&random(&sandbox, json!({})).await, 1).await);
+}
+
+#[tokio::test]
+async fn inspection_tells_of_the_snapshot() {
+    let cache = tempfile::tempdir().unwrap();
+    let found = inspect(&sandbox(&cache), &guest("random")).await.unwrap();
+    assert!(found.snapshot && found.no_snapshot.is_none());
+    assert!(found.imports.iter().any(|name| name.starts_with("wasi:cli/")), "{:?}", found.imports);
+    // Its parameters are not optional, so that nothing is known of a snapshot.
+    let found = inspect(&sandbox(&cache), &guest("sleepy")).await.unwrap();
+    assert!(!found.snapshot && found.info.is_none());
+}
