@@ -1,26 +1,44 @@
-//! What the sandbox costs: a call through [`Plugin::score`] (typed call, deadline, memory meter, interruption,
-//! deterministic clocks and randomness, outcome) against a hand-written loop over bare wasmtime that instantiates and
-//! calls the same component. Both use a fresh instance for each call and a response of 2 KB; rounds alternate.
+//! What the sandbox costs: a call through [`Plugin::score`] (typed call, budgets, lanes, memory meter, interruption,
+//! deterministic clocks and randomness, outcome) against a hand-written loop over bare wasmtime that instantiates,
+//! initialises and calls the same component; and what a snapshot saves a Python component with sympy. Each call has a
+//! fresh instance and a response of 2 KB; rounds alternate.
 //!
-//! `cargo xtask plugins && cargo bench --workspace --bench call`, on an idle machine.
+//! `cargo xtask plugins && cargo bench --workspace --bench call`, on an idle machine. The Python components are built by
+//! `benches/python/build.sh`; without them, only the Rust component is measured.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};
+use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 mod bare;
 
-const CALLS: u32 = 2000;
 const ROUNDS: usize = 7;
 
-fn sample() -> Arc<Sample> {
-    let row = serde_json::json!({"prompt": "Order: 3 1", "data_source": "digits", "answer": "1 3"});
+fn main() {
+    let bench = Bench {
+        runtime: tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap(),
+        sandbox: Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap(),
+    };
+    bench.against_bare("rust", "plugins/exact-answer.wasm", 2000);
+    if target("bench/answer.wasm").exists() && target("bench/symbolic.wasm").exists() {
+        bench.against_bare("python", "bench/answer.wasm", 100);
+        bench.snapshot("python with sympy", "bench/symbolic.wasm", 10);
+    }
+}
+
+fn target(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path)
+}
+
+fn sample(answer: &str, truth: &str) -> Arc<Sample> {
+    let row = json!({"prompt": "Order: 3 1", "data_source": "digits", "answer": truth});
     let task = Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap();
-    let response = "lorem ipsum ".repeat(170) + "\nAnswer: 1 3";
+    let response = "lorem ipsum ".repeat(170) + "\nAnswer: " + answer;
     let trajectory = Trajectory {
         messages: vec![Message::new(Role::Assistant, response)],
         tokens: None,
@@ -29,36 +47,60 @@ fn sample() -> Arc<Sample> {
     Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
 }
 
-fn component() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/exact-answer.wasm")
+struct Bench {
+    runtime: tokio::runtime::Runtime,
+    sandbox: Sandbox,
 }
 
-fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let sample = sample();
-    let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
-    let spec =
-        PluginSpec { name: "answer".into(), path: component(), params: Default::default(), limits: Limits::default() };
-    let plugin = runtime.block_on(Plugin::load(&sandbox, spec)).unwrap();
-    let bare = bare::Bare::load(&component());
+impl Bench {
+    fn load(&self, path: &str, params: Value) -> Plugin {
+        let limits = Limits { cpu: Duration::from_secs(60), deadline: Duration::from_secs(60), ..Limits::default() };
+        let params = serde_json::from_value(params).unwrap();
+        let spec = PluginSpec { name: path.into(), path: target(path), params, limits };
+        self.runtime.block_on(Plugin::load(&self.sandbox, spec)).unwrap()
+    }
 
+    fn score(&self, plugin: &Plugin, sample: &Arc<Sample>) {
+        match self.runtime.block_on(plugin.score(sample, 1)).outcome {
+            Outcome::Scored(score) => assert_eq!(score.value, 1.0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn against_bare(&self, guest: &str, path: &str, calls: u32) {
+        let sample = sample("1 3", "1 3");
+        let (plugin, bare) = (self.load(path, json!({})), bare::Bare::load(&target(path)));
+        let (ours, theirs) = medians(
+            calls,
+            || self.score(&plugin, &sample),
+            || assert_eq!(self.runtime.block_on(bare.score(&sample)), 1.0),
+        );
+        let ratio = ours / theirs;
+        println!(
+            r#"{{"guest": "{guest}", "gavel_us": {ours:.1}, "bare_wasmtime_us": {theirs:.1}, "ratio": {ratio:.2}}}"#
+        );
+    }
+
+    fn snapshot(&self, guest: &str, path: &str, calls: u32) {
+        let sample = sample("x**2 + 2*x + 1", "(x + 1)**2");
+        let (warm, cold) = (self.load(path, json!({})), self.load(path, json!({"loud": true})));
+        assert_eq!((warm.no_snapshot().is_some(), cold.no_snapshot().is_some()), (false, true));
+        let (with, without) = medians(calls, || self.score(&warm, &sample), || self.score(&cold, &sample));
+        let times = without / with;
+        println!(r#"{{"guest": "{guest}", "snapshot_us": {with:.1}, "init_us": {without:.1}, "times": {times:.1}}}"#);
+    }
+}
+
+/// Microseconds a call of both, which take turns.
+fn medians(calls: u32, mut first: impl FnMut(), mut second: impl FnMut()) -> (f64, f64) {
     let time = |call: &mut dyn FnMut()| {
         let start = Instant::now();
-        (0..CALLS).for_each(|_| call());
-        start.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS)
+        (0..calls).for_each(|_| call());
+        start.elapsed().as_secs_f64() * 1e6 / f64::from(calls)
     };
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        ours.push(time(&mut || {
-            let evaluation = runtime.block_on(plugin.score(&sample, 1));
-            assert!(matches!(evaluation.outcome, Outcome::Scored(score) if score.value == 1.0));
-        }));
-        theirs.push(time(&mut || assert_eq!(runtime.block_on(bare.score(&sample)), 1.0)));
-    }
-    let median = |times: &mut Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    let (ours, theirs) = (median(&mut ours), median(&mut theirs));
-    println!(r#"{{"gavel_us": {ours:.1}, "bare_wasmtime_us": {theirs:.1}, "ratio": {:.2}}}"#, ours / theirs);
+    let (mut firsts, mut seconds): (Vec<_>, Vec<_>) =
+        (0..ROUNDS).map(|_| (time(&mut first), time(&mut second))).unzip();
+    firsts.sort_by(f64::total_cmp);
+    seconds.sort_by(f64::total_cmp);
+    (firsts[ROUNDS / 2], seconds[ROUNDS / 2])
 }
