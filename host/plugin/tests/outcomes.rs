@@ -131,7 +131,8 @@ async fn fuel_is_the_same_every_time_and_ends_a_loop() {
 async fn calls_wait_for_memory_and_are_not_failed_for_it() {
     // A stateful guest needs little more than a megabyte; there is room for two and a half.
     let memory = 3 << 20;
-    let sandbox = Sandbox::new(SandboxConfig { threads: NonZeroUsize::new(2).unwrap(), memory }).unwrap();
+    let sandbox =
+        Sandbox::new(SandboxConfig { memory, ..SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()) }).unwrap();
     let limits = Limits { memory: 2 << 20, ..limits() };
     let spec = PluginSpec { name: "stateful".into(), path: guest("stateful"), params: params(json!({})), limits };
     let plugin = Arc::new(Plugin::load(&sandbox, spec).await.unwrap());
