@@ -45,14 +45,26 @@ pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64)
     Evaluation { outcome, usage: ending.usage, provenance: Some(provenance), diagnosis: ending.diagnosis }
 }
 
-/// Only initialises an instance: wrong parameters show.
-pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<lifecycle::Info, String>> {
+/// Why an instance is not ready for calls.
+pub(crate) enum NotReady {
+    /// Its exports have other types than the contract's.
+    Mismatch(wasmtime::Error),
+    /// It refuses the parameters, in its own words.
+    Params(String),
+}
+
+/// Only initialises an instance: wrong types and wrong parameters show.
+pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<lifecycle::Info, NotReady>> {
     run(plugin, 0, || {
         Box::new(|plugin, mut store| {
             Box::pin(async move {
                 let info = async {
-                    let instance = plugin.pre.instantiate_async(&mut store).await?;
-                    call_init(&plugin, &mut store, &instance).await
+                    let instance = plugin.pre.instance_pre().instantiate_async(&mut store).await?;
+                    let exports = match RewardPlugin::new(&mut store, &instance) {
+                        Ok(exports) => exports,
+                        Err(error) => return Ok(Err(NotReady::Mismatch(error))),
+                    };
+                    Ok(call_init(&plugin, &mut store, &exports).await?.map_err(NotReady::Params))
                 }
                 .await;
                 (info, used_fuel(&plugin, &store))

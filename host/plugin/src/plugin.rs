@@ -2,12 +2,13 @@
 
 use crate::bindings::RewardPluginPre;
 use crate::bindings::exports::gavel::plugin::lifecycle;
-use crate::call;
+use crate::call::{self, NotReady};
 use crate::contract::{self, CONTRACT};
 use crate::error::LoadError;
 use crate::limits::Limits;
 use crate::sandbox::{Sandbox, Shared};
 use crate::state::State;
+use crate::verdict::cut;
 use gavel_data::{Evaluation, Sample};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -103,7 +104,8 @@ impl Plugin {
         let (plugin, params) = (loaded.name.clone(), loaded.params.clone());
         let info = match ending.answer {
             Ok(Ok(info)) => Info::from(info),
-            Ok(Err(what)) => return Err(LoadError::Params { plugin, params, what }),
+            Ok(Err(NotReady::Mismatch(error))) => return Err(LoadError::Mismatch { plugin, what: chain(&error) }),
+            Ok(Err(NotReady::Params(what))) => return Err(LoadError::Params { plugin, params, what: cut(what) }),
             Err(outcome) => {
                 let what = outcome.reason().unwrap_or_default();
                 return Err(LoadError::Init { plugin, params, what });
