@@ -1,27 +1,52 @@
 //! `gavel plugin inspect`
 
-use anyhow::Result;
+use crate::plugin_args;
+use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use clap::Args;
-use gavel_plugin::{Inspection, Sandbox, SandboxConfig};
+use gavel_plugin::{Grants, Inspection, Limits, PluginSpec, Sandbox, SandboxConfig};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Show what a component exports and imports, and which grants it would need.
+/// Show what a component exports, and how its imports stand with its grants.
 #[derive(Args)]
-#[command(after_help = "Example:\n  gavel plugin inspect target/plugins/exact-answer.wasm")]
+#[command(
+    after_help = "Example:\n  gavel plugin inspect target/plugins/exact-answer.wasm\n  gavel plugin inspect judge.wasm --grant '{ http = [\"https://judge.example\"] }'"
+)]
 pub struct InspectArgs {
     /// The component.
     path: PathBuf,
+    /// What it would be granted.
+    #[arg(long, value_name = "TABLE", conflicts_with = "config", value_parser = plugin_args::grants)]
+    grant: Option<Grants>,
+    /// A run, whose parameters and grants for the component are taken.
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: InspectArgs) -> Result<ExitCode> {
+    let name = args.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let reward = match &args.config {
+        Some(config) => configured(config, &args.path)?,
+        None => {
+            Reward { name, path: args.path.clone(), params: Map::new(), grant: args.grant.clone().unwrap_or_default() }
+        }
+    };
+    let spec = PluginSpec {
+        name: reward.name,
+        path: args.path.clone(),
+        params: reward.params,
+        limits: Limits::default(),
+        grants: reward.grant,
+    };
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN))?;
-    let found = sandbox.handle().block_on(gavel_plugin::inspect(&sandbox, &args.path))?;
+    let found = sandbox.handle().block_on(gavel_plugin::inspect(&sandbox, spec))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&found)?);
     } else {
@@ -30,8 +55,39 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What matters here of a `[[reward]]` table; a run checks the rest.
+#[derive(Deserialize)]
+struct Reward {
+    name: String,
+    path: PathBuf,
+    #[serde(default)]
+    params: Map<String, Value>,
+    #[serde(default)]
+    grant: Grants,
+}
+
+/// The reward in `config` whose component is `path`.
+fn configured(config: &Path, path: &Path) -> Result<Reward> {
+    #[derive(Deserialize)]
+    struct Run {
+        #[serde(default)]
+        reward: Vec<Reward>,
+    }
+    let text = std::fs::read_to_string(config).with_context(|| format!("cannot read {}", config.display()))?;
+    let run: Run = toml::from_str(&text).with_context(|| format!("{} is no configuration", config.display()))?;
+    let wanted = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    let same = |reward: &Reward| reward.path.canonicalize().is_ok_and(|path| path == wanted);
+    match run.reward.into_iter().find(same) {
+        Some(reward) => Ok(reward),
+        None => bail!(
+            "no [[reward]] of {} has the component {}\nhint: paths in it are relative to this folder",
+            config.display(),
+            path.display()
+        ),
+    }
+}
+
 fn print(args: &InspectArgs, found: &Inspection) {
-    let or_none = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
     println!("{}", args.path.display());
     match &found.info {
         Some(info) => {
@@ -46,10 +102,12 @@ fn print(args: &InspectArgs, found: &Inspection) {
     println!("  contract  {}", found.contract.as_deref().map_or("none".into(), |v| format!("gavel:plugin@{v}")));
     println!("  size      {}", ByteSize(found.size));
     println!("  hash      {}", found.hash);
-    println!("  exports   {}", or_none(&found.exports));
+    let exports = if found.exports.is_empty() { "none".to_owned() } else { found.exports.join(", ") };
+    println!("  exports   {exports}");
     println!("  imports");
+    let width = found.imports.iter().map(|import| import.name.len()).max().unwrap_or_default();
     for import in &found.imports {
-        println!("    {import}");
+        let grant = import.grant.map(|line| format!("; grant = {{ {line} }}")).unwrap_or_default();
+        println!("    {:<width$}  {:<8}  {}{grant}", import.name, import.standing.as_str(), import.what);
     }
-    println!("  grants needed: {}", or_none(&found.needs_grant));
 }

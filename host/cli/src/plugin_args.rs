@@ -1,7 +1,7 @@
 //! Plugins on the command line: `[NAME=]PATH[:WEIGHT]` and their parameters.
 
-use anyhow::{Context, Result, bail};
-use gavel_plugin::{Limits, PluginSpec};
+use anyhow::{Context, Result, anyhow, bail};
+use gavel_plugin::{Grants, Limits, PluginSpec};
 use gavel_scoring::WeightedPlugin;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,25 +59,58 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     usize::try_from(size.0).map_err(|_| format!("{text} is more than this machine can address"))
 }
 
-/// Joins the plugins with their `NAME=JSON` parameters.
-pub fn weighted(plugins: Vec<PluginArg>, params: &[String], limits: Limits) -> Result<Vec<WeightedPlugin>> {
+/// Grants as a run's configuration writes them: `{ read = ["data:/data"] }`.
+pub fn grants(text: &str) -> Result<Grants, String> {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        grant: Grants,
+    }
+    let line: Line = toml::from_str(&format!("grant = {text}"))
+        .map_err(|error| format!("{}; write '{{ read = [\"data:/data\"] }}'", error.message()))?;
+    line.grant.check().map_err(|error| error.to_string())?;
+    Ok(line.grant)
+}
+
+/// Joins the plugins with their `NAME=JSON` parameters and `NAME=TABLE`
+/// grants.
+pub fn weighted(
+    plugins: Vec<PluginArg>,
+    params: &[String],
+    granted: &[String],
+    limits: Limits,
+) -> Result<Vec<WeightedPlugin>> {
     let mut plugins: Vec<WeightedPlugin> = plugins
         .into_iter()
         .map(|arg| WeightedPlugin {
-            spec: PluginSpec { name: arg.name, path: arg.path, params: Default::default(), limits },
+            spec: PluginSpec {
+                name: arg.name,
+                path: arg.path,
+                params: Default::default(),
+                limits,
+                grants: Grants::default(),
+            },
             weight: arg.weight,
         })
         .collect();
     for text in params {
         let (name, json) = text.split_once('=').with_context(|| format!("--params {text:?} is not NAME=JSON"))?;
-        let known: Vec<_> = plugins.iter().map(|plugin| plugin.spec.name.clone()).collect();
-        let Some(plugin) = plugins.iter_mut().find(|plugin| plugin.spec.name == name) else {
-            bail!("--params names the plugin `{name}`, but the plugins are: {}", known.join(", "));
-        };
-        plugin.spec.params =
+        named(&mut plugins, "--params", name)?.params =
             serde_json::from_str(json).with_context(|| format!("--params for `{name}` is not a JSON object"))?;
     }
+    for text in granted {
+        let (name, table) = text.split_once('=').with_context(|| format!("--grant {text:?} is not NAME=TABLE"))?;
+        named(&mut plugins, "--grant", name)?.grants =
+            grants(table).map_err(|error| anyhow!("--grant for `{name}`: {error}"))?;
+    }
     Ok(plugins)
+}
+
+fn named<'a>(plugins: &'a mut [WeightedPlugin], flag: &str, name: &str) -> Result<&'a mut PluginSpec> {
+    let known: Vec<_> = plugins.iter().map(|plugin| plugin.spec.name.clone()).collect();
+    match plugins.iter_mut().find(|plugin| plugin.spec.name == name) {
+        Some(plugin) => Ok(&mut plugin.spec),
+        None => bail!("{flag} names the plugin `{name}`, but the plugins are: {}", known.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -94,5 +127,20 @@ mod tests {
         assert_eq!(parse("odd:name.wasm"), Ok(arg("odd:name", "odd:name.wasm", 1.0)));
         assert!(parse("math.wasm:heavy").unwrap_err().contains("no weight"));
         assert!(parse("m=:1").is_err());
+    }
+
+    #[test]
+    fn grants_are_written_as_in_a_configuration() {
+        let found = grants(r#"{ read = ["data:/data"], clock = "real" }"#).unwrap();
+        assert_eq!((found.read, found.clock), (vec!["data:/data".to_owned()], gavel_plugin::ClockGrant::Real));
+        for (wrong, what) in [
+            ("{ reads = [] }", "reads"),
+            (r#"{ clock = "fast" }"#, "fast"),
+            ("read", "write '{ read"),
+            (r#"{ http = ["judge.example/score"] }"#, "whole server"),
+        ] {
+            let error = grants(wrong).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
     }
 }

@@ -33,6 +33,9 @@ pub struct ScoreArgs {
     /// Parameters of a plugin, a JSON object.
     #[arg(long, value_name = "NAME=JSON")]
     params: Vec<String>,
+    /// What a plugin may reach, as in `[[reward]]`: NAME='{ http = ["https://HOST"] }'.
+    #[arg(long = "grant", value_name = "NAME=TABLE")]
+    grants: Vec<String>,
     /// The completions: a .jsonl or .parquet file.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
@@ -68,7 +71,7 @@ const WINDOW: usize = 1024;
 pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     let limits =
         Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };
-    let plugins = plugin_args::weighted(args.plugins, &args.params, limits)?;
+    let plugins = plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?;
     let rows = RowReader::open(&args.data)?;
     let mut out = Output::create(&args.out, &args.data)?;
     let workers = match args.workers {

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};
+use gavel_plugin::{Grants, Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,8 +37,13 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let sample = sample();
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
-    let spec =
-        PluginSpec { name: "answer".into(), path: component(), params: Default::default(), limits: Limits::default() };
+    let spec = PluginSpec {
+        name: "answer".into(),
+        path: component(),
+        params: Default::default(),
+        limits: Limits::default(),
+        grants: Grants::default(),
+    };
     let plugin = runtime.block_on(Plugin::load(&sandbox, spec)).unwrap();
     let bare = bare::Bare::load(&component());
 

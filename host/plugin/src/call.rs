@@ -3,6 +3,7 @@
 use crate::bindings::RewardPlugin;
 use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::fault;
+use crate::grant::Refusals;
 use crate::lanes::Ended;
 use crate::plugin::Loaded;
 use crate::resources::{ReferenceRef, SampleRef};
@@ -25,6 +26,7 @@ pub(crate) struct Ending<T> {
     pub(crate) answer: Result<T, Outcome>,
     pub(crate) usage: Usage,
     pub(crate) diagnosis: Option<Diagnosis>,
+    pub(crate) refusals: Refusals,
 }
 
 /// Scores a sample.
@@ -34,7 +36,7 @@ pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64)
         Box::new(move |plugin, store| Box::pin(score_in(plugin, store, sample)))
     })
     .await;
-    let outcome = ending.answer.unwrap_or_else(|outcome| outcome);
+    let outcome = plugin.granted.tell(ending.answer.unwrap_or_else(|outcome| outcome), &ending.refusals);
     let provenance = Provenance {
         component: plugin.hash.clone(),
         params: plugin.params_hash.clone(),
@@ -115,12 +117,13 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, seed: u64, work: impl Fn()
         answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }),
         usage: Usage::default(),
         diagnosis: None,
+        refusals: Refusals::default(),
     };
     let Some(_admission) = plugin.shared.admit().await else { return lost("the sandbox was shut down") };
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
         let Some(reserved) = plugin.shared.reserve(bytes).await else { return lost("the sandbox was shut down") };
         let traces = Traces::new(&plugin.limits);
-        let store = match store(plugin.pre.engine(), &plugin.limits, seed, &traces, reserved) {
+        let store = match store(plugin.pre.engine(), &plugin.limits, &plugin.granted, seed, &traces, reserved) {
             Ok(store) => store,
             Err(error) => return lost(&format!("no store for a call: {error:#}")),
         };
@@ -169,7 +172,8 @@ fn ending<T>(
         Ok(_) => None,
         Err(_) => fault::diagnosis(error.as_ref(), traces.log.text()),
     };
-    Ending { answer, usage, diagnosis }
+    let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
+    Ending { answer, usage, diagnosis, refusals: traces.refusals.clone() }
 }
 
 fn seconds(time: std::time::Duration) -> String {

@@ -1,6 +1,7 @@
 //! Which components this host understands: their imports and exports by name.
 
 use crate::error::LoadError;
+use crate::grant::{Grants, Import, Standing};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -13,8 +14,6 @@ const NAMESPACE: &str = "gavel:plugin/";
 const SCORERS: [&str; 3] = ["reward", "judger", "taskset"];
 /// Exports of components that act for the policy.
 const ACTORS: [&str; 2] = ["tool", "agent"];
-/// Interfaces that every plugin may import.
-const OPEN_IMPORTS: [&str; 3] = ["types", "samples", "references"];
 
 /// The interfaces of the contract that a component exports, without their
 /// package and version (`reward`, say).
@@ -27,9 +26,9 @@ pub(crate) fn exports(engine: &Engine, component: &Component) -> Vec<String> {
         .collect()
 }
 
-/// All imports by their full names.
-pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
-    component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect()
+/// All imports, and how they stand with `grants`.
+pub(crate) fn imports(engine: &Engine, component: &Component, grants: &Grants) -> Vec<Import> {
+    component.component_type().imports(engine).map(|(name, _)| Import::new(name, grants)).collect()
 }
 
 /// The version of the contract that a component was built for: the first that
@@ -47,16 +46,13 @@ pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> 
     (!versions.is_empty()).then(|| versions.swap_remove(shown))
 }
 
-/// Whether an import can be satisfied without any grant.
-pub(crate) fn is_open_import(name: &str) -> bool {
-    match name.strip_prefix(NAMESPACE).and_then(|rest| rest.split_once('@')) {
-        Some((interface, _)) => OPEN_IMPORTS.contains(&interface),
-        None => name.starts_with("wasi:") && !name.starts_with("wasi:http/"),
-    }
-}
-
 /// Refuses a component that is no reward, or asks for what nothing grants.
-pub(crate) fn check_reward(plugin: &str, engine: &Engine, component: &Component) -> Result<(), LoadError> {
+pub(crate) fn check_reward(
+    plugin: &str,
+    engine: &Engine,
+    component: &Component,
+    grants: &Grants,
+) -> Result<(), LoadError> {
     let version = version(engine, component);
     if let Some(found) = version.filter(|found| found != VERSION) {
         return Err(LoadError::UnknownContract { plugin: plugin.into(), found, known: VERSION });
@@ -71,8 +67,8 @@ pub(crate) fn check_reward(plugin: &str, engine: &Engine, component: &Component)
             return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });
         }
     }
-    match imports(engine, component).into_iter().find(|name| !is_open_import(name)) {
-        Some(import) => Err(LoadError::NotGranted { plugin: plugin.into(), import }),
+    match imports(engine, component, grants).into_iter().find(|import| import.standing == Standing::Refused) {
+        Some(Import { name: import, grant, .. }) => Err(LoadError::NotGranted { plugin: plugin.into(), import, grant }),
         None => Ok(()),
     }
 }

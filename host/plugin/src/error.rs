@@ -1,6 +1,7 @@
 //! Why a plugin cannot be used at all. What goes wrong in a call is no error
 //! but an outcome.
 
+use crate::grant::GrantError;
 use std::path::PathBuf;
 
 /// A plugin that does not load.
@@ -78,12 +79,22 @@ pub enum LoadError {
         actor: &'static str,
     },
     /// It imports what nothing is granted for.
-    #[error("plugin `{plugin}` imports {import}, which is not granted to it\nhint: rebuild it without that import")]
+    #[error("plugin `{plugin}` imports {import}, which is not granted to it\nhint: {}", not_granted(plugin, *grant))]
     NotGranted {
         /// The plugin's name in the run.
         plugin: String,
         /// The import.
         import: String,
+        /// What to write in its grants, where a grant for it exists.
+        grant: Option<&'static str>,
+    },
+    /// A grant that cannot be given.
+    #[error("plugin `{plugin}`: {source}")]
+    Grant {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// Which, and why.
+        source: GrantError,
     },
     /// Its memory limit is more than all plugins may have together.
     #[error(
@@ -125,4 +136,13 @@ pub enum LoadError {
         /// What happened.
         what: String,
     },
+}
+
+fn not_granted(plugin: &str, grant: Option<&str>) -> String {
+    match grant {
+        Some(line) => format!(
+            "add grant = {{ {line} }} to its [[reward]] table, or --grant '{plugin}={{ {line} }}' to gavel score"
+        ),
+        None => "no grant gives it; rebuild the plugin without that import".to_owned(),
+    }
 }

@@ -2,11 +2,10 @@
 
 use crate::contract;
 use crate::error::LoadError;
-use crate::limits::Limits;
+use crate::grant::Import;
 use crate::plugin::{Info, Plugin, PluginSpec, compile, read};
 use crate::sandbox::Sandbox;
 use serde::Serialize;
-use std::path::Path;
 
 /// A component's outside.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,24 +18,20 @@ pub struct Inspection {
     pub contract: Option<String>,
     /// The interfaces of the contract that it exports.
     pub exports: Vec<String>,
-    /// Everything that it imports.
-    pub imports: Vec<String>,
-    /// The imports that a run would have to grant.
-    pub needs_grant: Vec<String>,
-    /// What it says of itself, where `init` accepts empty parameters.
+    /// Everything that it imports, and how that stands with its grants.
+    pub imports: Vec<Import>,
+    /// What it says of itself, where it loads with these parameters.
     pub info: Option<Info>,
     /// Why there is no `info`.
     pub info_missing: Option<String>,
 }
 
-/// Inspects the component at `path`.
-pub async fn inspect(sandbox: &Sandbox, path: &Path) -> Result<Inspection, LoadError> {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let bytes = read(&name, path)?;
-    let engine = &sandbox.shared().workshop(&Limits::default())?.engine;
-    let component = compile(engine, &name, path, &bytes)?;
-    let imports = contract::imports(engine, &component);
-    let spec = PluginSpec { name, path: path.into(), params: Default::default(), limits: Limits::default() };
+/// Inspects a component as it would be with these parameters and grants.
+pub async fn inspect(sandbox: &Sandbox, spec: PluginSpec) -> Result<Inspection, LoadError> {
+    let bytes = read(&spec.name, &spec.path)?;
+    let engine = &sandbox.shared().workshop(&spec.limits)?.engine;
+    let component = compile(engine, &spec.name, &spec.path, &bytes)?;
+    let imports = contract::imports(engine, &component, &spec.grants);
     let (info, info_missing) = match Plugin::load(sandbox, spec).await {
         Ok(plugin) => (Some(plugin.info().clone()), None),
         Err(error) => (None, Some(error.to_string())),
@@ -46,7 +41,6 @@ pub async fn inspect(sandbox: &Sandbox, path: &Path) -> Result<Inspection, LoadE
         hash: blake3::hash(&bytes).to_hex().to_string(),
         contract: contract::version(engine, &component),
         exports: contract::exports(engine, &component),
-        needs_grant: imports.iter().filter(|name| !contract::is_open_import(name)).cloned().collect(),
         imports,
         info,
         info_missing,

@@ -2,16 +2,16 @@
 //!
 //! A [`Sandbox`] is what all plugins of a process share: the engine, the
 //! threads, the memory. A [`Plugin`] is a component loaded into it with its
-//! parameters and limits; a call of [`Plugin::score`] runs in a fresh instance
-//! that nothing is granted to, and always comes back within its budgets as a
-//! [`gavel_data::Evaluation`].
+//! parameters, limits and grants; a call of [`Plugin::score`] runs in a fresh
+//! instance that reaches its sample and what its [`Grants`] name, and always
+//! comes back within its budgets as a [`gavel_data::Evaluation`].
 
 mod bindings;
 mod call;
-mod clock;
 mod contract;
 mod error;
 mod fault;
+mod grant;
 mod inspect;
 mod lanes;
 mod limits;
@@ -27,6 +27,7 @@ mod verdict;
 
 pub use contract::CONTRACT;
 pub use error::LoadError;
+pub use grant::{ClockGrant, GrantError, Grants, Import, RandomGrant, Standing};
 pub use inspect::{Inspection, inspect};
 pub use limits::Limits;
 pub use plugin::{Info, Plugin, PluginSpec};

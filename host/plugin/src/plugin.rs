@@ -5,6 +5,7 @@ use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::call::{self, NotReady};
 use crate::contract::{self, CONTRACT};
 use crate::error::LoadError;
+use crate::grant::{Granted, Grants};
 use crate::limits::Limits;
 use crate::sandbox::{Sandbox, Shared};
 use crate::state::State;
@@ -27,6 +28,8 @@ pub struct PluginSpec {
     pub params: serde_json::Map<String, serde_json::Value>,
     /// The budgets of each call.
     pub limits: Limits,
+    /// What it may reach beyond its sample.
+    pub grants: Grants,
 }
 
 /// What a plugin says of itself.
@@ -63,6 +66,8 @@ pub(crate) struct Loaded {
     pub(crate) params_hash: String,
     pub(crate) contract: String,
     pub(crate) limits: Limits,
+    grants: Grants,
+    pub(crate) granted: Arc<Granted>,
     pub(crate) info: Info,
     pub(crate) pre: RewardPluginPre<State>,
     pub(crate) shared: Arc<Shared>,
@@ -79,10 +84,12 @@ impl Plugin {
             let (plugin, allowed) = (spec.name, shared.memory_bytes());
             return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });
         }
+        let refused = |source| LoadError::Grant { plugin: spec.name.clone(), source };
+        let granted = Granted::open(&spec.grants).map_err(refused)?;
         let workshop = shared.workshop(&spec.limits)?;
         let bytes = read(&spec.name, &spec.path)?;
         let component = compile(&workshop.engine, &spec.name, &spec.path, &bytes)?;
-        contract::check_reward(&spec.name, &workshop.engine, &component)?;
+        contract::check_reward(&spec.name, &workshop.engine, &component, &spec.grants)?;
         let mismatch = |error: wasmtime::Error| LoadError::Mismatch { plugin: spec.name.clone(), what: chain(&error) };
         let pre = workshop.linker.instantiate_pre(&component).and_then(RewardPluginPre::new).map_err(mismatch)?;
         let params = serde_json::Value::Object(spec.params).to_string();
@@ -94,6 +101,8 @@ impl Plugin {
             params,
             contract: CONTRACT.into(),
             limits: spec.limits,
+            grants: spec.grants,
+            granted,
             info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
             pre,
             shared: shared.clone(),
@@ -105,9 +114,12 @@ impl Plugin {
         let info = match ending.answer {
             Ok(Ok(info)) => Info::from(info),
             Ok(Err(NotReady::Mismatch(error))) => return Err(LoadError::Mismatch { plugin, what: chain(&error) }),
-            Ok(Err(NotReady::Params(what))) => return Err(LoadError::Params { plugin, params, what: cut(what) }),
+            Ok(Err(NotReady::Params(what))) => {
+                let what = cut(loaded.granted.redact(what));
+                return Err(LoadError::Params { plugin, params, what });
+            }
             Err(outcome) => {
-                let what = outcome.reason().unwrap_or_default();
+                let what = loaded.granted.tell(outcome, &ending.refusals).reason().unwrap_or_default();
                 return Err(LoadError::Init { plugin, params, what });
             }
         };
@@ -129,6 +141,11 @@ impl Plugin {
     /// The parameters as the plugin got them.
     pub fn params(&self) -> &str {
         &self.loaded.params
+    }
+
+    /// What it may reach beyond its sample, as it was granted.
+    pub fn grants(&self) -> &Grants {
+        &self.loaded.grants
     }
 
     /// What the plugin says of itself.

@@ -2,6 +2,7 @@
 
 use crate::bindings::RewardPlugin;
 use crate::error::LoadError;
+use crate::grant;
 use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::machine;
@@ -160,6 +161,7 @@ impl Workshop {
         let engine = Engine::new(&config)?;
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        grant::link(&mut linker)?;
         RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         Ok(Self { engine, linker })
     }

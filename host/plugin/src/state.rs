@@ -1,6 +1,7 @@
-//! What belongs to one instance: its WASI context, its handles, its meter.
+//! What belongs to one instance: its WASI context, its grants, its handles,
+//! its meter.
 
-use crate::clock::{VirtualMonotonic, VirtualWall};
+use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
 use crate::meter::{MemoryMeter, MemoryUse, Reservation};
 use crate::stdio::Log;
@@ -8,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
-use wasmtime_wasi::{Deterministic, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 pub(crate) struct State {
     wasi: WasiCtx,
+    pub(crate) grants: CallGrants,
     pub(crate) table: ResourceTable,
     memory: MemoryMeter,
 }
@@ -27,38 +29,40 @@ impl WasiView for State {
 pub(crate) struct Traces {
     pub(crate) memory: Arc<MemoryUse>,
     pub(crate) log: Log,
+    /// Requests that its grants did not cover.
+    pub(crate) refusals: Refusals,
     /// Set when the guest was interrupted.
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 impl Traces {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { memory: Arc::default(), log: Log::new(limits.log), interrupted: Arc::default() }
+        Self {
+            memory: Arc::default(),
+            log: Log::new(limits.log),
+            refusals: Refusals::default(),
+            interrupted: Arc::default(),
+        }
     }
 }
 
-/// A store in which nothing is granted: no file, no network, no environment,
-/// no real clock, and randomness that follows from `seed`.
+/// A store in which a call sees what is granted and nothing else; `seed` is
+/// what it sees as random.
 pub(crate) fn store(
     engine: &Engine,
     limits: &Limits,
+    granted: &Arc<Granted>,
     seed: u64,
     traces: &Traces,
     reserved: Reservation,
 ) -> wasmtime::Result<Store<State>> {
-    let wasi = WasiCtxBuilder::new()
-        .wall_clock(VirtualWall)
-        .monotonic_clock(VirtualMonotonic::default())
-        .secure_random(Deterministic::new(random_bytes(seed)))
-        .insecure_random(Deterministic::new(random_bytes(!seed)))
-        .insecure_random_seed(u128::from(seed))
-        .stdout(traces.log.clone())
-        .stderr(traces.log.clone())
-        .build();
+    let mut wasi = WasiCtxBuilder::new();
+    let grants = granted.call(&mut wasi, seed, traces.refusals.clone());
+    let wasi = wasi.stdout(traces.log.clone()).stderr(traces.log.clone()).build();
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
     let memory = MemoryMeter::new(limits.memory, traces.memory.clone(), reserved);
-    let mut store = Store::new(engine, State { wasi, table, memory });
+    let mut store = Store::new(engine, State { wasi, grants, table, memory });
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(limits.output);
     store.set_max_component_handles(limits.handles);
@@ -73,11 +77,4 @@ pub(crate) fn store(
         Ok(UpdateDeadline::Yield(1))
     });
     Ok(store)
-}
-
-/// The bytes that a plugin's random source repeats.
-fn random_bytes(seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; 256];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
 }

@@ -2,7 +2,7 @@
 
 use super::ConfigError;
 use super::limits::LimitsTable;
-use gavel_plugin::PluginSpec;
+use gavel_plugin::{Grants, PluginSpec};
 use gavel_scoring::WeightedPlugin;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -24,6 +24,9 @@ pub struct RewardTable {
     /// What its calls may use, where it differs from `[limits]`.
     #[serde(default)]
     pub limits: LimitsTable,
+    /// What it may reach beyond its sample; nothing by default.
+    #[serde(default)]
+    pub grant: Grants,
 }
 
 fn weight() -> f64 {
@@ -39,6 +42,7 @@ impl RewardTable {
         if !self.weight.is_finite() {
             return Err(ConfigError::value("reward.weight", "a finite number", self.weight));
         }
+        self.grant.check().map_err(|error| ConfigError::Invalid(format!("reward `{}`: {error}", self.name)))?;
         self.limits.validate("reward.limits")
     }
 
@@ -49,6 +53,7 @@ impl RewardTable {
             path: self.path.clone(),
             params: self.params.clone(),
             limits: self.limits.over(limits),
+            grants: self.grant.clone(),
         };
         WeightedPlugin { spec, weight: self.weight }
     }

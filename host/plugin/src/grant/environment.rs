@@ -1,0 +1,70 @@
+//! `env`: environment variables that a plugin sees.
+
+use super::GrantError;
+use std::env::VarError;
+use std::fmt;
+use wasmtime_wasi::WasiCtxBuilder;
+
+/// A shorter value is no secret, and taking it out of a text would only make
+/// the text unreadable.
+const SECRET_BYTES: usize = 6;
+
+/// The granted variables with their values, read when the plugin was loaded.
+pub(super) struct Environment(Vec<(String, String)>);
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+pub(super) fn check_names(names: &[String]) -> Result<(), GrantError> {
+    match names.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        Some(name) => Err(GrantError::VariableName { name: name.clone() }),
+        None => Ok(()),
+    }
+}
+
+impl Environment {
+    pub(super) fn read(names: &[String]) -> Result<Self, GrantError> {
+        check_names(names)?;
+        let read = |name: &String| match std::env::var(name) {
+            Ok(value) => Ok((name.clone(), value)),
+            Err(VarError::NotPresent) => Err(GrantError::NoVariable { name: name.clone() }),
+            Err(VarError::NotUnicode(_)) => Err(GrantError::VariableText { name: name.clone() }),
+        };
+        names.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn show(&self, wasi: &mut WasiCtxBuilder) {
+        wasi.envs(&self.0);
+    }
+
+    /// Puts a variable's name where its value stands.
+    pub(super) fn redact(&self, text: String) -> String {
+        let secrets = self.0.iter().filter(|(_, value)| value.len() >= SECRET_BYTES);
+        secrets.fold(text, |text, (name, value)| match text.contains(value.as_str()) {
+            true => text.replace(value.as_str(), &format!("${name}")),
+            false => text,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_not_there_is_named() {
+        let read = |name: &str| Environment::read(&[name.to_owned()]).unwrap_err().to_string();
+        assert!(read("GAVEL_TEST_ABSENT").contains("the variable GAVEL_TEST_ABSENT is not set\nhint:"));
+        assert!(read("KEY=value").contains("no name of a variable"));
+    }
+
+    #[test]
+    fn a_value_is_shown_to_nobody_but_the_plugin() {
+        let env = Environment(vec![("KEY".into(), "s3cret-token".into()), ("MODE".into(), "a".into())]);
+        assert_eq!(format!("{env:?}"), r#"["KEY", "MODE"]"#);
+        assert_eq!(env.redact("a bad token s3cret-token.".into()), "a bad token $KEY.");
+    }
+}

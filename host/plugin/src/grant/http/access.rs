@@ -1,0 +1,176 @@
+//! Whether a request may be sent, and to which addresses.
+
+use super::address::{canonical, is_public};
+use super::refusal::Refusal;
+use super::rule::{Host, Rule, Scheme};
+use crate::grant::GrantError;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use wasmtime_wasi_http::Error;
+
+/// Where a request wants to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) scheme: Scheme,
+    pub(super) host: Host,
+    pub(super) port: u16,
+}
+
+impl Target {
+    pub(super) fn of(uri: &http::Uri) -> Result<Self, Error> {
+        let invalid = || Error::HttpRequestUriInvalid;
+        let scheme = uri.scheme_str().and_then(Scheme::parse).ok_or_else(invalid)?;
+        let authority = uri.authority().ok_or_else(invalid)?;
+        let host = Host::parse(authority.host()).map_err(|_| invalid())?;
+        let port = authority.port_u16().unwrap_or(scheme.port());
+        // What was understood must be all that there is: no user, no port that is no number.
+        let written = authority.as_str();
+        if written != authority.host() && written != format!("{}:{port}", authority.host()) {
+            return Err(invalid());
+        }
+        Ok(Self { scheme, host, port })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        write!(f, "{scheme}://{}:{}", self.host, self.port)
+    }
+}
+
+/// What the grants of a plugin let it ask.
+pub(crate) struct HttpAccess {
+    rules: Vec<Rule>,
+    tls: Option<TlsConnector>,
+}
+
+impl HttpAccess {
+    pub(crate) fn open(rules: Vec<Rule>) -> Result<Self, GrantError> {
+        let tls =
+            rules.iter().any(|rule| rule.scheme == Scheme::Https).then(|| connector(system_roots()?)).transpose()?;
+        Ok(Self { rules, tls })
+    }
+
+    /// Whether the target may be asked at all.
+    pub(super) fn admit(&self, target: &Target) -> Result<(), Refusal> {
+        match self.rules.iter().any(|rule| rule.covers(target.scheme, &target.host, target.port)) {
+            true => Ok(()),
+            false => Err(Refusal::NotGranted(target.clone())),
+        }
+    }
+
+    /// Those of a target's addresses that may be connected to: public ones,
+    /// and ones that a grant names.
+    pub(super) fn reachable(&self, target: &Target, addresses: &[SocketAddr]) -> Result<Vec<SocketAddr>, Refusal> {
+        let named = |address| self.rules.iter().any(|rule| rule.names_address(target.scheme, address, target.port));
+        let may = |address: &&SocketAddr| is_public(address.ip()) || named(canonical(address.ip()));
+        let reachable: Vec<SocketAddr> = addresses.iter().filter(may).copied().collect();
+        match addresses.first() {
+            Some(first) if reachable.is_empty() => Err(Refusal::Address(target.clone(), canonical(first.ip()))),
+            _ => Ok(reachable),
+        }
+    }
+
+    /// There, wherever an https server is granted.
+    pub(super) fn tls(&self) -> Option<&TlsConnector> {
+        self.tls.as_ref()
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_roots(rules: Vec<Rule>, roots: RootCertStore) -> Self {
+        Self { rules, tls: Some(connector(roots).unwrap()) }
+    }
+}
+
+/// The certificates that this machine trusts, or the file that `SSL_CERT_FILE`
+/// names.
+fn system_roots() -> Result<RootCertStore, GrantError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let errors: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
+        let what = if errors.is_empty() { "this machine has none".to_owned() } else { errors.join("; ") };
+        return Err(GrantError::RootCertificates { what });
+    }
+    Ok(roots)
+}
+
+fn connector(roots: RootCertStore) -> Result<TlsConnector, GrantError> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| GrantError::RootCertificates { what: error.to_string() })?;
+    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(grants: &[&str]) -> HttpAccess {
+        let rules = grants.iter().map(|grant| Rule::parse(grant).unwrap()).collect();
+        HttpAccess { rules, tls: None }
+    }
+
+    fn target(uri: &str) -> Result<Target, Error> {
+        Target::of(&uri.parse().unwrap())
+    }
+
+    /// Where a target that resolves to `addresses` would be connected to.
+    fn reach(grants: &[&str], uri: &str, addresses: &[&str]) -> Result<Vec<String>, Refusal> {
+        let (access, target) = (access(grants), target(uri).unwrap());
+        access.admit(&target)?;
+        let addresses: Vec<_> = addresses.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), target.port)).collect();
+        Ok(access.reachable(&target, &addresses)?.iter().map(|address| address.ip().to_string()).collect())
+    }
+
+    #[test]
+    fn a_name_reaches_public_addresses_only() {
+        let reached = reach(&["judge.example"], "https://judge.example/", &["10.0.0.1", "1.1.1.1", "::1"]);
+        assert_eq!(reached.unwrap(), ["1.1.1.1"]);
+        for inside in ["127.0.0.1", "169.254.169.254", "192.168.0.9", "fd00:ec2::254", "::ffff:10.0.0.1"] {
+            let refusal = reach(&["judge.example"], "https://judge.example/", &[inside]).unwrap_err();
+            assert!(matches!(refusal, Refusal::Address(..)), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn an_address_inside_is_reached_where_it_is_named() {
+        let inside = ["10.0.0.5"];
+        let name = "http://judge.internal:8000";
+        assert!(reach(&[name], name, &inside).is_err());
+        assert_eq!(reach(&[name, "http://10.0.0.5:8000"], name, &inside).unwrap(), inside);
+        assert!(reach(&[name, "http://10.0.0.5:9000"], name, &inside).is_err());
+        assert!(reach(&[name, "https://10.0.0.5:8000"], name, &inside).is_err());
+        assert_eq!(reach(&["http://10.0.0.5"], "http://10.0.0.5", &inside).unwrap(), inside);
+        assert_eq!(reach(&["http://localhost:1"], "http://localhost:1", &["127.0.0.1", "::1"]).unwrap().len(), 2);
+        // `localhost` names loopback, whatever else a resolver says that it is.
+        assert!(reach(&["http://localhost:1"], "http://localhost:1", &inside).is_err());
+    }
+
+    #[test]
+    fn what_is_not_granted_is_refused_by_name() {
+        let refusal = reach(&["judge.example"], "http://169.254.169.254/latest/meta-data", &[]).unwrap_err();
+        let text = "the request to http://169.254.169.254:80 was refused: it is not granted";
+        assert_eq!(refusal.to_string(), text);
+    }
+
+    #[test]
+    fn a_target_is_what_it_looks_like() {
+        assert_eq!(target("https://Judge.Example").unwrap().to_string(), "https://judge.example:443");
+        assert_eq!(target("http://[::1]:8000/x").unwrap().to_string(), "http://[::1]:8000");
+        for wrong in
+            ["https://judge.example@evil.test/", "http://judge.example:99999/", "http://127.1/", "ftp://a/", "/"]
+        {
+            assert!(target(wrong).is_err(), "{wrong}");
+        }
+    }
+}

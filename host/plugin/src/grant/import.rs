@@ -1,0 +1,112 @@
+//! How each import of a component stands with what is granted.
+
+use super::{ClockGrant, Grants, RandomGrant};
+use serde::Serialize;
+
+/// An import of a component, and what a plugin with some grants gets for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Import {
+    /// The interface, with its package and version.
+    pub name: String,
+    /// What becomes of it.
+    pub standing: Standing,
+    /// That in words.
+    pub what: String,
+    /// What to write in the grants to get the real thing, where that exists.
+    pub grant: Option<&'static str>,
+}
+
+/// What becomes of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Every plugin has it.
+    Given,
+    /// It is granted.
+    Granted,
+    /// It is there, and shows nothing of the machine.
+    StandIn,
+    /// The component does not load.
+    Refused,
+}
+
+impl Standing {
+    /// As it is printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Granted => "granted",
+            Self::StandIn => "stand-in",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl Import {
+    /// How the import called `name` stands with `grants`.
+    pub fn new(name: &str, grants: &Grants) -> Self {
+        use Standing::{Given, Granted, Refused, StandIn};
+        let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
+        let (package, interface) = interface.split_once('/').unwrap_or((interface, ""));
+        let or_stand_in = |granted: Option<String>, stand_in: &str, grant| match granted {
+            Some(what) => (Granted, what, None),
+            None => (StandIn, stand_in.to_owned(), Some(grant)),
+        };
+        let (standing, what, grant) = match (package, interface) {
+            ("gavel:plugin", "types" | "samples" | "references") => (Given, "the contract".to_owned(), None),
+            ("wasi:http", "types" | "outgoing-handler") => match list(&grants.http) {
+                Some(hosts) => (Granted, hosts, None),
+                None => (Refused, "no server".to_owned(), Some(r#"http = ["https://HOST"]"#)),
+            },
+            ("wasi:filesystem", _) => or_stand_in(list(&grants.read), "no folder", r#"read = ["FOLDER:/GUEST-PATH"]"#),
+            ("wasi:cli", "environment") => or_stand_in(list(&grants.env), "empty", r#"env = ["NAME"]"#),
+            ("wasi:clocks", _) => {
+                let real = (grants.clock == ClockGrant::Real).then(|| "the machine's time".to_owned());
+                or_stand_in(real, "starts at 2024-01-01, a sleep moves it at once", r#"clock = "real""#)
+            }
+            ("wasi:random", _) => {
+                let os = (grants.random == RandomGrant::Os).then(|| "the system's".to_owned());
+                or_stand_in(os, "follows from the run's seed and the sample", r#"random = "os""#)
+            }
+            ("wasi:cli", "stdin") => (StandIn, "empty".to_owned(), None),
+            ("wasi:cli" | "wasi:io", _) => (Given, "output for the host's messages".to_owned(), None),
+            ("wasi:sockets", _) => (StandIn, "every use is refused".to_owned(), None),
+            _ => (Refused, "nothing grants it".to_owned(), None),
+        };
+        Self { name: name.to_owned(), standing, what, grant }
+    }
+}
+
+/// A list of grants in one line.
+fn list(grants: &[String]) -> Option<String> {
+    (!grants.is_empty()).then(|| grants.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_granted_is_refused_or_stood_in_for() {
+        let none = Grants::default();
+        let all = Grants {
+            read: vec!["data:/data".into()],
+            http: vec!["judge.example".into()],
+            env: vec!["KEY".into()],
+            clock: ClockGrant::Real,
+            random: RandomGrant::Os,
+        };
+        let standing = |name: &str| [&none, &all].map(|grants| Import::new(name, grants).standing);
+        use Standing::{Given, Granted, Refused, StandIn};
+        assert_eq!(standing("gavel:plugin/samples@0.1.0"), [Given; 2]);
+        assert_eq!(standing("gavel:plugin/chat@0.1.0"), [Refused; 2]);
+        assert_eq!(standing("wasi:http/outgoing-handler@0.2.12"), [Refused, Granted]);
+        assert_eq!(standing("wasi:http/incoming-handler@0.2.12"), [Refused; 2]);
+        assert_eq!(standing("wasi:filesystem/preopens@0.2.12"), [StandIn, Granted]);
+        assert_eq!(standing("wasi:cli/environment@0.2.12"), [StandIn, Granted]);
+        assert_eq!(standing("wasi:clocks/wall-clock@0.2.12"), [StandIn, Granted]);
+        assert_eq!(standing("wasi:random/insecure@0.2.12"), [StandIn, Granted]);
+        assert_eq!(standing("wasi:sockets/tcp@0.2.12"), [StandIn; 2]);
+        assert_eq!(standing("wasi:keyvalue/store@0.2.0"), [Refused; 2]);
+    }
+}

@@ -1,0 +1,49 @@
+//! The host's side of `wasi:io/poll`: that of `wasmtime-wasi`, told of the
+//! clock's timers before it waits.
+
+use super::clock::Clock;
+use crate::state::State;
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime_wasi::p2::DynPollable;
+use wasmtime_wasi::p2::bindings::io::poll;
+
+struct Poll<'a> {
+    clock: &'a mut Clock,
+    table: &'a mut ResourceTable,
+}
+
+struct HasPoll;
+
+impl HasData for HasPoll {
+    type Data<'a> = Poll<'a>;
+}
+
+impl poll::Host for Poll<'_> {
+    async fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
+        self.clock.wait(pollables.iter().map(Resource::rep));
+        poll::Host::poll(self.table, pollables).await
+    }
+}
+
+impl poll::HostPollable for Poll<'_> {
+    async fn ready(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<bool> {
+        match self.clock.due(pollable.rep()) {
+            Some(due) => Ok(due),
+            None => poll::HostPollable::ready(self.table, pollable).await,
+        }
+    }
+
+    async fn block(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
+        self.clock.wait(std::iter::once(pollable.rep()));
+        poll::HostPollable::block(self.table, pollable).await
+    }
+
+    fn drop(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
+        self.clock.forget(pollable.rep());
+        poll::HostPollable::drop(self.table, pollable)
+    }
+}
+
+pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    poll::add_to_linker::<_, HasPoll>(linker, |state| Poll { clock: &mut state.grants.clock, table: &mut state.table })
+}

@@ -1,0 +1,174 @@
+//! What a plugin with a grant for a server may ask, against real servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Sampled, guest, sample, sandbox};
+use gavel_data::{Budget, Outcome};
+use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A server that counts the requests that reach it.
+struct Server {
+    port: u16,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Server {
+    /// Answers `/ok` with `hello`, sends `/to/URL` on to the URL, and leaves
+    /// `/silent` without an answer.
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        std::thread::spawn(move || {
+            let mut silent = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                count.fetch_add(1, Ordering::SeqCst);
+                let path = path(&stream);
+                match path.strip_prefix("/to/") {
+                    Some(url) => write!(stream, "HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n\r\n"),
+                    None if path == "/silent" => {
+                        silent.push(stream);
+                        continue;
+                    }
+                    None => write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"),
+                }
+                .unwrap();
+            }
+        });
+        Self { port, asked }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+/// The path of the request that comes in.
+fn path(stream: &TcpStream) -> String {
+    let head: Vec<String> =
+        BufReader::new(stream).lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+    head[0].split(' ').nth(1).unwrap().to_owned()
+}
+
+async fn load(sandbox: &Sandbox, params: Value, http: &[String]) -> Result<Plugin, LoadError> {
+    let limits = Limits { deadline: Duration::from_secs(2), ..Limits::default() };
+    let grants = Grants { http: http.to_vec(), ..Grants::default() };
+    let params = serde_json::from_value(params).unwrap();
+    Plugin::load(sandbox, PluginSpec { name: "fetch".into(), path: guest("fetch"), params, limits, grants }).await
+}
+
+/// What `fetch` gets for each URL.
+async fn fetch(urls: &[String], http: &[String]) -> Vec<Value> {
+    let sandbox = sandbox();
+    let plugin = load(&sandbox, json!({ "urls": urls }), http).await.unwrap();
+    plugin.score(&sample(), 1).await.note().as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn without_a_grant_it_does_not_load_and_the_hint_is_the_line_to_add() {
+    let sandbox = sandbox();
+    let error = load(&sandbox, json!({"urls": []}), &[]).await.err().unwrap();
+    assert!(matches!(&error, LoadError::NotGranted { import, .. } if import.starts_with("wasi:http/")), "{error}");
+    let text = error.to_string();
+    assert!(text.contains(r#"hint: add grant = { http = ["https://HOST"] } to its [[reward]] table"#), "{text}");
+}
+
+#[tokio::test]
+async fn a_granted_server_answers_and_its_other_ports_do_not() {
+    let (granted, other) = (Server::start(), Server::start());
+    let seen = fetch(&[granted.url("/ok"), other.url("/ok")], &[granted.url("")]).await;
+    assert_eq!(seen[0], json!({"status": 200, "body": "hello"}));
+    assert!(seen[1]["error"].as_str().unwrap().contains("HttpRequestDenied"), "{seen:?}");
+    assert_eq!((granted.asked(), other.asked()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_redirect_is_checked_like_any_request() {
+    let (granted, other) = (Server::start(), Server::start());
+    let there = granted.url(&format!("/to/{}", granted.url("/ok")));
+    let elsewhere = granted.url(&format!("/to/{}", other.url("/ok")));
+    let seen = fetch(&[there, elsewhere], &[granted.url("")]).await;
+    assert_eq!(seen[0]["body"], "hello");
+    assert!(seen[1]["error"].as_str().unwrap().contains("HttpRequestDenied"), "{seen:?}");
+    assert_eq!((granted.asked(), other.asked()), (3, 0));
+}
+
+#[tokio::test]
+async fn what_lies_inside_is_refused_however_it_is_written() {
+    let server = Server::start();
+    let port = server.port;
+    let urls = [
+        "http://169.254.169.254/latest/meta-data/".into(),
+        format!("http://[::ffff:169.254.169.254]:{port}/"),
+        format!("http://localhost:{port}/ok"),
+        format!("http://127.0.0.2:{port}/ok"),
+        format!("http://user@127.0.0.1:{port}/ok"),
+        format!("http://2130706433:{port}/ok"),
+        format!("https://127.0.0.1:{port}/ok"),
+    ];
+    let seen = fetch(&urls, &["http://*.example.com".into(), server.url("")]).await;
+    for (url, answer) in urls.iter().zip(&seen) {
+        let error = answer["error"].as_str().unwrap_or_else(|| panic!("{url}: {answer}"));
+        assert!(error.contains("HttpRequestDenied") || error.contains("HttpRequestUriInvalid"), "{url}: {error}");
+    }
+    assert_eq!(server.asked(), 0);
+}
+
+#[tokio::test]
+async fn localhost_is_asked_where_it_is_granted() {
+    let server = Server::start();
+    let localhost = format!("http://localhost:{}", server.port);
+    assert_eq!(fetch(&[format!("{localhost}/ok")], &[localhost]).await[0]["body"], "hello");
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_in_the_outcome() {
+    let server = Server::start();
+    let sandbox = sandbox();
+    let params = json!({"urls": ["http://169.254.169.254/latest/meta-data/iam?token=abc"], "must": true});
+    let plugin = load(&sandbox, params, &[server.url("")]).await.unwrap();
+    let outcome = plugin.score(&sample(), 1).await.outcome;
+    let Outcome::Unavailable(what) = outcome else { panic!("{outcome:?}") };
+    assert!(what.ends_with("; the request to http://169.254.169.254:80 was refused: it is not granted"), "{what}");
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up_at_the_guests_time_out_or_at_the_deadline() {
+    let server = Server::start();
+    let sandbox = sandbox();
+    let urls = [server.url("/silent")];
+
+    // The clock is virtual, but a timer beside a request runs in real time.
+    let plugin = load(&sandbox, json!({"urls": urls, "patience": 300}), &[server.url("")]).await.unwrap();
+    let start = Instant::now();
+    assert_eq!(plugin.score(&sample(), 1).await.note(), json!([{"error": "no answer in time"}]));
+    assert!((Duration::from_millis(300)..Duration::from_millis(1500)).contains(&start.elapsed()));
+
+    let plugin = load(&sandbox, json!({"urls": urls}), &[server.url("")]).await.unwrap();
+    let start = Instant::now();
+    let outcome = plugin.score(&sample(), 1).await.outcome;
+    assert!(matches!(outcome, Outcome::OutOfBudget { which: Budget::Deadline, .. }), "{outcome:?}");
+    assert!((Duration::from_secs(2)..Duration::from_secs(5)).contains(&start.elapsed()));
+}
+
+#[tokio::test]
+async fn answers_come_in_time_beside_a_timer() {
+    let server = Server::start();
+    let sandbox = sandbox();
+    let params = json!({"urls": [server.url("/ok")], "patience": 1500});
+    let plugin = load(&sandbox, params, &[server.url("")]).await.unwrap();
+    assert_eq!(plugin.score(&sample(), 1).await.note()[0]["body"], "hello");
+}
