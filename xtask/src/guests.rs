@@ -4,16 +4,19 @@
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::setup::{GUEST_TARGET, cannot};
-use crate::ui;
+use crate::{attacks, ui};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A cargo workspace of components, one a folder, and where they go.
-struct Guests {
-    title: &'static str,
-    workspace: &'static str,
-    folder: &'static str,
+pub struct Guests {
+    /// What they are called.
+    pub title: &'static str,
+    /// The folder of the workspace, from the root.
+    pub workspace: &'static str,
+    /// The folder that they are put into, from the root.
+    pub folder: &'static str,
 }
 
 const ALL: [Guests; 2] = [
@@ -21,32 +24,40 @@ const ALL: [Guests; 2] = [
     Guests { title: "test guests", workspace: "tests/guests", folder: "target/guests" },
 ];
 
-/// Builds all of them to `target/plugins/<name>.wasm` and
-/// `target/guests/<name>.wasm`, where the name is that of the component's
-/// folder.
+/// Builds all of them to `target/plugins/<name>.wasm`,
+/// `target/guests/<name>.wasm` and `target/hostile/<name>.wasm`, where the name
+/// is that of the component's folder.
 pub fn build(root: &Path) -> Result<()> {
-    ALL.iter().try_for_each(|guests| guests.build(root))
+    ALL.iter().try_for_each(|guests| guests.build(root))?;
+    attacks::build(root)
 }
 
 impl Guests {
     fn build(&self, root: &Path) -> Result<()> {
         ui::loud_step(self.title, "building", || {
-            let workspace = root.join(self.workspace);
-            // The target folder as in the workspace's own configuration, whatever CARGO_TARGET_DIR says.
-            let built = root.join("target/wasm");
-            Call::cargo(
-                ["build", "--release", "--target", GUEST_TARGET, "--target-dir"]
-                    .map(Path::new)
-                    .into_iter()
-                    .chain([built.as_path()]),
-            )
-            .within(&workspace)
-            .show(&format!("cannot build the {}", self.title))
-            .map_err(|failure| failure.hint("the compiler's message above says what is wrong in which file"))?;
-            let names = names(&workspace)?;
-            place(&names, &built.join(GUEST_TARGET).join("release"), &root.join(self.folder))?;
+            let names = names(&root.join(self.workspace))?;
+            let folder = root.join(self.folder);
+            place(&names, &self.compile(root)?, &folder)?;
+            remove_others(&names, &folder)?;
             Ok(((), format!("{} in {}/", names.len(), self.folder)))
         })
+    }
+
+    /// Compiles the workspace and gives the folder where cargo leaves its
+    /// components.
+    pub fn compile(&self, root: &Path) -> Result<PathBuf> {
+        // The target folder as in the workspace's own configuration, whatever CARGO_TARGET_DIR says.
+        let built = root.join("target/wasm");
+        Call::cargo(
+            ["build", "--release", "--workspace", "--target", GUEST_TARGET, "--target-dir"]
+                .map(Path::new)
+                .into_iter()
+                .chain([built.as_path()]),
+        )
+        .within(&root.join(self.workspace))
+        .show(&format!("cannot build the {}", self.title))
+        .map_err(|failure| failure.hint("the compiler's message above says what is wrong in which file"))?;
+        Ok(built.join(GUEST_TARGET).join("release"))
     }
 }
 
@@ -63,11 +74,8 @@ fn names(workspace: &Path) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Copies the components from cargo's folder `built` to `folder` and removes
-/// from there what is no longer built. A file changes all at once: a test may
-/// be reading it.
-fn place(names: &BTreeSet<String>, built: &Path, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+/// Copies the components from cargo's folder `built` to `folder`.
+pub fn place(names: &BTreeSet<String>, built: &Path, folder: &Path) -> Result<()> {
     for name in names {
         let component = built.join(format!("{}.wasm", name.replace('-', "_")));
         let bytes = fs::read(&component).map_err(|error| {
@@ -75,18 +83,26 @@ fn place(names: &BTreeSet<String>, built: &Path, folder: &Path) -> Result<()> {
                 "the folder `{name}` must hold a crate of that name, be a member of its workspace, and be a `cdylib`"
             ))
         })?;
-        let target = folder.join(format!("{name}.wasm"));
-        if fs::read(&target).is_ok_and(|present| present == bytes) {
-            continue;
-        }
-        let partial = folder.join(format!("{name}.partial"));
-        fs::write(&partial, bytes).map_err(|error| cannot("write", &partial, &error))?;
-        fs::rename(&partial, &target).map_err(|error| cannot("write", &target, &error))?;
+        put(folder, name, &bytes)?;
     }
-    remove_others(names, folder)
+    Ok(())
 }
 
-fn remove_others(names: &BTreeSet<String>, folder: &Path) -> Result<()> {
+/// Writes `folder/<name>.wasm`. The file changes all at once, and only where it
+/// differs: a test may be reading it.
+pub fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+    let target = folder.join(format!("{name}.wasm"));
+    if fs::read(&target).is_ok_and(|present| present == bytes) {
+        return Ok(());
+    }
+    let partial = folder.join(format!("{name}.partial"));
+    fs::write(&partial, bytes).map_err(|error| cannot("write", &partial, &error))?;
+    fs::rename(&partial, &target).map_err(|error| cannot("write", &target, &error))
+}
+
+/// Removes from `folder` the components that are no longer built.
+pub fn remove_others(names: &BTreeSet<String>, folder: &Path) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
     for path in entries.flatten().map(|entry| entry.path()) {
         let stale = path.extension().is_some_and(|kind| kind == "wasm")
@@ -118,7 +134,7 @@ fn drop_mentioned(folder: &Path, names: &mut BTreeSet<String>) -> Result<()> {
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             // A guest's own source does not count.
-            if !path.ends_with("tests/guests") {
+            if !path.ends_with("tests/guests") && !path.ends_with("tests/hostile") {
                 drop_mentioned(&path, names)?;
             }
         } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "toml" || kind == "trycmd") {
@@ -142,7 +158,9 @@ mod tests {
         fs::write(built.join("two_words.wasm"), "new").unwrap();
         fs::write(placed.join("two-words.wasm"), "old").unwrap();
         fs::write(placed.join("gone.wasm"), "old").unwrap();
-        place(&BTreeSet::from(["two-words".to_owned()]), &built, &placed).unwrap();
+        let names = BTreeSet::from(["two-words".to_owned()]);
+        place(&names, &built, &placed).unwrap();
+        remove_others(&names, &placed).unwrap();
         assert_eq!(fs::read_to_string(placed.join("two-words.wasm")).unwrap(), "new");
         assert_eq!(fs::read_dir(&placed).unwrap().count(), 1);
     }

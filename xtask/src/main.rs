@@ -1,5 +1,6 @@
 //! Set-up and chores of this repository, called as `cargo xtask`.
 
+mod attacks;
 mod command;
 mod demo;
 mod failure;
@@ -22,7 +23,7 @@ Usage: cargo xtask <command>
 Commands:
   setup             install what is missing: the target wasm32-wasip2 and libtorch
   plugins           set up the target, then build the plugins to target/plugins/
-                    and the test guests to target/guests/
+                    and what the tests load to target/guests/ and target/hostile/
   demo [--seed N]   set up, build everything, and train the demo model (N: 1 by default)
   test              set up, build everything, and run every test
   help              print this text

@@ -74,7 +74,7 @@ fn every_row_gets_a_line_in_order_and_unreadable_rows_are_named() {
 fn a_looping_plugin_costs_its_rows_and_not_the_job() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("data.jsonl"), "{\"response\":\"x\"}\n".repeat(6)).unwrap();
-    let guest = built("guests/endless-loop.wasm");
+    let guest = built("hostile/endless-loop.wasm");
     let plugin = format!("loop={}", guest.display());
     let args =
         ["score", "--plugin", &plugin, "--data", "data.jsonl", "--out", "o.jsonl", "--timeout", "100ms", "--json"];

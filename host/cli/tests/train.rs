@@ -195,7 +195,7 @@ fn every_column_reaches_the_reward_in_training() {
 #[test]
 fn a_crash_is_never_a_score() {
     let project = Project::new();
-    project.add_reward("broken", "guests/trap.wasm", "");
+    project.add_reward("broken", "hostile/trap.wasm", "");
     let stopped = project.run(&["train", "-c", "train.toml"]);
     assert_eq!(stopped.status.code(), Some(2));
     assert!(stderr(&stopped).contains("step 1: 16 of 16 samples could not be scored"), "{}", stderr(&stopped));
@@ -213,7 +213,7 @@ fn a_crash_is_never_a_score() {
 #[test]
 fn a_looping_shadow_does_not_hold_up_the_run() {
     let project = Project::new();
-    project.add_reward("loop", "guests/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"20ms\" }");
+    project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"20ms\" }");
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
     let step = &project.metrics("runs/run")[1];
     assert_eq!(step["outcome/loop/out-of-budget"], 16);

@@ -49,7 +49,7 @@ fn measure() {
 }
 
 fn busy_plugins() -> Scorer {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests/endless-loop.wasm");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/hostile/endless-loop.wasm");
     let minute = Duration::from_secs(60);
     let limits = Limits { deadline: minute, cpu: minute, ..Limits::default() };
     let spec = PluginSpec { name: "loop".into(), path, params: Default::default(), limits, grants: Default::default() };

@@ -59,15 +59,26 @@ pub(crate) struct Initialised {
     pub(crate) instance: Instance,
 }
 
-/// Only initialises an instance: wrong parameters show.
-pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, String>> {
+/// Why an instance is not ready for calls.
+pub(crate) enum NotReady {
+    /// Its exports have other types than the contract's.
+    Mismatch(wasmtime::Error),
+    /// It refuses the parameters, in its own words.
+    Params(String),
+}
+
+/// Only initialises an instance: wrong types and wrong parameters show.
+pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, NotReady>> {
     run(plugin, INIT_SEED, || {
         Box::new(|plugin, mut store| {
             Box::pin(async move {
                 let started = async {
                     let instance = plugin.pre.instance_pre().instantiate_async(&mut store).await?;
-                    let exports = RewardPlugin::new(&mut store, &instance)?;
-                    Ok((instance, call_init(&plugin, &mut store, &exports).await?))
+                    let exports = match RewardPlugin::new(&mut store, &instance) {
+                        Ok(exports) => exports,
+                        Err(error) => return Ok((instance, Err(NotReady::Mismatch(error)))),
+                    };
+                    Ok((instance, call_init(&plugin, &mut store, &exports).await?.map_err(NotReady::Params)))
                 }
                 .await;
                 let fuel = used_fuel(&plugin, &store);

@@ -10,6 +10,10 @@ pub const CONTRACT: &str = "gavel:plugin@0.1.0";
 
 const VERSION: &str = "0.1.0";
 const NAMESPACE: &str = "gavel:plugin/";
+/// Exports of components that see the answer key.
+const SCORERS: [&str; 3] = ["reward", "judger", "taskset"];
+/// Exports of components that act for the policy.
+const ACTORS: [&str; 2] = ["tool", "agent"];
 
 /// The interfaces of the contract that a component exports, without their
 /// package and version (`reward`, say).
@@ -27,15 +31,19 @@ pub(crate) fn imports(engine: &Engine, component: &Component, grants: &Grants) -
     component.component_type().imports(engine).map(|(name, _)| Import::new(name, grants)).collect()
 }
 
-/// The version of the contract that a component was built for.
+/// The version of the contract that a component was built for: the first that
+/// is not this host's, should it name several.
 pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> {
     let ty = component.component_type();
-    ty.exports(engine)
+    let mut versions: Vec<String> = ty
+        .exports(engine)
         .map(|(name, _)| name)
         .chain(ty.imports(engine).map(|(name, _)| name))
-        .filter_map(|name| name.strip_prefix(NAMESPACE))
-        .find_map(|name| name.split_once('@'))
+        .filter_map(|name| name.strip_prefix(NAMESPACE)?.split_once('@'))
         .map(|(_, version)| version.to_owned())
+        .collect();
+    let shown = versions.iter().position(|version| version != VERSION).unwrap_or(0);
+    (!versions.is_empty()).then(|| versions.swap_remove(shown))
 }
 
 /// Refuses a component that is no reward, or asks for what nothing grants.
@@ -50,6 +58,10 @@ pub(crate) fn check_reward(
         return Err(LoadError::UnknownContract { plugin: plugin.into(), found, known: VERSION });
     }
     let exported = exports(engine, component);
+    let of = |family: &[&'static str]| family.iter().copied().find(|name| exported.iter().any(|found| found == name));
+    if let (Some(scorer), Some(actor)) = (of(&SCORERS), of(&ACTORS)) {
+        return Err(LoadError::BothFamilies { plugin: plugin.into(), scorer, actor });
+    }
     for needed in ["lifecycle", "reward"] {
         if !exported.iter().any(|name| name == needed) {
             return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });

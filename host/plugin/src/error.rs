@@ -66,6 +66,18 @@ pub enum LoadError {
         /// The interfaces of the contract that are there.
         exported: Vec<String>,
     },
+    /// It sees the answer key and acts for the policy.
+    #[error(
+        "plugin `{plugin}` exports both {scorer} and {actor}: what sees the answer key must not act for the policy\nhint: make two components of it"
+    )]
+    BothFamilies {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The interface that is given the answer key.
+        scorer: &'static str,
+        /// The interface that acts for the policy.
+        actor: &'static str,
+    },
     /// It imports what nothing is granted for.
     #[error("plugin `{plugin}` imports {import}, which is not granted to it\nhint: {}", not_granted(plugin, *grant))]
     NotGranted {

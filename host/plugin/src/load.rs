@@ -3,7 +3,7 @@
 
 use crate::bindings::RewardPluginPre;
 use crate::cache::Key;
-use crate::call::{self, Initialised};
+use crate::call::{self, Initialised, NotReady};
 use crate::code::Code;
 use crate::contract::{self, CONTRACT};
 use crate::engine::{Engines, Placed};
@@ -12,6 +12,7 @@ use crate::grant::{Granted, Grants};
 use crate::plugin::{Info, Loaded, PluginSpec};
 use crate::sandbox::Shared;
 use crate::snapshot::{Instrumented, NoSnapshot};
+use crate::verdict::cut;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -167,7 +168,11 @@ impl Loading<'_> {
         let ending = call::init(plugin).await;
         match ending.answer {
             Ok(Ok(initialised)) => Ok((initialised, ending.usage.peak_memory as usize)),
-            Ok(Err(what)) => Err(LoadError::Params { plugin: name, params, what: self.granted.redact(what) }),
+            Ok(Err(NotReady::Mismatch(error))) => Err(LoadError::Mismatch { plugin: name, what: chain(&error) }),
+            Ok(Err(NotReady::Params(what))) => {
+                let what = cut(self.granted.redact(what));
+                Err(LoadError::Params { plugin: name, params, what })
+            }
             Err(outcome) => {
                 let what = self.granted.tell(outcome, &ending.refusals).reason().unwrap_or_default();
                 Err(LoadError::Init { plugin: name, params, what })

@@ -67,7 +67,7 @@ fn is_metric_name(name: &str) -> bool {
 }
 
 /// The beginning of a text.
-fn cut(mut text: String) -> String {
+pub(crate) fn cut(mut text: String) -> String {
     if text.len() > TEXT_BYTES {
         let all = text.len();
         text.truncate(text.floor_char_boundary(TEXT_BYTES));

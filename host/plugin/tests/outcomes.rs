@@ -1,4 +1,5 @@
-//! Each guest in `tests/guests` gets exactly the outcome that it must get.
+//! Each guest in `tests/guests` gets exactly the outcome that it must get; the
+//! attacks in `tests/hostile` have a test of their own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_data::{Blame, Budget, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
@@ -60,18 +61,10 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
     Some(match name {
         "abstain" => |outcome| matches!(outcome, Abstained(_)),
         "echo-metadata" => |outcome| matches!(outcome, Scored(_)),
-        "endless-loop" => |outcome| matches!(outcome, OutOfBudget { which: Budget::Cpu, .. }),
         "invalid-input" => |outcome| matches!(outcome, Fault { whose: Blame::Input, .. }),
-        "memory-bomb" | "swallowed-allocation" => {
-            |outcome| matches!(outcome, OutOfBudget { which: Budget::Memory, .. })
-        }
         "random" => |outcome| matches!(outcome, Scored(score) if score.value == 4_999_950_000.0),
-        "nan-score" => |outcome| matches!(outcome, Fault { whose: Blame::Plugin, what } if what.contains("NaN")),
         "probe" => |outcome| matches!(outcome, Scored(_)),
         "sleepy" | "stateful" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
-        "trap" => {
-            |outcome| matches!(outcome, Fault { whose: Blame::Plugin, what } if what.contains("panics on every sample"))
-        }
         _ => return None,
     })
 }
@@ -99,7 +92,7 @@ async fn every_guest_gets_its_outcome_and_gets_it_again() {
         }
         seen += 1;
     }
-    assert!(seen >= 10, "only {seen} guests were built");
+    assert!(seen >= 5, "only {seen} guests were built");
 }
 
 #[tokio::test]
@@ -182,26 +175,6 @@ async fn what_is_absent_is_seen_as_absent() {
     let seen: Value = serde_json::from_str(&score.note.unwrap()).unwrap();
     assert_eq!((&seen["data_source"], &seen["ground_truth"]), (&Value::Null, &Value::Null));
     assert_eq!(seen["columns"], json!({}));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn neighbours_of_a_loop_keep_their_verdicts() {
-    let sandbox = sandbox();
-    let (looping, honest) =
-        (Arc::new(load(&sandbox, "endless-loop").await), Arc::new(load(&sandbox, "stateful").await));
-    let spawn = |plugin: &Arc<Plugin>| {
-        let plugin = plugin.clone();
-        tokio::spawn(async move { plugin.score(&sample(), 1).await.outcome })
-    };
-    let loops: Vec<_> = (0..4).map(|_| spawn(&looping)).collect();
-    let calls: Vec<_> = (0..200).map(|_| spawn(&honest)).collect();
-    for call in calls {
-        let outcome = call.await.unwrap();
-        assert_eq!(outcome.score(), Some(1.0), "{outcome:?}");
-    }
-    for call in loops {
-        assert!(matches!(call.await.unwrap(), Outcome::OutOfBudget { which: Budget::Cpu, .. }));
-    }
 }
 
 #[tokio::test]

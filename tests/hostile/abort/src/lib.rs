@@ -1,0 +1,9 @@
+//! Aborts without a word.
+
+use attack::{Reference, Sample};
+
+fn attack(_: &Sample, _: &Reference) -> f64 {
+    std::process::abort()
+}
+
+attack::on_score!(attack);

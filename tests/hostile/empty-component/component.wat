@@ -1,0 +1,2 @@
+;; A component without anything in it.
+(component)

@@ -1,0 +1,11 @@
+//! Calls the host for ever: every call is short, their sum is not.
+
+use attack::{Reference, Sample};
+
+fn attack(sample: &Sample, _: &Reference) -> f64 {
+    loop {
+        std::hint::black_box(sample.task_id());
+    }
+}
+
+attack::on_score!(attack);

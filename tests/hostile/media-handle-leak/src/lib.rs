@@ -1,0 +1,15 @@
+//! Reads the prompt for ever and never lets go of its attachments.
+
+use attack::{ContentPart, Reference, Sample};
+
+fn attack(sample: &Sample, _: &Reference) -> f64 {
+    loop {
+        for part in sample.prompt().into_iter().flat_map(|message| message.content) {
+            if let ContentPart::Media(media) = part {
+                std::mem::forget(media);
+            }
+        }
+    }
+}
+
+attack::on_score!(attack);
