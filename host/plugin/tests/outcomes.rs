@@ -14,10 +14,10 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }
 
+/// A guest, or an attack.
 fn guest(name: &str) -> PathBuf {
-    let path = target().join(format!("guests/{name}.wasm"));
-    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
-    path
+    let found = ["guests", "hostile"].map(|folder| target().join(format!("{folder}/{name}.wasm")));
+    found.into_iter().find(|path| path.exists()).unwrap_or_else(|| panic!("no {name}: run `cargo xtask plugins`"))
 }
 
 fn sandbox() -> Sandbox {
