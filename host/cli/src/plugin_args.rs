@@ -3,6 +3,8 @@
 use anyhow::{Context, Result, bail};
 use gavel_plugin::{Limits, PluginSpec};
 use gavel_scoring::WeightedPlugin;
+use serde_json::{Map, Value};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +46,21 @@ impl std::str::FromStr for PluginArg {
     }
 }
 
+/// Threads for plugins: as given, or one for each core.
+pub fn workers(given: Option<NonZeroUsize>) -> Result<NonZeroUsize> {
+    match given {
+        Some(workers) => Ok(workers),
+        None => std::thread::available_parallelism().context("cannot count the cores; give --workers"),
+    }
+}
+
+/// `NAME=JSON`, where the JSON is an object.
+pub fn named_params(text: &str) -> Result<(&str, Map<String, Value>)> {
+    let (name, json) = text.split_once('=').with_context(|| format!("--params {text:?} is not NAME=JSON"))?;
+    let params = serde_json::from_str(json).with_context(|| format!("--params for `{name}` is not a JSON object"))?;
+    Ok((name, params))
+}
+
 /// A duration with its unit, such as `2s` or `500ms`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
@@ -69,13 +86,12 @@ pub fn weighted(plugins: Vec<PluginArg>, params: &[String], limits: Limits) -> R
         })
         .collect();
     for text in params {
-        let (name, json) = text.split_once('=').with_context(|| format!("--params {text:?} is not NAME=JSON"))?;
+        let (name, params) = named_params(text)?;
         let known: Vec<_> = plugins.iter().map(|plugin| plugin.spec.name.clone()).collect();
         let Some(plugin) = plugins.iter_mut().find(|plugin| plugin.spec.name == name) else {
             bail!("--params names the plugin `{name}`, but the plugins are: {}", known.join(", "));
         };
-        plugin.spec.params =
-            serde_json::from_str(json).with_context(|| format!("--params for `{name}` is not a JSON object"))?;
+        plugin.spec.params = params;
     }
     Ok(plugins)
 }

@@ -22,6 +22,7 @@ mod resources;
 mod sandbox;
 mod state;
 mod stdio;
+mod tape;
 mod time;
 mod verdict;
 
@@ -31,3 +32,4 @@ pub use inspect::{Inspection, inspect};
 pub use limits::Limits;
 pub use plugin::{Info, Plugin, PluginSpec};
 pub use sandbox::{Sandbox, SandboxConfig};
+pub use tape::{CallTape, Player, Recorder, Tape, TapeError};

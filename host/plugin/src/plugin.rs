@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::sandbox::{Sandbox, Shared};
 use crate::state::State;
 use gavel_data::{Evaluation, Sample};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wasmtime::Engine;
@@ -29,7 +29,7 @@ pub struct PluginSpec {
 }
 
 /// What a plugin says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// Its own name, not the one in the run.
     pub name: String,
@@ -56,7 +56,7 @@ pub struct Plugin {
 /// The part that calls hold on to.
 #[derive(Clone)]
 pub(crate) struct Loaded {
-    name: String,
+    pub(crate) name: String,
     pub(crate) hash: String,
     pub(crate) params: String,
     pub(crate) params_hash: String,

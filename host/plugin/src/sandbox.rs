@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use crate::machine;
 use crate::meter::{Reservation, pages};
 use crate::state::State;
+use crate::tape::Tape;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     instances: Semaphore,
+    tape: OnceLock<Tape>,
     stop: AtomicBool,
 }
 
@@ -76,6 +78,7 @@ impl Sandbox {
             memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
             memory_bytes: config.memory,
             instances: Semaphore::new(machine::max_instances()),
+            tape: OnceLock::new(),
             stop: AtomicBool::new(false),
         });
         let ticked = shared.clone();
@@ -97,6 +100,13 @@ impl Sandbox {
     /// The threads that calls are started on.
     pub fn handle(&self) -> &Handle {
         self.shared.lanes.handle()
+    }
+
+    /// Says what becomes of the answers that plugins get from outside, for all
+    /// calls after this. What was said first stays.
+    pub fn use_tape(&self, tape: Tape) {
+        // An error only says that there is one already.
+        let _ = self.shared.tape.set(tape);
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -136,6 +146,11 @@ impl Shared {
     /// Bytes of memory that all instances together may use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    /// What becomes of the answers that plugins get from outside.
+    pub(crate) fn tape(&self) -> &Tape {
+        self.tape.get().unwrap_or(&Tape::Off)
     }
 
     /// Waits, in turn, until one more instance may live.

@@ -4,6 +4,7 @@ use crate::clock::{VirtualMonotonic, VirtualWall};
 use crate::limits::Limits;
 use crate::meter::{MemoryMeter, MemoryUse, Reservation};
 use crate::stdio::Log;
+use crate::tape::CallTape;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::component::ResourceTable;
@@ -27,13 +28,14 @@ impl WasiView for State {
 pub(crate) struct Traces {
     pub(crate) memory: Arc<MemoryUse>,
     pub(crate) log: Log,
+    pub(crate) tape: CallTape,
     /// Set when the guest was interrupted.
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 impl Traces {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self { memory: Arc::default(), log: Log::new(limits.log), interrupted: Arc::default() }
+    pub(crate) fn new(limits: &Limits, tape: CallTape) -> Self {
+        Self { memory: Arc::default(), log: Log::new(limits.log), tape, interrupted: Arc::default() }
     }
 }
 
