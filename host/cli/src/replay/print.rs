@@ -24,7 +24,7 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
     let row = |difference: &Difference| {
         let Difference { sample, task_id, plugin, what, recorded, replayed, .. } = difference;
         let plugin = plugin.as_deref().unwrap_or("all");
-        [sample, task_id, plugin, what, recorded, replayed].map(cut)
+        [sample.as_str(), task_id, plugin, what, recorded, replayed].map(cut)
     };
     let header = ["sample", "task", "plugin", "what", "recorded", "now"].map(str::to_owned);
     table(header, found.differences.iter().take(shown).map(row));
@@ -52,7 +52,7 @@ pub fn what_if(run: &Path, found: &WhatIf) {
     let row = |worst: &Disagreement| {
         let Disagreement { sample, step, plugin, recorded, replayed, response, .. } = worst;
         let response = format!("{response:?}");
-        [sample, &step.to_string(), plugin, &said(recorded), &said(replayed), &response].map(cut)
+        [sample.as_str(), &step.to_string(), plugin, &said(recorded), &said(replayed), &response].map(cut)
     };
     let header = ["sample", "step", "plugin", "recorded", "now", "response"].map(str::to_owned);
     table(header, found.worst.iter().map(row));
