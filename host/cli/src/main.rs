@@ -3,6 +3,7 @@
 mod inspect;
 mod plugin_args;
 mod progress;
+mod replay;
 mod score;
 #[cfg(feature = "train")]
 mod train;
@@ -33,6 +34,7 @@ enum Command {
     #[cfg(feature = "train")]
     Eval(train::EvalArgs),
     Score(score::ScoreArgs),
+    Replay(replay::ReplayArgs),
     /// Work on a plugin.
     #[command(subcommand)]
     Plugin(PluginCommand),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "train")]
         Command::Eval(args) => train::eval(args),
         Command::Score(args) => score::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Plugin(PluginCommand::Inspect(args)) => inspect::run(args),
     };
     done.unwrap_or_else(|error| {

@@ -3,6 +3,8 @@
 use anyhow::{Context, Result, anyhow, bail};
 use gavel_plugin::{Grants, Limits, PluginSpec};
 use gavel_scoring::WeightedPlugin;
+use serde_json::{Map, Value};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +44,21 @@ impl std::str::FromStr for PluginArg {
             None => Err(format!("{} gives no name; write NAME=PATH", path.display())),
         }
     }
+}
+
+/// Threads for plugins: as given, or one for each core.
+pub fn workers(given: Option<NonZeroUsize>) -> Result<NonZeroUsize> {
+    match given {
+        Some(workers) => Ok(workers),
+        None => std::thread::available_parallelism().context("cannot count the cores; give --workers"),
+    }
+}
+
+/// `NAME=JSON`, where the JSON is an object.
+pub fn named_params(text: &str) -> Result<(&str, Map<String, Value>)> {
+    let (name, json) = text.split_once('=').with_context(|| format!("--params {text:?} is not NAME=JSON"))?;
+    let params = serde_json::from_str(json).with_context(|| format!("--params for `{name}` is not a JSON object"))?;
+    Ok((name, params))
 }
 
 /// A duration with its unit, such as `2s` or `500ms`.
@@ -93,9 +110,8 @@ pub fn weighted(
         })
         .collect();
     for text in params {
-        let (name, json) = text.split_once('=').with_context(|| format!("--params {text:?} is not NAME=JSON"))?;
-        named(&mut plugins, "--params", name)?.params =
-            serde_json::from_str(json).with_context(|| format!("--params for `{name}` is not a JSON object"))?;
+        let (name, params) = named_params(text)?;
+        named(&mut plugins, "--params", name)?.params = params;
     }
     for text in granted {
         let (name, table) = text.split_once('=').with_context(|| format!("--grant {text:?} is not NAME=TABLE"))?;

@@ -1,20 +1,28 @@
 //! `gavel score`: the plugins of a run over completions that are already there.
 
+mod recording;
+mod source;
+
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use gavel_data::seed::{Purpose, derive};
-use gavel_data::{OutcomeKind, Row, RowError, RowReader, SampleOutcome};
-use gavel_plugin::{Limits, SandboxConfig};
-use gavel_scoring::{Pending, Scorer, completion};
+use gavel_data::files::partial;
+use gavel_data::{OutcomeKind, Sample, SampleOutcome};
+use gavel_plugin::{Limits, SandboxConfig, Tape};
+use gavel_scoring::recording::{Recording, tape_folder};
+use gavel_scoring::{Pending, Scorer};
+use indicatif::ProgressBar;
+use recording::Recorder;
 use serde::Serialize;
+use source::{Completion, Source};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Score completions from a file with one or more plugins.
@@ -24,41 +32,48 @@ use std::time::{Duration, Instant};
 /// plugin with a weight scored.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  gavel score --plugin answer=exact-answer.wasm --plugin format.wasm:0.1 \\\n      --params format='{\"pattern\": \"Answer: .*\"}' --data completions.jsonl --out scores.jsonl\n\nExit status: 0 all rows processed, whatever their outcomes; 1 a row could not be read; 2 usage or configuration."
+    after_help = "Example:\n  gavel score --plugin answer=exact-answer.wasm --plugin format.wasm:0.1 \\\n      --params format='{\"pattern\": \"Answer: .*\"}' --data completions.jsonl --out scores.jsonl\n  gavel score --plugin judge.wasm --data completions.jsonl --out scores.jsonl --record judged\n  gavel score --replay judged --out again.jsonl\n\nExit status: 0 all rows processed, whatever their outcomes; 1 a row could not be read; 2 usage or configuration."
 )]
 pub struct ScoreArgs {
     /// A component, its name in the output and its weight in the reward (1).
-    #[arg(long = "plugin", required = true, value_name = "[NAME=]PATH[:WEIGHT]")]
+    #[arg(long = "plugin", required_unless_present = "replay", value_name = "[NAME=]PATH[:WEIGHT]")]
     plugins: Vec<PluginArg>,
     /// Parameters of a plugin, a JSON object.
-    #[arg(long, value_name = "NAME=JSON")]
+    #[arg(long, value_name = "NAME=JSON", requires = "plugins")]
     params: Vec<String>,
     /// What a plugin may reach, as in `[[reward]]`: NAME='{ http = ["https://HOST"] }'.
     #[arg(long = "grant", value_name = "NAME=TABLE")]
     grants: Vec<String>,
     /// The completions: a .jsonl or .parquet file.
-    #[arg(long, value_name = "FILE")]
-    data: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "replay")]
+    data: Option<PathBuf>,
     /// Where the scores go, as JSON Lines.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Keep in a new folder what each verdict was made of: the rows, the plugins, and what they were answered from
+    /// outside.
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Answer plugins only what such a folder has; it also stands in for --data and --plugin where they are left out.
+    #[arg(long, value_name = "DIR")]
+    replay: Option<PathBuf>,
     /// Threads that plugins run on; by default one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// The wall-clock time of one call, waits included.
-    #[arg(long, default_value = "10s", value_parser = plugin_args::duration)]
+    #[arg(long, default_value = "10s", requires = "plugins", value_parser = plugin_args::duration)]
     timeout: Duration,
     /// The processor time of one call.
-    #[arg(long, default_value = "2s", value_parser = plugin_args::duration)]
+    #[arg(long, default_value = "2s", requires = "plugins", value_parser = plugin_args::duration)]
     cpu: Duration,
     /// The memory of one call.
-    #[arg(long, default_value = "256MiB", value_parser = plugin_args::bytes)]
+    #[arg(long, default_value = "256MiB", requires = "plugins", value_parser = plugin_args::bytes)]
     memory: usize,
     /// The instructions of one call: the same verdict on every machine, at up to a third of the speed.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "plugins")]
     fuel: Option<u64>,
     /// What plugins see as random follows from this.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, requires = "data")]
     seed: u64,
     /// Print the summary as JSON on stdout.
     #[arg(long)]
@@ -71,33 +86,42 @@ const WINDOW: usize = 1024;
 pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     let limits =
         Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };
-    let plugins = plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?;
-    let rows = RowReader::open(&args.data)?;
-    let mut out = Output::create(&args.out, &args.data)?;
-    let workers = match args.workers {
-        Some(workers) => workers,
-        None => std::thread::available_parallelism().context("cannot count the cores; give --workers")?,
+    let recording = args.replay.as_deref().map(Recording::open).transpose()?;
+    let plugins = match &recording {
+        Some(recording) if args.plugins.is_empty() => recording::plugins(recording)?,
+        _ => plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?,
     };
-    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(workers))?;
+    let rows = match (&args.data, &recording) {
+        (Some(data), _) => Source::file(data, args.seed)?,
+        (None, Some(recording)) => Source::recorded(recording),
+        (None, None) => bail!("there is nothing to score\nhint: name the completions with --data"),
+    };
+    let mut out = Output::create(&args.out, args.data.as_deref())?;
+    let recorder = args.record.as_deref().map(Recorder::create).transpose()?;
+    let tape = match (&args.record, &args.replay) {
+        (Some(folder), _) => Tape::record(tape_folder(folder)),
+        (None, Some(folder)) => Tape::replay(&tape_folder(folder))?,
+        (None, None) => Tape::Off,
+    };
+    let config = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
+    let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
+    let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };
+    sink.begin()?;
 
     let start = Instant::now();
-    let bar = progress::bar(None, "rows");
-    let mut summary = Summary::default();
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
-    for row in rows {
+    for (number, row) in rows.enumerate() {
         if waiting.len() == WINDOW
             && let Some(first) = waiting.pop_front()
         {
-            out.write(first.finish(&scorer, &mut summary))?;
-            bar.inc(1);
+            out.write(sink.finish(first)?)?;
         }
-        waiting.push_back(Waiting::start(row, &args.data, args.seed, &scorer));
+        waiting.push_back(Waiting::start(number as u64, row, &sink.scorer));
     }
     for row in waiting {
-        out.write(row.finish(&scorer, &mut summary))?;
-        bar.inc(1);
+        out.write(sink.finish(row)?)?;
     }
-    bar.finish_and_clear();
+    let mut summary = sink.end()?;
     out.finish()?;
 
     summary.seconds = start.elapsed().as_secs_f64();
@@ -114,40 +138,61 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
 
 /// A row between reading and writing.
 enum Waiting {
-    Scoring { id: String, pending: Pending },
+    Scoring { number: u64, sample: Arc<Sample>, pending: Pending },
     Unreadable(String),
 }
 
 impl Waiting {
-    fn start(row: Result<Row, RowError>, path: &Path, seed: u64, scorer: &Scorer) -> Self {
-        let row = match row {
-            Ok(row) => row,
-            Err(error) => return Self::Unreadable(error.to_string()),
-        };
-        let (position, place) = (row.position as u64, row.place.clone());
-        match completion(row, "data") {
-            Ok(sample) => {
-                let id = sample.task.id.clone();
-                let pending = scorer.start(sample, derive(seed, 0, position, Purpose::Plugin));
-                Self::Scoring { id, pending }
+    fn start(number: u64, row: Result<Completion, String>, scorer: &Scorer) -> Self {
+        match row {
+            Ok(Completion { sample, seed }) => {
+                let pending = scorer.start(sample.clone(), seed);
+                Self::Scoring { number, sample, pending }
             }
-            Err(error) => Self::Unreadable(format!("{}, {place}: {error}", path.display())),
+            Err(error) => Self::Unreadable(error),
+        }
+    }
+}
+
+/// Where finished rows go, beside the output.
+struct Sink {
+    recorder: Option<Recorder>,
+    scorer: Scorer,
+    summary: Summary,
+    bar: ProgressBar,
+}
+
+impl Sink {
+    fn begin(&self) -> Result<()> {
+        self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.begin(&self.scorer))
+    }
+
+    fn finish(&mut self, row: Waiting) -> Result<OutputRow> {
+        self.bar.inc(1);
+        match row {
+            Waiting::Scoring { number, sample, pending } => {
+                let scores = self.scorer.wait(pending);
+                self.summary.add(&scores);
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.write(number, &sample, &scores)?;
+                }
+                Ok(OutputRow { id: Some(sample.task.id.clone()), scores })
+            }
+            Waiting::Unreadable(error) => {
+                self.summary.unreadable.push(error.clone());
+                let (outcome, plugins) = (OutcomeKind::Fault, BTreeMap::new());
+                let scores = SampleOutcome { reward: None, outcome, reason: Some(error), plugins };
+                Ok(OutputRow { id: None, scores })
+            }
         }
     }
 
-    fn finish(self, scorer: &Scorer, summary: &mut Summary) -> OutputRow {
-        match self {
-            Self::Scoring { id, pending } => {
-                let scores = scorer.wait(pending);
-                summary.add(&scores);
-                OutputRow { id: Some(id), scores }
-            }
-            Self::Unreadable(error) => {
-                summary.unreadable.push(error.clone());
-                let (outcome, plugins) = (OutcomeKind::Fault, BTreeMap::new());
-                OutputRow { id: None, scores: SampleOutcome { reward: None, outcome, reason: Some(error), plugins } }
-            }
+    fn end(self) -> Result<Summary> {
+        self.bar.finish_and_clear();
+        if let Some(recorder) = self.recorder {
+            recorder.finish()?;
         }
+        Ok(self.summary)
     }
 }
 
@@ -166,16 +211,15 @@ struct Output {
 }
 
 impl Output {
-    fn create(path: &Path, data: &Path) -> Result<Self> {
-        if path.canonicalize().is_ok_and(|out| data.canonicalize().is_ok_and(|data| out == data)) {
+    fn create(path: &Path, data: Option<&Path>) -> Result<Self> {
+        let is_data = |out: PathBuf| data.is_some_and(|data| data.canonicalize().is_ok_and(|data| out == data));
+        if path.canonicalize().is_ok_and(is_data) {
             bail!("--out and --data are the same file {}", path.display());
         }
         if path.is_dir() {
             bail!("--out {} is a folder\nhint: name a file in it", path.display());
         }
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
+        let partial = partial(path);
         let file = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
         Ok(Self { writer: BufWriter::new(file), partial, path: path.to_owned() })
     }

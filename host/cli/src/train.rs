@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_pipeline::config::{GrpoTable, SftTable, load};
-use gavel_pipeline::{Check, Summary};
+use gavel_pipeline::{Check, Start, Summary};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -33,12 +33,24 @@ struct RunArgs {
     /// Go on in the newest run of this name, from its last checkpoint.
     #[arg(long)]
     resume: bool,
+    /// Go on although a plugin, its parameters, limits or weight are not what the run has had.
+    #[arg(long, requires = "resume")]
+    allow_changed_plugins: bool,
     /// Print the resolved configuration and check every file, plugin and row.
     #[arg(long, conflicts_with = "resume")]
     dry_run: bool,
     /// Print the summary as JSON on stdout.
     #[arg(long)]
     json: bool,
+}
+
+impl RunArgs {
+    fn start(&self) -> Start {
+        match self.resume {
+            true => Start::Resume { allow_changed_plugins: self.allow_changed_plugins },
+            false => Start::New,
+        }
+    }
 }
 
 /// Answer the validation set greedily and score the answers.
@@ -73,7 +85,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
         return Ok(print_checks(gavel_pipeline::dry_run_train(&config)?));
     }
     quiet_openmp()?;
-    print_summary(&gavel_pipeline::train(&config, run.resume)?, run.json)
+    print_summary(&gavel_pipeline::train(&config, run.start())?, run.json)
 }
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
@@ -83,7 +95,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
         return Ok(print_checks(gavel_pipeline::dry_run_sft(&config)?));
     }
     quiet_openmp()?;
-    print_summary(&gavel_pipeline::sft(&config, run.resume)?, run.json)
+    print_summary(&gavel_pipeline::sft(&config, run.start())?, run.json)
 }
 
 pub fn eval(args: EvalArgs) -> Result<ExitCode> {

@@ -5,6 +5,8 @@
 //! [`dataset`], and every random choice of a run comes from [`seed`].
 
 pub mod dataset;
+pub mod evaluation;
+pub mod files;
 pub mod message;
 pub mod outcome;
 pub mod record;
@@ -13,6 +15,7 @@ pub mod seed;
 pub mod task;
 
 pub use dataset::{Row, RowError, RowReader};
+pub use evaluation::EvaluationRecord;
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
 pub use outcome::{
     Blame, Budget, Diagnosis, Evaluation, Metric, Outcome, OutcomeKind, Provenance, SampleOutcome, Score, Usage,

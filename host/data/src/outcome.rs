@@ -226,49 +226,6 @@ impl Evaluation {
     }
 }
 
-impl Serialize for Evaluation {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Written<'a> {
-            outcome: OutcomeKind,
-            score: Option<f64>,
-            metrics: BTreeMap<&'a str, f64>,
-            reason: Option<String>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            budget: Option<Budget>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            whose: Option<Blame>,
-            #[serde(flatten)]
-            usage: Usage,
-            #[serde(flatten)]
-            diagnosis: &'a Option<Diagnosis>,
-            #[serde(flatten)]
-            provenance: &'a Option<Provenance>,
-        }
-        let metrics = match &self.outcome {
-            Outcome::Scored(score) => score.metrics.iter().map(|m| (m.name.as_str(), m.value)).collect(),
-            _ => BTreeMap::new(),
-        };
-        let (budget, whose) = match self.outcome {
-            Outcome::OutOfBudget { which, .. } => (Some(which), None),
-            Outcome::Fault { whose, .. } => (None, Some(whose)),
-            _ => (None, None),
-        };
-        Written {
-            outcome: self.outcome.kind(),
-            score: self.outcome.score(),
-            metrics,
-            reason: self.outcome.reason(),
-            budget,
-            whose,
-            usage: self.usage,
-            diagnosis: &self.diagnosis,
-            provenance: &self.provenance,
-        }
-        .serialize(serializer)
-    }
-}
-
 /// What all plugins together say of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleOutcome {

@@ -77,10 +77,10 @@ impl Sample {
     }
 }
 
-impl From<SampleRecord<'_>> for Sample {
+impl From<TrajectoryRecord<'_>> for Trajectory {
     /// The ids and log-probabilities of tokens come back as zeros: no plugin
     /// can tell.
-    fn from(record: SampleRecord<'_>) -> Self {
+    fn from(record: TrajectoryRecord<'_>) -> Self {
         let tokens = |counts: TokenCounts| Tokens {
             prompt: vec![0; counts.prompt as usize],
             response: vec![0; counts.response as usize],
@@ -88,15 +88,17 @@ impl From<SampleRecord<'_>> for Sample {
             logprobs: vec![0.0; counts.response as usize],
             versions: counts.policy_version.into_iter().collect(),
         };
-        let trajectories = record
-            .trajectories
-            .into_iter()
-            .map(|trajectory| Trajectory {
-                messages: trajectory.messages.into_owned(),
-                tokens: trajectory.tokens.map(tokens),
-                finish_reason: trajectory.finish_reason,
-            })
-            .collect();
+        Trajectory {
+            messages: record.messages.into_owned(),
+            tokens: record.tokens.map(tokens),
+            finish_reason: record.finish_reason,
+        }
+    }
+}
+
+impl From<SampleRecord<'_>> for Sample {
+    fn from(record: SampleRecord<'_>) -> Self {
+        let trajectories = record.trajectories.into_iter().map(Trajectory::from).collect();
         Sample { task: Arc::new(record.task.into_owned()), index: record.index, trajectories }
     }
 }

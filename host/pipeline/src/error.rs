@@ -4,6 +4,7 @@ use crate::config::ConfigError;
 use gavel_data::RowError;
 use gavel_policy::PolicyError;
 use gavel_scoring::ScorerError;
+use gavel_scoring::recording::RecordingError;
 use gavel_text::TextError;
 use gavel_train::TrainError;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,14 @@ pub enum PipelineError {
     /// A plugin does not load.
     #[error(transparent)]
     Scorer(#[from] ScorerError),
+    /// What was scored cannot be kept.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// A run would go on with other plugins than it had.
+    #[error(
+        "{0}\nhint: put them back (their components are in the run's folder `plugins`), or go on with these: --resume --allow-changed-plugins"
+    )]
+    ChangedPlugins(RecordingError),
     /// An update failed.
     #[error("step {step}: {source}")]
     Train {

@@ -15,7 +15,6 @@ mod setup;
 mod sft;
 mod tensorboard;
 mod train;
-mod trajectories;
 mod validation;
 
 pub use config::Config;
@@ -28,6 +27,18 @@ pub use validation::evaluate;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// How a run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// In a folder of its own.
+    New,
+    /// In the newest folder of its name, from its last checkpoint.
+    Resume {
+        /// Whether it may go on with other plugins than it had.
+        allow_changed_plugins: bool,
+    },
+}
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]

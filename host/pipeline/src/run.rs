@@ -1,7 +1,6 @@
 //! What `gavel sft` and `gavel train` have in common: a run is opened or taken
 //! up again, validated, recorded and kept.
 
-use crate::Summary;
 use crate::checkpoints::{Checkpoints, State};
 use crate::config::{Config, TrainTable};
 use crate::error::{PipelineError, Result};
@@ -10,9 +9,12 @@ use crate::metrics::Metrics;
 use crate::run_folder::RunFolder;
 use crate::setup::Setup;
 use crate::validation::{engine, validate};
+use crate::{Start, Summary};
 use gavel_data::OutcomeKind;
 use gavel_data::seed::{Purpose, derive, permutation};
+use gavel_plugin::Tape;
 use gavel_policy::Engine;
+use gavel_scoring::recording::{Grouping, RecordingError, forget_samples_after, keep_lineup, tape_folder};
 use gavel_train::{OptimizerConfig, Trainer};
 use serde::Serialize;
 
@@ -36,15 +38,26 @@ pub(crate) struct Shape {
     pub(crate) max_tokens_per_micro_batch: usize,
     pub(crate) validate_every: u64,
     pub(crate) steps: u64,
+    pub(crate) grouping: Grouping,
 }
 
 impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     /// Starts a run in a folder of its own, or goes on where the newest
     /// checkpoint of the last one is.
-    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: Shape, resume: bool) -> Result<Self> {
+    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: Shape, start: Start) -> Result<Self> {
+        let resume = start != Start::New;
         let mut folder = if resume { RunFolder::resume(config)? } else { RunFolder::create(config)? };
         let checkpoints = Checkpoints::new(folder.checkpoints(), config.checkpoint.clone());
         let latest = if resume { checkpoints.latest()? } else { None };
+        let step = latest.as_ref().map_or(0, |(_, state)| state.step);
+        let allow_changes = matches!(start, Start::Resume { allow_changed_plugins: true });
+        keep_lineup(folder.path(), &setup.scorer, shape.grouping, step + 1, allow_changes).map_err(
+            |error| match error {
+                RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
+                other => other.into(),
+            },
+        )?;
+        setup.scorer.use_tape(Tape::record(tape_folder(folder.path())));
         let mut model = config.model.clone();
         if let Some((path, _)) = &latest {
             (model.path, model.init) = (Some(path.clone()), None);
@@ -58,6 +71,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             state = found;
         }
         if resume {
+            forget_samples_after(folder.path(), step)?;
             let kept = folder.rewind((state != State::default()).then_some(state.step))?;
             tracing::info!(
                 "resuming {} after step {} ({} lines kept)",

@@ -1,11 +1,13 @@
-//! A run's folder: `config.toml`, `metrics.jsonl`, `trajectories/`,
-//! `checkpoints/` and TensorBoard's event files. A run never writes into the
-//! folder of another.
+//! A run's folder: `config.toml`, `metrics.jsonl`, `checkpoints/`, TensorBoard's
+//! event files, and what a replay needs ([`gavel_scoring::recording`]). A run
+//! never writes into the folder of another.
 
 use crate::config::Config;
 use crate::error::{PipelineError, Result};
 use crate::metrics::Metrics;
+use crate::rollout::Rolled;
 use crate::tensorboard::EventWriter;
+use gavel_scoring::recording::{SampleWriter, ScoredSample, TaskStore};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct RunFolder {
     path: PathBuf,
     metrics: File,
+    tasks: TaskStore,
     events: Option<EventWriter>,
 }
 
@@ -60,7 +63,9 @@ impl RunFolder {
         let new: toml::Table = resolved(config)?.parse().map_err(damaged)?;
         let mut changed = Vec::new();
         differences(&toml::Value::Table(old), &toml::Value::Table(new), "", &mut changed);
-        changed.retain(|key| key != "train.steps" && !key.starts_with("log.") && !key.starts_with("resources."));
+        // The plugins and their limits are compared as they were loaded, which the run keeps.
+        let free = ["train.steps", "reward", "limits", "log", "resources"];
+        changed.retain(|key| !free.iter().any(|free| is_within(key, free)));
         if !changed.is_empty() {
             return Err(PipelineError::Stopped(format!(
                 "the run {} was started with another configuration: {} differ\nhint: resume with the same values, or start a new run",
@@ -72,10 +77,9 @@ impl RunFolder {
     }
 
     fn open(path: PathBuf, tensorboard: bool) -> Result<Self> {
-        for folder in ["trajectories", "checkpoints"] {
-            let folder = path.join(folder);
-            fs::create_dir_all(&folder).map_err(PipelineError::io("make the folder", &folder))?;
-        }
+        let checkpoints = path.join("checkpoints");
+        fs::create_dir_all(&checkpoints).map_err(PipelineError::io("make the folder", &checkpoints))?;
+        let tasks = TaskStore::open(&path)?;
         let file = path.join(METRICS);
         let metrics =
             OpenOptions::new().create(true).append(true).open(&file).map_err(PipelineError::io("write", &file))?;
@@ -84,7 +88,7 @@ impl RunFolder {
         } else {
             None
         };
-        Ok(Self { path, metrics, events })
+        Ok(Self { path, metrics, tasks, events })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -95,8 +99,21 @@ impl RunFolder {
         self.path.join("checkpoints")
     }
 
-    pub(crate) fn trajectories(&self, step: u64) -> PathBuf {
-        self.path.join(format!("trajectories/step-{step:06}.jsonl"))
+    /// Keeps the samples of a step; `advantages` are absent for those that no
+    /// update learned from.
+    pub(crate) fn keep_samples(
+        &mut self,
+        step: u64,
+        rolled: &[Rolled],
+        group_size: usize,
+        advantages: &[Option<f64>],
+    ) -> Result<()> {
+        let mut writer = SampleWriter::create(&self.path, step)?;
+        for (at, (Rolled { sample, outcome }, advantage)) in rolled.iter().zip(advantages).enumerate() {
+            let group = (at / group_size) as u64;
+            writer.write(&mut self.tasks, &ScoredSample { group, sample, outcome, advantage: *advantage })?;
+        }
+        Ok(writer.finish(&mut self.tasks)?)
     }
 
     /// Adds the numbers of a step.
@@ -164,6 +181,11 @@ fn newest(dir: &Path, name: &str) -> Result<Option<PathBuf>> {
         path = next;
     }
     Ok(Some(path))
+}
+
+/// Whether a key is `table`, or in it.
+fn is_within(key: &str, table: &str) -> bool {
+    key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The keys whose values differ.

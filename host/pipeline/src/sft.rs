@@ -1,12 +1,13 @@
 //! Supervised fine-tuning: imitate the responses of a dataset.
 
-use crate::Summary;
 use crate::config::{Config, SftTable};
 use crate::error::{PipelineError, Result};
 use crate::metrics::Metrics;
 use crate::prompts::sft_rows;
 use crate::run::{Run, Shape, rows_of_step};
 use crate::setup::Setup;
+use crate::{Start, Summary};
+use gavel_scoring::recording::Grouping;
 use gavel_train::SftRow;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used, or training fails.
-pub fn sft(config: &Config<SftTable>, resume: bool) -> Result<Summary> {
+pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     let table = &config.train;
     let schedule = table.schedule().over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
@@ -24,8 +25,9 @@ pub fn sft(config: &Config<SftTable>, resume: bool) -> Result<Summary> {
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
         validate_every: table.validate_every,
         steps: table.steps,
+        grouping: Grouping::default(),
     };
-    let mut run = Run::open(config, setup, shape, resume)?;
+    let mut run = Run::open(config, setup, shape, start)?;
     run.begin()?;
     let enough =
         |accuracy: Option<f64>| accuracy.zip(table.stop_accuracy).is_some_and(|(found, enough)| found > enough);

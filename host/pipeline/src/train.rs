@@ -1,7 +1,6 @@
 //! Reinforcement learning, one policy version after another: a group of
 //! responses to each prompt, their scores, their advantages, an update.
 
-use crate::Summary;
 use crate::config::{Config, GrpoTable};
 use crate::error::{PipelineError, Result};
 use crate::groups::{check_failures, describe, groups, outcomes};
@@ -11,7 +10,7 @@ use crate::prompts::Prompt;
 use crate::rollout::{Draw, Rolled, rollout};
 use crate::run::{Run, Shape, rows_of_step};
 use crate::setup::Setup;
-use crate::trajectories;
+use crate::{Start, Summary};
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::Model;
 use gavel_train::{Experience, UpdateStats};
@@ -22,7 +21,7 @@ use std::time::Instant;
 /// # Errors
 /// Anything that the configuration names cannot be used, too many samples
 /// cannot be scored, or training fails.
-pub fn train(config: &Config<GrpoTable>, resume: bool) -> Result<Summary> {
+pub fn train(config: &Config<GrpoTable>, start: Start) -> Result<Summary> {
     let table = &config.train;
     let schedule = table.schedule().over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
@@ -32,8 +31,9 @@ pub fn train(config: &Config<GrpoTable>, resume: bool) -> Result<Summary> {
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
         validate_every: table.validate_every,
         steps: table.steps,
+        grouping: table.grouping(),
     };
-    let mut run = Run::open(config, setup, shape, resume)?;
+    let mut run = Run::open(config, setup, shape, start)?;
     // The penalty is taken to the policy that the run started from.
     let reference = match table.loss.kl {
         Some(_) => Some(Learner::new(&config.model, &config.resources, config.seed)?.model),
@@ -79,7 +79,7 @@ fn grpo_step(
     }
     let groups = groups(&rolled, config.rollout.group_size, table, &mut metrics);
     if config.log.trajectories {
-        trajectories::write(&run.folder.trajectories(step), step, &rolled, &groups.advantages)?;
+        run.folder.keep_samples(step, &rolled, config.rollout.group_size, &groups.advantages)?;
     }
     check_failures(&rolled, step, table)?;
 

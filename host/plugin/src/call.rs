@@ -35,8 +35,8 @@ pub(crate) struct Ending<T> {
 
 /// Scores a sample.
 pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64) -> Evaluation {
-    let first_seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { seed };
-    let ending = run(plugin, first_seed, || {
+    let input = sample.hash();
+    let ending = run(plugin, &input, seed, || {
         let sample = sample.clone();
         Box::new(move |plugin, store| Box::pin(score_in(plugin, store, sample, seed)))
     })
@@ -47,7 +47,7 @@ pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64)
         params: plugin.params_hash.clone(),
         contract: plugin.contract.clone(),
         seed,
-        input: sample.hash(),
+        input,
     };
     Evaluation { outcome, usage: ending.usage, provenance: Some(provenance), diagnosis: ending.diagnosis }
 }
@@ -69,7 +69,7 @@ pub(crate) enum NotReady {
 
 /// Only initialises an instance: wrong types and wrong parameters show.
 pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, NotReady>> {
-    run(plugin, INIT_SEED, || {
+    run(plugin, "", INIT_SEED, || {
         Box::new(|plugin, mut store| {
             Box::pin(async move {
                 let started = async {
@@ -94,7 +94,7 @@ pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, Not
 
 /// Only starts an instance.
 pub(crate) async fn start(plugin: &Arc<Loaded>) -> Ending<()> {
-    run(plugin, INIT_SEED, || {
+    run(plugin, "", INIT_SEED, || {
         Box::new(|plugin, mut store| {
             Box::pin(async move {
                 let started = plugin.pre.instantiate_async(&mut store).await.map(|_| ());
@@ -145,7 +145,7 @@ fn used_fuel(plugin: &Loaded, store: &Store<State>) -> Option<u64> {
 
 /// Runs one call within its budgets. A call that finds no memory left, though
 /// its own limit allows it, is made again once there is enough for the worst.
-async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, seed: u64, work: impl Fn() -> Work<T>) -> Ending<T> {
+async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, work: impl Fn() -> Work<T>) -> Ending<T> {
     let lost = |what: &str| Ending {
         answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }),
         usage: Usage::default(),
@@ -156,7 +156,10 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, seed: u64, work: impl Fn()
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
         let slot = plugin.slots.wait().await;
         let Some(reserved) = plugin.shared.reserve(bytes).await else { return lost("the sandbox was shut down") };
-        let traces = Traces::new(&plugin.limits);
+        let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
+        let traces = Traces::new(&plugin.limits, tape);
+        // Until `init` has run, an instance that runs it itself sees what it would see once, for a snapshot.
+        let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { seed };
         let store = match store(plugin.pre.engine(), &plugin.limits, &plugin.granted, seed, &traces, reserved) {
             Ok(store) => store,
             Err(error) => return lost(&format!("no store for a call: {error:#}")),
@@ -196,10 +199,11 @@ fn ending<T>(
         }
         Ended::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
     };
-    // A guest that goes on after a refusal has not had what it needed.
-    let answer = match traces.memory.refused() {
-        Some(asked) => over(Budget::Memory, format!("{asked} bytes asked for, {} allowed", limits.memory)),
-        None => answer,
+    // A guest that goes on after a refusal, or without an answer, has not had what it needed.
+    let answer = match (traces.memory.refused(), traces.tape.trouble()) {
+        (Some(asked), _) => over(Budget::Memory, format!("{asked} bytes asked for, {} allowed", limits.memory)),
+        (None, Some(trouble)) => Err(trouble),
+        (None, None) => answer,
     };
     let usage = Usage {
         elapsed_us: time.elapsed().as_micros() as u64,

@@ -27,6 +27,7 @@ mod sandbox;
 mod snapshot;
 mod state;
 mod stdio;
+mod tape;
 mod time;
 mod verdict;
 
@@ -37,3 +38,4 @@ pub use inspect::{Inspection, inspect};
 pub use limits::Limits;
 pub use plugin::{Info, Plugin, PluginSpec};
 pub use sandbox::{Sandbox, SandboxConfig};
+pub use tape::{CallTape, Player, Recorder, Tape, TapeError};

@@ -1,10 +1,12 @@
 //! What a call may use.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The budgets of one call. A plugin that exceeds one gets no score, whatever
 /// it returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// Time from the start of a call to its end, waits for the host included;
     /// the time that others keep the processor busy is not. 10 s: a judge that

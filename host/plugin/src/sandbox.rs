@@ -7,10 +7,11 @@ use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::machine;
 use crate::meter::{Reservation, pages};
+use crate::tape::Tape;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     instances: Semaphore,
+    tape: OnceLock<Tape>,
     stop: AtomicBool,
 }
 
@@ -76,6 +78,7 @@ impl Sandbox {
             memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
             memory_bytes: config.memory,
             instances: Semaphore::new(machine::max_instances()),
+            tape: OnceLock::new(),
             stop: AtomicBool::new(false),
         });
         let ticked = shared.clone();
@@ -95,6 +98,13 @@ impl Sandbox {
     /// The threads that calls are started on.
     pub fn handle(&self) -> &Handle {
         self.shared.lanes.handle()
+    }
+
+    /// Says what becomes of the answers that plugins get from outside, for all
+    /// calls after this. What was said first stays.
+    pub fn use_tape(&self, tape: Tape) {
+        // An error only says that there is one already.
+        let _ = self.shared.tape.set(tape);
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -126,6 +136,11 @@ impl Shared {
     /// Bytes of memory that all instances together may use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    /// What becomes of the answers that plugins get from outside.
+    pub(crate) fn tape(&self) -> &Tape {
+        self.tape.get().unwrap_or(&Tape::Off)
     }
 
     /// Waits, in turn, until one more instance may live.

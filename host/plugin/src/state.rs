@@ -5,6 +5,7 @@ use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
 use crate::meter::{MemoryMeter, MemoryUse, Reservation};
 use crate::stdio::Log;
+use crate::tape::CallTape;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::component::ResourceTable;
@@ -40,16 +41,18 @@ pub(crate) struct Traces {
     pub(crate) log: Log,
     /// Requests that its grants did not cover.
     pub(crate) refusals: Refusals,
+    pub(crate) tape: CallTape,
     /// Set when the guest was interrupted.
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 impl Traces {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, tape: CallTape) -> Self {
         Self {
             memory: Arc::default(),
             log: Log::new(limits.log),
             refusals: Refusals::default(),
+            tape,
             interrupted: Arc::default(),
         }
     }
@@ -89,6 +92,6 @@ pub(crate) fn store(
 /// What a call of this `seed` sees of the world.
 fn context(granted: &Arc<Granted>, seed: u64, traces: &Traces) -> (WasiCtx, CallGrants) {
     let mut wasi = WasiCtxBuilder::new();
-    let grants = granted.call(&mut wasi, seed, traces.refusals.clone());
+    let grants = granted.call(&mut wasi, seed, traces.refusals.clone(), traces.tape.clone());
     (wasi.stdout(traces.log.clone()).stderr(traces.log.clone()).build(), grants)
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Sampled, guest, sample, sandbox};
 use gavel_data::{Budget, Outcome};
-use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox};
+use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, Tape};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -171,4 +171,34 @@ async fn answers_come_in_time_beside_a_timer() {
     let params = json!({"urls": [server.url("/ok")], "patience": 1500});
     let plugin = load(&sandbox, params, &[server.url("")]).await.unwrap();
     assert_eq!(plugin.score(&sample(), 1).await.note()[0]["body"], "hello");
+}
+
+#[tokio::test]
+async fn what_servers_answered_is_on_the_tape_and_nobody_is_asked_again() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let urls = [server.url("/ok"), server.url(&format!("/to/{}", server.url("/ok"))), "http://127.0.0.1:1/".to_owned()];
+    let granted = [server.url(""), "http://127.0.0.1:1".to_owned()];
+    let run = async |tape: Tape, urls: &[String]| {
+        let sandbox = sandbox();
+        sandbox.use_tape(tape);
+        let plugin = load(&sandbox, json!({ "urls": urls }), &granted).await.unwrap();
+        plugin.score(&sample(), 1).await.outcome
+    };
+    let recorded = run(Tape::record(folder.path().into()), &urls).await;
+    assert!(
+        matches!(&recorded, Outcome::Scored(score) if score.note.as_ref().unwrap().contains("hello")),
+        "{recorded:?}"
+    );
+    let asked = server.asked();
+    assert_eq!(asked, 3);
+    assert_eq!(run(Tape::replay(folder.path()).unwrap(), &urls).await, recorded);
+    assert_eq!(server.asked(), asked);
+    let other = [server.url("/other")];
+    let outcome = run(Tape::replay(folder.path()).unwrap(), &other).await;
+    assert!(
+        matches!(&outcome, Outcome::Unavailable(what) if what.contains("/other") && what.contains("not recorded")),
+        "{outcome:?}"
+    );
+    assert_eq!(server.asked(), asked);
 }

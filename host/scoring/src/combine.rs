@@ -14,12 +14,22 @@ pub fn combine(calls: Vec<(&str, f64, Evaluation)>) -> SampleOutcome {
             let reason = evaluation.outcome.reason().unwrap_or_default();
             (evaluation.outcome.kind(), format!("{name}: {reason}"))
         });
-    let reward = calls.iter().filter_map(|(_, weight, evaluation)| Some(weight * evaluation.outcome.score()?)).sum();
+    let reward = weighted_sum(calls.iter().map(|(_, weight, evaluation)| (*weight, evaluation.outcome.score())));
     let plugins = calls.into_iter().map(|(name, _, evaluation)| (name.to_owned(), evaluation)).collect();
     match missing {
-        None => SampleOutcome { reward: Some(reward), outcome: OutcomeKind::Scored, reason: None, plugins },
-        Some((outcome, reason)) => SampleOutcome { reward: None, outcome, reason: Some(reason), plugins },
+        None => SampleOutcome { reward, outcome: OutcomeKind::Scored, reason: None, plugins },
+        Some((outcome, reason)) => SampleOutcome { reward, outcome, reason: Some(reason), plugins },
     }
+}
+
+/// The sum of scores times weights, in this order; none where a weight other
+/// than 0 has no score.
+pub fn weighted_sum(scores: impl IntoIterator<Item = (f64, Option<f64>)>) -> Option<f64> {
+    scores.into_iter().try_fold(0.0, |sum, (weight, score)| match score {
+        Some(score) => Some(sum + weight * score),
+        None if weight == 0.0 => Some(sum),
+        None => None,
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
-//! From a sample to what its plugins say of it.
+//! From a sample to what its plugins say of it, and back to why they said it.
 //!
 //! A [`Scorer`] holds the plugins of a run with their weights. A sample is handed in the moment it ends, and its
-//! [`gavel_data::SampleOutcome`] is waited for when it is needed.
+//! [`gavel_data::SampleOutcome`] is waited for when it is needed. What a verdict was made of is kept by [`recording`];
+//! [`replay`] gives it again.
 
 mod combine;
 mod offline;
+pub mod recording;
+pub mod replay;
 mod scorer;
 
-pub use combine::combine;
+pub use combine::{combine, weighted_sum};
 pub use offline::{CompletionError, completion};
 pub use scorer::{Pending, Scorer, ScorerError, WeightedPlugin};

@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use gavel_data::OutcomeKind;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{ModelConfig, Sampling};
+use gavel_scoring::recording::Grouping;
 use gavel_train::{AdvantageConfig, Estimator, LossConfig, OptimizerConfig, ScheduleConfig, ScheduleKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -235,6 +236,15 @@ impl GrpoTable {
             kind: self.schedule,
             min_ratio: self.min_lr_ratio,
         }
+    }
+
+    /// What decides, beside the rewards, which samples are learned from.
+    pub fn grouping(&self) -> Grouping {
+        let scores = self.on_outcome.iter().filter_map(|(kind, choice)| match choice {
+            OnOutcome::Score(score) => Some((*kind, *score)),
+            OnOutcome::Drop => None,
+        });
+        Grouping { on_outcome: scores.collect(), min_scored: self.min_scored }
     }
 
     /// Prompts in each optimiser step.

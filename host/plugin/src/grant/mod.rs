@@ -20,6 +20,7 @@ pub(crate) use http::Refusals;
 pub use import::{Import, Standing};
 
 use crate::state::State;
+use crate::tape::CallTape;
 use clock::{Clock, VirtualTime};
 use environment::Environment;
 use folder::{Folder, ReadRule};
@@ -107,7 +108,13 @@ impl Granted {
     }
 
     /// One call's share. `seed` is what the call sees as random.
-    pub(crate) fn call(self: &Arc<Self>, wasi: &mut WasiCtxBuilder, seed: u64, refusals: Refusals) -> CallGrants {
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        wasi: &mut WasiCtxBuilder,
+        seed: u64,
+        refusals: Refusals,
+        tape: CallTape,
+    ) -> CallGrants {
         wasi.allow_tcp(false).allow_udp(false);
         self.env.show(wasi);
         if self.random == RandomGrant::Seeded {
@@ -126,7 +133,7 @@ impl Granted {
         CallGrants {
             granted: self.clone(),
             clock,
-            http: HttpCalls::new(self.http.clone(), refusals),
+            http: HttpCalls::new(self.http.clone(), refusals, tape),
             http_ctx: WasiHttpCtx::new(),
         }
     }

@@ -10,6 +10,7 @@ mod address;
 mod refusal;
 mod rule;
 mod send;
+mod taped;
 
 pub(super) use access::HttpAccess;
 pub(crate) use refusal::Refusals;
@@ -17,6 +18,7 @@ pub(super) use rule::Rule;
 
 use super::GrantError;
 use crate::state::State;
+use crate::tape::CallTape;
 use std::sync::Arc;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
@@ -31,16 +33,18 @@ pub(super) fn parse_all(grants: &[String]) -> Result<Vec<Rule>, GrantError> {
 pub(super) struct HttpCalls {
     access: Arc<HttpAccess>,
     refusals: Refusals,
+    tape: CallTape,
 }
 
 impl HttpCalls {
-    pub(super) fn new(access: Arc<HttpAccess>, refusals: Refusals) -> Self {
-        Self { access, refusals }
+    pub(super) fn new(access: Arc<HttpAccess>, refusals: Refusals, tape: CallTape) -> Self {
+        Self { access, refusals, tape }
     }
 }
 
 type Connection = Box<dyn Future<Output = Result<(), Error>> + Send>;
 type Answer = Result<(http::Response<WasiBody>, Connection), Error>;
+type Answered = Result<(http::Response<WasiBody>, Connection), send::Failure>;
 
 impl WasiHttpHooks for HttpCalls {
     fn send_request(
@@ -49,9 +53,13 @@ impl WasiHttpHooks for HttpCalls {
         options: Option<RequestOptions>,
         _: Connection,
     ) -> Box<dyn Future<Output = Answer> + Send> {
-        let (access, refusals) = (self.access.clone(), self.refusals.clone());
+        let (access, refusals, tape) = (self.access.clone(), self.refusals.clone(), self.tape.clone());
         Box::new(async move {
-            let sent = send::send(&access, request, options.unwrap_or_default()).await;
+            let options = options.unwrap_or_default();
+            let sent = match tape.is_off() {
+                true => send::send(&access, request, options).await,
+                false => taped::send(&access, &tape, request, options).await,
+            };
             sent.map_err(|failure| match failure {
                 send::Failure::Refused(refusal) => {
                     let error = refusal.error();

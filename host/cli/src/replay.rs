@@ -1,0 +1,155 @@
+//! `gavel replay`: recorded verdicts, given again.
+
+mod print;
+
+use crate::plugin_args;
+use crate::progress;
+use anyhow::{Result, bail};
+use clap::Args;
+use gavel_plugin::SandboxConfig;
+use gavel_scoring::recording::Recording;
+use gavel_scoring::replay::{Change, Selection, verify, what_if};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Run recorded verdicts again, without a model, a GPU or a network.
+///
+/// They must come out the same to the last bit, timings aside. With another
+/// component or other parameters for a plugin, it shows what that reward would
+/// have changed instead.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  gavel replay runs/demo\n  gavel replay runs/demo --step 300 --sample 300.12.5\n  gavel replay runs/demo --plugin answer=stricter.wasm --params answer='{\"prefix\": \"Answer:\"}'\n\nExit status: 0 all the same; 1 something differs; 2 usage, or the recording cannot be replayed."
+)]
+pub struct ReplayArgs {
+    /// The folder of a run, or of a recording of `gavel score`.
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Only the samples of this step.
+    #[arg(long, value_name = "S")]
+    step: Option<u64>,
+    /// Only the sample with this id, or those of the task with this id.
+    #[arg(long, value_name = "ID")]
+    sample: Option<String>,
+    /// Another component for a plugin of the run.
+    #[arg(long = "plugin", value_name = "[NAME=]PATH")]
+    plugins: Vec<Component>,
+    /// Other parameters for a plugin of the run, a JSON object.
+    #[arg(long, value_name = "NAME=JSON")]
+    params: Vec<String>,
+    /// How many of the worst disagreements, or of the differences, are shown.
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    worst: usize,
+    /// Threads that plugins run on; by default one for each core.
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// Print JSON on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One `--plugin`.
+#[derive(Debug, Clone, PartialEq)]
+struct Component {
+    name: Option<String>,
+    path: PathBuf,
+}
+
+impl std::str::FromStr for Component {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) if !name.contains('/') => (Some(name.to_owned()), path),
+            _ => (None, text),
+        };
+        match path.is_empty() || name.as_ref().is_some_and(String::is_empty) {
+            true => Err("write [NAME=]PATH".into()),
+            false => Ok(Self { name, path: path.into() }),
+        }
+    }
+}
+
+pub fn run(args: ReplayArgs) -> Result<ExitCode> {
+    let recording = Recording::open(&args.run)?;
+    let changes = changes(&recording, args.plugins, &args.params)?;
+    let selection = Selection { step: args.step, sample: args.sample };
+    let config = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
+    let bar = progress::bar(None, "samples");
+    let done = || bar.inc(1);
+    let same = if changes.is_empty() {
+        let found = verify(&recording, &selection, config, done)?;
+        bar.finish_and_clear();
+        match args.json {
+            true => println!("{}", serde_json::to_string(&found)?),
+            false => print::verification(&args.run, &found, args.worst),
+        }
+        found.different == 0
+    } else {
+        let found = what_if(&recording, &selection, &changes, config, args.worst, done)?;
+        bar.finish_and_clear();
+        match args.json {
+            true => println!("{}", serde_json::to_string(&found)?),
+            false => print::what_if(&args.run, &found),
+        }
+        found.is_same()
+    };
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// The components and parameters that are asked for, plugin by plugin.
+fn changes(recording: &Recording, components: Vec<Component>, params: &[String]) -> Result<Vec<Change>> {
+    let mut changes: Vec<Change> = Vec::new();
+    for Component { name, path } in components {
+        let name = match name {
+            Some(name) => name,
+            None => implied_name(recording, &path)?,
+        };
+        if changes.iter().any(|change| change.name == name) {
+            bail!("--plugin names `{name}` twice");
+        }
+        changes.push(Change { name, path: Some(path), params: None });
+    }
+    for text in params {
+        let (name, params) = plugin_args::named_params(text)?;
+        match changes.iter_mut().find(|change| change.name == name) {
+            Some(change) => change.params = Some(params),
+            None => changes.push(Change { name: name.to_owned(), path: None, params: Some(params) }),
+        }
+    }
+    Ok(changes)
+}
+
+/// Which plugin a component without a name is for: the one that is called like
+/// its file, or the only one.
+fn implied_name(recording: &Recording, path: &std::path::Path) -> Result<String> {
+    let mut names: Vec<&str> =
+        recording.lineups().iter().flat_map(|lineup| &lineup.plugins).map(|plugin| plugin.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    match (names.iter().find(|name| stem.as_deref() == Some(**name)), &names[..]) {
+        (Some(name), _) | (None, [name]) => Ok((*name).to_owned()),
+        _ => bail!(
+            "--plugin {}: for which plugin?\nhint: write NAME={0}, with one of {}",
+            path.display(),
+            names.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_optional() {
+        let parse = |text: &str| text.parse::<Component>();
+        let component = |name: Option<&str>, path: &str| Component { name: name.map(str::to_owned), path: path.into() };
+        assert_eq!(parse("a/math.wasm"), Ok(component(None, "a/math.wasm")));
+        assert_eq!(parse("m=a/b=c.wasm"), Ok(component(Some("m"), "a/b=c.wasm")));
+        assert_eq!(parse("./a=b.wasm"), Ok(component(None, "./a=b.wasm")));
+        assert!(parse("m=").is_err() && parse("=x").is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! What a replay found, for people.
+
+use gavel_data::OutcomeKind;
+use gavel_scoring::replay::{Difference, Disagreement, PluginChange, RewardChange, Said, Verification, WhatIf};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Characters of a cell of a table.
+const CELL: usize = 40;
+
+pub fn verification(run: &Path, found: &Verification, shown: usize) {
+    let Verification { samples, verdicts, different, without_call, .. } = found;
+    let result = match different {
+        0 => "all the same, to the last bit".to_owned(),
+        different => format!("{different} differ"),
+    };
+    println!("{}: {samples} samples, {verdicts} verdicts given again: {result}", run.display());
+    if *without_call > 0 {
+        println!("  {without_call} samples have no verdict to compare: no plugin was called for them");
+    }
+    if found.differences.is_empty() {
+        return;
+    }
+    let row = |difference: &Difference| {
+        let Difference { sample, task_id, plugin, what, recorded, replayed, .. } = difference;
+        let plugin = plugin.as_deref().unwrap_or("all");
+        [sample.as_str(), task_id, plugin, what, recorded, replayed].map(cut)
+    };
+    let header = ["sample", "task", "plugin", "what", "recorded", "now"].map(str::to_owned);
+    table(header, found.differences.iter().take(shown).map(row));
+    let more = found.differences.len().saturating_sub(shown);
+    if more > 0 {
+        println!("  … and {more} more; --worst N shows more, --json all of them");
+    }
+}
+
+pub fn what_if(run: &Path, found: &WhatIf) {
+    println!("{}: what other rewards would have changed", run.display());
+    for plugin in &found.plugins {
+        self::plugin(plugin);
+    }
+    if let Some(rewards) = &found.rewards {
+        self::rewards(rewards);
+    }
+    if found.without_call > 0 {
+        println!("  {} samples are as they were: no plugin was called for them", found.without_call);
+    }
+    if found.worst.is_empty() {
+        return;
+    }
+    println!("worst disagreements");
+    let row = |worst: &Disagreement| {
+        let Disagreement { sample, step, plugin, recorded, replayed, response, .. } = worst;
+        let response = format!("{response:?}");
+        [sample.as_str(), &step.to_string(), plugin, &said(recorded), &said(replayed), &response].map(cut)
+    };
+    let header = ["sample", "step", "plugin", "recorded", "now", "response"].map(str::to_owned);
+    table(header, found.worst.iter().map(row));
+}
+
+fn plugin(change: &PluginChange) {
+    let PluginChange { name, component, hash, samples, agreed, recorded_mean, replayed_mean, .. } = change;
+    println!("{name}: now {component}, hash {}", hash.get(..16).unwrap_or(hash));
+    println!("  agreement        {} of {samples} samples", share(*agreed, *samples));
+    if let (Some(recorded), Some(replayed)) = (recorded_mean, replayed_mean) {
+        println!("  mean score       {recorded:.4} -> {replayed:.4} ({:+.4})", replayed - recorded);
+    }
+    println!("  outcomes         {} -> {}", outcomes(&change.recorded_outcomes), outcomes(&change.replayed_outcomes));
+}
+
+fn rewards(change: &RewardChange) {
+    println!("rewards");
+    if let (Some(recorded), Some(replayed)) = (change.recorded_mean, change.replayed_mean) {
+        println!("  mean             {recorded:.4} -> {replayed:.4} ({:+.4})", replayed - recorded);
+    }
+    println!(
+        "  rank flips       {} of {} pairs within groups; {} ties made or broken",
+        share(change.pairs_flipped, change.pairs),
+        change.pairs,
+        change.ties_changed
+    );
+    println!(
+        "  advantage        {} of {} samples have another sign, {} of them the opposite one",
+        share(change.advantage_sign_changed, change.samples),
+        change.samples,
+        change.advantage_sign_flipped
+    );
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{part} ({:.1} %)", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+fn outcomes(counts: &BTreeMap<OutcomeKind, u64>) -> String {
+    counts.iter().map(|(kind, count)| format!("{count} {}", kind.as_str())).collect::<Vec<_>>().join(", ")
+}
+
+fn said(said: &Said) -> String {
+    match said.score {
+        Some(score) => score.to_string(),
+        None => said.outcome.as_str().to_owned(),
+    }
+}
+
+/// The beginning of a text, in one line.
+fn cut(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match line.char_indices().nth(CELL) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+fn table<const N: usize>(header: [String; N], rows: impl Iterator<Item = [String; N]>) {
+    let rows: Vec<[String; N]> = std::iter::once(header).chain(rows).collect();
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        println!("  {}", cells.join("  ").trim_end());
+    }
+}

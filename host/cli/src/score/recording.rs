@@ -1,0 +1,57 @@
+//! `--record` and `--replay`: what offline verdicts were made of.
+
+use anyhow::{Context, Result, bail};
+use gavel_data::{Sample, SampleOutcome};
+use gavel_scoring::recording::{Grouping, Recording, SampleWriter, ScoredSample, TaskStore, keep_lineup};
+use gavel_scoring::{Scorer, WeightedPlugin};
+use std::path::{Path, PathBuf};
+
+/// Offline, all rows are of one step.
+const STEP: u64 = 0;
+
+/// Keeps rows, plugins and outcomes in a folder of its own.
+pub struct Recorder {
+    folder: PathBuf,
+    tasks: TaskStore,
+    samples: SampleWriter,
+}
+
+impl Recorder {
+    /// Makes the folder, which must be new or empty: two recordings would mix.
+    pub fn create(folder: &Path) -> Result<Self> {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        let mut entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        if entries.next().is_some() {
+            bail!("--record {}: the folder is not empty\nhint: name a new one", folder.display());
+        }
+        let samples = SampleWriter::create(folder, STEP)?;
+        Ok(Self { folder: folder.to_owned(), tasks: TaskStore::open(folder)?, samples })
+    }
+
+    /// Keeps the plugins.
+    pub fn begin(&self, scorer: &Scorer) -> Result<()> {
+        Ok(keep_lineup(&self.folder, scorer, Grouping::default(), STEP, false)?)
+    }
+
+    /// Keeps row `number` and what was said of it.
+    pub fn write(&mut self, number: u64, sample: &Sample, outcome: &SampleOutcome) -> Result<()> {
+        let scored = ScoredSample { group: number, sample, outcome, advantage: None };
+        Ok(self.samples.write(&mut self.tasks, &scored)?)
+    }
+
+    /// Makes the recording whole.
+    pub fn finish(mut self) -> Result<()> {
+        Ok(self.samples.finish(&mut self.tasks)?)
+    }
+}
+
+/// The plugins of a recording, from the copies in it.
+pub fn plugins(recording: &Recording) -> Result<Vec<WeightedPlugin>> {
+    match recording.lineups() {
+        [lineup] => Ok(lineup.plugins.iter().map(|plugin| plugin.plugin(recording.folder())).collect()),
+        _ => bail!(
+            "the plugins of {} changed on the way\nhint: name those that are to score with --plugin",
+            recording.folder().display()
+        ),
+    }
+}

@@ -1,0 +1,251 @@
+//! `gavel replay`, and `gavel score` with `--record` and `--replay`, as a user
+//! runs them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod project;
+
+use project::{Project, built, lines, stderr};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::process::Output;
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn found(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}{}", stdout(output), stderr(output)))
+}
+
+/// The same component with other bytes: a custom section more.
+fn another_build(of: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(of).unwrap();
+    bytes.extend_from_slice(&[0, 2, 1, b'x']);
+    bytes
+}
+
+/// A run whose only component is the project's own.
+#[cfg(feature = "train")]
+fn own_reward(project: &Project) {
+    std::fs::copy(built("plugins/format.wasm"), project.path("reward.wasm")).unwrap();
+    let text = std::fs::read_to_string(project.path("train.toml")).unwrap();
+    let built = format!("{:?}", built("plugins/format.wasm"));
+    project.write("train.toml", &text.replace(&built, "\"reward.wasm\""));
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn a_run_replays_to_the_last_bit_without_its_data_and_components() {
+    let project = Project::new();
+    own_reward(&project);
+    project.add_reward("echo", "guests/echo-metadata.wasm", "weight = 0.0");
+    project.add_reward("loop", "guests/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"20ms\" }");
+    project.add_reward("trap", "guests/trap.wasm", "weight = 0.0");
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=3"]);
+    for gone in ["train.jsonl", "validation.jsonl", "reward.wasm", "runs/run/checkpoints"] {
+        let gone = project.path(gone);
+        if gone.is_dir() { std::fs::remove_dir_all(gone) } else { std::fs::remove_file(gone) }.unwrap();
+    }
+    let output = project.succeed(&["replay", "runs/run"]);
+    assert!(
+        stdout(&output).contains("48 samples, 192 verdicts given again: all the same, to the last bit"),
+        "{}",
+        stdout(&output)
+    );
+    let output = project.succeed(&["replay", "runs/run", "--step", "2", "--sample", "2.3.1", "--json"]);
+    assert_eq!((&found(&output)["samples"], &found(&output)["verdicts"]), (&json!(1), &json!(4)));
+    let line = &lines(&project.path("runs/run/trajectories/step-000002.jsonl"))[13];
+    assert_eq!(line["id"], "2.3.1");
+    let task = line["task_id"].as_str().unwrap();
+    let output = project.succeed(&["replay", "runs/run", "--sample", task, "--json"]);
+    assert_eq!(found(&output)["samples"], 4);
+    let output = project.run(&["replay", "runs/run", "--step", "9"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("has no sample that was asked for (it has the steps 1 to 3)"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn what_was_changed_afterwards_is_named() {
+    let project = Project::new();
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
+    let path = project.path("runs/run/trajectories/step-000002.jsonl");
+    let mut changed = lines(&path);
+    changed[5]["messages"][0]["content"] = "something else".into();
+    changed[6]["plugins"]["letter"]["score"] = 0.25.into();
+    changed[7]["reward"] = 7.into();
+    let text: String = changed.iter().map(|line| Value::Object(line.clone()).to_string() + "\n").collect();
+    std::fs::write(&path, text).unwrap();
+    let output = project.run(&["replay", "runs/run", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let found = found(&output);
+    let has = |sample: &str, what: &str| {
+        let differences = found["differences"].as_array().unwrap();
+        differences.iter().any(|found| found["sample"] == sample && found["what"] == what)
+    };
+    assert!(has("2.1.1", "input") && has("2.1.2", "score") && has("2.1.3", "reward"), "{found}");
+    assert_eq!(found["different"], 3);
+
+    // A component that is not the one that scored.
+    let component = lines(&path)[0]["plugins"]["letter"]["component"].as_str().unwrap().to_owned();
+    let kept = project.path(&format!("runs/run/plugins/{component}.wasm"));
+    std::fs::write(&kept, another_build(&kept)).unwrap();
+    let output = project.run(&["replay", "runs/run", "--step", "1"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).contains("16 differ") && stdout(&output).contains("component"), "{}", stdout(&output));
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn another_reward_shows_what_it_would_have_changed() {
+    let project = Project::new();
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=4"]);
+    // Right is wrong, and wrong is right.
+    let reversed = r#"letter={"pattern":"(?s)[^a-z]*"}"#;
+    let output = project.run(&["replay", "runs/run", "--params", reversed, "--worst", "3", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let found = found(&output);
+    let (plugin, rewards) = (&found["plugins"][0], &found["rewards"]);
+    assert_eq!((&plugin["samples"], &plugin["agreed"]), (&json!(64), &json!(0)));
+    let mean = |of: &Value, which: &str| of[which].as_f64().unwrap();
+    assert!((mean(plugin, "recorded_mean") + mean(plugin, "replayed_mean") - 1.0).abs() < 1e-12);
+    assert_eq!(plugin["recorded_mean"], rewards["recorded_mean"]);
+    assert_eq!((&rewards["pairs"], &rewards["ties_changed"]), (&json!(4 * 4 * 6), &json!(0)));
+    assert!(rewards["pairs_flipped"].as_u64().unwrap() > 0, "{rewards}");
+    assert_eq!(rewards["advantage_sign_flipped"], rewards["advantage_sign_changed"]);
+    // The advantages that training used say the same of how many there are.
+    let used = (1..=4).flat_map(|step| lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl"))));
+    let used = used.filter(|line| line["advantage"].as_f64().unwrap() != 0.0).count();
+    assert_eq!(rewards["advantage_sign_flipped"], used);
+    let worst = found["worst"].as_array().unwrap();
+    assert_eq!((worst.len(), &worst[0]["sample"], &worst[0]["step"]), (3, &json!("1.0.0"), &json!(1)));
+
+    // Another component: its outcomes are told, and the text is for people.
+    let plugin = format!("letter={}", built("guests/abstain.wasm").display());
+    let output = project.run(&["replay", "runs/run", "--plugin", &plugin, "--params", "letter={}"]);
+    let text = stdout(&output);
+    assert!(
+        text.contains("64 scored -> 64 abstained") && text.contains("worst disagreements"),
+        "{text}{}",
+        stderr(&output)
+    );
+    // The same component says the same, whoever built it.
+    project.write("same.wasm", "");
+    std::fs::write(project.path("same.wasm"), another_build(&built("plugins/format.wasm"))).unwrap();
+    let output = project.succeed(&["replay", "runs/run", "--plugin", "same.wasm"]);
+    assert!(stdout(&output).contains("64 (100.0 %) of 64 samples"), "{}", stdout(&output));
+    let output = project.run(&["replay", "runs/run", "--params", "other={}"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("no plugin of runs/run is called `other`; they are: letter"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn a_killed_run_that_was_resumed_replays_as_a_whole() {
+    let project = Project::new();
+    let args = ["train", "-c", "train.toml", "--set", "train.steps=30"];
+    project.kill_after_some_steps(&args, "runs/run", 30);
+    // In the middle of whatever it was writing.
+    let tasks = project.path("runs/run/tasks.jsonl");
+    let mut text = std::fs::read(&tasks).unwrap();
+    text.extend_from_slice(b"{\"hash\":\"0123");
+    std::fs::write(&tasks, text).unwrap();
+    project.succeed(&[&args[..], &["--resume"]].concat());
+    let output = project.succeed(&["replay", "runs/run", "--json"]);
+    assert_eq!((&found(&output)["samples"], &found(&output)["different"]), (&json!(30 * 16), &json!(0)));
+    let tasks = lines(&tasks);
+    let mut hashes: Vec<_> = tasks.iter().map(|line| line["hash"].as_str().unwrap()).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    // Each of the 40 rows was drawn several times.
+    assert_eq!((hashes.len(), tasks.len()), (40, 40));
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn a_run_goes_on_with_other_plugins_only_when_told_to() {
+    let project = Project::new();
+    own_reward(&project);
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=3"]);
+    std::fs::write(project.path("reward.wasm"), another_build(&project.path("reward.wasm"))).unwrap();
+    let longer = ["train", "-c", "train.toml", "--resume", "--set", "train.steps=5"];
+    let output = project.run(&longer);
+    assert_eq!(output.status.code(), Some(2));
+    for words in
+        ["the plugins of runs/run are not those", "`letter` has another component (format ", "--allow-changed-plugins"]
+    {
+        assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
+    }
+    assert_eq!(project.metrics("runs/run").len(), 4);
+    project.succeed(&[&longer[..], &["--allow-changed-plugins"]].concat());
+    assert_eq!(project.metrics("runs/run").len(), 6);
+
+    // Other parameters are another reward too.
+    let text = std::fs::read_to_string(project.path("train.toml")).unwrap();
+    project.write("train.toml", &text.replace("[a-z]", "[A-Z]"));
+    let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "train.steps=6"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`letter` has another set of parameters"), "{}", stderr(&output));
+
+    // Each step is replayed with the component of its time.
+    let output = project.succeed(&["replay", "runs/run", "--json"]);
+    assert_eq!(found(&output)["verdicts"], 5 * 16);
+    let component = |step: u64| {
+        lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl")))[0]["plugins"]["letter"]["component"]
+            .clone()
+    };
+    assert_ne!(component(3), component(4));
+}
+
+/// The rows of an output without what depends on the clock.
+fn scores(path: &Path) -> Vec<Map<String, Value>> {
+    let mut rows = lines(path);
+    for plugin in rows.iter_mut().flat_map(|row| row["plugins"].as_object_mut().unwrap().values_mut()) {
+        plugin.as_object_mut().unwrap().retain(|name, _| name != "elapsed_us" && name != "cpu_us");
+    }
+    rows
+}
+
+#[test]
+fn offline_scores_are_recorded_and_given_again() {
+    let project = Project::empty();
+    let rows = [
+        json!({"prompt": "Order: 3 1", "response": "Answer: 1 3", "answer": "1 3", "weight": 0.1}),
+        json!({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "b"}], "answer": "b"}),
+        json!({"response": "x", "id": 7}),
+    ];
+    project.write("data.jsonl", &rows.map(|row| row.to_string() + "\n").concat());
+    let answer = format!("answer={}", built("plugins/exact-answer.wasm").display());
+    let echo = format!("echo={}:0", built("guests/echo-metadata.wasm").display());
+    let plugins = ["--plugin", &answer, "--params", r#"answer={"prefix":"Answer:"}"#, "--plugin", &echo];
+    let data = ["--data", "data.jsonl", "--seed", "3"];
+    let record = ["score", "--out", "first.jsonl", "--record", "kept"];
+    project.succeed(&[&record[..], &plugins, &data].concat());
+    let first = scores(&project.path("first.jsonl"));
+    assert_eq!(first.len(), 3);
+    assert_eq!(first[0]["reward"], 1.0);
+
+    // With the rows and plugins named, with one of them, and from the recording alone.
+    let replay = ["score", "--out", "again.jsonl", "--replay", "kept"];
+    for more in [&[&plugins[..], &data[..]].concat()[..], &data, &plugins, &[]] {
+        project.succeed(&[&replay[..], more].concat());
+        assert_eq!(scores(&project.path("again.jsonl")), first, "{more:?}");
+    }
+    let output = project.succeed(&["replay", "kept"]);
+    assert!(stdout(&output).contains("3 samples, 6 verdicts given again: all the same"), "{}", stdout(&output));
+
+    let output = project.run(&[&record[..], &plugins, &data].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--record kept: the folder is not empty"), "{}", stderr(&output));
+    let output = project.run(&["replay", "."]);
+    assert!(stderr(&output).contains(". holds no recorded samples"), "{}", stderr(&output));
+    assert_eq!(project.run(&["score", "--out", "x.jsonl", "--data", "data.jsonl"]).status.code(), Some(2));
+}

@@ -1,0 +1,175 @@
+//! What the host answered a plugin, kept so that a call can be made again
+//! without a network.
+//!
+//! A [`Tape`] belongs to a sandbox. Each call has a [`CallTape`] of it, through
+//! which every import goes whose answers come from outside. A folder holds the
+//! tape: an index with a line for each answer, and the answers themselves by
+//! their hash.
+
+mod error;
+mod player;
+mod recorder;
+
+pub use error::TapeError;
+pub use player::Player;
+pub use recorder::Recorder;
+
+use gavel_data::{Blame, Outcome};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What becomes of the answers that plugins get from outside.
+#[derive(Clone, Default)]
+pub enum Tape {
+    /// They are not kept.
+    #[default]
+    Off,
+    /// They are kept.
+    Record(Arc<Recorder>),
+    /// Nobody outside is asked: only what was kept is answered.
+    Replay(Arc<Player>),
+}
+
+impl Tape {
+    /// Keeps answers in `folder`, which is made with the first of them.
+    pub fn record(folder: PathBuf) -> Self {
+        Self::Record(Arc::new(Recorder::new(folder)))
+    }
+
+    /// Answers from what was kept in `folder`.
+    pub fn replay(folder: &Path) -> Result<Self, TapeError> {
+        Ok(Self::Replay(Arc::new(Player::open(folder)?)))
+    }
+
+    /// The part of one call: of the plugin of this name, with this hash of its
+    /// input and this seed.
+    pub fn of_call(&self, plugin: &str, input: &str, seed: u64) -> CallTape {
+        let call = Call {
+            plugin: plugin.to_owned(),
+            input: input.to_owned(),
+            seed,
+            asked: Mutex::default(),
+            trouble: Mutex::default(),
+        };
+        CallTape { tape: self.clone(), call: Arc::new(call) }
+    }
+}
+
+/// The answers of one call.
+#[derive(Clone)]
+pub struct CallTape {
+    tape: Tape,
+    call: Arc<Call>,
+}
+
+struct Call {
+    plugin: String,
+    input: String,
+    seed: u64,
+    /// How often each request was made so far.
+    asked: Mutex<HashMap<blake3::Hash, u32>>,
+    /// What there is to say of the call, whatever the plugin makes of it.
+    trouble: Mutex<Option<Outcome>>,
+}
+
+impl CallTape {
+    /// Whether nothing is kept and nothing is answered.
+    pub(crate) fn is_off(&self) -> bool {
+        matches!(self.tape, Tape::Off)
+    }
+
+    /// Answers `request` of the import `import`: from the tape, or from `live`,
+    /// whose answer is kept. Equal requests of a call get their answers in the
+    /// order in which they were made. `name` says which request it is where it
+    /// has to be told to a person.
+    ///
+    /// # Errors
+    /// The request was not recorded, or the tape cannot be read or written. The
+    /// call is then `unavailable` or a fault of the host, whatever the plugin
+    /// returns.
+    pub async fn answer(
+        &self,
+        import: &str,
+        name: &str,
+        request: &[u8],
+        live: impl Future<Output = Vec<u8>>,
+    ) -> Result<Vec<u8>, TapeError> {
+        let answered = match &self.tape {
+            Tape::Off => return Ok(live.await),
+            Tape::Record(recorder) => {
+                // Counted before the wait: a plugin may have several requests under way.
+                let entry = self.entry(import, request);
+                recorder.keep(entry, live.await).await
+            }
+            Tape::Replay(player) => player.answer(&self.entry(import, request), name).await,
+        };
+        answered.inspect_err(|error| self.note(error))
+    }
+
+    /// What the call comes to where the tape could not do its part.
+    pub(crate) fn trouble(&self) -> Option<Outcome> {
+        self.call.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, error: &TapeError) {
+        let outcome = match error {
+            TapeError::NotRecorded { .. } => Outcome::Unavailable(error.to_string()),
+            other => Outcome::Fault { whose: Blame::Host, what: other.to_string() },
+        };
+        self.call.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
+    }
+
+    fn entry(&self, import: &str, request: &[u8]) -> Entry {
+        let hash = blake3::Hasher::new().update(import.as_bytes()).update(&[0]).update(request).finalize();
+        let mut asked = self.call.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = asked.entry(hash).or_default();
+        let nth = *count;
+        *count += 1;
+        Entry {
+            plugin: self.call.plugin.clone(),
+            input: self.call.input.clone(),
+            seed: self.call.seed,
+            import: import.to_owned(),
+            request: hash.to_hex().to_string(),
+            nth,
+        }
+    }
+}
+
+/// Which request of which call: what an answer is found by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    plugin: String,
+    input: String,
+    seed: u64,
+    import: String,
+    /// BLAKE3 of the import and the request, in hexadecimal.
+    request: String,
+    /// How many equal requests the call made before this one.
+    nth: u32,
+}
+
+/// A line of the index.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    entry: Entry,
+    /// BLAKE3 of the answer, in hexadecimal; it names the answer's file.
+    answer: String,
+}
+
+fn index(folder: &Path) -> PathBuf {
+    folder.join("index.jsonl")
+}
+
+/// Where the answer with this hash lies. A folder with a million files is slow
+/// to list, so there are 256 of them.
+fn blob(folder: &Path, hash: &str) -> PathBuf {
+    folder.join("answers").join(hash.get(..2).unwrap_or_default()).join(hash)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Reading a tape.
+
+use super::{Entry, Line, TapeError, blob, index};
+use std::collections::HashMap;
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Answers from a folder that a [`Recorder`](super::Recorder) wrote.
+pub struct Player {
+    folder: PathBuf,
+    /// The hash of each answer by the hash of its [`Entry`]: a tape may have
+    /// millions of lines.
+    answers: HashMap<[u8; 32], [u8; 32]>,
+}
+
+impl Player {
+    /// Reads the index. Where there is none, nothing was recorded.
+    pub(super) fn open(folder: &Path) -> Result<Self, TapeError> {
+        let mut player = Self { folder: folder.to_owned(), answers: HashMap::new() };
+        let path = index(folder);
+        let read = |source| TapeError::Io { action: "read", path: path.clone(), source };
+        let file = match fs::File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(player),
+            Err(error) => return Err(read(error)),
+        };
+        let mut lines = BufReader::new(file);
+        let mut text = Vec::new();
+        for number in 1.. {
+            text.clear();
+            lines.read_until(b'\n', &mut text).map_err(read)?;
+            // A line without its end was being written when the process was killed.
+            if text.pop() != Some(b'\n') {
+                break;
+            }
+            let damaged =
+                |what: String| TapeError::Damaged { path: path.clone(), what: format!("line {number}: {what}") };
+            let line: Line = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+            let answer = blake3::Hash::from_hex(&line.answer).map_err(|error| damaged(error.to_string()))?;
+            // A call that was made again, after a run was taken up again, say, has its last answers.
+            player.answers.insert(key(&line.entry), answer.into());
+        }
+        Ok(player)
+    }
+
+    pub(super) async fn answer(&self, entry: &Entry, name: &str) -> Result<Vec<u8>, TapeError> {
+        let Some(answer) = self.answers.get(&key(entry)) else {
+            return Err(TapeError::NotRecorded { import: entry.import.clone(), name: name.to_owned() });
+        };
+        let hash = blake3::Hash::from(*answer);
+        let path = blob(&self.folder, &hash.to_hex());
+        let reading = path.clone();
+        let read = tokio::task::spawn_blocking(move || fs::read(&reading)).await.map_err(|_| TapeError::Stopped)?;
+        let bytes = read.map_err(|source| TapeError::Io { action: "read", path: path.clone(), source })?;
+        if blake3::hash(&bytes) != hash {
+            return Err(TapeError::Damaged { path, what: "its content does not have the hash that names it".into() });
+        }
+        Ok(bytes)
+    }
+}
+
+fn key(entry: &Entry) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for text in [&entry.plugin, &entry.input, &entry.import, &entry.request] {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    hasher.update(&entry.seed.to_le_bytes()).update(&entry.nth.to_le_bytes());
+    hasher.finalize().into()
+}

@@ -1,0 +1,82 @@
+use super::*;
+use std::future::ready;
+
+async fn ask(call: &CallTape, request: &str, live: &str) -> Result<String, TapeError> {
+    let answer = call.answer("http", request, request.as_bytes(), ready(live.as_bytes().to_vec())).await?;
+    Ok(String::from_utf8(answer).unwrap())
+}
+
+async fn replayed(call: &CallTape, request: &str) -> Result<String, TapeError> {
+    let nobody = async { panic!("a replay asked somebody outside") };
+    let answer = call.answer("http", request, request.as_bytes(), nobody).await?;
+    Ok(String::from_utf8(answer).unwrap())
+}
+
+#[tokio::test]
+async fn equal_requests_of_a_call_are_answered_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = Tape::record(folder.path().join("tape"));
+    let call = tape.of_call("judge", "input", 7);
+    for (request, answer) in [("GET a", "1"), ("GET b", "2"), ("GET a", "3"), ("GET a", "1")] {
+        assert_eq!(ask(&call, request, answer).await.unwrap(), answer);
+    }
+    let tape = Tape::replay(&folder.path().join("tape")).unwrap();
+    let call = tape.of_call("judge", "input", 7);
+    for (request, answer) in [("GET a", "1"), ("GET a", "3"), ("GET b", "2"), ("GET a", "1")] {
+        assert_eq!(replayed(&call, request).await.unwrap(), answer);
+    }
+    assert_eq!(call.trouble(), None);
+    // The second call of the same kind starts from the beginning, another one has no answers.
+    assert_eq!(replayed(&tape.of_call("judge", "input", 7), "GET a").await.unwrap(), "1");
+    for other in [tape.of_call("judge", "input", 8), tape.of_call("judge", "x", 7), tape.of_call("other", "input", 7)] {
+        assert!(replayed(&other, "GET a").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_not_recorded_is_unavailable_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = Tape::replay(folder.path()).unwrap().of_call("judge", "input", 7);
+    let error = replayed(&call, "GET https://judge.example/").await.unwrap_err();
+    assert!(matches!(error, TapeError::NotRecorded { .. }));
+    let what = "the http request GET https://judge.example/ was not recorded";
+    assert_eq!(call.trouble(), Some(Outcome::Unavailable(what.into())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_calls_write_at_once_and_a_killed_one_loses_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tape");
+    let tape = Tape::record(path.clone());
+    let writing = (0..64u64).map(|seed| {
+        let call = tape.of_call("judge", "input", seed);
+        tokio::spawn(async move { ask(&call, "GET", &format!("{}", seed % 5)).await.unwrap() })
+    });
+    for write in writing.collect::<Vec<_>>() {
+        write.await.unwrap();
+    }
+    // A process that was killed in the middle of a line, and one that goes on.
+    let mut index = std::fs::read(index(&path)).unwrap();
+    index.extend_from_slice(b"{\"plugin\":\"judge\",\"inp");
+    std::fs::write(super::index(&path), index).unwrap();
+    let seen = Tape::replay(&path).unwrap();
+    assert_eq!(replayed(&seen.of_call("judge", "input", 63), "GET").await.unwrap(), "3");
+    ask(&Tape::record(path.clone()).of_call("judge", "input", 3), "GET", "again").await.unwrap();
+    let tape = Tape::replay(&path).unwrap();
+    for seed in 0..64u64 {
+        let expected = if seed == 3 { "again".to_owned() } else { (seed % 5).to_string() };
+        assert_eq!(replayed(&tape.of_call("judge", "input", seed), "GET").await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_changed_answer_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = Tape::record(folder.path().into());
+    ask(&tape.of_call("judge", "input", 7), "GET", "yes").await.unwrap();
+    let path = blob(folder.path(), &blake3::hash(b"yes").to_hex());
+    std::fs::write(path, "no").unwrap();
+    let call = Tape::replay(folder.path()).unwrap().of_call("judge", "input", 7);
+    assert!(matches!(replayed(&call, "GET").await, Err(TapeError::Damaged { .. })));
+    assert!(matches!(call.trouble(), Some(Outcome::Fault { whose: Blame::Host, .. })));
+}

@@ -1,0 +1,277 @@
+//! `plugins/`: which plugins scored, since which step, and their components.
+
+use super::{RecordingError, Result};
+use crate::scorer::{LoadedPlugin, Scorer, WeightedPlugin};
+use gavel_data::OutcomeKind;
+use gavel_data::files::write_whole;
+use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The plugins of a run from some step on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lineup {
+    /// The first step that they scored.
+    pub from_step: u64,
+    /// How rewards become advantages, as far as a plugin can change it.
+    pub grouping: Grouping,
+    /// The plugins, in the order of the configuration.
+    pub plugins: Vec<PluginRecord>,
+}
+
+/// What decides, beside the plugins, which samples of a group are learned from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Grouping {
+    /// The reward of a sample without one, for these kinds of outcomes.
+    pub on_outcome: BTreeMap<OutcomeKind, f64>,
+    /// A group with fewer rewards is dropped.
+    pub min_scored: usize,
+}
+
+/// A plugin as it was used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PluginRecord {
+    /// Its name in the run.
+    pub name: String,
+    /// The factor of its score in the reward.
+    pub weight: f64,
+    /// What it says of itself.
+    pub info: Info,
+    /// The file that it came from.
+    pub path: PathBuf,
+    /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
+    pub component: String,
+    /// The contract between it and its host.
+    pub contract: String,
+    /// What it was initialised with.
+    pub params: Map<String, Value>,
+    /// What each of its calls might use.
+    pub limits: Limits,
+    /// What it might reach.
+    pub grants: Grants,
+}
+
+impl PluginRecord {
+    fn of(LoadedPlugin { plugin, spec, weight }: &LoadedPlugin) -> Self {
+        Self {
+            name: spec.name.clone(),
+            weight: *weight,
+            info: plugin.info().clone(),
+            path: spec.path.clone(),
+            component: plugin.hash().to_owned(),
+            contract: CONTRACT.to_owned(),
+            params: spec.params.clone(),
+            limits: spec.limits,
+            grants: spec.grants.clone(),
+        }
+    }
+
+    /// The plugin from its copy in `folder`.
+    pub fn plugin(&self, folder: &Path) -> WeightedPlugin {
+        let spec = PluginSpec {
+            name: self.name.clone(),
+            path: component_file(folder, &self.component),
+            params: self.params.clone(),
+            limits: self.limits,
+            grants: self.grants.clone(),
+        };
+        WeightedPlugin { spec, weight: self.weight }
+    }
+
+    /// What is not as it was in `old`. Where the file lies does not count.
+    fn changes(&self, old: &Self) -> Vec<String> {
+        let name = &self.name;
+        let mut changes = Vec::new();
+        if self.component != old.component {
+            changes.push(format!(
+                "`{name}` has another component ({} {}, hash {}; it was {} {}, hash {})",
+                self.info.name,
+                self.info.version,
+                short(&self.component),
+                old.info.name,
+                old.info.version,
+                short(&old.component)
+            ));
+        }
+        let mut compare = |what: &str, now: String, was: String| {
+            if now != was {
+                changes.push(format!("`{name}` has another {what} ({now}; it was {was})"));
+            }
+        };
+        compare("weight", self.weight.to_string(), old.weight.to_string());
+        let text = |params: &Map<String, Value>| Value::Object(params.clone()).to_string();
+        compare("set of parameters", text(&self.params), text(&old.params));
+        compare("set of limits", format!("{:?}", self.limits), format!("{:?}", old.limits));
+        compare("set of grants", format!("{:?}", self.grants), format!("{:?}", old.grants));
+        changes
+    }
+}
+
+/// The beginning of a hash, which is enough for people.
+fn short(hash: &str) -> &str {
+    hash.get(..16).unwrap_or(hash)
+}
+
+impl Lineup {
+    /// The plugins of `scorer`, from `from_step` on.
+    pub fn of(scorer: &Scorer, grouping: Grouping, from_step: u64) -> Self {
+        Self { from_step, grouping, plugins: scorer.loaded().iter().map(PluginRecord::of).collect() }
+    }
+
+    /// The plugin of this name.
+    pub fn plugin(&self, name: &str) -> Option<&PluginRecord> {
+        self.plugins.iter().find(|plugin| plugin.name == name)
+    }
+
+    fn changes(&self, old: &Self) -> Vec<String> {
+        let mut changes: Vec<String> = self
+            .plugins
+            .iter()
+            .flat_map(|plugin| match old.plugin(&plugin.name) {
+                Some(old) => plugin.changes(old),
+                None => vec![format!("`{}` is new", plugin.name)],
+            })
+            .collect();
+        let gone = old.plugins.iter().filter(|plugin| self.plugin(&plugin.name).is_none());
+        changes.extend(gone.map(|plugin| format!("`{}` is gone", plugin.name)));
+        changes
+    }
+}
+
+fn lineups_file(folder: &Path) -> PathBuf {
+    folder.join("plugins/lineups.json")
+}
+
+fn component_file(folder: &Path, hash: &str) -> PathBuf {
+    folder.join("plugins").join(format!("{hash}.wasm"))
+}
+
+pub(super) fn read(folder: &Path) -> Result<Vec<Lineup>> {
+    let path = lineups_file(folder);
+    match fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| RecordingError::damaged(&path, error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(RecordingError::io("read", &path)(error)),
+    }
+}
+
+pub(super) fn at(lineups: &[Lineup], step: u64) -> Option<&Lineup> {
+    lineups.iter().rev().find(|lineup| lineup.from_step <= step)
+}
+
+/// Keeps the plugins of `scorer`, which score in `folder` from `from_step` on.
+///
+/// # Errors
+/// They are not those that scored until then, and `allow_changes` is not set.
+pub fn keep_lineup(
+    folder: &Path,
+    scorer: &Scorer,
+    grouping: Grouping,
+    from_step: u64,
+    allow_changes: bool,
+) -> Result<()> {
+    let now = Lineup::of(scorer, grouping, from_step);
+    let mut lineups = read(folder)?;
+    let known = lineups.len();
+    // What scored after this step is done again.
+    lineups.retain(|lineup| lineup.from_step <= from_step);
+    if let Some(old) = lineups.last() {
+        let changes = now.changes(old);
+        if changes.is_empty() {
+            return if lineups.len() == known { Ok(()) } else { write(folder, &lineups) };
+        }
+        if !allow_changes {
+            return Err(RecordingError::Changed { folder: folder.to_owned(), since: old.from_step, changes });
+        }
+        lineups.pop_if(|old| old.from_step == from_step);
+    }
+    let plugins = folder.join("plugins");
+    fs::create_dir_all(&plugins).map_err(RecordingError::io("make the folder", &plugins))?;
+    for plugin in &now.plugins {
+        keep_component(folder, plugin)?;
+    }
+    lineups.push(now);
+    write(folder, &lineups)
+}
+
+fn write(folder: &Path, lineups: &[Lineup]) -> Result<()> {
+    let path = lineups_file(folder);
+    serde_json::to_vec_pretty(lineups)
+        .map_err(std::io::Error::from)
+        .and_then(|text| write_whole(&path, &text))
+        .map_err(RecordingError::io("write", &path))
+}
+
+/// A copy rather than a link: the file may be written over, and then a link
+/// would be another component.
+fn keep_component(folder: &Path, plugin: &PluginRecord) -> Result<()> {
+    let kept = component_file(folder, &plugin.component);
+    if kept.exists() {
+        return Ok(());
+    }
+    let bytes = fs::read(&plugin.path).map_err(RecordingError::io("read", &plugin.path))?;
+    let found = blake3::hash(&bytes).to_hex().to_string();
+    if found != plugin.component {
+        return Err(RecordingError::Swapped {
+            plugin: plugin.name.clone(),
+            path: plugin.path.clone(),
+            found,
+            expected: plugin.component.clone(),
+        });
+    }
+    write_whole(&kept, &bytes).map_err(RecordingError::io("write", &kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plugin(name: &str) -> PluginRecord {
+        PluginRecord {
+            name: name.into(),
+            weight: 1.0,
+            info: Info { name: "math".into(), version: "1.2.0".into(), pure: true, score_range: None },
+            path: "math.wasm".into(),
+            component: "a".repeat(64),
+            contract: CONTRACT.into(),
+            params: Map::new(),
+            limits: Limits::default(),
+            grants: Grants::default(),
+        }
+    }
+
+    fn lineup(from_step: u64, plugins: Vec<PluginRecord>) -> Lineup {
+        Lineup { from_step, grouping: Grouping::default(), plugins }
+    }
+
+    #[test]
+    fn a_change_says_what_it_was() {
+        let old = lineup(0, vec![plugin("a"), plugin("b")]);
+        let moved = PluginRecord { path: "elsewhere.wasm".into(), ..plugin("a") };
+        assert_eq!(lineup(5, vec![moved, plugin("b")]).changes(&old), Vec::<String>::new());
+        let mut other = PluginRecord { component: "b".repeat(64), weight: 0.5, ..plugin("a") };
+        other.params.insert("strict".into(), true.into());
+        let changes = lineup(5, vec![other, plugin("c")]).changes(&old);
+        assert_eq!(
+            changes,
+            [
+                "`a` has another component (math 1.2.0, hash bbbbbbbbbbbbbbbb; it was math 1.2.0, hash aaaaaaaaaaaaaaaa)",
+                "`a` has another weight (0.5; it was 1)",
+                "`a` has another set of parameters ({\"strict\":true}; it was {})",
+                "`c` is new",
+                "`b` is gone",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_step_has_the_plugins_of_its_time() {
+        let lineups = [lineup(1, vec![plugin("a")]), lineup(7, vec![plugin("b")])];
+        let name = |step| at(&lineups, step).map(|lineup| lineup.plugins[0].name.as_str());
+        assert_eq!([name(0), name(1), name(6), name(7), name(99)], [None, Some("a"), Some("a"), Some("b"), Some("b")]);
+    }
+}

@@ -1,0 +1,126 @@
+//! `tasks.jsonl`: each task once. Samples name it by its hash.
+
+use super::{RecordingError, Result};
+use gavel_data::Task;
+use gavel_data::files::append_to_lines;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Serialize, Deserialize)]
+struct Line<'a> {
+    hash: Cow<'a, str>,
+    task: Cow<'a, Task>,
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join("tasks.jsonl")
+}
+
+/// Adds tasks to a folder that do not have them yet.
+pub struct TaskStore {
+    path: PathBuf,
+    known: HashSet<String>,
+    /// Opened for the first task.
+    file: Option<BufWriter<File>>,
+}
+
+impl TaskStore {
+    /// Goes on with what is in `folder`.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let known = read(folder)?.into_keys().collect();
+        Ok(Self { path: path(folder), known, file: None })
+    }
+
+    /// Keeps a task and gives its hash.
+    pub fn keep(&mut self, task: &Task) -> Result<String> {
+        let io = RecordingError::io("write", &self.path);
+        let text = serde_json::to_vec(task).map_err(|error| io(error.into()))?;
+        let hash = blake3::hash(&text).to_hex().to_string();
+        if self.known.contains(&hash) {
+            return Ok(hash);
+        }
+        let line = Line { hash: Cow::Borrowed(&hash), task: Cow::Borrowed(task) };
+        self.write(&line).map_err(RecordingError::io("write", &self.path))?;
+        self.known.insert(hash.clone());
+        Ok(hash)
+    }
+
+    fn write(&mut self, line: &Line<'_>) -> std::io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(BufWriter::new(append_to_lines(&self.path)?)),
+        };
+        serde_json::to_writer(&mut *file, line)?;
+        file.write_all(b"\n")
+    }
+
+    /// Hands what was kept to the system, where it outlives this process.
+    pub fn flush(&mut self) -> Result<()> {
+        match &mut self.file {
+            Some(file) => file.flush().map_err(RecordingError::io("write", &self.path)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All tasks by their hash.
+pub(super) fn read(folder: &Path) -> Result<HashMap<String, Arc<Task>>> {
+    let path = path(folder);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
+        Err(error) => return Err(RecordingError::io("read", &path)(error)),
+    };
+    let mut lines = BufReader::new(file);
+    let mut tasks = HashMap::new();
+    let mut text = Vec::new();
+    for number in 1.. {
+        text.clear();
+        lines.read_until(b'\n', &mut text).map_err(RecordingError::io("read", &path))?;
+        // A line without its end was being written when the process was killed; no sample names it yet.
+        if text.pop() != Some(b'\n') {
+            break;
+        }
+        let line: Line<'_> = serde_json::from_slice(&text)
+            .map_err(|error| RecordingError::damaged(&path, format!("line {number}: {error}")))?;
+        tasks.insert(line.hash.into_owned(), Arc::new(line.task.into_owned()));
+    }
+    Ok(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(answer: &str) -> Task {
+        let row = serde_json::json!({"prompt": "q", "answer": answer, "weights": [0.1, 1e-300]});
+        Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap()
+    }
+
+    #[test]
+    fn a_task_is_there_once_however_often_the_run_was_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (task("a"), task("b"));
+        let mut store = TaskStore::open(folder.path()).unwrap();
+        let hash = store.keep(&a).unwrap();
+        assert_eq!(store.keep(&a).unwrap(), hash);
+        assert_ne!(store.keep(&b).unwrap(), hash);
+        store.flush().unwrap();
+        // Killed while `b` was written.
+        let file = path(folder.path());
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, &text[..text.len() - 9]).unwrap();
+        let mut store = TaskStore::open(folder.path()).unwrap();
+        assert_eq!(store.keep(&a).unwrap(), hash);
+        let other = store.keep(&b).unwrap();
+        drop(store);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        let tasks = read(folder.path()).unwrap();
+        assert_eq!((&*tasks[&hash], &*tasks[&other], tasks.len()), (&a, &b, 2));
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether two verdicts are the same, to the last bit.
+
+use gavel_data::{Budget, EvaluationRecord};
+
+/// What differs, as it was recorded and as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mismatch {
+    pub(super) what: &'static str,
+    pub(super) recorded: String,
+    pub(super) replayed: String,
+}
+
+/// All that differs but what the clock decides: times, and for a budget of time
+/// how much was used.
+pub(super) fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> Vec<Mismatch> {
+    let mut found = Vec::new();
+    let mut compare = |what, recorded: String, replayed: String| {
+        if recorded != replayed {
+            found.push(Mismatch { what, recorded, replayed });
+        }
+    };
+    if let (Some(recorded), Some(replayed)) = (&recorded.provenance, &replayed.provenance) {
+        compare("component", recorded.component.clone(), replayed.component.clone());
+        compare("parameters", recorded.params.clone(), replayed.params.clone());
+        compare("contract", recorded.contract.clone(), replayed.contract.clone());
+        compare("input", recorded.input.clone(), replayed.input.clone());
+    }
+    compare("outcome", recorded.outcome.as_str().into(), replayed.outcome.as_str().into());
+    compare("score", number(recorded.score), number(replayed.score));
+    compare("metrics", metrics(recorded), metrics(replayed));
+    compare("budget", text(&recorded.budget), text(&replayed.budget));
+    compare(
+        "whose",
+        text(&recorded.whose.map(|whose| format!("{whose:?}"))),
+        text(&replayed.whose.map(|whose| format!("{whose:?}"))),
+    );
+    let by_the_clock = |record: &EvaluationRecord| matches!(record.budget, Some(Budget::Deadline | Budget::Cpu));
+    if !(by_the_clock(recorded) && by_the_clock(replayed)) {
+        compare("reason", text(&recorded.reason), text(&replayed.reason));
+    }
+    found
+}
+
+/// A number in as many digits as tell it from every other; two numbers have
+/// the same text only if they have the same bits.
+pub(super) fn number(value: Option<f64>) -> String {
+    text(&value)
+}
+
+fn metrics(record: &EvaluationRecord) -> String {
+    record.metrics.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn text(value: &Option<impl ToString>) -> String {
+    value.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_data::{Evaluation, Metric, Outcome, Score};
+
+    fn record(outcome: Outcome) -> EvaluationRecord {
+        EvaluationRecord::from(&Evaluation::without_call(outcome))
+    }
+
+    fn scored(value: f64, metric: f64, note: &str) -> EvaluationRecord {
+        let metrics = vec![Metric { name: "m".into(), value: metric }];
+        record(Outcome::Scored(Score { value, metrics, note: Some(note.into()) }))
+    }
+
+    fn what(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> Vec<&'static str> {
+        mismatches(recorded, replayed).into_iter().map(|mismatch| mismatch.what).collect()
+    }
+
+    #[test]
+    fn every_bit_counts() {
+        let recorded = scored(0.3, 1.0, "x");
+        assert!(what(&recorded, &recorded).is_empty());
+        assert_eq!(what(&recorded, &scored(0.1 + 0.2, 1.0, "x")), ["score"]);
+        assert_eq!(what(&recorded, &scored(0.3, 1.0000000000000002, "y")), ["metrics", "reason"]);
+        assert_eq!(what(&recorded, &record(Outcome::Abstained("x".into()))), ["outcome", "score", "metrics"]);
+        // No number in a log is a negative zero, but if one were, it would show.
+        assert_eq!(what(&scored(0.0, 0.0, ""), &scored(-0.0, 0.0, "")), ["score"]);
+    }
+
+    #[test]
+    fn how_long_it_took_does_not_count() {
+        let over = |which, what: &str| record(Outcome::OutOfBudget { which, what: what.into() });
+        let mut slow = over(Budget::Cpu, "2.103 s used");
+        slow.usage.cpu_us = 2_103_000;
+        assert!(what(&over(Budget::Cpu, "2.001 s used"), &slow).is_empty());
+        assert_eq!(what(&over(Budget::Deadline, "x"), &slow), ["budget"]);
+        assert_eq!(what(&over(Budget::Memory, "9 bytes"), &over(Budget::Memory, "8 bytes")), ["reason"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Runs plugins over recorded samples.
+
+use super::error::{ReplayError, Result};
+use crate::recording::{Lineup, RecordedSample, Recording, tape_folder};
+use crate::scorer::{Pending, Scorer, WeightedPlugin};
+use gavel_data::SampleOutcome;
+use gavel_plugin::{SandboxConfig, Tape};
+use std::collections::VecDeque;
+
+/// Samples started before the first of them is waited for.
+const WINDOW: usize = 1024;
+
+/// Which samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Those of this step; of all by default.
+    pub step: Option<u64>,
+    /// The one with this id, or those of the task with this id; all by default.
+    pub sample: Option<String>,
+}
+
+impl Selection {
+    fn has_step(&self, step: u64) -> bool {
+        self.step.is_none_or(|wanted| wanted == step)
+    }
+
+    fn has(&self, recorded: &RecordedSample) -> bool {
+        self.sample.as_ref().is_none_or(|wanted| *wanted == recorded.id || *wanted == recorded.sample.task.id)
+    }
+}
+
+/// Runs plugins over the selected samples and hands over, in order, each
+/// sample with its line-up and what was said of it now; nothing where no plugin
+/// was called when it was recorded, or `plugins` names none for its line-up.
+pub(super) fn rerun(
+    recording: &Recording,
+    selection: &Selection,
+    config: SandboxConfig,
+    plugins: impl Fn(&Lineup) -> Vec<WeightedPlugin>,
+    mut each: impl FnMut(&Lineup, Option<&Scorer>, RecordedSample, Option<SampleOutcome>),
+) -> Result<()> {
+    let tape = Tape::replay(&tape_folder(recording.folder()))?;
+    let mut found = false;
+    for (number, lineup) in recording.lineups().iter().enumerate() {
+        let until = recording.lineups().get(number + 1).map_or(u64::MAX, |next| next.from_step);
+        let steps: Vec<u64> = recording
+            .steps()
+            .filter(|step| selection.has_step(*step) && (number == 0 || *step >= lineup.from_step) && *step < until)
+            .collect();
+        if steps.is_empty() {
+            continue;
+        }
+        let plugins = plugins(lineup);
+        let scorer = match plugins.is_empty() {
+            true => None,
+            false => Some(Scorer::with_tape(plugins, config.clone(), Some(tape.clone()))?),
+        };
+        let wait = |pending: Option<Pending>| Some(scorer.as_ref()?.wait(pending?));
+        let mut waiting: VecDeque<(RecordedSample, Option<Pending>)> = VecDeque::new();
+        for step in steps {
+            for recorded in recording.samples(step)? {
+                let recorded = recorded?;
+                if !selection.has(&recorded) {
+                    continue;
+                }
+                found = true;
+                if waiting.len() == WINDOW
+                    && let Some((first, pending)) = waiting.pop_front()
+                {
+                    each(lineup, scorer.as_ref(), first, wait(pending));
+                }
+                let started = scorer
+                    .as_ref()
+                    .zip(recorded.seed())
+                    .map(|(scorer, seed)| scorer.start(recorded.sample.clone(), seed));
+                waiting.push_back((recorded, started));
+            }
+        }
+        for (recorded, pending) in waiting {
+            each(lineup, scorer.as_ref(), recorded, wait(pending));
+        }
+    }
+    if found {
+        return Ok(());
+    }
+    let steps: Vec<u64> = recording.steps().collect();
+    let steps = match (steps.first(), steps.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (Some(only), _) => only.to_string(),
+        _ => String::new(),
+    };
+    Err(ReplayError::NothingSelected { folder: recording.folder().to_owned(), steps })
+}

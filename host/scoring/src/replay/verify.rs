@@ -1,0 +1,111 @@
+//! The same plugins over the same samples: do they say the same?
+
+use super::compare::{Mismatch, mismatches, number};
+use super::error::Result;
+use super::rerun::{Selection, rerun};
+use crate::recording::{Lineup, RecordedSample, Recording};
+use gavel_data::{EvaluationRecord, SampleOutcome};
+use gavel_plugin::SandboxConfig;
+use serde::Serialize;
+
+/// What a replay of a recording found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// Samples looked at.
+    pub samples: u64,
+    /// Verdicts that were given again.
+    pub verdicts: u64,
+    /// Samples for which no plugin was called when they were recorded.
+    pub without_call: u64,
+    /// Verdicts, and rewards of samples, that are not what they were.
+    pub different: u64,
+    /// What is not what it was.
+    pub differences: Vec<Difference>,
+}
+
+/// Something that is not what it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The sample.
+    pub sample: String,
+    /// Its task.
+    pub task_id: String,
+    /// Its step.
+    pub step: u64,
+    /// The plugin; absent where the reward of the sample differs.
+    pub plugin: Option<String>,
+    /// What differs: `score`, `reason`, `input`, …
+    pub what: &'static str,
+    /// As it was recorded.
+    pub recorded: String,
+    /// As it is now.
+    pub replayed: String,
+}
+
+/// Runs the recorded plugins again and compares; `done` is called after each
+/// sample.
+///
+/// # Errors
+/// The recording cannot be read, a plugin does not load, or nothing was
+/// selected.
+pub fn verify(
+    recording: &Recording,
+    selection: &Selection,
+    config: SandboxConfig,
+    mut done: impl FnMut(),
+) -> Result<Verification> {
+    let mut found = Verification::default();
+    let folder = recording.folder();
+    let plugins = |lineup: &Lineup| lineup.plugins.iter().map(|plugin| plugin.plugin(folder)).collect();
+    rerun(recording, selection, config, plugins, |_, _, recorded, replayed| {
+        found.samples += 1;
+        match replayed {
+            Some(replayed) => found.compare(&recorded, &replayed),
+            None => found.without_call += 1,
+        }
+        done();
+    })?;
+    Ok(found)
+}
+
+impl Verification {
+    fn compare(&mut self, recorded: &RecordedSample, replayed: &SampleOutcome) {
+        let before = self.different;
+        for (name, evaluation) in &recorded.plugins {
+            self.verdicts += 1;
+            let mismatches = match replayed.plugins.get(name) {
+                Some(replayed) => mismatches(evaluation, &EvaluationRecord::from(replayed)),
+                None => vec![mismatch("outcome", evaluation.outcome.as_str(), "not among the plugins of its step")],
+            };
+            self.add(recorded, Some(name), mismatches);
+        }
+        for (name, evaluation) in &replayed.plugins {
+            if !recorded.plugins.contains_key(name) {
+                let now = evaluation.outcome.kind().as_str();
+                self.add(recorded, Some(name), vec![mismatch("outcome", "not recorded", now)]);
+            }
+        }
+        // Equal verdicts, and yet another sum: the weights are not those of the recording.
+        let (was, now) = (number(recorded.reward), number(replayed.reward));
+        if self.different == before && was != now {
+            self.add(recorded, None, vec![mismatch("reward", &was, &now)]);
+        }
+    }
+
+    fn add(&mut self, sample: &RecordedSample, plugin: Option<&str>, mismatches: Vec<Mismatch>) {
+        self.different += u64::from(!mismatches.is_empty());
+        self.differences.extend(mismatches.into_iter().map(|Mismatch { what, recorded, replayed }| Difference {
+            sample: sample.id.clone(),
+            task_id: sample.sample.task.id.clone(),
+            step: sample.step,
+            plugin: plugin.map(str::to_owned),
+            what,
+            recorded,
+            replayed,
+        }));
+    }
+}
+
+fn mismatch(what: &'static str, recorded: &str, replayed: &str) -> Mismatch {
+    Mismatch { what, recorded: recorded.to_owned(), replayed: replayed.to_owned() }
+}
