@@ -54,8 +54,15 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
         }
     }
     let (about, code) = loading.make().await?;
-    let code = shared.cache.keep(&key, &about, code);
+    let code = if about.will_last() { shared.cache.keep(&key, &about, code) } else { code };
     loading.finish(about, &code).await
+}
+
+impl About {
+    /// Whether another attempt, with other limits say, comes to the same.
+    fn will_last(&self) -> bool {
+        !matches!(self, About::Cold(NoSnapshot::Unreadable(_) | NoSnapshot::Unusable(_)))
+    }
 }
 
 /// A component on its way.
@@ -112,11 +119,15 @@ impl Loading<'_> {
             Err(reason) => return Ok(Err(reason)),
         };
         let about = About::Warm(info, memory);
-        let trial = self.finish(about.clone(), &code).await?;
-        Ok(match call::start(&trial).await.answer {
+        Ok(match self.try_start(about.clone(), &code).await {
             Ok(()) => Ok((about, code)),
-            Err(outcome) => Err(NoSnapshot::Unusable(outcome.reason().unwrap_or_default())),
+            Err(what) => Err(NoSnapshot::Unusable(what)),
         })
+    }
+
+    async fn try_start(&self, about: About, code: &Code) -> Result<(), String> {
+        let trial = self.finish(about, code).await.map_err(|error| error.to_string())?;
+        call::start(&trial).await.answer.map_err(|outcome| outcome.reason().unwrap_or_default())
     }
 
     async fn finish(&self, about: About, code: &Code) -> Result<Arc<Loaded>, LoadError> {
