@@ -28,7 +28,8 @@ pub struct Limits {
     /// Bytes that the plugin may print; the last 4 KiB are kept.
     pub log: usize,
     /// Resources of the host (transcripts, streams, files) that the plugin may
-    /// hold at once.
+    /// hold at once. A rule holds ten; an open file is also one of the process,
+    /// which has some thousands.
     pub handles: usize,
 }
 
@@ -41,7 +42,7 @@ impl Default for Limits {
             fuel: None,
             output: 4 << 20,
             log: 1 << 20,
-            handles: 10_000,
+            handles: 1000,
         }
     }
 }

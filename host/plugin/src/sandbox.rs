@@ -66,6 +66,7 @@ impl Sandbox {
     /// Starts an engine, the threads for its calls, and the one that
     /// interrupts them.
     pub fn new(config: SandboxConfig) -> Result<Self, LoadError> {
+        machine::allow_open_files();
         let engine = |error: std::io::Error| LoadError::Engine(error.to_string());
         let shared = Arc::new(Shared {
             plain: Engines::new(false),

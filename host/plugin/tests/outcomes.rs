@@ -57,7 +57,7 @@ fn sample() -> Arc<Sample> {
 
 /// What a guest must get for [`sample`].
 fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
-    use Outcome::{Abstained, Fault, OutOfBudget, Scored};
+    use Outcome::{Abstained, Fault, Scored};
     Some(match name {
         "abstain" => |outcome| matches!(outcome, Abstained(_)),
         "echo-metadata" => |outcome| matches!(outcome, Scored(_)),

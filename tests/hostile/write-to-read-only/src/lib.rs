@@ -28,9 +28,11 @@ fn attack(_: &Sample, _: &Reference) -> Score {
             let now = NewTimestamp::Now;
             folder.set_times_at(PathFlags::empty(), "inside.txt", now, now).is_ok()
         }),
-        ("open the folder for change", {
+        ("change what was opened for change", {
             let flags = DescriptorFlags::READ | DescriptorFlags::MUTATE_DIRECTORY;
-            folder.open_at(PathFlags::empty(), ".", OpenFlags::DIRECTORY, flags).is_ok()
+            folder.open_at(PathFlags::empty(), ".", OpenFlags::DIRECTORY, flags).is_ok_and(|folder| {
+                folder.create_directory_at("folder").is_ok() || folder.unlink_file_at("inside.txt").is_ok()
+            })
         }),
     ])
 }
