@@ -19,7 +19,6 @@ mod bare;
 const THREADS: usize = 2;
 const LOOPS: usize = 64;
 const CALLS: usize = 1000;
-/// Gavel's tick; the longest and the shortest that were tried elsewhere.
 const TICKS: [Duration; 3] = [Duration::from_millis(10), Duration::from_millis(1), Duration::from_micros(200)];
 
 fn main() {
@@ -70,6 +69,8 @@ where
     A: Future<Output = ()> + Send + 'static,
     B: Future<Output = ()> + Send + 'static,
 {
+    let warm_up: Vec<_> = (0..CALLS).map(|_| handle.spawn(honest())).collect();
+    warm_up.into_iter().for_each(|call| handle.block_on(call).unwrap());
     let loops: Vec<_> = (0..loops).map(|_| handle.spawn(endless())).collect();
     let start = Instant::now();
     let calls: Vec<_> = (0..CALLS)

@@ -170,7 +170,8 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, wo
             drop(slot);
             ended
         };
-        let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone()).await;
+        let (ended, time) =
+            plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone(), &plugin.history).await;
         if !traces.memory.crowded() {
             return ending(plugin, ended, time, &traces);
         }

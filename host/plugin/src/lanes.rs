@@ -3,13 +3,13 @@
 //! short calls overtake it.
 
 use crate::limits::Limits;
-use crate::time::{Step, TimeUse, Timed};
+use crate::time::{Slice, Step, TimeUse, Timed};
 use gavel_data::Budget;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
@@ -23,8 +23,27 @@ const CALLS_PER_THREAD: usize = 4;
 /// Steps of `nice` below the rest of the process: a tenth of a core's time where libtorch wants it too. With 5 steps,
 /// two busy plugins left decoding 40 % of its speed; with 19, a plugin beside it would hardly end before its deadline.
 const FAST_NICE: libc::c_int = 10;
-/// Two thirds of the weight of a thread in the fast lane.
-const SLOW_NICE: libc::c_int = 12;
+/// A seventh of the weight of a thread in the fast lane.
+const SLOW_NICE: libc::c_int = 19;
+
+/// Whether the last calls of a plugin outlived their first slice, the newest
+/// in the lowest bit. A plugin whose calls all do takes no room in the
+/// fast lane until one of them is short again.
+#[derive(Default)]
+pub(crate) struct History(AtomicU8);
+
+impl History {
+    pub(crate) fn note(&self, outlived: bool) {
+        let shift = |calls: u8| Some(calls << 1 | u8::from(outlived));
+        // The closure always has a value, so that this cannot fail.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shift);
+    }
+
+    pub(crate) fn always_outlives(&self) -> bool {
+        // Four in a row: one more would tell little, and takes a slice from others.
+        self.0.load(Ordering::Relaxed) & 0b1111 == 0b1111
+    }
+}
 
 /// How a call ended, apart from what it did itself.
 pub(crate) enum Ended<T> {
@@ -64,20 +83,25 @@ impl Lanes {
     }
 
     /// Runs a call: its first slice here, where the caller waits, and the rest
-    /// in the slow lane. `interrupted` is set whenever the guest yields.
+    /// in the slow lane. `interrupted` is set whenever the guest yields;
+    /// `history` is that of its plugin.
     pub(crate) async fn run<F>(
         &self,
         call: F,
         limits: Limits,
         interrupted: Arc<AtomicBool>,
+        history: &History,
     ) -> (Ended<F::Output>, TimeUse)
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         let mut call = Timed::new(call, limits, interrupted, self.fast.gate.clone());
-        match poll_fn(|context| call.poll(context, Some(SLICE))).await {
-            Step::Done(output) => return (Ended::Done(output), call.used()),
+        match poll_fn(|context| call.poll(context, Some(Slice { time: SLICE, history }))).await {
+            Step::Done(output) => {
+                history.note(false);
+                return (Ended::Done(output), call.used());
+            }
             Step::Spent(budget) => return (Ended::Spent(budget), call.used()),
             Step::Outlived => call.change_lane(self.slow.gate.clone()),
         }
@@ -94,7 +118,12 @@ impl Lanes {
             &self.slow.handle,
         );
         match tasks.join_next().await {
-            Some(Ok(ended)) => ended,
+            Some(Ok(ended)) => {
+                if ended.1.cpu < SLICE {
+                    history.note(false);
+                }
+                ended
+            }
             Some(Err(error)) => (Ended::Lost(error.to_string()), TimeUse::default()),
             None => (Ended::Lost("the call vanished".into()), TimeUse::default()),
         }

@@ -166,6 +166,7 @@ impl Loading<'_> {
             info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
             pre,
             slots: workshop.slots(),
+            history: Arc::default(),
             shared: self.shared.clone(),
             no_snapshot,
             first_reservation: 0,

@@ -6,6 +6,7 @@ use crate::call;
 use crate::engine::Slots;
 use crate::error::LoadError;
 use crate::grant::{Granted, Grants};
+use crate::lanes::History;
 use crate::limits::Limits;
 use crate::load;
 use crate::sandbox::{Sandbox, Shared};
@@ -85,6 +86,8 @@ pub(crate) struct Loaded {
     pub(crate) pre: RewardPluginPre<State>,
     pub(crate) slots: Slots,
     pub(crate) shared: Arc<Shared>,
+    /// How long its last calls ran.
+    pub(crate) history: Arc<History>,
     /// Why `init` runs in each instance, where it does.
     pub(crate) no_snapshot: Option<NoSnapshot>,
     /// Bytes that a call is sure to need: what an instance has after `init`.

@@ -2,6 +2,7 @@
 //! the host. The wait for a thread and what others do on the processor are not
 //! charged, so that a verdict does not depend on how busy the machine is.
 
+use crate::lanes::History;
 use crate::limits::Limits;
 use gavel_data::Budget;
 use std::future::Future;
@@ -38,6 +39,13 @@ pub(crate) enum Step<T> {
     Spent(Budget),
     /// It has run for longer than the slice it was given.
     Outlived,
+}
+
+/// How long a call may run in a lane, and what is known of its like.
+#[derive(Clone, Copy)]
+pub(crate) struct Slice<'a> {
+    pub(crate) time: Duration,
+    pub(crate) history: &'a History,
 }
 
 /// A call that is polled only while it holds one of a lane's permits. It gives
@@ -85,13 +93,16 @@ impl<F: Future> Timed<F> {
     }
 
     /// Runs the call until it waits, ends, or has run for `slice`.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Duration>) -> Poll<Step<F::Output>> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Slice<'_>>) -> Poll<Step<F::Output>> {
         if let Some(since) = self.waiting.take() {
             self.used.waits += since.elapsed();
         }
         if self.permit.is_none() {
             // A gate is never closed.
             self.permit = ready!(self.gate.poll_acquire(context));
+            if self.used.cpu.is_zero() && slice.is_some_and(|slice| slice.history.always_outlives()) {
+                return Poll::Ready(Step::Outlived);
+            }
         }
         let before = thread_time();
         let polled = self.call.as_mut().poll(context);
@@ -110,8 +121,13 @@ impl<F: Future> Timed<F> {
         }
         if self.interrupted.swap(false, Ordering::Relaxed) {
             // It has asked to be polled again.
-            let outlived = slice.is_some_and(|slice| self.burst >= slice);
-            return if outlived { Poll::Ready(Step::Outlived) } else { Poll::Pending };
+            return match slice {
+                Some(slice) if self.burst >= slice.time => {
+                    slice.history.note(true);
+                    Poll::Ready(Step::Outlived)
+                }
+                _ => Poll::Pending,
+            };
         }
         self.permit = None;
         self.burst = Duration::ZERO;
@@ -151,7 +167,7 @@ mod tests {
         while thread_time() - start < time {}
     }
 
-    async fn run<F: Future>(call: &mut Timed<F>, slice: Option<Duration>) -> Step<F::Output> {
+    async fn run<F: Future>(call: &mut Timed<F>, slice: Option<Slice<'_>>) -> Step<F::Output> {
         poll_fn(|context| call.poll(context, slice)).await
     }
 
@@ -206,9 +222,28 @@ mod tests {
         let interrupted = Arc::default();
         let (fast, slow) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
         let mut call = Timed::new(looping(&interrupted), limits(20, 60_000), interrupted.clone(), fast.clone());
-        assert!(matches!(run(&mut call, Some(Duration::from_millis(3))).await, Step::Outlived));
+        let history = History::default();
+        let slice = Some(Slice { time: Duration::from_millis(3), history: &history });
+        assert!(matches!(run(&mut call, slice).await, Step::Outlived));
+        assert!(call.used().cpu >= Duration::from_millis(3));
         call.change_lane(slow.clone());
         assert_eq!((fast.available_permits(), slow.available_permits()), (1, 1));
         assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
+    }
+
+    #[tokio::test]
+    async fn the_calls_of_a_plugin_that_always_outlives_its_slice_do_not_start_there() {
+        let history = History::default();
+        let slice = Some(Slice { time: Duration::from_millis(1), history: &history });
+        let gate = Arc::new(Semaphore::new(1));
+        for number in 0..5 {
+            let interrupted = Arc::default();
+            let mut call = Timed::new(looping(&interrupted), limits(1000, 60_000), interrupted.clone(), gate.clone());
+            assert!(matches!(run(&mut call, slice).await, Step::Outlived));
+            assert_eq!(call.used().cpu.is_zero(), number == 4, "call {number}");
+        }
+        history.note(false);
+        let mut call = Timed::new(async { 7 }, limits(1000, 60_000), Arc::default(), gate);
+        assert!(matches!(run(&mut call, slice).await, Step::Done(7)));
     }
 }
