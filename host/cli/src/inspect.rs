@@ -44,6 +44,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
         params: reward.params,
         limits: Limits::default(),
         grants: reward.grant,
+        reuse: None,
     };
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN))?;
     let found = sandbox.handle().block_on(gavel_plugin::inspect(&sandbox, spec))?;

@@ -105,6 +105,7 @@ pub fn weighted(
                 params: Default::default(),
                 limits,
                 grants: Grants::default(),
+                reuse: None,
             },
             weight: arg.weight,
         })

@@ -2,8 +2,10 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
+use gavel_data::OutcomeKind;
 use gavel_pipeline::config::{GrpoTable, SftTable, load};
 use gavel_pipeline::{Check, Start, Summary};
+use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -140,6 +142,21 @@ fn print_checks((config, checks): (String, Vec<Check>)) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Counts by kind, those of its details behind it: `3 fault (2 trap, 1 input)`.
+fn told(counts: &BTreeMap<String, u64>) -> String {
+    let listed = OutcomeKind::ALL.iter().filter_map(|kind| {
+        let count = counts.get(kind.as_str())?;
+        let prefix = format!("{}/", kind.as_str());
+        let details: Vec<_> = counts
+            .iter()
+            .filter_map(|(name, count)| Some(format!("{count} {}", name.strip_prefix(&prefix)?)))
+            .collect();
+        let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+        Some(format!("{count} {}{details}", kind.as_str()))
+    });
+    listed.collect::<Vec<_>>().join(", ")
+}
+
 fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
     if json {
         let summary = serde_json::json!({
@@ -164,8 +181,7 @@ fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
         eprintln!("  best checkpoint {}", best.display());
     }
     for (plugin, counts) in &summary.outcomes {
-        let counts: Vec<_> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        eprintln!("  {plugin}: {}", counts.join(", "));
+        eprintln!("  {plugin}: {}", told(counts));
     }
     Ok(ExitCode::SUCCESS)
 }

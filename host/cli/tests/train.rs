@@ -80,12 +80,22 @@ fn a_crash_is_never_a_score() {
     let stopped = project.run(&["train", "-c", "train.toml"]);
     assert_eq!(stopped.status.code(), Some(2));
     assert!(stderr(&stopped).contains("step 1: 16 of 16 samples could not be scored"), "{}", stderr(&stopped));
-    assert!(stderr(&stopped).contains("panics on every sample"), "{}", stderr(&stopped));
+    for part in [
+        "panics on every sample",
+        "; the first: sample 0 of ",
+        "\n  at ",
+        "\n  | note: run with",
+        "hint: ",
+        "gavel replay",
+    ] {
+        assert!(stderr(&stopped).contains(part), "no {part:?} in {}", stderr(&stopped));
+    }
 
     // Told to go on, it learns from nothing rather than from made-up zeros.
     project.succeed(&["train", "-c", "train.toml", "--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"]);
     let step = &project.metrics("runs/run-2")[1];
     assert_eq!((&step["outcome/broken/fault"], &step["groups/dropped"]), (&json!(16), &json!(4)));
+    assert_eq!(step["outcome/broken/fault/trap"], 16);
     assert!(!step.contains_key("reward/mean") && !step.contains_key("loss"));
     let trajectories = lines(&project.path("runs/run-2/trajectories/step-000001.jsonl"));
     assert!(trajectories.iter().all(|line| line["reward"].is_null() && line["advantage"].is_null()));
@@ -97,7 +107,10 @@ fn a_looping_shadow_does_not_hold_up_the_run() {
     project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"20ms\" }");
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
     let step = &project.metrics("runs/run")[1];
-    assert_eq!(step["outcome/loop/out-of-budget"], 16);
+    assert_eq!(
+        (&step["outcome/loop/out-of-budget"], &step["outcome/loop/out-of-budget/cpu"]),
+        (&json!(16), &json!(16))
+    );
     assert_eq!(step["outcome/letter/scored"], 16);
     assert!(step.contains_key("loss"));
 }

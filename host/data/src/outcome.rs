@@ -59,9 +59,10 @@ pub enum Budget {
     Handles,
 }
 
-impl fmt::Display for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Budget {
+    /// The name in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Budget::Deadline => "deadline",
             Budget::Cpu => "cpu",
             Budget::Memory => "memory",
@@ -70,7 +71,13 @@ impl fmt::Display for Budget {
             Budget::Output => "output",
             Budget::Log => "log",
             Budget::Handles => "handles",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -220,6 +227,19 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
+    /// What kind of fault it was, or which budget was exceeded.
+    pub fn detail(&self) -> Option<&'static str> {
+        let trapped = || self.diagnosis.as_ref().is_some_and(|diagnosis| !diagnosis.backtrace.is_empty());
+        match &self.outcome {
+            Outcome::Fault { whose: Blame::Plugin, .. } if trapped() => Some("trap"),
+            Outcome::Fault { whose: Blame::Plugin, .. } => Some("plugin"),
+            Outcome::Fault { whose: Blame::Input, .. } => Some("input"),
+            Outcome::Fault { whose: Blame::Host, .. } => Some("host"),
+            Outcome::OutOfBudget { which, .. } => Some(which.as_str()),
+            Outcome::Scored(_) | Outcome::Abstained(_) | Outcome::Unavailable(_) => None,
+        }
+    }
+
     /// What is said where a call could not be made.
     pub fn without_call(outcome: Outcome) -> Self {
         Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None }

@@ -52,7 +52,7 @@ fn busy_plugins() -> Scorer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/hostile/endless-loop.wasm");
     let minute = Duration::from_secs(60);
     let limits = Limits { deadline: minute, cpu: minute, ..Limits::default() };
-    let spec = PluginSpec { name: "loop".into(), path, params: Default::default(), limits, grants: Default::default() };
+    let spec = PluginSpec { limits, ..PluginSpec::new("loop", path) };
     let config = SandboxConfig::with_threads(NonZeroUsize::new(THREADS).unwrap());
     Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config).unwrap()
 }

@@ -90,19 +90,33 @@ pub(crate) fn describe(rolled: &[Rolled], max_tokens: usize, metrics: &mut Metri
     let written: usize = tokens().map(|tokens| tokens.response.len()).sum();
     metrics.count("tokens/response", written as u64);
     metrics.count("tokens/prompt", tokens().map(|tokens| tokens.prompt.len() as u64).sum());
-    for (name, counts) in outcomes(rolled) {
+    count_outcomes("outcome", rolled, metrics);
+}
+
+/// Counts, below `prefix`, how often each plugin had which outcome; every kind
+/// is there, and of its details those that occurred.
+pub(crate) fn count_outcomes(prefix: &str, rolled: &[Rolled], metrics: &mut Metrics) {
+    for (name, mut counts) in outcomes(rolled) {
         for kind in OutcomeKind::ALL {
-            metrics.count(format!("outcome/{name}/{}", kind.as_str()), counts.get(kind.as_str()).copied().unwrap_or(0));
+            counts.entry(kind.as_str().to_owned()).or_default();
+        }
+        for (outcome, count) in counts {
+            metrics.count(format!("{prefix}/{name}/{outcome}"), count);
         }
     }
 }
 
-/// How often each plugin had which outcome.
-pub(crate) fn outcomes(rolled: &[Rolled]) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
-    let mut counts: BTreeMap<String, BTreeMap<&'static str, u64>> = BTreeMap::new();
+/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`.
+pub(crate) fn outcomes(rolled: &[Rolled]) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for rolled in rolled {
         for (name, evaluation) in &rolled.outcome.plugins {
-            *counts.entry(name.clone()).or_default().entry(evaluation.outcome.kind().as_str()).or_default() += 1;
+            let kind = evaluation.outcome.kind().as_str();
+            let counts = counts.entry(name.clone()).or_default();
+            *counts.entry(kind.to_owned()).or_default() += 1;
+            if let Some(detail) = evaluation.detail() {
+                *counts.entry(format!("{kind}/{detail}")).or_default() += 1;
+            }
         }
     }
     counts
@@ -110,21 +124,44 @@ pub(crate) fn outcomes(rolled: &[Rolled]) -> BTreeMap<String, BTreeMap<&'static 
 
 /// Stops a run whose plugins fail too often to be learned from.
 pub(crate) fn check_failures(rolled: &[Rolled], step: u64, table: &GrpoTable) -> Result<()> {
-    let failed: Vec<&SampleOutcome> = rolled
+    let failed: Vec<&Rolled> = rolled
         .iter()
-        .map(|rolled| &rolled.outcome)
-        .filter(|outcome| !matches!(outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained))
+        .filter(|rolled| !matches!(rolled.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained))
         .collect();
     if failed.len() as f64 <= table.max_failure_rate * rolled.len() as f64 {
         return Ok(());
     }
-    let first = failed.first().and_then(|outcome| outcome.reason.clone()).unwrap_or_default();
     Err(PipelineError::Stopped(format!(
-        "step {step}: {} of {} samples could not be scored, more than train.max_failure_rate = {} allows; the first: {first}\nhint: look at the `reason` of each sample in the step's trajectories",
+        "step {step}: {} of {} samples could not be scored, more than train.max_failure_rate = {} allows; the first: {}\nhint: look at the `reason` of each sample in the step's trajectories, or run one again with `gavel replay RUN --step {step} --sample ID`",
         failed.len(),
         rolled.len(),
-        table.max_failure_rate
+        table.max_failure_rate,
+        failed.first().map(|first| account(first)).unwrap_or_default()
     )))
+}
+
+/// Which sample failed, through which plugin, and what the plugin left behind.
+fn account(rolled: &Rolled) -> String {
+    let Sample { task, index, .. } = &rolled.sample;
+    let mut text = format!("sample {index} of {}", task.id);
+    if let Some(source) = &task.data_source {
+        text.push_str(&format!(" ({source})"));
+    }
+    text.push_str(&format!(": {}", rolled.outcome.reason.as_deref().unwrap_or("no reason is known")));
+    let failed = rolled.outcome.plugins.values().find(|evaluation| evaluation.outcome.kind() == rolled.outcome.outcome);
+    let Some(evaluation) = failed else { return text };
+    if let Some(provenance) = &evaluation.provenance {
+        text.push_str(&format!("\n  component {}", provenance.component));
+    }
+    if let Some(diagnosis) = &evaluation.diagnosis {
+        for frame in &diagnosis.backtrace {
+            text.push_str(&format!("\n  at {frame}"));
+        }
+        for line in diagnosis.stderr.lines() {
+            text.push_str(&format!("\n  | {line}"));
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -54,5 +54,5 @@ pub struct Summary {
     /// The checkpoint with the best `val/accuracy`.
     pub best: Option<PathBuf>,
     /// Outcomes in training by plugin and kind.
-    pub outcomes: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
 }

@@ -10,7 +10,6 @@ use crate::run_folder::RunFolder;
 use crate::setup::Setup;
 use crate::validation::{engine, validate};
 use crate::{Start, Summary};
-use gavel_data::OutcomeKind;
 use gavel_data::seed::{Purpose, derive, permutation};
 use gavel_plugin::Tape;
 use gavel_policy::Engine;
@@ -145,18 +144,13 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// What the run came to.
     pub(crate) fn summary(&self) -> Result<Summary> {
-        let outcomes = self.state.outcomes.iter().map(|(plugin, counts)| {
-            let counts =
-                OutcomeKind::ALL.iter().filter_map(|kind| Some((kind.as_str(), *counts.get(kind.as_str())?))).collect();
-            (plugin.clone(), counts)
-        });
         Ok(Summary {
             folder: self.folder.path().to_owned(),
             step: self.state.step,
             accuracy: self.state.first_accuracy.zip(self.state.last_accuracy),
             checkpoint: self.checkpoints.latest()?.map(|(path, _)| path),
             best: self.state.best.map(|(step, _)| self.checkpoints.path(step)).filter(|path| path.exists()),
-            outcomes: outcomes.collect(),
+            outcomes: self.state.outcomes.clone(),
         })
     }
 }

@@ -74,7 +74,7 @@ fn grpo_step(
     for (plugin, counts) in outcomes(&rolled) {
         let total = run.state.outcomes.entry(plugin).or_default();
         for (kind, count) in counts {
-            *total.entry(kind.to_owned()).or_default() += count;
+            *total.entry(kind).or_default() += count;
         }
     }
     let groups = groups(&rolled, config.rollout.group_size, table, &mut metrics);

@@ -3,13 +3,12 @@
 
 use crate::config::Config;
 use crate::error::{PipelineError, Result};
-use crate::groups::outcomes;
+use crate::groups::count_outcomes;
 use crate::learner::Learner;
 use crate::metrics::{Metrics, mean};
 use crate::prompts::Prompt;
 use crate::rollout::{Draw, Rolled, rollout};
 use crate::setup::Setup;
-use gavel_data::OutcomeKind;
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Engine, EngineConfig, Sampling};
 use gavel_scoring::Scorer;
@@ -113,11 +112,6 @@ fn describe(rolled: &[Rolled], accuracy: Option<&str>) -> Metrics {
         .filter_map(|trajectory| Some(trajectory.tokens.as_ref()?.response.len() as f64))
         .collect();
     metrics.set("val/response_length/mean", mean(&lengths));
-    for (name, counts) in outcomes(rolled) {
-        for kind in OutcomeKind::ALL {
-            let count = counts.get(kind.as_str()).copied().unwrap_or(0);
-            metrics.count(format!("val/outcome/{name}/{}", kind.as_str()), count);
-        }
-    }
+    count_outcomes("val/outcome", rolled, &mut metrics);
     metrics
 }

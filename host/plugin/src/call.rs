@@ -7,6 +7,7 @@ use crate::grant::Refusals;
 use crate::lanes::Ended;
 use crate::plugin::{Info, Loaded};
 use crate::resources::{ReferenceRef, SampleRef};
+use crate::reuse::{Kept, Room};
 use crate::state::{State, Traces, store};
 use crate::time::TimeUse;
 use crate::verdict;
@@ -21,8 +22,8 @@ use wasmtime::component::{Instance, Resource};
 /// or in each instance.
 const INIT_SEED: u64 = 0;
 
-/// What is done with a fresh instance.
-type Work<T> = Box<dyn FnOnce(Arc<Loaded>, Store<State>) -> Running<T> + Send>;
+/// What is done with a store that has no instance yet.
+type Work<T> = Box<dyn FnOnce(Arc<Loaded>, Store<State>, Room) -> Running<T> + Send>;
 type Running<T> = Pin<Box<dyn Future<Output = (wasmtime::Result<T>, Option<u64>)> + Send>>;
 
 /// What a call came to: what the plugin answered, or why it did not.
@@ -36,12 +37,24 @@ pub(crate) struct Ending<T> {
 /// Scores a sample.
 pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64) -> Evaluation {
     let input = sample.hash();
-    let ending = run(plugin, &input, seed, || {
-        let sample = sample.clone();
-        Box::new(move |plugin, store| Box::pin(score_in(plugin, store, sample, seed)))
-    })
-    .await;
-    let outcome = plugin.granted.tell(ending.answer.unwrap_or_else(|outcome| outcome), &ending.refusals);
+    let kept = plugin.shelf.as_ref().and_then(|shelf| shelf.take());
+    let ending = match kept {
+        Some(kept) => score_again(plugin, kept, sample, &input, seed).await,
+        None => {
+            run(plugin, &input, seed, || {
+                let sample = sample.clone();
+                Box::new(move |plugin, store, room| Box::pin(score_first(plugin, store, room, sample, seed)))
+            })
+            .await
+        }
+    };
+    let answer = ending.answer.map(|Answered { outcome, kept }| {
+        if let (Some(shelf), Some(kept)) = (&plugin.shelf, kept) {
+            shelf.put(kept);
+        }
+        outcome
+    });
+    let outcome = plugin.granted.tell(answer.unwrap_or_else(|outcome| outcome), &ending.refusals);
     let provenance = Provenance {
         component: plugin.hash.clone(),
         params: plugin.params_hash.clone(),
@@ -57,6 +70,7 @@ pub(crate) struct Initialised {
     pub(crate) info: Info,
     pub(crate) store: Store<State>,
     pub(crate) instance: Instance,
+    pub(crate) room: Room,
 }
 
 /// Why an instance is not ready for calls.
@@ -70,7 +84,7 @@ pub(crate) enum NotReady {
 /// Only initialises an instance: wrong types and wrong parameters show.
 pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, NotReady>> {
     run(plugin, "", INIT_SEED, || {
-        Box::new(|plugin, mut store| {
+        Box::new(|plugin, mut store, room| {
             Box::pin(async move {
                 let started = async {
                     let instance = plugin.pre.instance_pre().instantiate_async(&mut store).await?;
@@ -83,7 +97,7 @@ pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, Not
                 .await;
                 let fuel = used_fuel(&plugin, &store);
                 let initialised = started.map(|(instance, answer): (_, Result<lifecycle::Info, _>)| {
-                    answer.map(|info| Initialised { info: info.into(), store, instance })
+                    answer.map(|info| Initialised { info: info.into(), store, instance, room })
                 });
                 (initialised, fuel)
             })
@@ -95,40 +109,106 @@ pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, Not
 /// Only starts an instance.
 pub(crate) async fn start(plugin: &Arc<Loaded>) -> Ending<()> {
     run(plugin, "", INIT_SEED, || {
-        Box::new(|plugin, mut store| {
+        Box::new(|plugin, mut store, room| {
             Box::pin(async move {
                 let started = plugin.pre.instantiate_async(&mut store).await.map(|_| ());
-                (started, used_fuel(&plugin, &store))
+                let fuel = used_fuel(&plugin, &store);
+                drop(store);
+                drop(room);
+                (started, fuel)
             })
         })
     })
     .await
 }
 
-async fn score_in(
+/// What came of a call, and the instance where it may answer another.
+struct Answered {
+    outcome: Outcome,
+    kept: Option<Kept>,
+}
+
+/// The first call of an instance.
+async fn score_first(
     plugin: Arc<Loaded>,
     mut store: Store<State>,
+    room: Room,
     sample: Arc<Sample>,
     seed: u64,
-) -> (wasmtime::Result<Outcome>, Option<u64>) {
-    let answer = async {
-        let instance = plugin.pre.instantiate_async(&mut store).await?;
+) -> (wasmtime::Result<Answered>, Option<u64>) {
+    let exports = async {
+        let exports = plugin.pre.instantiate_async(&mut store).await?;
         if plugin.no_snapshot.is_some() {
-            if let Err(what) = call_init(&plugin, &mut store, &instance).await? {
+            if let Err(what) = call_init(&plugin, &mut store, &exports).await? {
                 let what = format!("`init` accepted these parameters once and now refuses them: {what}");
-                return Ok(Outcome::Fault { whose: Blame::Plugin, what });
+                return Ok(Err(Outcome::Fault { whose: Blame::Plugin, what }));
             }
             store.data_mut().begin_call(&plugin.granted, seed);
         }
+        Ok(Ok(exports))
+    }
+    .await;
+    match exports {
+        Ok(Ok(exports)) => score_in(plugin, Kept { store, exports, _room: room, calls: 0 }, sample).await,
+        Ok(Err(outcome)) => (Ok(Answered { outcome, kept: None }), used_fuel(&plugin, &store)),
+        Err(error) => (Err(error), used_fuel(&plugin, &store)),
+    }
+}
+
+/// A call of an instance that is ready for it.
+async fn score_in(
+    plugin: Arc<Loaded>,
+    mut kept: Kept,
+    sample: Arc<Sample>,
+) -> (wasmtime::Result<Answered>, Option<u64>) {
+    let store = &mut kept.store;
+    let answer = async {
         let table = &mut store.data_mut().table;
         let reference = table.push(ReferenceRef(sample.task.clone()))?;
         let sample = table.push(SampleRef(sample))?;
-        let (sample, reference) = (Resource::new_borrow(sample.rep()), Resource::new_borrow(reference.rep()));
-        let answer = instance.gavel_plugin_reward().call_score(&mut store, sample, reference).await?;
+        let handles = (Resource::new_borrow(sample.rep()), Resource::new_borrow(reference.rep()));
+        let answer = kept.exports.gavel_plugin_reward().call_score(&mut *store, handles.0, handles.1).await?;
+        let table = &mut store.data_mut().table;
+        table.delete(sample)?;
+        table.delete(reference)?;
         Ok(verdict::outcome(answer, &plugin.info))
     }
     .await;
-    (answer, used_fuel(&plugin, &store))
+    kept.calls += 1;
+    let fuel = used_fuel(&plugin, &kept.store);
+    let answered = answer.map(|outcome| {
+        let sound = matches!(outcome, Outcome::Scored(_) | Outcome::Abstained(_));
+        Answered { outcome, kept: (sound && plugin.shelf.is_some()).then_some(kept) }
+    });
+    (answered, fuel)
+}
+
+/// A further call of an instance that has answered others.
+async fn score_again(
+    plugin: &Arc<Loaded>,
+    mut kept: Kept,
+    sample: &Arc<Sample>,
+    input: &str,
+    seed: u64,
+) -> Ending<Answered> {
+    let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
+    let traces = kept.store.data_mut().begin_again(&plugin.granted, &plugin.limits, seed, tape);
+    kept.store.set_epoch_deadline(1);
+    if let Some(fuel) = plugin.limits.fuel
+        && let Err(error) = kept.store.set_fuel(fuel)
+    {
+        return lost(&format!("no fuel for a call: {error:#}"));
+    }
+    let call = score_in(plugin.clone(), kept, sample.clone());
+    let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone(), &plugin.history).await;
+    if traces.memory.crowded() {
+        return run(plugin, input, seed, || {
+            let sample = sample.clone();
+            Box::new(move |plugin, store, room| Box::pin(score_first(plugin, store, room, sample, seed)))
+        })
+        .await;
+    }
+    ending(plugin, ended, time, &traces)
 }
 
 async fn call_init(
@@ -146,16 +226,10 @@ fn used_fuel(plugin: &Loaded, store: &Store<State>) -> Option<u64> {
 /// Runs one call within its budgets. A call that finds no memory left, though
 /// its own limit allows it, is made again once there is enough for the worst.
 async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, work: impl Fn() -> Work<T>) -> Ending<T> {
-    let lost = |what: &str| Ending {
-        answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }),
-        usage: Usage::default(),
-        diagnosis: None,
-        refusals: Refusals::default(),
-    };
-    let Some(_admission) = plugin.shared.admit().await else { return lost("the sandbox was shut down") };
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
-        let slot = plugin.slots.wait().await;
-        let Some(reserved) = plugin.shared.reserve(bytes).await else { return lost("the sandbox was shut down") };
+        let Some((room, reserved)) = plugin.shared.room(&plugin.slots, bytes).await else {
+            return lost("the sandbox was shut down");
+        };
         let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
         let traces = Traces::new(&plugin.limits, tape);
         // Until `init` has run, an instance that runs it itself sees what it would see once, for a snapshot.
@@ -164,12 +238,7 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, wo
             Ok(store) => store,
             Err(error) => return lost(&format!("no store for a call: {error:#}")),
         };
-        let call = work()(plugin.clone(), store);
-        let call = async move {
-            let ended = call.await;
-            drop(slot);
-            ended
-        };
+        let call = work()(plugin.clone(), store, room);
         let (ended, time) =
             plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone(), &plugin.history).await;
         if !traces.memory.crowded() {
@@ -177,6 +246,16 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, wo
         }
     }
     lost("a call found no memory where it was kept for it")
+}
+
+/// A call that the host could not make.
+fn lost<T>(what: &str) -> Ending<T> {
+    Ending {
+        answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }),
+        usage: Usage::default(),
+        diagnosis: None,
+        refusals: Refusals::default(),
+    }
 }
 
 fn ending<T>(

@@ -96,6 +96,14 @@ pub enum LoadError {
         /// Which, and why.
         source: GrantError,
     },
+    /// Its instances are to be reused, and it does not say that they can be.
+    #[error(
+        "plugin `{plugin}` cannot be reused: it does not declare itself pure\nhint: remove `reuse`, or let its `info` say that the same input always gives the same verdict"
+    )]
+    NotPure {
+        /// The plugin's name in the run.
+        plugin: String,
+    },
     /// Its memory limit is more than all plugins may have together.
     #[error(
         "plugin `{plugin}` may use {asked} bytes of memory in a call, more than the {allowed} bytes of all plugins together\nhint: lower its memory limit"

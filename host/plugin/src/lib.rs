@@ -23,6 +23,7 @@ mod machine;
 mod meter;
 mod plugin;
 mod resources;
+mod reuse;
 mod sandbox;
 mod snapshot;
 mod state;

@@ -108,7 +108,7 @@ impl Loading<'_> {
             Err(error) => return Ok(Err(NoSnapshot::Form(chain(&error)))),
         };
         let draft = self.link(self.engines.place_on_demand(&code)?, None)?;
-        let (Initialised { info, mut store, instance }, memory) = self.init(&draft).await?;
+        let (Initialised { info, mut store, instance, room: _room }, memory) = self.init(&draft).await?;
         let made = match instrumented.take(&mut store, instance).await {
             Ok(wasm) => Code::compile(compiler, &wasm).map_err(|error| NoSnapshot::Unusable(chain(&error))),
             Err(reason) => Err(reason),
@@ -140,7 +140,11 @@ impl Loading<'_> {
                 (loaded, initialised.info, memory)
             }
         };
-        Ok(Arc::new(Loaded { info, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
+        let shelf = match self.spec.reuse {
+            Some(_) if !info.pure => return Err(LoadError::NotPure { plugin: self.spec.name.clone() }),
+            reuse => reuse.map(|calls| self.shared.shelf(calls)),
+        };
+        Ok(Arc::new(Loaded { info, shelf, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
     }
 
     /// Checks that the component is a reward and connects its imports.
@@ -166,6 +170,7 @@ impl Loading<'_> {
             info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
             pre,
             slots: workshop.slots(),
+            shelf: None,
             history: Arc::default(),
             shared: self.shared.clone(),
             no_snapshot,

@@ -9,11 +9,13 @@ use crate::grant::{Granted, Grants};
 use crate::lanes::History;
 use crate::limits::Limits;
 use crate::load;
+use crate::reuse::Shelf;
 use crate::sandbox::{Sandbox, Shared};
 use crate::snapshot::NoSnapshot;
 use crate::state::State;
 use gavel_data::{Evaluation, Sample};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wasmtime::component::Component;
@@ -31,6 +33,9 @@ pub struct PluginSpec {
     pub limits: Limits,
     /// What it may reach beyond its sample.
     pub grants: Grants,
+    /// Calls that an instance answers; every call has a fresh one by default.
+    /// Only for a plugin that declares itself pure.
+    pub reuse: Option<NonZeroU32>,
 }
 
 impl PluginSpec {
@@ -42,6 +47,7 @@ impl PluginSpec {
             params: Default::default(),
             limits: Limits::default(),
             grants: Grants::default(),
+            reuse: None,
         }
     }
 }
@@ -86,6 +92,8 @@ pub(crate) struct Loaded {
     pub(crate) pre: RewardPluginPre<State>,
     pub(crate) slots: Slots,
     pub(crate) shared: Arc<Shared>,
+    /// Instances that wait for further calls, where it has any.
+    pub(crate) shelf: Option<Arc<Shelf>>,
     /// How long its last calls ran.
     pub(crate) history: Arc<History>,
     /// Why `init` runs in each instance, where it does.

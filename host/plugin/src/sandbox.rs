@@ -1,21 +1,24 @@
 //! What all plugins of a process share: engines, threads and memory.
 
 use crate::cache::Cache;
-use crate::engine::Engines;
+use crate::engine::{Engines, Slots};
 use crate::error::LoadError;
 use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::machine;
 use crate::meter::{Reservation, pages};
+use crate::reuse::{Room, Shelf};
 use crate::tape::Tape;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// How long a guest runs before it lets others run and its time is looked at.
 /// Shorter ticks are fairer; below this they cost more than they give.
@@ -57,7 +60,8 @@ pub(crate) struct Shared {
     pub(crate) lanes: Lanes,
     memory: Arc<Semaphore>,
     memory_bytes: usize,
-    instances: Semaphore,
+    instances: Arc<Semaphore>,
+    shelves: Mutex<Vec<Weak<Shelf>>>,
     tape: OnceLock<Tape>,
     stop: AtomicBool,
 }
@@ -78,7 +82,8 @@ impl Sandbox {
             lanes: Lanes::new(config.threads).map_err(engine)?,
             memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
             memory_bytes: config.memory,
-            instances: Semaphore::new(machine::max_instances()),
+            instances: Arc::new(Semaphore::new(machine::max_instances())),
+            shelves: Mutex::default(),
             tape: OnceLock::new(),
             stop: AtomicBool::new(false),
         });
@@ -123,10 +128,8 @@ impl Drop for Sandbox {
     }
 }
 
-/// A call's place among all calls.
-pub(crate) struct Admission<'a> {
-    _instance: SemaphorePermit<'a>,
-}
+/// How long a call waits for room before idle instances make it.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 impl Shared {
     /// The engines for calls with these limits.
@@ -144,13 +147,37 @@ impl Shared {
         self.tape.get().unwrap_or(&Tape::Off)
     }
 
-    /// Waits, in turn, until one more instance may live.
-    pub(crate) async fn admit(&self) -> Option<Admission<'_>> {
-        Some(Admission { _instance: self.instances.acquire().await.ok()? })
+    /// Waits, in turn, until one more instance may live and has `bytes` of
+    /// memory.
+    pub(crate) async fn room(&self, slots: &Slots, bytes: usize) -> Option<(Room, Reservation)> {
+        let mut waiting = pin!(async {
+            let _admission = self.instances.clone().acquire_owned().await.ok()?;
+            let _slot = slots.wait().await;
+            Some((Room { _slot, _admission }, self.reserve(bytes).await?))
+        });
+        loop {
+            match timeout(PATIENCE, &mut waiting).await {
+                Ok(room) => return room,
+                Err(_) => self.shelves().iter().for_each(|shelf| shelf.clear()),
+            }
+        }
+    }
+
+    /// Idle instances of a plugin, which make room when others wait for it.
+    pub(crate) fn shelf(&self, calls: NonZeroU32) -> Arc<Shelf> {
+        let shelf = Arc::new(Shelf::new(calls));
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&shelf));
+        shelf
+    }
+
+    fn shelves(&self) -> Vec<Arc<Shelf>> {
+        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        shelves.retain(|shelf| shelf.strong_count() > 0);
+        shelves.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Waits, in turn, until `bytes` of memory are free.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Option<Reservation> {
+    async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         Reservation::wait(&self.memory, bytes).await
     }
 }

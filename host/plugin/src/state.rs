@@ -26,6 +26,17 @@ impl State {
     pub(crate) fn begin_call(&mut self, granted: &Arc<Granted>, seed: u64) {
         (self.wasi, self.grants) = context(granted, seed, &self.traces);
     }
+
+    /// Makes the state that of a further call, which leaves traces of its own.
+    pub(crate) fn begin_again(&mut self, granted: &Arc<Granted>, limits: &Limits, seed: u64, tape: CallTape) -> Traces {
+        let fresh = Traces::new(limits, tape);
+        // The meter and the interruption belong to the store.
+        let (memory, interrupted) = (self.traces.memory.clone(), self.traces.interrupted.clone());
+        interrupted.store(false, Ordering::Relaxed);
+        self.traces = Traces { memory, interrupted, ..fresh };
+        self.begin_call(granted, seed);
+        self.traces.clone()
+    }
 }
 
 impl WasiView for State {

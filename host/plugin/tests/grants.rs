@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Loads `probe` with parameters and grants.
 async fn load(sandbox: &Sandbox, params: Value, grants: Grants) -> Result<Plugin, LoadError> {
     let params: Map<String, Value> = serde_json::from_value(params).unwrap();
-    let spec = PluginSpec { name: "probe".into(), path: guest("probe"), params, limits: Limits::default(), grants };
+    let spec = PluginSpec { params, grants, ..PluginSpec::new("probe", guest("probe")) };
     Plugin::load(sandbox, spec).await
 }
 
@@ -144,7 +144,7 @@ async fn real_time_is_the_machines_and_ends_at_the_deadline() {
     let sandbox = sandbox();
     let limits = Limits { deadline: Duration::from_millis(300), ..Limits::default() };
     let params = serde_json::from_value(json!({"milliseconds": 60_000})).unwrap();
-    let spec = PluginSpec { name: "sleepy".into(), path: guest("sleepy"), params, limits, grants };
+    let spec = PluginSpec { params, limits, grants, ..PluginSpec::new("sleepy", guest("sleepy")) };
     let sleepy = Plugin::load(&sandbox, spec).await.unwrap();
     let start = Instant::now();
     let outcome = sleepy.score(&sample(), 1).await.outcome;

@@ -67,7 +67,7 @@ async fn load(sandbox: &Sandbox, params: Value, http: &[String]) -> Result<Plugi
     let limits = Limits { deadline: Duration::from_secs(2), ..Limits::default() };
     let grants = Grants { http: http.to_vec(), ..Grants::default() };
     let params = serde_json::from_value(params).unwrap();
-    Plugin::load(sandbox, PluginSpec { name: "fetch".into(), path: guest("fetch"), params, limits, grants }).await
+    Plugin::load(sandbox, PluginSpec { params, limits, grants, ..PluginSpec::new("fetch", guest("fetch")) }).await
 }
 
 /// What `fetch` gets for each URL.

@@ -5,7 +5,7 @@
 use gavel_data::{Blame, Budget, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn params(value: Value) -> Map<String, Value> {
 
 async fn load_with(sandbox: &Sandbox, name: &str, value: Value) -> Result<Plugin, LoadError> {
     let grants = Grants::default();
-    let spec = PluginSpec { name: name.into(), path: guest(name), params: params(value), limits: limits(), grants };
+    let spec = PluginSpec { params: params(value), limits: limits(), grants, ..PluginSpec::new(name, guest(name)) };
     Plugin::load(sandbox, spec).await
 }
 
@@ -107,6 +107,60 @@ async fn a_trap_says_where_and_what_it_was_made_of() {
     let provenance = evaluation.provenance.unwrap();
     assert_eq!((provenance.component.as_str(), provenance.seed), (plugin.hash(), 5));
     assert_eq!((provenance.input, provenance.contract.as_str()), (sample.hash(), "gavel:plugin@0.1.0"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pure_plugin_may_be_reused_and_no_other() {
+    let sandbox = sandbox();
+    let reuse = NonZeroU32::new(3);
+    let pure = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/exact-answer.wasm");
+    let spec = PluginSpec { reuse, ..PluginSpec::new("answer", pure) };
+    let plugin = Arc::new(Plugin::load(&sandbox, spec).await.unwrap());
+    let mut memory = Vec::new();
+    for seed in 0..10 {
+        let evaluation = plugin.score(&sample(), seed).await;
+        assert_eq!(evaluation.outcome.score(), Some(1.0), "{:?}", evaluation.outcome);
+        memory.push(evaluation.usage.peak_memory);
+    }
+    assert!(memory.iter().all(|peak| *peak > 0));
+    let calls: Vec<_> = (0..200)
+        .map(|seed| {
+            let plugin = plugin.clone();
+            tokio::spawn(async move { plugin.score(&sample(), seed).await.outcome })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().score(), Some(1.0));
+    }
+    let spec = PluginSpec { reuse, ..PluginSpec::new("stateful", guest("stateful")) };
+    let error = Plugin::load(&sandbox, spec).await.err().unwrap();
+    assert!(matches!(error, LoadError::NotPure { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_instances_make_room_for_those_who_wait() {
+    // Room for one instance of each at most.
+    let memory = 3 << 20;
+    let sandbox =
+        Sandbox::new(SandboxConfig { memory, ..SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()) }).unwrap();
+    let pure = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/exact-answer.wasm");
+    let limits = Limits { memory: 3 << 20, ..limits() };
+    let spec = PluginSpec { limits, reuse: NonZeroU32::new(1000), ..PluginSpec::new("answer", pure) };
+    let plugin = Arc::new(Plugin::load(&sandbox, spec).await.unwrap());
+    let other = PluginSpec { limits, ..PluginSpec::new("stateful", guest("stateful")) };
+    let other = Plugin::load(&sandbox, other).await.unwrap();
+    for round in 0..3 {
+        let calls: Vec<_> = (0..8)
+            .map(|seed| {
+                let plugin = plugin.clone();
+                tokio::spawn(async move { plugin.score(&sample(), seed).await.outcome })
+            })
+            .collect();
+        for call in calls {
+            assert_eq!(call.await.unwrap().score(), Some(1.0));
+        }
+        assert_eq!(other.score(&sample(), round).await.outcome.score(), Some(1.0));
+    }
 }
 
 #[tokio::test]
@@ -192,8 +246,7 @@ async fn what_is_no_reward_is_refused_by_name() {
     let load = async |bytes: &[u8]| {
         let path = folder.path().join("p.wasm");
         std::fs::write(&path, bytes).unwrap();
-        let spec =
-            PluginSpec { name: "p".into(), path, params: Map::new(), limits: limits(), grants: Grants::default() };
+        let spec = PluginSpec { limits: limits(), ..PluginSpec::new("p", path) };
         Plugin::load(&sandbox, spec).await.err().unwrap()
     };
     let whole = std::fs::read(guest("abstain")).unwrap();

@@ -5,6 +5,7 @@ use super::limits::LimitsTable;
 use gavel_plugin::{Grants, PluginSpec};
 use gavel_scoring::WeightedPlugin;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// `[[reward]]`
@@ -21,6 +22,10 @@ pub struct RewardTable {
     /// What it is initialised with.
     #[serde(default)]
     pub params: serde_json::Map<String, serde_json::Value>,
+    /// Calls that an instance of it answers; each has a fresh one by default.
+    /// Only for a plugin that declares itself pure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<NonZeroU32>,
     /// What its calls may use, where it differs from `[limits]`.
     #[serde(default)]
     pub limits: LimitsTable,
@@ -53,6 +58,7 @@ impl RewardTable {
             path: self.path.clone(),
             params: self.params.clone(),
             limits: self.limits.over(limits),
+            reuse: self.reuse,
             grants: self.grant.clone(),
         };
         WeightedPlugin { spec, weight: self.weight }

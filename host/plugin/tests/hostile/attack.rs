@@ -128,6 +128,7 @@ impl Attack {
             params: self.expect.params.clone(),
             limits,
             grants: self.expect.grant.clone(),
+            reuse: None,
         }
     }
 

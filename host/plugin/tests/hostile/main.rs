@@ -38,6 +38,7 @@ async fn load(sandbox: &Sandbox, path: &Path) -> Result<Plugin, LoadError> {
         params: Default::default(),
         limits: Limits { deadline: Duration::from_secs(60), ..Limits::default() },
         grants: Default::default(),
+        reuse: None,
     };
     Plugin::load(sandbox, spec).await
 }

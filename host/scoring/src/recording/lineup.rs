@@ -78,6 +78,7 @@ impl PluginRecord {
             params: self.params.clone(),
             limits: self.limits,
             grants: self.grants.clone(),
+            reuse: None,
         };
         WeightedPlugin { spec, weight: self.weight }
     }
