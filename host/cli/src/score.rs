@@ -97,7 +97,6 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         (None, None) => bail!("there is nothing to score\nhint: name the completions with --data"),
     };
     let mut out = Output::create(&args.out, args.data.as_deref())?;
-    let recorder = args.record.as_deref().map(Recorder::create).transpose()?;
     let tape = match (&args.record, &args.replay) {
         (Some(folder), _) => Tape::record(tape_folder(folder)),
         (None, Some(folder)) => Tape::replay(&tape_folder(folder))?,
@@ -105,8 +104,8 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     };
     let config = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
+    let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
     let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };
-    sink.begin()?;
 
     let start = Instant::now();
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
@@ -163,10 +162,6 @@ struct Sink {
 }
 
 impl Sink {
-    fn begin(&self) -> Result<()> {
-        self.recorder.as_ref().map_or(Ok(()), |recorder| recorder.begin(&self.scorer))
-    }
-
     fn finish(&mut self, row: Waiting) -> Result<OutputRow> {
         self.bar.inc(1);
         match row {

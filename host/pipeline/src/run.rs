@@ -56,6 +56,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
                 other => other.into(),
             },
         )?;
+        forget_samples_after(folder.path(), step)?;
         setup.scorer.use_tape(Tape::record(tape_folder(folder.path())));
         let mut model = config.model.clone();
         if let Some((path, _)) = &latest {
@@ -70,7 +71,6 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             state = found;
         }
         if resume {
-            forget_samples_after(folder.path(), step)?;
             let kept = folder.rewind((state != State::default()).then_some(state.step))?;
             tracing::info!(
                 "resuming {} after step {} ({} lines kept)",

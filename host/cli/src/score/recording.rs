@@ -4,33 +4,29 @@ use anyhow::{Context, Result, bail};
 use gavel_data::{Sample, SampleOutcome};
 use gavel_scoring::recording::{Grouping, Recording, SampleWriter, ScoredSample, TaskStore, keep_lineup};
 use gavel_scoring::{Scorer, WeightedPlugin};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Offline, all rows are of one step.
 const STEP: u64 = 0;
 
 /// Keeps rows, plugins and outcomes in a folder of its own.
 pub struct Recorder {
-    folder: PathBuf,
     tasks: TaskStore,
     samples: SampleWriter,
 }
 
 impl Recorder {
-    /// Makes the folder, which must be new or empty: two recordings would mix.
-    pub fn create(folder: &Path) -> Result<Self> {
+    /// Makes the folder, which must be new or empty (two recordings would mix),
+    /// and keeps the plugins.
+    pub fn create(folder: &Path, scorer: &Scorer) -> Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let mut entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
         if entries.next().is_some() {
             bail!("--record {}: the folder is not empty\nhint: name a new one", folder.display());
         }
+        keep_lineup(folder, scorer, Grouping::default(), STEP, false)?;
         let samples = SampleWriter::create(folder, STEP)?;
-        Ok(Self { folder: folder.to_owned(), tasks: TaskStore::open(folder)?, samples })
-    }
-
-    /// Keeps the plugins.
-    pub fn begin(&self, scorer: &Scorer) -> Result<()> {
-        Ok(keep_lineup(&self.folder, scorer, Grouping::default(), STEP, false)?)
+        Ok(Self { tasks: TaskStore::open(folder)?, samples })
     }
 
     /// Keeps row `number` and what was said of it.
