@@ -69,7 +69,8 @@ fn every_column_reaches_the_reward_in_training() {
         assert_eq!(seen["columns"], Value::Object(rows[index].clone()));
         assert_eq!(seen["response"], trajectory["response"]);
         assert_eq!((&seen["data_source"], &seen["ground_truth"]), (&json!("letters"), &json!(index.to_string())));
-        assert!(trajectory["advantage"].is_number() && trajectory["tokens"]["prompt"].as_u64().unwrap() > 0);
+        assert!(trajectory["advantage"].is_number() && trajectory["prompt_length"].as_u64().unwrap() > 0);
+        assert!(trajectory["prompt"][0]["content"].is_string() && trajectory["response_length"].is_u64());
     }
 }
 

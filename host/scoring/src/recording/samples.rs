@@ -35,10 +35,14 @@ struct WrittenLine<'a> {
     group: u64,
     sample: u32,
     trajectory: usize,
+    /// For people; the task has it.
+    prompt: &'a [Message],
     #[serde(flatten)]
     transcript: &'a TrajectoryRecord<'a>,
     /// For people; the messages have it.
     response: String,
+    prompt_length: usize,
+    response_length: usize,
     advantage: Option<f64>,
     #[serde(flatten)]
     outcome: &'a SampleOutcome,
@@ -87,6 +91,7 @@ impl SampleWriter {
         for (number, (transcript, trajectory)) in
             sample.record().trajectories.iter().zip(&sample.trajectories).enumerate()
         {
+            let tokens = trajectory.tokens.as_ref();
             let line = WrittenLine {
                 id: &id,
                 task: &task,
@@ -96,8 +101,11 @@ impl SampleWriter {
                 group: *group,
                 sample: sample.index,
                 trajectory: number,
+                prompt: &sample.task.prompt,
                 transcript,
                 response: trajectory.response(),
+                prompt_length: tokens.map_or(0, |tokens| tokens.prompt.len()),
+                response_length: tokens.map_or(0, |tokens| tokens.response.len()),
                 advantage: *advantage,
                 outcome,
             };

@@ -44,7 +44,6 @@ impl HttpCalls {
 
 type Connection = Box<dyn Future<Output = Result<(), Error>> + Send>;
 type Answer = Result<(http::Response<WasiBody>, Connection), Error>;
-type Answered = Result<(http::Response<WasiBody>, Connection), send::Failure>;
 
 impl WasiHttpHooks for HttpCalls {
     fn send_request(
@@ -56,11 +55,10 @@ impl WasiHttpHooks for HttpCalls {
         let (access, refusals, tape) = (self.access.clone(), self.refusals.clone(), self.tape.clone());
         Box::new(async move {
             let options = options.unwrap_or_default();
-            let sent = match tape.is_off() {
-                true => send::send(&access, request, options).await,
-                false => taped::send(&access, &tape, request, options).await,
-            };
-            sent.map_err(|failure| match failure {
+            if !tape.is_off() {
+                return taped::exchange(&tape, &access, &refusals, request, options).await;
+            }
+            send::send(&access, request, options).await.map_err(|failure| match failure {
                 send::Failure::Refused(refusal) => {
                     let error = refusal.error();
                     refusals.note(refusal);

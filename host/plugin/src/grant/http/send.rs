@@ -1,9 +1,9 @@
 //! One request over a connection of its own (HTTP/1.1).
 
+use super::Connection;
 use super::access::{HttpAccess, Target};
 use super::refusal::Refusal;
 use super::rule::{Host, Scheme};
-use super::{Answered, Connection};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
@@ -44,7 +44,11 @@ impl From<Error> for Failure {
 
 /// Sends a request that the grants cover. The time-outs that the guest asks
 /// for are real; those that it does not ask for are its call's deadline.
-pub(super) async fn send(access: &HttpAccess, request: Request<WasiBody>, options: RequestOptions) -> Answered {
+pub(super) async fn send(
+    access: &HttpAccess,
+    request: Request<WasiBody>,
+    options: RequestOptions,
+) -> Result<(Response<WasiBody>, Connection), Failure> {
     let target = Target::of(request.uri())?;
     access.admit(&target)?;
     let connecting = async {
