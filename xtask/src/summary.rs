@@ -53,6 +53,7 @@ The run is in {folder}/:
 
 Try next:
   target/release/gavel eval -c demo/train.toml --checkpoint {checkpoint}
+  target/release/gavel replay {folder}
   target/release/gavel plugin inspect target/plugins/exact-answer.wasm
   plugins/exact-answer/src/lib.rs is a reward to start yours from
 ",
