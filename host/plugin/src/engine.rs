@@ -7,6 +7,7 @@ use crate::bindings::RewardPlugin;
 use crate::code::Code;
 use crate::error::LoadError;
 use crate::grant;
+use crate::limits::STACK;
 use crate::machine;
 use crate::state::State;
 use std::sync::{Arc, OnceLock};
@@ -171,6 +172,7 @@ fn config(fuel: bool) -> Config {
         .epoch_interruption(true)
         .consume_fuel(fuel)
         .cranelift_nan_canonicalization(true)
+        .max_wasm_stack(STACK)
         .memory_guaranteed_dense_image_size(IMAGE_BYTES);
     config
 }

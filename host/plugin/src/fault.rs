@@ -1,6 +1,6 @@
 //! Whose fault it was that a call gave no verdict, and what is known of it.
 
-use crate::limits::Limits;
+use crate::limits::{Limits, STACK};
 use crate::stdio::LogFull;
 use gavel_data::{Blame, Budget, Diagnosis, Outcome};
 use wasmtime::component::ResourceTableError;
@@ -15,7 +15,9 @@ const FRAMES: usize = 16;
 pub(crate) fn outcome(error: &wasmtime::Error, limits: &Limits, printed: &str) -> Outcome {
     let over = |which: Budget, what: String| Outcome::OutOfBudget { which, what };
     match error.downcast_ref::<Trap>() {
-        Some(Trap::StackOverflow) => return over(Budget::Stack, "the call stack overflowed".into()),
+        Some(Trap::StackOverflow) => {
+            return over(Budget::Stack, format!("more than the {STACK} bytes allowed were needed"));
+        }
         Some(Trap::OutOfFuel) => {
             let fuel = limits.fuel.unwrap_or_default();
             return over(Budget::Fuel, format!("all of {fuel} units were used"));

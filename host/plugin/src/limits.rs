@@ -33,6 +33,10 @@ pub struct Limits {
     pub handles: usize,
 }
 
+/// Bytes of stack of a call, the same for all, since it is a setting of the
+/// engine. Every call in flight has one.
+pub(crate) const STACK: usize = 512 << 10;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
