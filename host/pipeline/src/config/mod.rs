@@ -5,14 +5,13 @@ mod limits;
 mod load;
 mod reward;
 mod tables;
+mod train;
 
 pub use limits::LimitsTable;
 pub use load::{ConfigError, load};
 pub use reward::RewardTable;
-pub use tables::{
-    CheckpointTable, DataTable, GrpoTable, LogTable, ModelTable, OnOutcome, Overlong, ResourcesTable, RolloutTable,
-    SftTable,
-};
+pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
+pub use train::{GrpoTable, OnOutcome, SftTable};
 
 use serde::{Deserialize, Serialize};
 
