@@ -1,0 +1,1 @@
+//! Tests a built component in the very sandbox that training uses.

@@ -1,0 +1,1 @@
+//! A plugin's folder: its manifest, its scaffold, its build.
