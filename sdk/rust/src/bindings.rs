@@ -4,7 +4,7 @@
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, reason = "generated from wit/")]
 
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "wit",
     inline: "
         package gavel:sdk;
 
@@ -22,7 +22,7 @@ wit_bindgen::generate!({
 /// What every plugin exports.
 pub mod lifecycle {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         inline: "package gavel:sdk; world lifecycle-export { export gavel:plugin/lifecycle@0.1.0; }",
         world: "gavel:sdk/lifecycle-export",
         pub_export_macro: true,
@@ -36,7 +36,7 @@ pub mod lifecycle {
 /// What a reward exports.
 pub mod reward {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         inline: "package gavel:sdk; world reward-export { export gavel:plugin/reward@0.1.0; }",
         world: "gavel:sdk/reward-export",
         with: {
@@ -55,7 +55,7 @@ pub mod reward {
 /// What a judger exports.
 pub mod judger {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         inline: "package gavel:sdk; world judger-export { export gavel:plugin/judger@0.1.0; }",
         world: "gavel:sdk/judger-export",
         with: {
@@ -74,7 +74,7 @@ pub mod judger {
 /// What a taskset exports.
 pub mod taskset {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         inline: "package gavel:sdk; world taskset-export { export gavel:plugin/taskset@0.1.0; }",
         world: "gavel:sdk/taskset-export",
         with: {

@@ -78,6 +78,7 @@
 //! logic can be tested with plain `cargo test`; the methods of [`Sample`] and
 //! [`Reference`] work only inside a host and panic elsewhere.
 
+pub mod answer;
 pub mod bindings;
 pub mod chat;
 mod input;
