@@ -91,20 +91,8 @@ fn flags(project: &Project) -> Vec<OsString> {
     let exports = manifest.exports.iter().map(|export| format!("-DGAVEL_EXPORT_{}", export.as_str().to_uppercase()));
     let imports = manifest.imports.iter().map(|import| format!("-DGAVEL_IMPORT_{}", import.as_str().to_uppercase()));
     // Without debugging information, yet with names: the report of a trap shows them.
-    let fixed = [
-        "-std=c17",
-        "-Os",
-        "-g0",
-        "-mexec-model=reactor",
-        STACK,
-        "-Wl,--stack-first",
-        "-Wall",
-        "-Wextra",
-        "-I",
-        SDK,
-        "-I",
-        BINDINGS,
-    ];
+    let fixed =
+        ["-std=c17", "-Os", "-g0", "-mexec-model=reactor", STACK, "-Wall", "-Wextra", "-I", SDK, "-I", BINDINGS];
     fixed.into_iter().map(OsString::from).chain(exports.chain(imports).map(OsString::from)).collect()
 }
 
