@@ -403,7 +403,7 @@ bool exports_gavel_plugin_reward_score(exports_gavel_plugin_reward_borrow_sample
 #endif
 
 #ifdef GAVEL_EXPORT_JUDGER
-bool exports_gavel_plugin_judger_judge(exports_gavel_plugin_judger_list_borrow_sample_t *samples,
+bool exports_gavel_plugin_judger_judge(exports_gavel_plugin_judger_list_own_sample_t *samples,
                                        exports_gavel_plugin_judger_borrow_reference_t reference,
                                        exports_gavel_plugin_judger_list_verdict_t *ret,
                                        exports_gavel_plugin_judger_failure_t *err) {
@@ -413,7 +413,7 @@ bool exports_gavel_plugin_judger_judge(exports_gavel_plugin_judger_list_borrow_s
     gavel_verdict **each = gavel_alloc(count * sizeof *each);
     memset(verdicts, 0, count * sizeof *verdicts);
     for (size_t i = 0; i < count; i++) {
-        given[i].handle = samples->ptr[i].__handle;
+        given[i].handle = gavel_plugin_samples_borrow_sample(samples->ptr[i]).__handle;
         each[i] = &verdicts[i];
     }
     plugin_judge(given, count, (gavel_reference){reference.__handle}, each);
@@ -432,7 +432,7 @@ bool exports_gavel_plugin_judger_judge(exports_gavel_plugin_judger_list_borrow_s
         }
     }
     if (!all) exports_gavel_plugin_judger_list_verdict_free(ret);
-    for (size_t i = 0; i < count; i++) gavel_plugin_samples_sample_drop_borrow(samples->ptr[i]);
+    for (size_t i = 0; i < count; i++) gavel_plugin_samples_sample_drop_own(samples->ptr[i]);
     if (count) free(samples->ptr);
     end_call(reference);
     return all;
