@@ -51,7 +51,7 @@ impl Toolchain for C {
         let path = project.folder.join(MODULE);
         let module = fs::read(&path).map_err(Error::file("read", &path))?;
         let component = component(&module).map_err(internal("make a component of"))?;
-        Ok(Compiled { component, said: said.out + &said.err })
+        Ok(Compiled { component, said })
     }
 
     fn missing(&self, _: &Project) -> Vec<&'static Tool> {
