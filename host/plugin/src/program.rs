@@ -4,7 +4,7 @@
 use crate::contract;
 use crate::error::LoadError;
 use crate::fault;
-use crate::grant::{Granted, Grants};
+use crate::grant::Granted;
 use crate::lanes::{Ended, History};
 use crate::limits::Limits;
 use crate::load;

@@ -39,7 +39,7 @@ fn score(sandbox: &Sandbox, spec: PluginSpec, response: &str, seed: u64) -> Eval
 fn each_ending_is_told_apart_and_none_is_the_plugins_fault() {
     let sandbox = with_child();
     let told = score(&sandbox, spec(json!({})), "echo exit loop bomb panic flood", 1).note();
-    assert_eq!(told[0], json!(["exited 0", r#"["child", "echo"] input of echo"#, 33, false]));
+    assert_eq!(told[0], json!(["exited 0", r#"["child", "echo"] input of echo"#, 31, false]));
     assert_eq!(told[1][0], "exited 7");
     assert_eq!(told[2][0], "out of cpu");
     assert_eq!(told[3][0], "out of memory");
