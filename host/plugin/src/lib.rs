@@ -25,6 +25,7 @@ mod machine;
 mod meter;
 mod pauses;
 mod plugin;
+mod program;
 mod question;
 mod resources;
 mod reuse;
@@ -44,6 +45,7 @@ pub use grant::{ClockGrant, GrantError, Grants, HttpResponder, Import, RandomGra
 pub use inspect::{Inspection, inspect};
 pub use limits::Limits;
 pub use plugin::{Info, Plugin, PluginSpec, TasksetError};
+pub use program::ProgramSpec;
 pub use sandbox::{Sandbox, SandboxConfig};
 pub use tape::{CallTape, Player, Recorder, Tape, TapeError};
 pub use tls::{NoRootCertificates, tls_client_config};
