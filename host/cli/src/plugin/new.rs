@@ -1,6 +1,5 @@
 //! `gavel plugin new`
 
-use super::shown;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gavel_project::{Kind, Language, New};
@@ -41,8 +40,8 @@ impl From<KindArg> for Kind {
 pub fn run(args: NewArgs) -> Result<ExitCode> {
     let language: Language = args.lang.parse()?;
     let new = New { name: &args.name, language, kind: args.kind.into() };
-    let created = gavel_project::create(new, Path::new("."))?;
-    println!("made {}/, a {} in {language}", shown(&created.project.folder), new.kind.as_str());
+    let created = gavel_project::create(new, Path::new(""))?;
+    println!("made {}/, a {} in {language}", created.project.folder.display(), new.kind.as_str());
     println!("\nnext:\n  cd {}", args.name);
     for tool in &created.missing {
         println!("  {}    # {}: it {}", tool.install, tool.name, tool.purpose);
