@@ -1,18 +1,17 @@
 //! A run's configuration: TOML as written, then checked against what a run
 //! can do. Keys that do not exist are errors, and so are values out of range.
 
-mod limits;
 mod load;
 mod reward;
 mod tables;
 mod train;
 
-pub use limits::LimitsTable;
 pub use load::{ConfigError, load};
 pub use reward::RewardTable;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{GrpoTable, OnOutcome, SftTable};
 
+use gavel_plugin::LimitsTable;
 use serde::{Deserialize, Serialize};
 
 /// The tables of a run; `T` is `[train]`: [`GrpoTable`] for `gavel train`,

@@ -1,7 +1,6 @@
 //! The tables that every command has, each with its defaults and its ranges.
 
 use super::ConfigError;
-use super::limits::bytes;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{ModelConfig, Sampling};
@@ -228,6 +227,11 @@ impl ResourcesTable {
         let threads = NonZeroUsize::new(self.plugin_threads).unwrap_or(NonZeroUsize::MIN);
         SandboxConfig { memory: bytes(self.plugin_memory), ..SandboxConfig::with_threads(threads) }
     }
+}
+
+/// A size in bytes as the machine counts them.
+fn bytes(size: ByteSize) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
 pub(super) fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError> {
