@@ -21,6 +21,11 @@ impl Call {
         Self { plugin: plugin.to_owned(), sample, evaluation }
     }
 
+    /// What was scored.
+    pub fn sample(&self) -> &Sample {
+        &self.sample
+    }
+
     /// All that is known of the call.
     pub fn evaluation(&self) -> &Evaluation {
         &self.evaluation

@@ -184,6 +184,11 @@ pub fn samples() -> BoxedStrategy<Sample> {
     tasks().prop_flat_map(|task| of_task(Arc::new(task))).boxed()
 }
 
+/// The samples of a group: attempts at one task, for a judger.
+pub fn groups() -> BoxedStrategy<Vec<Sample>> {
+    tasks().prop_flat_map(|task| vec(of_task(Arc::new(task)), 1..8)).boxed()
+}
+
 /// Samples of the task of `sample`: its prompt and its row, and anything as
 /// the policy's part.
 pub fn samples_like(sample: &SampleBuilder) -> BoxedStrategy<Sample> {

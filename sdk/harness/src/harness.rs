@@ -1,9 +1,11 @@
 //! The sandbox of a test.
 
+use crate::chat::FakeChat;
 use crate::error::HarnessError;
+use crate::http::FakeHttp;
 use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
-use gavel_plugin::{LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape};
+use gavel_plugin::{ChatError, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape};
 use gavel_scoring::recording::{Recording, tape_folder};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 /// the world outside.
 pub struct Harness {
     sandbox: Arc<Sandbox>,
+    replaying: bool,
 }
 
 impl Harness {
@@ -22,7 +25,8 @@ impl Harness {
     /// The engine does not start.
     pub fn new() -> Result<Self, HarnessError> {
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Ok(Self { sandbox: Arc::new(Sandbox::new(SandboxConfig::with_threads(threads))?) })
+        let sandbox = Sandbox::new(SandboxConfig::with_threads(threads))?;
+        Ok(Self { sandbox: Arc::new(sandbox), replaying: false })
     }
 
     /// A sandbox in which nobody outside is asked: plugins get the answers that
@@ -33,9 +37,23 @@ impl Harness {
     /// # Errors
     /// The engine does not start, or the tape cannot be read.
     pub fn replaying(recording: &Path) -> Result<Self, HarnessError> {
-        let harness = Self::new()?;
+        let harness = Self { replaying: true, ..Self::new()? };
         harness.sandbox.use_tape(Tape::replay(&tape_folder(recording))?);
         Ok(harness)
+    }
+
+    /// Lets `fake` answer what plugins that are loaded after this, and granted
+    /// `name`, ask the endpoint of this name.
+    pub fn chat(&self, name: impl Into<String>, fake: &FakeChat) -> &Self {
+        self.sandbox.add_chat(name, Arc::new(fake.clone()), NonZeroUsize::MAX);
+        self
+    }
+
+    /// Lets `fake` answer the requests of plugins that are loaded after this, in
+    /// place of all servers. The first one stays.
+    pub fn http(&self, fake: &FakeHttp) -> &Self {
+        self.sandbox.answer_http(Arc::new(fake.clone()));
+        self
     }
 
     /// The component in the file `path`, to be loaded. Its name is the file's,
@@ -49,6 +67,13 @@ impl Harness {
     /// # Errors
     /// As for a run: the file, its imports, its parameters.
     pub fn load(&self, spec: PluginSpec) -> Result<LoadedPlugin, LoadError> {
+        if self.replaying {
+            // They are on the tape, and must be there to be granted.
+            let nobody = FakeChat::failing(ChatError::Unavailable("a replay asks nobody".into()));
+            spec.grants.chat.iter().for_each(|name| {
+                self.chat(name, &nobody);
+            });
+        }
         let plugin = self.sandbox.handle().block_on(Plugin::load(&self.sandbox, spec))?;
         Ok(LoadedPlugin::new(plugin, self.sandbox.clone()))
     }

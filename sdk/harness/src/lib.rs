@@ -19,23 +19,33 @@
 //! what nobody thought of.
 
 mod call;
+mod chat;
 mod error;
 mod expectation;
 mod generate;
 mod golden;
 mod harness;
+mod http;
 mod plugin;
 mod property;
 mod report;
 mod sample;
+mod script;
 mod trajectory;
 
 pub use call::Call;
+pub use chat::FakeChat;
 pub use error::{CaseError, HarnessError};
 pub use expectation::{Expectation, Mismatch};
-pub use generate::{json_values, messages, samples, samples_like, tasks, texts, trajectories};
-pub use golden::{Case, CaseFile, CaseResult, CaseResults, Change, run};
+pub use generate::{groups, json_values, messages, samples, samples_like, tasks, texts, trajectories};
+pub use golden::{Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, TestTable, run};
 pub use harness::{Harness, Recorded, recorded};
+pub use http::FakeHttp;
 pub use plugin::{LoadedPlugin, PluginBuilder};
 pub use sample::{SampleBuilder, sample, sample_of};
 pub use trajectory::{TrajectoryBuilder, trajectory};
+
+/// The page for authors, whose examples are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+struct Page;

@@ -7,6 +7,7 @@ use crate::harness::{Harness, Recorded};
 use gavel_data::Sample;
 use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, Sandbox};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,7 +62,8 @@ impl<'a> PluginBuilder<'a> {
         Ok(harness.load(self.checked()?)?)
     }
 
-    /// Runs the cases of a file, each with these parameters or its own.
+    /// Runs the cases of a file, each with these parameters or its own. The
+    /// endpoints that the plugin is granted reply what the case says.
     ///
     /// # Errors
     /// The file cannot be used (a case without `expect` included), or the plugin
@@ -70,7 +72,7 @@ impl<'a> PluginBuilder<'a> {
         let harness = self.harness;
         let file = CaseFile::read(file.as_ref())?;
         file.require_expectations()?;
-        run(harness, &self.checked()?, &file)
+        run(harness, &self.checked()?, &BTreeMap::new(), &file)
     }
 
     fn checked(self) -> Result<PluginSpec, HarnessError> {
@@ -113,6 +115,29 @@ impl LoadedPlugin {
         let sample = sample.into();
         let evaluation = self.sandbox.handle().block_on(self.plugin.score(&sample, seed));
         Call::new(self.plugin.name(), sample, evaluation)
+    }
+
+    /// Judges a group, with 0 as the seed of what the plugin sees as random: a
+    /// call a sample, in their order. The row is that of the first sample, and
+    /// each sample gets its place as its group index. Not to be called from
+    /// asynchronous code.
+    pub fn judge<S: Into<Arc<Sample>>>(&self, group: impl IntoIterator<Item = S>) -> Vec<Call> {
+        self.judge_seeded(group, 0)
+    }
+
+    /// Judges a group; what the plugin sees as random follows from `seed`.
+    pub fn judge_seeded<S: Into<Arc<Sample>>>(&self, group: impl IntoIterator<Item = S>, seed: u64) -> Vec<Call> {
+        let placed = |(index, sample): (u32, S)| Arc::new(Sample { index, ..Arc::unwrap_or_clone(sample.into()) });
+        let group: Vec<Arc<Sample>> = (0..).zip(group).map(placed).collect();
+        let evaluations = self.sandbox.handle().block_on(self.plugin.judge(&group, seed));
+        let call = |(sample, evaluation)| Call::new(self.plugin.name(), sample, evaluation);
+        group.into_iter().zip(evaluations).map(call).collect()
+    }
+
+    /// Whether `samples` attempts at one task are judged together: always,
+    /// where it scores no single sample.
+    pub(crate) fn judges(&self, samples: usize) -> bool {
+        self.plugin.is_judger() && (samples > 1 || !self.plugin.is_reward())
     }
 
     /// Scores a sample of a recording as it was scored then.

@@ -6,7 +6,6 @@ use gavel_data::{Blame, Outcome, Sample};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use serde_json::{Map, Value};
-use std::sync::Arc;
 
 /// Bytes of a row that are shown.
 const SHOWN: usize = 4096;
@@ -23,21 +22,39 @@ impl LoadedPlugin {
     /// [`samples`](crate::samples) gives samples of any task,
     /// [`samples_like`](crate::samples_like) those of one.
     #[track_caller]
-    #[allow(clippy::panic, reason = "an assertion of a test")]
     pub fn assert_never_faults(&self, samples: impl Strategy<Value = Sample>) {
-        let config = Config { failure_persistence: None, max_shrink_time: SHRINK_MILLISECONDS, ..Config::default() };
-        let tried = TestRunner::new(config).run(&samples, |sample| match sound(&self.score(sample)) {
+        self.assert_sound(samples, |sample| vec![self.score(sample)]);
+    }
+
+    /// The same of a judger: whatever group comes, no sample of it gets a fault.
+    /// [`groups`](crate::groups) gives groups of any task.
+    #[track_caller]
+    pub fn assert_never_faults_in_groups(&self, groups: impl Strategy<Value = Vec<Sample>>) {
+        self.assert_sound(groups, |group| self.judge(group));
+    }
+
+    #[track_caller]
+    #[allow(clippy::panic, reason = "an assertion of a test")]
+    fn assert_sound<S: Strategy>(&self, inputs: S, call: impl Fn(S::Value) -> Vec<Call>)
+    where
+        S::Value: Clone,
+    {
+        let config =
+            Config { failure_persistence: None, max_shrink_time: SHRINK_MILLISECONDS, ..Config::default() };
+        let tried = TestRunner::new(config).run(&inputs, |input| match call(input).iter().all(sound) {
             true => Ok(()),
             false => Err(TestCaseError::fail("it is not sound")),
         });
-        match tried {
-            Ok(()) => {}
-            Err(TestError::Fail(_, sample)) => {
-                let sample = Arc::new(sample);
-                let call = self.score(sample.clone());
-                panic!("plugin `{}` fails for this sample:\n{call}as a case: {}", self.name(), row(&sample));
-            }
+        let smallest = match tried {
+            Ok(()) => return,
+            Err(TestError::Fail(_, smallest)) => smallest,
             Err(TestError::Abort(reason)) => panic!("no samples to try plugin `{}` with: {reason}", self.name()),
+        };
+        match call(smallest).iter().find(|call| !sound(call)) {
+            Some(call) => {
+                panic!("plugin `{}` fails for this sample:\n{call}as a case: {}", self.name(), row(call.sample()))
+            }
+            None => panic!("plugin `{}` fails for a sample, and not when it sees it again", self.name()),
         }
     }
 }

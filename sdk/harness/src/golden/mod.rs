@@ -6,8 +6,10 @@ mod expect;
 mod junit;
 mod read;
 mod run;
+mod table;
 mod update;
 
 pub use read::{Case, CaseFile};
 pub use run::{CaseResult, CaseResults, run};
+pub use table::{FakeChatTable, TestTable};
 pub use update::Change;

@@ -6,6 +6,7 @@ use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Row, Sample};
 use gavel_scoring::completion;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,10 @@ pub struct Case {
     pub seed: u64,
     /// Its own parameters, in place of the plugin's.
     pub params: Option<Map<String, Value>>,
+    /// What endpoints reply in it, in place of what they reply in all.
+    pub replies: BTreeMap<String, Vec<String>>,
+    /// Its row's `id`: neighbours of one id are a group.
+    pub group: Option<String>,
     /// What must come; absent only until `--update` has written it.
     pub expected: Option<Expectation>,
 }
@@ -67,6 +72,11 @@ impl CaseFile {
         &self.cases
     }
 
+    /// Its cases, those together that are attempts at one task.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &[Case]> {
+        self.cases.chunk_by(|one, next| one.group.is_some() && one.group == next.group)
+    }
+
     /// Refuses a case that states nothing of what it expects.
     ///
     /// # Errors
@@ -98,9 +108,16 @@ impl Case {
             None | Some(Value::Null) => None,
             Some(expected) => Some(Expectation::from_json(&expected)?),
         };
+        let replies = match columns.shift_remove("replies") {
+            None | Some(Value::Null) => BTreeMap::new(),
+            Some(given) => serde_json::from_value(given).map_err(|error| {
+                format!("`replies` must be an object such as {{\"judge\": [\"yes\"]}}: {error}")
+            })?,
+        };
+        let group = columns.get("id").filter(|id| !id.is_null()).map(Value::to_string);
         let row = Row { position, place: format!("line {line}"), columns };
         let sample = Arc::new(completion(row, "data").map_err(|error| error.to_string())?);
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
-        Ok(Self { name, line, sample, seed, params, expected })
+        Ok(Self { name, line, sample, seed, params, replies, group, expected })
     }
 }

@@ -1,0 +1,68 @@
+//! `gavel plugin test` as a user runs it: each folder of `plugin-test` has its
+//! arguments, its cases, and what must be printed. `SNAPSHOTS=overwrite` writes
+//! what is printed now.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use snapbox::data::DataFormat;
+use snapbox::{Assert, Data};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn built(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path.canonicalize().unwrap()
+}
+
+#[test]
+fn every_folder_prints_what_it_must() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plugin-test");
+    let mut names: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    assert!(names.len() > 20, "{names:?}");
+    for case in names {
+        run(&case);
+    }
+}
+
+fn run(case: &Path) {
+    let work = tempfile::tempdir().unwrap();
+    std::fs::copy(case.join("cases.jsonl"), work.path().join("cases.jsonl")).unwrap();
+    let args = std::fs::read_to_string(case.join("args")).unwrap();
+    let obeys = built("guests/obeys.wasm").display().to_string();
+    let given = args.split_whitespace().map(|arg| if arg == "OBEYS" { obeys.as_str() } else { arg });
+    let output = Command::new(env!("CARGO_BIN_EXE_gavel"))
+        .args(["plugin", "test"])
+        .args(given)
+        .current_dir(work.path())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| timeless(&String::from_utf8(bytes).unwrap().replace(&obeys, "OBEYS"));
+    let said = format!("{}{}exit status {}\n", text(output.stdout), text(output.stderr), output.status.code().unwrap());
+    eprintln!("{}", case.display());
+    let must = |file: &str| Data::read_from(&case.join(file), Some(DataFormat::Text)).raw();
+    let assert = Assert::new().action_env("SNAPSHOTS");
+    assert.eq(said, must("output"));
+    for (file, made) in [("after.jsonl", "cases.jsonl"), ("results.xml", "results.xml")] {
+        if case.join(file).exists() {
+            let made = timeless(&std::fs::read_to_string(work.path().join(made)).unwrap());
+            assert.eq(made, must(file));
+        }
+    }
+}
+
+/// Numbers that measure the machine become a `#`.
+fn timeless(text: &str) -> String {
+    let unit = |rest: &str| [" ms", " MiB", " fuel", "\" name=\"fuel", "\"/>"].iter().any(|unit| rest.starts_with(unit));
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let end = rest[at..].find(|c: char| !c.is_ascii_digit() && c != '.').map_or(rest.len(), |length| at + length);
+        kept.push_str(&rest[..at]);
+        let measured = unit(&rest[end..]) || kept.ends_with("time=\"");
+        kept.push_str(if measured { "#" } else { &rest[at..end] });
+        rest = &rest[end..];
+    }
+    kept + rest
+}
