@@ -29,8 +29,10 @@ fn run(case: &Path) {
     let work = tempfile::tempdir().unwrap();
     std::fs::copy(case.join("cases.jsonl"), work.path().join("cases.jsonl")).unwrap();
     let args = std::fs::read_to_string(case.join("args")).unwrap();
-    let obeys = built("guests/obeys.wasm").display().to_string();
-    let given = args.split_whitespace().map(|arg| if arg == "OBEYS" { obeys.as_str() } else { arg });
+    let guests = ["obeys", "shortest", "sums"]
+        .map(|name| (name.to_uppercase(), built(&format!("guests/{name}.wasm")).display().to_string()));
+    let path = |arg| guests.iter().find(|(name, _)| name == arg).map_or(arg, |(_, path)| path.as_str());
+    let given = args.split_whitespace().map(path);
     let output = Command::new(env!("CARGO_BIN_EXE_gavel"))
         .args(["plugin", "test"])
         .args(given)
@@ -38,7 +40,10 @@ fn run(case: &Path) {
         .env("NO_COLOR", "1")
         .output()
         .unwrap();
-    let text = |bytes: Vec<u8>| timeless(&String::from_utf8(bytes).unwrap().replace(&obeys, "OBEYS"));
+    let text = |bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).unwrap();
+        timeless(&guests.iter().fold(text, |text, (name, path)| text.replace(path, name)))
+    };
     let said = format!("{}{}exit status {}\n", text(output.stdout), text(output.stderr), output.status.code().unwrap());
     eprintln!("{}", case.display());
     let must = |file: &str| Data::read_from(&case.join(file), Some(DataFormat::Text)).raw();
@@ -54,7 +59,8 @@ fn run(case: &Path) {
 
 /// Numbers that measure the machine become a `#`.
 fn timeless(text: &str) -> String {
-    let unit = |rest: &str| [" ms", " MiB", " fuel", "\" name=\"fuel", "\"/>"].iter().any(|unit| rest.starts_with(unit));
+    let unit =
+        |rest: &str| [" ms", " MiB", " fuel", "\" name=\"fuel", "\"/>"].iter().any(|unit| rest.starts_with(unit));
     let mut kept = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {

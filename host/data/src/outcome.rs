@@ -61,16 +61,8 @@ pub enum Budget {
 
 impl Budget {
     /// All of them.
-    pub const ALL: [Budget; 8] = [
-        Self::Deadline,
-        Self::Cpu,
-        Self::Memory,
-        Self::Stack,
-        Self::Fuel,
-        Self::Output,
-        Self::Log,
-        Self::Handles,
-    ];
+    pub const ALL: [Budget; 8] =
+        [Self::Deadline, Self::Cpu, Self::Memory, Self::Stack, Self::Fuel, Self::Output, Self::Log, Self::Handles];
 
     /// The name in logs and metrics.
     pub fn as_str(self) -> &'static str {

@@ -39,6 +39,9 @@ pub enum HarnessError {
         /// Why it does not load.
         source: LoadError,
     },
+    /// A component that is only a dataset.
+    #[error("plugin `{0}` scores nothing: it exports neither `reward` nor `judger`, so that it has no cases")]
+    ScoresNothing(String),
     /// The report for a machine cannot be made.
     #[error("cannot make the JUnit report: {0}")]
     Junit(#[from] quick_junit::SerializeError),

@@ -5,7 +5,8 @@ use crate::error::HarnessError;
 use crate::http::FakeHttp;
 use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
-use gavel_plugin::{ChatError, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape};
+use gavel_plugin::{LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape};
+use gavel_scoring::chat::stand_in;
 use gavel_scoring::recording::{Recording, tape_folder};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -68,11 +69,7 @@ impl Harness {
     /// As for a run: the file, its imports, its parameters.
     pub fn load(&self, spec: PluginSpec) -> Result<LoadedPlugin, LoadError> {
         if self.replaying {
-            // They are on the tape, and must be there to be granted.
-            let nobody = FakeChat::failing(ChatError::Unavailable("a replay asks nobody".into()));
-            spec.grants.chat.iter().for_each(|name| {
-                self.chat(name, &nobody);
-            });
+            stand_in(&self.sandbox, &spec.grants.chat);
         }
         let plugin = self.sandbox.handle().block_on(Plugin::load(&self.sandbox, spec))?;
         Ok(LoadedPlugin::new(plugin, self.sandbox.clone()))

@@ -134,10 +134,14 @@ impl LoadedPlugin {
         group.into_iter().zip(evaluations).map(call).collect()
     }
 
-    /// Whether `samples` attempts at one task are judged together: always,
-    /// where it scores no single sample.
-    pub(crate) fn judges(&self, samples: usize) -> bool {
-        self.plugin.is_judger() && (samples > 1 || !self.plugin.is_reward())
+    /// Whether it scores samples, one by one or in groups; a taskset does not.
+    pub(crate) fn scores(&self) -> bool {
+        self.plugin.is_reward() || self.plugin.is_judger()
+    }
+
+    /// Whether it judges whole groups.
+    pub(crate) fn judges(&self) -> bool {
+        self.plugin.is_judger()
     }
 
     /// Scores a sample of a recording as it was scored then.

@@ -39,8 +39,7 @@ impl LoadedPlugin {
     where
         S::Value: Clone,
     {
-        let config =
-            Config { failure_persistence: None, max_shrink_time: SHRINK_MILLISECONDS, ..Config::default() };
+        let config = Config { failure_persistence: None, max_shrink_time: SHRINK_MILLISECONDS, ..Config::default() };
         let tried = TestRunner::new(config).run(&inputs, |input| match call(input).iter().all(sound) {
             true => Ok(()),
             false => Err(TestCaseError::fail("it is not sound")),

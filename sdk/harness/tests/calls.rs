@@ -6,8 +6,8 @@ mod common;
 use common::{built, panic_of};
 use gavel_data::{Blame, Budget, FinishReason, OutcomeKind};
 use gavel_harness::{
-    Call, CaseFile, FakeChat, FakeHttp, Harness, LoadedPlugin, groups, recorded, sample, sample_of, samples, samples_like,
-    trajectory,
+    Call, CaseFile, FakeChat, FakeHttp, Harness, LoadedPlugin, groups, recorded, sample, sample_of, samples,
+    samples_like, trajectory,
 };
 use gavel_plugin::{ChatError, Grants, Limits, PluginSpec, Sandbox, SandboxConfig, Tape};
 use gavel_scoring::recording::{Grouping, SampleWriter, ScoredSample, TaskStore, keep_lineup, tape_folder};
@@ -56,7 +56,10 @@ fn parameters_limits_and_names_are_those_of_a_run() {
         Err(error) => error.to_string(),
     };
     assert_data_eq!(error(json!([1])), str!["plugin `obeys`: the parameters must be a JSON object, not [1]"]);
-    assert_data_eq!(error(json!({"factor": 0})), str![[r#"plugin `obeys` refuses its parameters {"factor":0}: `factor` is 0: every score would be"#]]);
+    assert_data_eq!(
+        error(json!({"factor": 0})),
+        str![[r#"plugin `obeys` refuses its parameters {"factor":0}: `factor` is 0: every score would be"#]]
+    );
 }
 
 #[test]
@@ -165,9 +168,11 @@ fn a_fake_server_answers_what_is_granted() {
     let harness = Harness::new().unwrap();
     let server = FakeHttp::replies([(200, "yes"), (503, "later")]);
     harness.http(&server);
-    let urls = ["https://judge.example/a", "https://other.example/b", "https://judge.example/c", "https://judge.example/d"];
+    let urls =
+        ["https://judge.example/a", "https://other.example/b", "https://judge.example/c", "https://judge.example/d"];
     let grants = Grants { http: vec!["judge.example".into()], ..Grants::default() };
-    let plugin = harness.plugin(built("guests/fetch.wasm")).params(json!({"urls": urls})).grants(grants).load().unwrap();
+    let plugin =
+        harness.plugin(built("guests/fetch.wasm")).params(json!({"urls": urls})).grants(grants).load().unwrap();
     let call = plugin.score(sample("x"));
     let seen: Vec<Value> = serde_json::from_str(&call.outcome().reason().unwrap()).unwrap();
     assert_eq!(seen[0], json!({"status": 200, "body": "yes"}));
@@ -198,9 +203,9 @@ fn recorded_answers_are_given_again_and_no_others() {
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
     sandbox.use_tape(Tape::record(tape_folder(folder.path())));
     sandbox.answer_http(Arc::new(FakeHttp::replies([(200, "yes")])));
-    let live = sandbox.handle().block_on(async {
-        gavel_plugin::Plugin::load(&sandbox, spec.clone()).await.unwrap().score(&asked, 7).await
-    });
+    let live = sandbox
+        .handle()
+        .block_on(async { gavel_plugin::Plugin::load(&sandbox, spec.clone()).await.unwrap().score(&asked, 7).await });
 
     let harness = Harness::replaying(folder.path()).unwrap();
     let plugin = harness.load(spec).unwrap();
@@ -213,14 +218,14 @@ fn the_samples_of_a_recording_are_scored_as_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let spec = PluginSpec::new("random", built("guests/random.wasm"));
     let plugins = vec![WeightedPlugin { spec: spec.clone(), weight: 1.0 }];
-    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
+    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN).into()).unwrap();
     keep_lineup(folder.path(), &scorer, Grouping::default(), 0, false).unwrap();
     let mut tasks = TaskStore::open(folder.path()).unwrap();
     let mut writer = SampleWriter::create(folder.path(), 0).unwrap();
     let mut outcomes = Vec::new();
     for group in 0..3u64 {
         let scored: Arc<gavel_data::Sample> = sample(format!("response {group}")).into();
-        let outcome = scorer.wait(scorer.start(scored.clone(), 100 + group));
+        let outcome = scorer.wait(scorer.start_alone(scored.clone(), 100 + group));
         writer.write(&mut tasks, &ScoredSample { group, sample: &scored, outcome: &outcome, advantage: None }).unwrap();
         outcomes.push(outcome.plugins["random"].outcome.clone());
     }

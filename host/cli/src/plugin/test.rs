@@ -130,7 +130,9 @@ impl Subject {
     fn file(&self) -> Result<CaseFile> {
         match &self.cases {
             Some(path) => Ok(CaseFile::read(path.strip_prefix(".").unwrap_or(path))?),
-            None => bail!("a component has no cases of its own\nhint: name them with --cases FILE, or test the folder of its plugin"),
+            None => bail!(
+                "a component has no cases of its own\nhint: name them with --cases FILE, or test the folder of its plugin"
+            ),
         }
     }
 
@@ -146,7 +148,8 @@ fn print(results: &CaseResults) {
     let failed: Vec<&CaseResult> = results.failed().collect();
     let most = |of: fn(&CaseResult) -> u64| results.cases.iter().map(of).max().unwrap_or(0);
     if failed.is_empty() {
-        let (time, memory) = (most(|case| case.evaluation.usage.cpu_us), most(|case| case.evaluation.usage.peak_memory));
+        let (time, memory) =
+            (most(|case| case.evaluation.usage.cpu_us), most(|case| case.evaluation.usage.peak_memory));
         let cases = if all == 1 { "1 case".to_owned() } else { format!("{all} cases") };
         println!("{name}: {cases} passed, with at most {} of processor time and {} each", ms(time), mib(memory));
         return;

@@ -24,7 +24,10 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
         let plugin = plugin.as_deref().unwrap_or("all");
         [sample.as_str(), task_id, plugin, what, recorded, replayed].map(cut)
     };
-    table::print(["sample", "task", "plugin", "what", "recorded", "now"], found.differences.iter().take(shown).map(row));
+    table::print(
+        ["sample", "task", "plugin", "what", "recorded", "now"],
+        found.differences.iter().take(shown).map(row),
+    );
     let more = found.differences.len().saturating_sub(shown);
     if more > 0 {
         println!("  … and {more} more; --worst N shows more, --json all of them");

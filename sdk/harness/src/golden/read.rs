@@ -26,8 +26,6 @@ pub struct Case {
     pub params: Option<Map<String, Value>>,
     /// What endpoints reply in it, in place of what they reply in all.
     pub replies: BTreeMap<String, Vec<String>>,
-    /// Its row's `id`: neighbours of one id are a group.
-    pub group: Option<String>,
     /// What must come; absent only until `--update` has written it.
     pub expected: Option<Expectation>,
 }
@@ -48,13 +46,21 @@ impl CaseFile {
     /// names the line and the field.
     pub fn read(path: &Path) -> Result<Self, CaseError> {
         let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: path.to_owned(), source })?;
-        let mut cases = Vec::new();
+        let mut cases: Vec<Case> = Vec::new();
         for (line, text) in (1..).filter_map(NonZeroUsize::new).zip(text.lines()) {
             if text.trim().is_empty() {
                 continue;
             }
-            let case = Case::parse(text, cases.len(), line);
-            cases.push(case.map_err(|what| CaseError::Line { path: path.to_owned(), line, what })?);
+            let mut case = Case::parse(text, cases.len(), line).map_err(|what| CaseError::Line {
+                path: path.to_owned(),
+                line,
+                what,
+            })?;
+            if let Some(last) = cases.last().filter(|last| last.sample.task.id == case.sample.task.id) {
+                let index = last.sample.index + 1;
+                case.sample = Arc::new(Sample { index, ..Arc::unwrap_or_clone(case.sample) });
+            }
+            cases.push(case);
         }
         if cases.is_empty() {
             return Err(CaseError::Empty(path.to_owned()));
@@ -74,7 +80,7 @@ impl CaseFile {
 
     /// Its cases, those together that are attempts at one task.
     pub(super) fn groups(&self) -> impl Iterator<Item = &[Case]> {
-        self.cases.chunk_by(|one, next| one.group.is_some() && one.group == next.group)
+        self.cases.chunk_by(|one, next| one.sample.task.id == next.sample.task.id)
     }
 
     /// Refuses a case that states nothing of what it expects.
@@ -110,14 +116,12 @@ impl Case {
         };
         let replies = match columns.shift_remove("replies") {
             None | Some(Value::Null) => BTreeMap::new(),
-            Some(given) => serde_json::from_value(given).map_err(|error| {
-                format!("`replies` must be an object such as {{\"judge\": [\"yes\"]}}: {error}")
-            })?,
+            Some(given) => serde_json::from_value(given)
+                .map_err(|error| format!("`replies` must be an object such as {{\"judge\": [\"yes\"]}}: {error}"))?,
         };
-        let group = columns.get("id").filter(|id| !id.is_null()).map(Value::to_string);
         let row = Row { position, place: format!("line {line}"), columns };
         let sample = Arc::new(completion(row, "data").map_err(|error| error.to_string())?);
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
-        Ok(Self { name, line, sample, seed, params, replies, group, expected })
+        Ok(Self { name, line, sample, seed, params, replies, expected })
     }
 }

@@ -53,10 +53,15 @@ pub fn run(
     let endpoints = Endpoints::new(harness, spec, chat);
     let mut loaded: HashMap<String, LoadedPlugin> = HashMap::new();
     // With its own parameters first: an error of the plugin itself is then told as such.
-    loaded.insert(params_text(&spec.params), harness.load(spec.clone())?);
+    let plugin = harness.load(spec.clone())?;
+    if !plugin.scores() {
+        return Err(HarnessError::ScoresNothing(spec.name.clone()));
+    }
+    loaded.insert(params_text(&spec.params), plugin);
     let mut cases = Vec::with_capacity(file.cases.len());
     for group in file.groups() {
-        let own: Vec<String> = group.iter().map(|case| params_text(case.params.as_ref().unwrap_or(&spec.params))).collect();
+        let own: Vec<String> =
+            group.iter().map(|case| params_text(case.params.as_ref().unwrap_or(&spec.params))).collect();
         for (case, key) in group.iter().zip(&own) {
             if let (Some(params), false) = (&case.params, loaded.contains_key(key)) {
                 let of_case = |source| HarnessError::CaseParams { path: file.path.clone(), line: case.line, source };
@@ -64,7 +69,7 @@ pub fn run(
                 loaded.insert(key.clone(), harness.load(spec).map_err(of_case)?);
             }
         }
-        let calls = if loaded[&own[0]].judges(group.len()) {
+        let calls = if loaded[&own[0]].judges() {
             if let Some(odd) = own.iter().position(|params| *params != own[0]) {
                 let what = "a group is judged with one set of `params`, and the case above has another".to_owned();
                 return Err(CaseError::Line { path: file.path.clone(), line: group[odd].line, what }.into());
