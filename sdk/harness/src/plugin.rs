@@ -6,7 +6,7 @@ use crate::golden::{CaseFile, CaseResults, run};
 use crate::harness::{Harness, Recorded};
 use gavel_data::Sample;
 use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, Sandbox};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl<'a> PluginBuilder<'a> {
     }
 
     /// Runs the cases of a file, each with these parameters or its own. The
-    /// endpoints that the plugin is granted reply what the case says.
+    /// endpoints that some case has `replies` for reply what the case says.
     ///
     /// # Errors
     /// The file cannot be used (a case without `expect` included), or the plugin
@@ -148,10 +148,4 @@ impl LoadedPlugin {
     pub fn score_recorded(&self, recorded: &Recorded) -> Call {
         self.score_seeded(recorded.sample.clone(), recorded.seed)
     }
-}
-
-/// The parameters of a case or a plugin, as JSON text.
-pub(crate) fn params_text(params: &Map<String, Value>) -> String {
-    // A map of JSON values has only string keys.
-    serde_json::to_string(params).unwrap_or_default()
 }

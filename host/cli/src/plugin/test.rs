@@ -107,12 +107,21 @@ impl Subject {
     fn project(project: &Project) -> Result<Self> {
         let manifest = project.folder.join(MANIFEST);
         let in_manifest = || format!("{}: [test]", shown(&manifest));
-        let table: TestTable = match &project.manifest.test {
+        let mut table: TestTable = match &project.manifest.test {
             Some(table) => table.clone().try_into().with_context(in_manifest)?,
             None => TestTable::default(),
         };
         table.limits.validate("test.limits").with_context(in_manifest)?;
         table.grant.check().with_context(in_manifest)?;
+        if let Some(name) = table.chat.keys().find(|name| !table.grant.chat.contains(name)) {
+            bail!(
+                "{}: chat.{name} has replies, and the endpoint is not granted\nhint: write grant = {{ chat = [{name:?}] }} there",
+                in_manifest()
+            );
+        }
+        for name in &table.grant.chat {
+            table.chat.entry(name.clone()).or_default();
+        }
         let mut grants = table.grant.clone();
         for rule in grants.read.iter_mut().filter(|rule| !rule.starts_with('/')) {
             *rule = format!("{}/{rule}", project.folder.display());

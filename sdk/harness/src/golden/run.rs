@@ -7,13 +7,14 @@ use crate::chat::FakeChat;
 use crate::error::{CaseError, HarnessError};
 use crate::expectation::Mismatch;
 use crate::harness::Harness;
-use crate::plugin::{LoadedPlugin, params_text};
+use crate::plugin::LoadedPlugin;
 use crate::report::Report;
 use gavel_data::Evaluation;
 use gavel_plugin::PluginSpec;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What came of all cases of a file.
 #[derive(Debug)]
@@ -40,69 +41,86 @@ pub struct CaseResult {
 
 /// Runs cases one after another: what each used is then its own. The plugin is
 /// `spec`, with the parameters of a case in place of its own where the case has
-/// some; the endpoints that it is granted reply what `chat` or the case says.
+/// some. The endpoints of `chat` reply what stands there, from the first reply
+/// in each case, or what the case says.
 ///
 /// # Errors
-/// The plugin does not load.
+/// The plugin does not load, or is none that scores.
 pub fn run(
     harness: &Harness,
     spec: &PluginSpec,
     chat: &BTreeMap<String, FakeChatTable>,
     file: &CaseFile,
 ) -> Result<CaseResults, HarnessError> {
-    let endpoints = Endpoints::new(harness, spec, chat);
-    let mut loaded: HashMap<String, LoadedPlugin> = HashMap::new();
-    // With its own parameters first: an error of the plugin itself is then told as such.
-    let plugin = harness.load(spec.clone())?;
-    if !plugin.scores() {
-        return Err(HarnessError::ScoresNothing(spec.name.clone()));
-    }
-    loaded.insert(params_text(&spec.params), plugin);
+    let endpoints = Endpoints::new(harness, chat, file);
+    let mut plugins = Plugins { harness, spec, file, loaded: HashMap::new() };
     let mut cases = Vec::with_capacity(file.cases.len());
     for group in file.groups() {
-        let own: Vec<String> =
-            group.iter().map(|case| params_text(case.params.as_ref().unwrap_or(&spec.params))).collect();
-        for (case, key) in group.iter().zip(&own) {
-            if let (Some(params), false) = (&case.params, loaded.contains_key(key)) {
-                let of_case = |source| HarnessError::CaseParams { path: file.path.clone(), line: case.line, source };
-                let spec = PluginSpec { params: params.clone(), ..spec.clone() };
-                loaded.insert(key.clone(), harness.load(spec).map_err(of_case)?);
+        let first = &group[0];
+        let plugin = plugins.of(first)?;
+        if plugin.judges() {
+            if let Some(odd) = group.iter().find(|case| case.params != first.params) {
+                let what = format!("its `params` are not those of line {}, and a group is judged at once", first.line);
+                return Err(CaseError::Line { path: file.path.clone(), line: odd.line, what }.into());
+            }
+            endpoints.restart(first);
+            let calls = plugin.judge_seeded(group.iter().map(|case| case.sample.clone()), first.seed);
+            cases.extend(group.iter().zip(calls).map(|(case, call)| CaseResult::new(case, call)));
+        } else {
+            for case in group {
+                let plugin = plugins.of(case)?;
+                endpoints.restart(case);
+                cases.push(CaseResult::new(case, plugin.score_seeded(case.sample.clone(), case.seed)));
             }
         }
-        let calls = if loaded[&own[0]].judges() {
-            if let Some(odd) = own.iter().position(|params| *params != own[0]) {
-                let what = "a group is judged with one set of `params`, and the case above has another".to_owned();
-                return Err(CaseError::Line { path: file.path.clone(), line: group[odd].line, what }.into());
-            }
-            endpoints.restart(&group[0]);
-            loaded[&own[0]].judge_seeded(group.iter().map(|case| case.sample.clone()), group[0].seed)
-        } else {
-            let score = |(case, params): (&Case, &String)| {
-                endpoints.restart(case);
-                loaded[params].score_seeded(case.sample.clone(), case.seed)
-            };
-            group.iter().zip(&own).map(score).collect()
-        };
-        cases.extend(group.iter().zip(calls).map(|(case, call)| CaseResult::new(case, call)));
     }
     Ok(CaseResults { plugin: spec.name.clone(), path: file.path.clone(), cases })
 }
 
-/// The fake endpoints of a plugin and what they reply in each case.
+/// The plugin, once for each of the parameters that cases have.
+struct Plugins<'a> {
+    harness: &'a Harness,
+    spec: &'a PluginSpec,
+    file: &'a CaseFile,
+    loaded: HashMap<String, Rc<LoadedPlugin>>,
+}
+
+impl Plugins<'_> {
+    fn of(&mut self, case: &Case) -> Result<Rc<LoadedPlugin>, HarnessError> {
+        let params = case.params.as_ref().unwrap_or(&self.spec.params);
+        // A map of JSON values has only string keys.
+        let key = serde_json::to_string(params).unwrap_or_default();
+        if let Some(plugin) = self.loaded.get(&key) {
+            return Ok(plugin.clone());
+        }
+        let spec = PluginSpec { params: params.clone(), ..self.spec.clone() };
+        let plugin = self.harness.load(spec).map_err(|source| match case.params {
+            Some(_) => HarnessError::CaseParams { path: self.file.path.clone(), line: case.line, source },
+            None => HarnessError::Load(source),
+        })?;
+        if !plugin.scores() {
+            return Err(HarnessError::ScoresNothing(self.spec.name.clone()));
+        }
+        let plugin = Rc::new(plugin);
+        self.loaded.insert(key, plugin.clone());
+        Ok(plugin)
+    }
+}
+
+/// The fake endpoints and what they reply in each case.
 struct Endpoints<'a> {
     fakes: BTreeMap<&'a str, FakeChat>,
     chat: &'a BTreeMap<String, FakeChatTable>,
 }
 
 impl<'a> Endpoints<'a> {
-    /// All endpoints that the plugin is granted, with or without replies.
-    fn new(harness: &Harness, spec: &'a PluginSpec, chat: &'a BTreeMap<String, FakeChatTable>) -> Self {
-        let fake = |name: &'a String| {
-            let fake = FakeChat::replies::<String>([]);
-            harness.chat(name, &fake);
-            (name.as_str(), fake)
-        };
-        Self { fakes: spec.grants.chat.iter().map(fake).collect(), chat }
+    fn new(harness: &Harness, chat: &'a BTreeMap<String, FakeChatTable>, file: &'a CaseFile) -> Self {
+        let names = file.cases.iter().flat_map(|case| case.replies.keys()).chain(chat.keys());
+        let fakes: BTreeMap<_, _> = names.map(|name| (name.as_str(), FakeChat::replies::<String>([]))).collect();
+        for (name, fake) in &fakes {
+            harness.chat(*name, fake);
+        }
+        Self { fakes, chat }
     }
 
     /// Starts the replies of a case.
