@@ -1,5 +1,5 @@
 //! `gavel plugin test` as a user runs it: each folder of `plugin-test` has its
-//! arguments, its cases, and what must be printed. `SNAPSHOTS=overwrite` writes
+//! arguments, its cases or its project, and what must be printed. `SNAPSHOTS=overwrite` writes
 //! what is printed now.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -27,7 +27,11 @@ fn every_folder_prints_what_it_must() {
 
 fn run(case: &Path) {
     let work = tempfile::tempdir().unwrap();
-    std::fs::copy(case.join("cases.jsonl"), work.path().join("cases.jsonl")).unwrap();
+    for file in ["cases.jsonl", "plugin.toml"] {
+        if case.join(file).exists() {
+            std::fs::copy(case.join(file), work.path().join(file)).unwrap();
+        }
+    }
     let args = std::fs::read_to_string(case.join("args")).unwrap();
     let guests = ["obeys", "shortest", "sums"]
         .map(|name| (name.to_uppercase(), built(&format!("guests/{name}.wasm")).display().to_string()));
@@ -57,18 +61,26 @@ fn run(case: &Path) {
     }
 }
 
-/// Numbers that measure the machine become a `#`.
+/// Numbers that measure the machine become a `#`. In a table of them, all do,
+/// and the columns have no widths.
 fn timeless(text: &str) -> String {
-    let unit =
-        |rest: &str| [" ms", " MiB", " fuel", "\" name=\"fuel", "\"/>"].iter().any(|unit| rest.starts_with(unit));
+    let table = text.contains(": what each case used\n");
+    let measures = |before: &str, after: &str| {
+        let units = [" ms", " MiB", " fuel", "\" name=\"fuel", "\"/>"];
+        table || before.ends_with("time=\"") || units.iter().any(|unit| after.starts_with(unit))
+    };
     let mut kept = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
         let end = rest[at..].find(|c: char| !c.is_ascii_digit() && c != '.').map_or(rest.len(), |length| at + length);
         kept.push_str(&rest[..at]);
-        let measured = unit(&rest[end..]) || kept.ends_with("time=\"");
-        kept.push_str(if measured { "#" } else { &rest[at..end] });
+        kept.push_str(if measures(&kept, &rest[end..]) { "#" } else { &rest[at..end] });
         rest = &rest[end..];
     }
-    kept + rest
+    kept.push_str(rest);
+    if !table {
+        return kept;
+    }
+    let narrow = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
+    kept.lines().map(narrow).collect()
 }

@@ -41,14 +41,11 @@ pub struct TestArgs {
 }
 
 pub fn run(args: TestArgs) -> Result<ExitCode> {
-    let mut subject = match args.path.is_file() {
-        true => Subject::component(&args.path),
-        false => {
-            let project = Project::open(&args.path)?;
-            eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
-            gavel_project::build(&project)?;
-            Subject::project(&project)?
-        }
+    // All that can be wrong with the test is told before the build.
+    let project = if args.path.is_file() { None } else { Some(Project::open(&args.path)?) };
+    let mut subject = match &project {
+        Some(project) => Subject::project(project)?,
+        None => Subject::component(&args.path),
     };
     if let Some(cases) = args.cases {
         subject.cases = Some(cases);
@@ -63,6 +60,10 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
     let file = subject.file()?;
     if !args.update {
         file.require_expectations()?;
+    }
+    if let Some(project) = &project {
+        eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
+        gavel_project::build(project)?;
     }
     let results = subject.test(&file)?;
     if args.usage {
