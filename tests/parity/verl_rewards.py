@@ -240,7 +240,7 @@ GOLDS = [
 ]
 ANSWER_SOUP = [
     "<answer>", "</answer>", "<answer>", "</answer>", "answer>", "<answer/>", "<Answer>", "the ", " a ", "An ", "Paris", "paris", ".", "'",
-    "“", "_", "\n", "\x1c", "\u00a0", "a\u0301", "²", "Ⓐ", "İ", "Σ", "", " ", "-",
+    "“", "_", "\n", "\x1c", "\u00a0", "a\u0301", "²", "İ", "Σ", "", " ", "-",
 ]
 
 
@@ -292,15 +292,26 @@ def search_keys(rng):
     # The articles of "The The" go, and anything blank would equal what is left.
     yield "key is articles alone", rng.choice(["<answer></answer>", "<answer>.</answer>", "<answer>a</answer>"]), {"target": ["The The"]}
     yield "key is a number", "<answer>1969</answer>", {"target": rng.choice([1969, [1969]])}
+    # No letter to Python, so that the article goes; alphabetic to Unicode.
+    yield "a symbol beside an article", "<answer>aⒶ b</answer>", {"target": ["aⒶ b", "Ⓐ b"][rng.randrange(2):]}
 
 
 # --- hiyouga/geometry3k
 
+OTHER_FORMS = {
+    "\\frac{1}{2}": ["0.5", "1/2", "\\dfrac12", "\\frac{2}{4}", "0.50"], "2\\sqrt{3}": ["2\\sqrt3", "2 \\sqrt{3}", "\\sqrt{12}"],
+    "12.5": ["12.50", "\\frac{25}{2}", "12.5\\text{ cm}", "12.5\\%"], "90^\\circ": ["90", "90^{\\circ}", "90 degrees"],
+    "\\frac{14}{3}": ["14/3", "4\\frac{2}{3}", "\\frac{28}{6}"], "36": ["36.0", "x=36", "36\\text{ cm}^2", "6^2"], "-7": ["-7.0", "- 7"],
+}
+
+
 def geometry(rng):
-    truth = rng.choice([number(rng), "\\frac{1}{2}", "2\\sqrt{3}", "12.5", "90^\\circ", "\\frac{14}{3}", "4\\sqrt{2}", "36", "7.5"])
-    answer = rng.choice([truth, truth, number(rng), rewritten(rng, truth)])
+    truth = rng.choice(list(OTHER_FORMS))
+    answer = rng.choice([truth, truth, number(rng)])
+    other = rng.choice(OTHER_FORMS[truth])
     forms = {
         "honest": f"<think>{prose(rng)}</think>\\boxed{{{answer}}}",
+        "another form": f"<think>{prose(rng)}</think>\\boxed{{{other}}}",
         "lines": f"<think>\n{prose(rng)}\n</think>\n\nSo $\\boxed{{{answer}}}$.\n",
         "no thought": f"\\boxed{{{answer}}}",
         "open thought": f"<think>{prose(rng)} \\boxed{{{answer}}}",
@@ -315,6 +326,18 @@ def geometry(rng):
     if kind == "soup":
         return kind, soup(rng, ["<think>", "</think>", "\\boxed{", "}", "\n", "1", "a"], 12), "1"
     return kind, forms[kind], truth
+
+
+def blank(data_source, truth):
+    """Whether verl's own normalisation leaves nothing of a ground truth that is a text."""
+    reward_score = "verl.utils.reward_score"
+    normalize = {
+        TASKS["math"][0]: lambda: importlib.import_module(f"{reward_score}.math_reward").strip_string,
+        TASKS["dapo-math"][0]: lambda: importlib.import_module(f"{reward_score}.math_dapo").normalize_final_answer,
+    }.get(data_source)
+    with contextlib.suppress(Exception):
+        return isinstance(truth, str) and normalize is not None and normalize()(truth) == ""
+    return False
 
 
 TASKS = {
@@ -350,6 +373,7 @@ def main():
                     result = compute_score(data_source, response, truth)
             except Exception as raised:
                 error = type(raised).__name__
+            kind = "key is blank" if blank(data_source, truth) else kind
             details = result if isinstance(result, dict) else {"score": result}
             values = kind, response, json.dumps(truth, ensure_ascii=False), details["score"], details.get("pred"), error
             for column, value in zip(table.values(), values):
