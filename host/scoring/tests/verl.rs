@@ -3,7 +3,7 @@
 //! the component in its sandbox.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{Blame, Outcome, OutcomeKind, Row, RowReader, SampleOutcome};
+use gavel_data::{Blame, EvaluationRecord, Outcome, OutcomeKind, Row, RowReader, Sample, SampleOutcome, Tokens};
 use gavel_plugin::{Limits, PluginSpec, SandboxConfig};
 use gavel_scoring::{Scorer, WeightedPlugin, completion};
 use serde_json::{Value, json};
@@ -106,6 +106,43 @@ fn geometry3k_is_math_and_format() {
     let form = json!({"pattern": r"(?s)<think>.*</think>.*\\boxed\{.*\}.*"});
     let differences = [Difference { kind: "another form", ours: Ours::Below(0.9), rows: 180 }];
     compare("geometry3k", vec![plugin("math", 0.9, json!({})), plugin("format", 0.1, form)], &differences);
+}
+
+/// verl's `DAPORewardManager` adds
+/// `min(-(length - (max - buffer)) / buffer * factor, 0)`; a response is never
+/// longer than `max` there, and the penalty stays here where it is.
+#[test]
+fn the_penalty_of_length_is_that_of_dapo() {
+    let overlong = json!({"max_response": 100, "buffer": 20, "factor": 0.5});
+    let plugins =
+        vec![plugin("dapo-math", 1.0, json!({"overlong": overlong})), plugin("length", 0.0, overlong.clone())];
+    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap())).unwrap();
+    for length in [0, 1, 79, 80, 81, 90, 99, 100, 130] {
+        let penalty = -(length.min(100) as f64 - 80.0) / 20.0 * 0.5;
+        let outcome = scorer.wait(scorer.start(of_tokens(length), 0));
+        let score = |plugin: &str| EvaluationRecord::from(&outcome.plugins[plugin]).score.unwrap();
+        assert!((score("length") - penalty.min(0.0)).abs() < 1e-9, "{length}: {}", score("length"));
+        assert!((outcome.reward.unwrap() - (1.0 + penalty.min(0.0))).abs() < 1e-9, "{length}: {:?}", outcome.reward);
+    }
+}
+
+/// A right answer of that many tokens of the policy, after as many of a tool,
+/// and a shorter trajectory beside it.
+fn of_tokens(length: usize) -> Sample {
+    let columns = json!({"response": "Answer: 34", "ground_truth": "34"}).as_object().unwrap().clone();
+    let mut sample = completion(Row { position: 0, place: String::new(), columns }, "length").unwrap();
+    let tokens = |length: usize| Tokens {
+        prompt: vec![1],
+        response: vec![2; 2 * length],
+        loss_mask: [vec![false; length], vec![true; length]].concat(),
+        logprobs: vec![0.0; 2 * length],
+        versions: vec![0; 2 * length],
+    };
+    let mut shorter = sample.trajectories[0].clone();
+    sample.trajectories[0].tokens = Some(tokens(length));
+    shorter.tokens = Some(tokens(length / 2));
+    sample.trajectories.push(shorter);
+    sample
 }
 
 /// Scores every row of a fixture and compares; what differs must be stated,

@@ -52,7 +52,7 @@ impl Reward for DapoMath {
             .metric("acc", f64::from(right))
             .metric("answered", f64::from(answer.is_some()));
         if let Some(penalty) = penalty {
-            score = score.metric("overlong", penalty);
+            score = score.metric("overlong_reward", penalty).metric("overlong", f64::from(penalty < 0.0));
         }
         let note = answer.map_or_else(|| r"neither `Answer:` nor \boxed{…} at the end".into(), |answer| answer.text);
         Ok(score.note(note).into())

@@ -135,7 +135,8 @@ mod tests {
     }
 
     fn schema() -> Value {
-        json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"minimum": 0}}})
+        let properties = json!({"name": {"type": "string"}, "age": {"minimum": 0}});
+        json!({"type": "object", "required": ["name"], "properties": properties})
     }
 
     fn judge(plugin: &JsonSchema, response: &str) -> Judged {

@@ -80,8 +80,13 @@ impl MultipleChoice {
         found.ok_or_else(|| {
             let all = choices.iter().collect::<String>();
             Failure::invalid_input(match self.key {
-                Key::Letter => format!("the ground truth {truth:?} is none of the letters {all:?}; where it is the number of a choice, set `key = \"index\"`"),
-                Key::Index => format!("the ground truth {truth:?} is not the number of one of the choices {all:?}, 0 for the first"),
+                Key::Letter => format!(
+                    "the ground truth {truth:?} is none of the letters {all:?}; \
+                     where it is the number of a choice, set `key = \"index\"`"
+                ),
+                Key::Index => format!(
+                    "the ground truth {truth:?} is not the number of one of the choices {all:?}, 0 for the first"
+                ),
             })
         })
     }
