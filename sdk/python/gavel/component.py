@@ -4,9 +4,11 @@ component; it can be imported only there."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import linecache
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -33,14 +35,20 @@ _name = ""
 _params: dict[str, Any] = {}
 
 
-def load(name: str, module: str, interfaces: Sequence[str]) -> None:
-    """Imports the plugin's module at build time; nothing can be imported later.
+def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[str] = ()) -> None:
+    """Imports the plugin's module at build time, and `preload`, what it and
+    Python's library would import when they are called: there are no files then.
 
     Raises SystemExit where the module does not define what is exported.
     """
     global _name
     _name = name
+    _let_alarms_be()
     importlib.import_module(module)
+    for late in (*_LATE, *preload):
+        # What is missing is an error when it is asked for, as it would be elsewhere.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(late)
     for interface in interfaces:
         if interface not in exported:
             raise SystemExit(
@@ -59,6 +67,18 @@ def load(name: str, module: str, interfaces: Sequence[str]) -> None:
     if host_chat is not None:
         chat._host = _complete
     _keep_sources()
+
+
+# What Python's library imports when it is called.
+_LATE = ("_strptime", "encodings.ascii", "encodings.idna", "encodings.latin_1", "encodings.utf_16")
+
+
+def _let_alarms_be() -> None:
+    """A function that sets an alarm as its time limit works: the alarm never
+    comes, and the limits of the run end the call."""
+    for name in ("alarm", "setitimer"):
+        if not hasattr(signal, name):
+            setattr(signal, name, lambda *_: 0)
 
 
 def _keep_sources() -> None:
@@ -186,6 +206,8 @@ def _guarded(call: Callable[[], T]) -> T:
 def _describe(error: BaseException) -> str:
     """An exception in one line, with the line of the plugin that it came from."""
     words = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, ModuleNotFoundError):
+        words += "; a component imports when it is built: import it at the top of the file"
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
     if not own:
         return words
@@ -216,13 +238,13 @@ def _complete(requests: Sequence[chat.Request]) -> list[chat.Answer]:
 
 
 def _answer(value: Any) -> chat.Answer:
-    errors = {
-        host_chat.Error_InvalidRequest: chat.InvalidRequest,
-        host_chat.Error_Refused: chat.Refused,
-        host_chat.Error_Unavailable: Unavailable,
-    }
-    kind = errors.get(type(value))
-    return chat.Reply._from_host(value) if kind is None else kind(value.value)
+    if isinstance(value, host_chat.Error_InvalidRequest):
+        return chat.InvalidRequest(value.value)
+    if isinstance(value, host_chat.Error_Refused):
+        return chat.Refused(value.value)
+    if isinstance(value, host_chat.Error_Unavailable):
+        return Unavailable(value.value)
+    return chat.Reply._from_host(value)
 
 
 def _host_message(message: Message) -> Any:

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints, overload
 
 __all__ = ["Export", "exported", "judger", "reward", "taskset"]
 
@@ -40,13 +40,20 @@ exported: dict[str, Export] = {}
 """What the plugin exports, by the name of the interface."""
 
 
+@overload
+def reward(function: F, /) -> F: ...
+@overload
+def reward(
+    *, pure: bool = ..., score_range: tuple[float, float] | None = ..., version: str = ...
+) -> Callable[[F], F]: ...
 def reward(
     function: F | None = None,
+    /,
     *,
     pure: bool = False,
     score_range: tuple[float, float] | None = None,
     version: str = "0.1.0",
-) -> Any:
+) -> F | Callable[[F], F]:
     """Makes a function the component's reward.
 
     The function takes any of `sample`, `reference` and `params`, by these
@@ -62,13 +69,20 @@ def reward(
     return _decorator("reward", ("sample", "reference", "params"), function, pure, score_range, version)
 
 
+@overload
+def judger(function: F, /) -> F: ...
+@overload
+def judger(
+    *, pure: bool = ..., score_range: tuple[float, float] | None = ..., version: str = ...
+) -> Callable[[F], F]: ...
 def judger(
     function: F | None = None,
+    /,
     *,
     pure: bool = False,
     score_range: tuple[float, float] | None = None,
     version: str = "0.1.0",
-) -> Any:
+) -> F | Callable[[F], F]:
     """Makes a function the component's judger: it sees all samples of a group,
     which are attempts at one task.
 
@@ -78,12 +92,17 @@ def judger(
     return _decorator("judger", ("samples", "reference", "params"), function, pure, score_range, version)
 
 
+@overload
+def taskset(function: F, /) -> F: ...
+@overload
+def taskset(*, length: int | Callable[..., int | None] | None = ..., version: str = ...) -> Callable[[F], F]: ...
 def taskset(
     function: F | None = None,
+    /,
     *,
     length: int | Callable[..., int | None] | None = None,
     version: str = "0.1.0",
-) -> Any:
+) -> F | Callable[[F], F]:
     """Makes a function the component's dataset.
 
     The function takes any of `index`, `seed` and `params`, and returns the row
@@ -98,12 +117,12 @@ def taskset(
 def _decorator(
     interface: str,
     names: Sequence[str],
-    function: Callable[..., Any] | None,
+    function: F | None,
     pure: bool,
     score_range: tuple[float, float] | None,
     version: str,
     length: int | Callable[..., int | None] | None = None,
-) -> Any:
+) -> F | Callable[[F], F]:
     def decorate(function: F) -> F:
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"`{function.__name__}` is async: a {interface} is a plain function")

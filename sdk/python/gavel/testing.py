@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from . import chat
+from .verdict import Unavailable
 
 __all__ = ["scripted_chat"]
 
@@ -29,7 +30,7 @@ def scripted_chat(replies: Mapping[str, Sequence[str | Exception]]) -> Iterator[
         if not left[request.endpoint]:
             raise AssertionError(f"no reply of `{request.endpoint}` is left for request {len(asked)}")
         reply = left[request.endpoint].pop(0)
-        if isinstance(reply, (chat.InvalidRequest, chat.Refused, chat.Unavailable)):
+        if isinstance(reply, (chat.InvalidRequest, chat.Refused, Unavailable)):
             return reply
         if isinstance(reply, Exception):
             raise reply

@@ -44,9 +44,9 @@ def from_trl(
             completion: Any = [message.to_dict() for message in sample.messages]
         else:
             prompt, completion = sample.prompt[-1].text if sample.prompt else "", sample.response
-        arguments = {name: [value] for name, value in row.items() if name not in _NOT_COLUMNS}
-        arguments.update(prompts=[prompt], completions=[completion], completion_ids=[[]], trainer_state=None)
-        arguments.update(log_extra=_ignore, log_metric=_ignore, **params)
+        arguments: dict[str, Any] = {name: [value] for name, value in row.items() if name not in _NOT_COLUMNS}
+        arguments |= {"prompts": [prompt], "completions": [completion], "completion_ids": [[]]}
+        arguments |= {"trainer_state": None, "log_extra": _ignore, "log_metric": _ignore, **params}
         given = arguments if takes_any else {name: arguments[name] for name in names if name in arguments}
         rewards = function(**given)
         if inspect.iscoroutine(rewards):
