@@ -1,5 +1,7 @@
 """Reads a plugin's imports without running it, and prints as JSON
 
+- `functions`: those at the top of the module, with `name`, `arguments`, and
+  whether it takes any other (`takes_any`);
 - `local`: the plugin's own files that are imported, relative to the folder;
 - `preload`: every module that is imported inside a function, which must be
   imported at build time, because a component has no files to import later;
@@ -214,11 +216,28 @@ def names(kind):
     return [ast.unparse(part) for part in (kind.elts if isinstance(kind, ast.Tuple) else [kind])]
 
 
+def functions(path):
+    try:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+    except (SyntaxError, UnicodeDecodeError):
+        return []
+    return [
+        {
+            "name": node.name,
+            "arguments": [argument.arg for argument in node.args.args + node.args.kwonlyargs],
+            "takes_any": node.args.kwarg is not None,
+        }
+        for node in body
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+
+
 def main():
     folder, entry, *packages = sys.argv[1:]
     scan = Scan(Path(folder), [Path(package) for package in packages])
     scan.module(entry)
     found = {
+        "functions": functions(scan.find(scan.folder, entry)),
         "local": sorted(str(path.relative_to(scan.folder)) for path in scan.local),
         "preload": sorted(scan.preload),
         "problems": scan.problems,
