@@ -1,6 +1,6 @@
 //! The `gavel` command.
 
-mod inspect;
+mod plugin;
 mod plugin_args;
 mod progress;
 mod replay;
@@ -37,21 +37,15 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Work on a plugin.
     #[command(subcommand)]
-    Plugin(PluginCommand),
-}
-
-#[derive(Subcommand)]
-enum PluginCommand {
-    Inspect(inspect::InspectArgs),
+    Plugin(plugin::PluginCommand),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(format!("warn,gavel={0},gavel_pipeline={0},gavel_train={0}", cli.log_level)))
         .with_writer(std::io::stderr)
-        .with_ansi(colour)
+        .with_ansi(coloured())
         .with_target(false)
         .without_time()
         .init();
@@ -64,11 +58,21 @@ fn main() -> ExitCode {
         Command::Eval(args) => train::eval(args),
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
-        Command::Plugin(PluginCommand::Inspect(args)) => inspect::run(args),
+        Command::Plugin(command) => plugin::run(command),
     };
     done.unwrap_or_else(|error| {
-        let (start, end) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-        eprintln!("{start}error{end}: {error:#}");
+        report(&error);
         ExitCode::from(2)
     })
+}
+
+/// Whether what goes to stderr is coloured.
+fn coloured() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Prints an error as the user sees it.
+fn report(error: &anyhow::Error) {
+    let (start, end) = if coloured() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    eprintln!("{start}error{end}: {error:#}");
 }

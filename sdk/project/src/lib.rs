@@ -1,1 +1,28 @@
 //! A plugin's folder: its manifest, its scaffold, its build.
+//!
+//! A folder that has a `plugin.toml` is a [`Project`]. [`create`] makes one
+//! from a template, with a copy of its language's SDK; [`build`](fn@build)
+//! makes its component; [`watch`](fn@watch) calls back when its sources
+//! change. What a language's own tools need to be told is in the module of
+//! that language; everything else is the same for all.
+
+mod build;
+mod component;
+mod contract;
+mod embedded;
+mod error;
+mod fingerprint;
+mod language;
+mod manifest;
+mod name;
+mod scaffold;
+mod tool;
+mod watch;
+
+pub use build::{Built, build};
+pub use error::Error;
+pub use language::Language;
+pub use manifest::{Export, Import, MANIFEST, Manifest, Project};
+pub use scaffold::{Created, Kind, New, create};
+pub use tool::Tool;
+pub use watch::watch;

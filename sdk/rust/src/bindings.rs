@@ -4,7 +4,7 @@
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, reason = "generated from wit/")]
 
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "wit",
     world: "reward-plugin",
     pub_export_macro: true,
     export_macro_name: "__export_reward_plugin",

@@ -76,6 +76,7 @@
 //! logic can be tested with plain `cargo test`; the methods of [`Sample`] and
 //! [`Reference`] work only inside a host and panic elsewhere.
 
+pub mod answer;
 pub mod bindings;
 mod input;
 mod reward;

@@ -1,0 +1,33 @@
+//! `gavel plugin`: everything that a plugin's author does.
+
+mod build;
+mod inspect;
+mod new;
+mod watch;
+
+use anyhow::Result;
+use clap::Subcommand;
+use std::path::Path;
+use std::process::ExitCode;
+
+#[derive(Subcommand)]
+pub enum PluginCommand {
+    New(new::NewArgs),
+    Build(build::BuildArgs),
+    Watch(watch::WatchArgs),
+    Inspect(inspect::InspectArgs),
+}
+
+pub fn run(command: PluginCommand) -> Result<ExitCode> {
+    match command {
+        PluginCommand::New(args) => new::run(args),
+        PluginCommand::Build(args) => build::run(args),
+        PluginCommand::Watch(args) => watch::run(args),
+        PluginCommand::Inspect(args) => inspect::run(args),
+    }
+}
+
+/// A path as one reads it: `build/x.wasm`, not `./build/x.wasm`.
+fn shown(path: &Path) -> std::path::Display<'_> {
+    path.strip_prefix(".").unwrap_or(path).display()
+}

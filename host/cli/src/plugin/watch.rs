@@ -1,0 +1,40 @@
+//! `gavel plugin watch`
+
+use super::build::build;
+use anyhow::{Context, Result};
+use clap::Args;
+use gavel_project::Project;
+use signal_hook::consts::SIGINT;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Build a plugin whenever its sources change, until Ctrl-C.
+#[derive(Args)]
+#[command(after_help = "Example:\n  gavel plugin watch polite")]
+pub struct WatchArgs {
+    /// The folder of the plugin, with its plugin.toml.
+    #[arg(default_value = ".")]
+    path: PathBuf,
+}
+
+pub fn run(args: WatchArgs) -> Result<ExitCode> {
+    // A folder that is no project is an error; one that stops being one for a while is not.
+    Project::open(&args.path)?;
+    // Ctrl-C is how watching ends, so it is a success.
+    signal_hook::flag::register_conditional_shutdown(SIGINT, 0, Arc::new(AtomicBool::new(true)))
+        .context("cannot wait for Ctrl-C")?;
+    gavel_project::watch(&args.path, || {
+        if let Err(error) = once(&args.path) {
+            crate::report(&error);
+        }
+        eprintln!("waiting for a change (Ctrl-C ends)");
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn once(path: &Path) -> Result<()> {
+    build(&Project::open(path)?)?;
+    Ok(())
+}

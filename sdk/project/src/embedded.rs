@@ -1,0 +1,37 @@
+//! The contract, the SDKs and the templates, as they were when this crate was
+//! built.
+
+mod table {
+    include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+}
+
+/// The version of the package `gavel:plugin` in [`under`]`("wit")`.
+pub(crate) const CONTRACT_VERSION: &str = table::VERSION;
+
+/// The files below `folder`, each by its path from there. The folders are
+/// `wit`, `rust`, `python`, `js` and `c`, with what lies below them in the
+/// repository.
+pub(crate) fn under(folder: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    table::FILES.iter().filter_map(move |(name, bytes)| {
+        let rest = name.strip_prefix(folder)?.strip_prefix('/')?;
+        Some((rest, *bytes))
+    })
+}
+
+/// The licence that a copy of an SDK is under.
+pub(crate) fn licence() -> &'static [u8] {
+    table::FILES.iter().find(|(name, _)| *name == "LICENSE").map_or(&[], |(_, bytes)| *bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contract_is_there_with_its_version() {
+        let types = under("wit").find(|(name, _)| *name == "types.wit").unwrap().1;
+        let package = format!("package gavel:plugin@{CONTRACT_VERSION};");
+        assert!(String::from_utf8_lossy(types).starts_with(&package));
+        assert!(!licence().is_empty());
+    }
+}

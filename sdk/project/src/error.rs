@@ -1,0 +1,111 @@
+//! What can go wrong between a plugin's sources and its component.
+
+use crate::manifest::MANIFEST;
+use crate::tool::Tool;
+use std::path::{Path, PathBuf};
+
+/// What is wrong, in a sentence, and a hint where there is one thing to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// Such as `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The folder is no project.
+    #[error(
+        "there is no {MANIFEST} in {}\nhint: name the folder of a plugin, or make one with `gavel plugin new NAME --lang LANGUAGE`",
+        folder.display()
+    )]
+    NoManifest {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The manifest is not what it must be.
+    #[error("{}: {what}{}", path.display(), hint(hint_text))]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// The key, and what is wrong with it.
+        what: String,
+        /// What to do; may be empty.
+        hint_text: String,
+    },
+    /// A plugin cannot have this name.
+    #[error(
+        "`{name}` is no name of a plugin: {what}\nhint: take lower-case letters, digits and dashes, such as `exact-answer`"
+    )]
+    Name {
+        /// The name.
+        name: String,
+        /// The rule that it breaks.
+        what: &'static str,
+    },
+    /// There is no such language.
+    #[error("there is no SDK for the language `{found}`\nhint: the languages are rust, python, js and c")]
+    Language {
+        /// What was asked for.
+        found: String,
+    },
+    /// The folder of a new project is not empty.
+    #[error("{} exists and is not empty\nhint: take another name, or remove the folder", folder.display())]
+    Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A tool of the language is not on this machine.
+    #[error("{} is not there: it {}\nhint: install it with `{}`", tool.name, tool.purpose, tool.install)]
+    MissingTool {
+        /// The tool.
+        tool: &'static Tool,
+    },
+    /// A tool of the language failed.
+    #[error("{what}; it said:\n\n{}\n", said.trim_end())]
+    Failed {
+        /// What failed.
+        what: String,
+        /// All that the tool printed.
+        said: String,
+    },
+    /// The sources are not what the build needs.
+    #[error("{what}\nhint: {hint_text}")]
+    Source {
+        /// What is wrong, with the file.
+        what: String,
+        /// What to do.
+        hint_text: String,
+    },
+    /// What was built is not what the manifest says.
+    #[error("{what}\nhint: {hint_text}")]
+    Component {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint_text: String,
+    },
+    /// The folder cannot be watched.
+    #[error("cannot watch {}: {what}", folder.display())]
+    Watch {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        what: String,
+    },
+}
+
+fn hint(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("\nhint: {text}") }
+}
+
+impl Error {
+    /// For `map_err`: the file `path` could not be read, written, made….
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { action, path, source }
+    }
+}

@@ -1,0 +1,97 @@
+//! The languages that plugins are written in. What is particular to one is in
+//! its module; the rest of the crate knows only [`Toolchain`].
+
+mod c;
+mod js;
+mod python;
+mod rust;
+
+use crate::error::Error;
+use crate::manifest::Project;
+use crate::tool::Tool;
+use std::fmt;
+use std::str::FromStr;
+
+/// A language with an SDK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Rust, by cargo.
+    Rust,
+    /// Python, by componentize-py.
+    Python,
+    /// JavaScript or TypeScript, by jco.
+    Js,
+    /// C, by zig or clang.
+    C,
+}
+
+impl Language {
+    const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::Js, Self::C];
+
+    /// Its word in a manifest and in `--lang`; also its folder below `sdk/`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::Python => "python",
+            Self::Js => "js",
+            Self::C => "c",
+        }
+    }
+
+    pub(crate) fn toolchain(self) -> &'static dyn Toolchain {
+        match self {
+            Self::Rust => &rust::Rust,
+            Self::Python => &python::Python,
+            Self::Js => &js::Js,
+            Self::C => &c::C,
+        }
+    }
+}
+
+/// The language's name in prose.
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rust => "Rust",
+            Self::Python => "Python",
+            Self::Js => "JavaScript",
+            Self::C => "C",
+        })
+    }
+}
+
+impl FromStr for Language {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|language| language.as_str() == word);
+        found.ok_or_else(|| Error::Language { found: word.to_owned() })
+    }
+}
+
+/// What the scaffold and the build must know of a language.
+pub(crate) trait Toolchain {
+    /// The folder of the SDK among the embedded files (`rust`), and the folder
+    /// below a project's `vendor/` that its copy has (`gavel-sdk`). Its
+    /// `template/` is not part of the copy.
+    fn sdk(&self) -> (&'static str, &'static str);
+
+    /// Makes the component's bytes. It may keep what it likes in the project's
+    /// `build/`.
+    fn build(&self, project: &Project) -> Result<Compiled, Error>;
+
+    /// What a build of `project` would find missing on this machine.
+    fn missing(&self, project: &Project) -> Vec<&'static Tool>;
+
+    /// What the author writes so that the component exports something, as a
+    /// hint: `export a reward with …`.
+    fn how_to_export(&self) -> &'static str;
+}
+
+/// What a toolchain made.
+pub(crate) struct Compiled {
+    /// The component.
+    pub component: Vec<u8>,
+    /// What the tools printed.
+    pub said: String,
+}

@@ -1,0 +1,112 @@
+//! Rust: cargo, for the target `wasm32-wasip2`.
+
+use super::{Compiled, Toolchain};
+use crate::error::Error;
+use crate::manifest::Project;
+use crate::tool::{self, Tool};
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGET: &str = "wasm32-wasip2";
+
+static CARGO: Tool = Tool {
+    name: "cargo",
+    purpose: "builds Rust",
+    install: "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
+};
+static STANDARD_LIBRARY: Tool = Tool {
+    name: "the Rust target wasm32-wasip2",
+    purpose: "makes components of Rust code",
+    install: "rustup target add wasm32-wasip2",
+};
+
+pub(super) struct Rust;
+
+impl Toolchain for Rust {
+    fn sdk(&self) -> (&'static str, &'static str) {
+        ("rust", "gavel-sdk")
+    }
+
+    fn build(&self, project: &Project) -> Result<Compiled, Error> {
+        if let Some(tool) = self.missing(project).first() {
+            return Err(Error::MissingTool { tool });
+        }
+        let name = &project.manifest.name;
+        let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--release", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
+        remap(&mut cargo, &root);
+        let said = tool::run(cargo.current_dir(&root), &CARGO, &format!("cannot compile `{name}`"))?;
+        let path = component(&said.out, &root.join("Cargo.toml")).ok_or_else(|| Error::Source {
+            what: format!("the crate of `{name}` gives no component"),
+            hint_text: "its Cargo.toml needs:\n\n[lib]\ncrate-type = [\"cdylib\"]\n".into(),
+        })?;
+        let component = std::fs::read(&path).map_err(Error::file("read", &path))?;
+        Ok(Compiled { component, said: said.err })
+    }
+
+    fn missing(&self, project: &Project) -> Vec<&'static Tool> {
+        if !tool::works(Command::new("cargo").arg("--version")) {
+            return vec![&CARGO];
+        }
+        // In the project's folder, whose toolchain may be another.
+        let asked = Command::new("rustc")
+            .args(["--print", "target-libdir", "--target", TARGET])
+            .current_dir(&project.folder)
+            .output();
+        let there = asked.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir());
+        if there { Vec::new() } else { vec![&STANDARD_LIBRARY] }
+    }
+
+    fn how_to_export(&self) -> &'static str {
+        "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`"
+    }
+}
+
+/// Keeps this machine's folders out of the component, so that the same sources
+/// give the same component wherever they lie.
+fn remap(cargo: &mut Command, root: &Path) {
+    let home = |variable: &str, default: &str| {
+        let set = std::env::var_os(variable).map(PathBuf::from);
+        set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(default)))
+    };
+    let folders = [
+        Some((root.to_owned(), "/plugin")),
+        home("CARGO_HOME", ".cargo").map(|folder| (folder, "/cargo")),
+        home("RUSTUP_HOME", ".rustup").map(|folder| (folder, "/rustup")),
+    ];
+    // In the form that cargo splits at 0x1f, which spaces in a folder's name survive. It takes the
+    // place of RUSTFLAGS, so what that says comes first.
+    let mut flags: Vec<OsString> = match std::env::var_os("CARGO_ENCODED_RUSTFLAGS") {
+        Some(flags) if !flags.is_empty() => vec![flags],
+        _ => std::env::var("RUSTFLAGS").unwrap_or_default().split_whitespace().map(OsString::from).collect(),
+    };
+    for (folder, name) in folders.into_iter().flatten() {
+        let mut flag = OsString::from("--remap-path-prefix=");
+        flag.push(&folder);
+        flag.push("=");
+        flag.push(name);
+        flags.push(flag);
+    }
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(std::ffi::OsStr::new("\u{1f}")));
+}
+
+/// The component among cargo's messages: the `cdylib` of the package of
+/// `manifest`.
+fn component(messages: &str, manifest: &Path) -> Option<PathBuf> {
+    #[derive(Deserialize)]
+    struct Message {
+        reason: String,
+        manifest_path: Option<PathBuf>,
+        #[serde(default)]
+        filenames: Vec<PathBuf>,
+    }
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
+        .filter(|message| message.reason == "compiler-artifact" && message.manifest_path.as_deref() == Some(manifest))
+        .flat_map(|message| message.filenames)
+        .find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
+}

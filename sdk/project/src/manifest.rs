@@ -1,0 +1,221 @@
+//! `plugin.toml`: what a plugin is called, what it is written in, and what it
+//! exports.
+
+use crate::error::Error;
+use crate::language::Language;
+use crate::name;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The manifest's file in the folder of a project.
+pub const MANIFEST: &str = "plugin.toml";
+
+/// A plugin's folder and its manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Project {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What its `plugin.toml` says.
+    pub manifest: Manifest,
+}
+
+/// What a `plugin.toml` says, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// The plugin's name, which is also its component's file name.
+    pub name: String,
+    /// What it is written in.
+    pub language: Language,
+    /// What it exports beside `lifecycle`; never empty.
+    pub exports: BTreeSet<Export>,
+    /// What it asks the host for beyond its sample.
+    pub imports: BTreeSet<Import>,
+    /// `[test]`, which the test harness reads.
+    pub test: Option<toml::Table>,
+}
+
+/// An interface of the contract that a plugin exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Export {
+    /// Scores one sample.
+    Reward,
+    /// Scores a group.
+    Judger,
+    /// Is a dataset.
+    Taskset,
+}
+
+/// An interface of the contract that a plugin imports and a run grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Import {
+    /// Endpoints of chat completions.
+    Chat,
+}
+
+impl Export {
+    const ALL: [Self; 3] = [Self::Reward, Self::Judger, Self::Taskset];
+
+    /// The name of the interface in the contract.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reward => "reward",
+            Self::Judger => "judger",
+            Self::Taskset => "taskset",
+        }
+    }
+}
+
+impl Import {
+    pub(crate) const ALL: [Self; 1] = [Self::Chat];
+
+    /// The name of the interface in the contract.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+        }
+    }
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    plugin: WrittenPlugin,
+    test: Option<toml::Table>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPlugin {
+    name: String,
+    language: String,
+    exports: Vec<String>,
+    #[serde(default)]
+    imports: Vec<String>,
+}
+
+impl Project {
+    /// Reads the project in `folder`.
+    ///
+    /// # Errors
+    /// Where there is no `plugin.toml`, or it is not what it must be; the
+    /// message names the file and the line or the key.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(MANIFEST);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::NoManifest { folder: folder.to_owned() });
+            }
+            Err(error) => return Err(Error::file("read", &path)(error)),
+        };
+        let manifest = parse(&text).map_err(|Wrong { what, hint_text }| Error::Manifest { path, what, hint_text })?;
+        Ok(Self { folder: folder.to_owned(), manifest })
+    }
+
+    /// Where the component lies once it is built: `build/NAME.wasm`.
+    pub fn component(&self) -> PathBuf {
+        self.build_folder().join(format!("{}.wasm", self.manifest.name))
+    }
+
+    /// Where everything lies that a build makes.
+    pub(crate) fn build_folder(&self) -> PathBuf {
+        self.folder.join("build")
+    }
+}
+
+struct Wrong {
+    what: String,
+    hint_text: String,
+}
+
+impl Wrong {
+    fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint_text: hint.into() }
+    }
+}
+
+fn parse(text: &str) -> Result<Manifest, Wrong> {
+    let written: Written = toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+        let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        Wrong::new(format!("{place}{}", error.message().trim()), "")
+    })?;
+    let WrittenPlugin { name, language, exports, imports } = written.plugin;
+    name::check(&name).map_err(|error| Wrong::new(format!("plugin.name: {error}"), ""))?;
+    let language = language.parse().map_err(|error| Wrong::new(format!("plugin.language: {error}"), ""))?;
+    let exports = interfaces("plugin.exports", &exports, &Export::ALL, |export| export.as_str())?;
+    if exports.is_empty() {
+        return Err(Wrong::new(
+            "plugin.exports: the plugin exports nothing",
+            "name one or more of reward, judger and taskset, such as exports = [\"reward\"]",
+        ));
+    }
+    let imports = interfaces("plugin.imports", &imports, &Import::ALL, |import| import.as_str())?;
+    Ok(Manifest { name, language, exports, imports, test: written.test })
+}
+
+fn interfaces<T: Copy + Ord>(
+    key: &str,
+    written: &[String],
+    known: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<BTreeSet<T>, Wrong> {
+    let mut found = BTreeSet::new();
+    for word in written {
+        let Some(interface) = known.iter().copied().find(|known| name(*known) == word) else {
+            let known: Vec<_> = known.iter().map(|known| name(*known)).collect();
+            return Err(Wrong::new(format!("{key}: there is no `{word}`"), format!("known are: {}", known.join(", "))));
+        };
+        if !found.insert(interface) {
+            return Err(Wrong::new(format!("{key}: `{word}` stands there twice"), ""));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+[plugin]
+name = "polite"
+language = "c"
+exports = ["judger", "reward"]
+imports = ["chat"]
+[test]
+cases = "more.jsonl"
+"#;
+
+    #[test]
+    fn a_manifest_is_read() {
+        let Ok(manifest) = parse(WHOLE) else { panic!("refused") };
+        assert_eq!(manifest.name, "polite");
+        assert_eq!(manifest.language, Language::C);
+        assert_eq!(manifest.exports, BTreeSet::from([Export::Reward, Export::Judger]));
+        assert_eq!(manifest.imports, BTreeSet::from([Import::Chat]));
+        assert_eq!(manifest.test.unwrap()["cases"].as_str(), Some("more.jsonl"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (from, to, what) in [
+            ("name = \"polite\"", "nam = \"polite\"", "line 3: unknown field `nam`"),
+            ("name = \"polite\"\n", "", "line 2: missing field `name`"),
+            ("\"polite\"", "\"Polite\"", "plugin.name: `Polite` is no name of a plugin"),
+            ("\"c\"", "\"go\"", "plugin.language: there is no SDK for the language `go`"),
+            ("\"judger\", \"reward\"", "", "plugin.exports: the plugin exports nothing"),
+            ("\"judger\", \"reward\"", "\"judge\"", "plugin.exports: there is no `judge`"),
+            ("\"judger\", \"reward\"", "\"reward\", \"reward\"", "plugin.exports: `reward` stands there twice"),
+            ("\"judger\", \"reward\"", "1", "line 5: invalid type: integer `1`, expected a string"),
+            ("\"chat\"", "\"http\"", "plugin.imports: there is no `http`"),
+            ("[test]", "[tests]", "unknown field `tests`"),
+            ("[plugin]", "[plugin", "line 2: "),
+        ] {
+            let Err(wrong) = parse(&WHOLE.replace(from, to)) else { panic!("{to} was taken") };
+            assert!(wrong.what.contains(what), "{to}: {}", wrong.what);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A new project: a template of its language, filled in, and a copy of the
+//! language's SDK.
+
+use crate::embedded;
+use crate::error::Error;
+use crate::language::Language;
+use crate::manifest::Project;
+use crate::name;
+use crate::tool::Tool;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a new plugin does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Scores one sample.
+    Reward,
+    /// Scores the samples of a group, which it may compare.
+    Judger,
+}
+
+impl Kind {
+    /// Its word in `--kind`; also its folder below `template/`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reward => "reward",
+            Self::Judger => "judger",
+        }
+    }
+}
+
+/// A plugin to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    /// Its name, and that of its folder.
+    pub name: &'a str,
+    /// What it is written in.
+    pub language: Language,
+    /// What it does.
+    pub kind: Kind,
+}
+
+/// A project that was made.
+#[derive(Debug)]
+pub struct Created {
+    /// The project.
+    pub project: Project,
+    /// What must be installed before it builds on this machine.
+    pub missing: Vec<&'static Tool>,
+}
+
+/// Makes the project `new` in a folder of its name below `parent`.
+///
+/// # Errors
+/// Where the name will not do, or the folder exists and is not empty, or it
+/// cannot be written.
+pub fn create(new: New<'_>, parent: &Path) -> Result<Created, Error> {
+    name::check(new.name)?;
+    let mut files = template(new);
+    files.extend(sdk(new.language));
+    write(parent.join(new.name), &files)
+}
+
+/// Files of a project by their paths in it.
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// The files of the template, with `{{name}}` filled in.
+pub(crate) fn template(new: New<'_>) -> Files {
+    let folder = format!("{}/template/{}", new.language.as_str(), new.kind.as_str());
+    embedded::under(&folder)
+        .map(|(path, bytes)| {
+            // A file that is no text has nothing to fill in.
+            let filled = std::str::from_utf8(bytes).map(|text| text.replace("{{name}}", new.name).into_bytes());
+            (PathBuf::from(path), filled.unwrap_or_else(|_| bytes.to_vec()))
+        })
+        .collect()
+}
+
+/// The copy of a language's SDK below `vendor/`, with its licence.
+pub(crate) fn sdk(language: Language) -> Files {
+    let (from, to) = language.toolchain().sdk();
+    let folder = Path::new("vendor").join(to);
+    let files = embedded::under(from).filter(|(path, _)| !path.starts_with("template/"));
+    files.chain([("LICENSE", embedded::licence())]).map(|(path, bytes)| (folder.join(path), bytes.to_vec())).collect()
+}
+
+/// Writes a new project and says what it needs.
+pub(crate) fn write(folder: PathBuf, files: &Files) -> Result<Created, Error> {
+    let taken = match fs::read_dir(&folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        // Also where it is a file.
+        Err(_) => folder.symlink_metadata().is_ok(),
+    };
+    if taken {
+        return Err(Error::Exists { folder });
+    }
+    for (path, bytes) in files {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Error::file("make", parent))?;
+        }
+        fs::write(&path, bytes).map_err(Error::file("write", &path))?;
+    }
+    let project = Project::open(&folder)?;
+    let missing = project.manifest.language.toolchain().missing(&project);
+    Ok(Created { project, missing })
+}
