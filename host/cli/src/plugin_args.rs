@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use gavel_plugin::{Grants, Limits, PluginSpec};
 use gavel_scoring::WeightedPlugin;
+use gavel_scoring::chat::ChatEndpoint;
 use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -86,6 +87,20 @@ pub fn grants(text: &str) -> Result<Grants, String> {
         .map_err(|error| format!("{}; write '{{ read = [\"data:/data\"] }}'", error.message()))?;
     line.grant.check().map_err(|error| error.to_string())?;
     Ok(line.grant)
+}
+
+/// `NAME=TABLE`, an endpoint as a run's configuration has it.
+pub fn endpoint(text: &str) -> Result<(String, ChatEndpoint), String> {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        chat: ChatEndpoint,
+    }
+    let example = "write judge='{ base_url = \"http://127.0.0.1:8000/v1\", model = \"NAME\" }'";
+    let (name, table) = text.split_once('=').ok_or_else(|| format!("it is not NAME=TABLE; {example}"))?;
+    let line: Line =
+        toml::from_str(&format!("chat = {table}")).map_err(|error| format!("{}; {example}", error.message()))?;
+    line.chat.check()?;
+    Ok((name.to_owned(), line.chat))
 }
 
 /// Joins the plugins with their `NAME=JSON` parameters and `NAME=TABLE`

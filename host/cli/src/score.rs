@@ -10,8 +10,9 @@ use clap::Args;
 use gavel_data::files::partial;
 use gavel_data::{OutcomeKind, Sample, SampleOutcome};
 use gavel_plugin::{Limits, SandboxConfig, Tape};
+use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::{Recording, tape_folder};
-use gavel_scoring::{Pending, Scorer};
+use gavel_scoring::{Group, Pending, Scorer, ScorerConfig};
 use indicatif::ProgressBar;
 use recording::Recorder;
 use serde::Serialize;
@@ -28,7 +29,8 @@ use std::time::{Duration, Instant};
 /// Score completions from a file with one or more plugins.
 ///
 /// Rows carry the dataset's columns plus `response` (a string) or `messages`.
-/// One row is written per row read, in order. `reward` is null unless every
+/// One row is written per row read, in order. Rows of one task that follow each other (an `id` says so) are a group,
+/// which a judger sees as a whole. `reward` is null unless every
 /// plugin with a weight scored.
 #[derive(Args)]
 #[command(
@@ -44,6 +46,9 @@ pub struct ScoreArgs {
     /// What a plugin may reach, as in `[[reward]]`: NAME='{ http = ["https://HOST"] }'.
     #[arg(long = "grant", value_name = "NAME=TABLE")]
     grants: Vec<String>,
+    /// A language model that plugins may be granted, as in [chat.NAME]: NAME='{ base_url = "…", model = "…" }'.
+    #[arg(long = "chat", value_name = "NAME=TABLE", value_parser = plugin_args::endpoint)]
+    chat: Vec<(String, ChatEndpoint)>,
     /// The completions: a .jsonl or .parquet file.
     #[arg(long, value_name = "FILE", required_unless_present = "replay")]
     data: Option<PathBuf>,
@@ -102,20 +107,22 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         (None, Some(folder)) => Tape::replay(&tape_folder(folder))?,
         (None, None) => Tape::Off,
     };
-    let config = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
+    let sandbox = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
+    let config = ScorerConfig { sandbox, chat: args.chat.into_iter().collect() };
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
     let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
     let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };
 
     let start = Instant::now();
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
-    for (number, row) in rows.enumerate() {
-        if waiting.len() == WINDOW
+    for (number, members) in rows.enumerate() {
+        let group = Group::new(members.len());
+        waiting.extend(members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer)));
+        while waiting.len() > WINDOW
             && let Some(first) = waiting.pop_front()
         {
             out.write(sink.finish(first)?)?;
         }
-        waiting.push_back(Waiting::start(number as u64, row, &sink.scorer));
     }
     for row in waiting {
         out.write(sink.finish(row)?)?;
@@ -137,15 +144,20 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
 
 /// A row between reading and writing.
 enum Waiting {
-    Scoring { number: u64, sample: Arc<Sample>, pending: Pending },
+    /// `number` is that of the group.
+    Scoring {
+        number: u64,
+        sample: Arc<Sample>,
+        pending: Pending,
+    },
     Unreadable(String),
 }
 
 impl Waiting {
-    fn start(number: u64, row: Result<Completion, String>, scorer: &Scorer) -> Self {
+    fn start(number: u64, group: &Group, row: Result<Completion, String>, scorer: &Scorer) -> Self {
         match row {
-            Ok(Completion { sample, seed }) => {
-                let pending = scorer.start(sample.clone(), seed);
+            Ok(Completion { sample, seed, .. }) => {
+                let pending = scorer.start(group, sample.clone(), seed);
                 Self::Scoring { number, sample, pending }
             }
             Err(error) => Self::Unreadable(error),

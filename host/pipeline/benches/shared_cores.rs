@@ -41,7 +41,7 @@ fn measure() {
     decode(&model);
     let alone = (0..3).map(|_| decode(&model)).fold(0.0, f64::max);
     let scorer = busy_plugins();
-    let calls: Vec<_> = (0..THREADS as u64).map(|seed| scorer.start(sample(), seed)).collect();
+    let calls: Vec<_> = (0..THREADS as u64).map(|seed| scorer.start_alone(sample(), seed)).collect();
     std::thread::sleep(Duration::from_millis(200));
     let busy = (0..3).map(|_| decode(&model)).fold(f64::INFINITY, f64::min);
     assert!(calls.iter().all(|call| !call.is_done()), "the plugins came to rest before the measurement ended");
@@ -54,7 +54,7 @@ fn busy_plugins() -> Scorer {
     let limits = Limits { deadline: minute, cpu: minute, ..Limits::default() };
     let spec = PluginSpec { limits, ..PluginSpec::new("loop", path) };
     let config = SandboxConfig::with_threads(NonZeroUsize::new(THREADS).unwrap());
-    Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config).unwrap()
+    Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config.into()).unwrap()
 }
 
 fn sample() -> Sample {

@@ -3,6 +3,7 @@
 
 mod checkpoints;
 pub mod config;
+mod dataset;
 mod error;
 mod groups;
 mod learner;

@@ -1,9 +1,10 @@
 //! Datasets as token ids: every row is read, checked and tokenised before
 //! anything heavy starts.
 
-use crate::config::{DataTable, Overlong};
+use crate::config::{Config, DataTable, Dataset, Overlong};
+use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
-use gavel_data::{Row, RowReader, Task};
+use gavel_data::{Row, Task};
 use gavel_text::TextModel;
 use gavel_train::SftRow;
 use std::path::Path;
@@ -58,7 +59,14 @@ impl PromptLimit {
 }
 
 /// All prompts of a dataset.
-pub(crate) fn prompts(path: &Path, split: &str, text: &TextModel, limit: PromptLimit) -> Result<Vec<Prompt>> {
+pub(crate) fn prompts<T>(
+    config: &Config<T>,
+    dataset: &Dataset,
+    split: &str,
+    text: &TextModel,
+    limit: PromptLimit,
+) -> Result<Vec<Prompt>> {
+    let path = dataset.path();
     let read = |row: Row| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
@@ -67,11 +75,13 @@ pub(crate) fn prompts(path: &Path, split: &str, text: &TextModel, limit: PromptL
         let task = Arc::new(task);
         Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids }))
     };
-    collect(path, read)
+    collect(config, dataset, read)
 }
 
 /// All rows of a dataset to imitate: `prompt` with `response`, or `messages`.
-pub(crate) fn sft_rows(path: &Path, text: &TextModel, limit: PromptLimit) -> Result<Vec<SftRow>> {
+pub(crate) fn sft_rows<T>(config: &Config<T>, text: &TextModel, limit: PromptLimit) -> Result<Vec<SftRow>> {
+    let dataset = &config.data.train;
+    let path = dataset.path();
     let read = |row: Row| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
@@ -89,16 +99,16 @@ pub(crate) fn sft_rows(path: &Path, text: &TextModel, limit: PromptLimit) -> Res
         response.push(text.tokenizer.eos());
         Ok(limit.apply(prompt, path, &place)?.map(|prompt| SftRow { prompt, response }))
     };
-    collect(path, read)
+    collect(config, dataset, read)
 }
 
-fn collect<T>(path: &Path, read: impl Fn(Row) -> Result<Option<T>>) -> Result<Vec<T>> {
-    let mut rows = Vec::new();
-    for row in RowReader::open(path)? {
-        rows.extend(read(row?)?);
+fn collect<T, R>(config: &Config<T>, dataset: &Dataset, read: impl Fn(Row) -> Result<Option<R>>) -> Result<Vec<R>> {
+    let mut used = Vec::new();
+    for row in rows(config, dataset)? {
+        used.extend(read(row)?);
     }
-    if rows.is_empty() {
-        return Err(PipelineError::Stopped(format!("dataset {} has no row that can be used", path.display())));
+    if used.is_empty() {
+        return Err(PipelineError::Stopped(format!("dataset {dataset} has no row that can be used")));
     }
-    Ok(rows)
+    Ok(used)
 }

@@ -6,7 +6,7 @@ use crate::learner::Learner;
 use crate::prompts::Prompt;
 use gavel_data::{Message, Role, Sample, SampleOutcome, Tokens, Trajectory};
 use gavel_policy::{Engine, Finished, Request, Sampling};
-use gavel_scoring::{Pending, Scorer};
+use gavel_scoring::{Group, Pending, Scorer};
 use std::time::Instant;
 
 /// A response to draw.
@@ -34,13 +34,15 @@ pub(crate) struct Timing {
     pub(crate) wait: f64,
 }
 
-/// Draws and scores; the result is in the order of `draws`, whatever ended first.
+/// Draws and scores; the result is in the order of `draws`, whatever ended
+/// first. Every `group_size` of them are of one group.
 pub(crate) fn rollout(
     learner: &Learner,
     engine: &mut Engine,
     scorer: &Scorer,
     sampling: &Sampling,
     draws: &[Draw<'_>],
+    group_size: usize,
 ) -> Result<(Vec<Rolled>, Timing)> {
     let start = Instant::now();
     for (id, draw) in draws.iter().enumerate() {
@@ -51,12 +53,13 @@ pub(crate) fn rollout(
             seed: draw.seed,
         })?;
     }
+    let groups: Vec<Group> = draws.chunks(group_size).map(|draws| Group::new(draws.len())).collect();
     let mut under_way: Vec<Option<(Sample, Pending)>> = draws.iter().map(|_| None).collect();
     while !engine.is_idle() {
         for finished in engine.step(&learner.model)? {
             let at = finished.id as usize;
             let sample = sample(learner, &draws[at], finished)?;
-            let pending = scorer.start(sample.clone(), draws[at].plugin_seed);
+            let pending = scorer.start(&groups[at / group_size], sample.clone(), draws[at].plugin_seed);
             under_way[at] = Some((sample, pending));
         }
     }

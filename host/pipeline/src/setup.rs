@@ -7,7 +7,7 @@ use crate::learner::text_and_config;
 use crate::prompts::{Prompt, PromptLimit, prompts, sft_rows};
 use crate::run_folder::resolved;
 use gavel_policy::ModelConfig;
-use gavel_scoring::Scorer;
+use gavel_scoring::{Scorer, ScorerConfig};
 use gavel_text::TextModel;
 
 /// One thing that was checked and found in order.
@@ -33,11 +33,12 @@ impl Setup {
         let (text, sizes) = text_and_config(&config.model)?;
         let limit = PromptLimit::new(&config.data, sizes.max_position_embeddings, config.rollout.max_tokens)?;
         let validation = match &config.data.validation {
-            Some(path) => prompts(path, "validation", &text, limit)?,
+            Some(dataset) => prompts(config, dataset, "validation", &text, limit)?,
             None => Vec::new(),
         };
         let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
-        let scorer = Scorer::new(plugins, config.resources.sandbox())?;
+        let scorer =
+            Scorer::new(plugins, ScorerConfig { sandbox: config.resources.sandbox(), chat: config.chat.clone() })?;
         Ok(Self { text, sizes, limit, validation, scorer })
     }
 
@@ -46,11 +47,11 @@ impl Setup {
         if !config.reward.iter().any(|reward| reward.weight != 0.0) {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
-        let found = prompts(&config.data.train, "train", &self.text, self.limit)?;
+        let found = prompts(config, &config.data.train, "train", &self.text, self.limit)?;
         if found.len() < config.train.prompts_per_step {
             return Err(PipelineError::Stopped(format!(
                 "dataset {} has {} usable rows, fewer than train.prompts_per_step = {}",
-                config.data.train.display(),
+                config.data.train,
                 found.len(),
                 config.train.prompts_per_step
             )));
@@ -90,12 +91,12 @@ impl Setup {
 pub fn dry_run_train(config: &Config<GrpoTable>) -> Result<(String, Vec<Check>)> {
     let setup = Setup::new(config)?;
     let rows = setup.train_prompts(config)?.len();
-    Ok((resolved(config)?, setup.checks(&config.data.train.display().to_string(), rows)))
+    Ok((resolved(config)?, setup.checks(&config.data.train.to_string(), rows)))
 }
 
 /// The same for `gavel sft`.
 pub fn dry_run_sft(config: &Config<SftTable>) -> Result<(String, Vec<Check>)> {
     let setup = Setup::new(config)?;
-    let rows = sft_rows(&config.data.train, &setup.text, setup.limit)?.len();
-    Ok((resolved(config)?, setup.checks(&config.data.train.display().to_string(), rows)))
+    let rows = sft_rows(config, &setup.text, setup.limit)?.len();
+    Ok((resolved(config)?, setup.checks(&config.data.train.to_string(), rows)))
 }

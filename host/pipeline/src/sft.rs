@@ -19,7 +19,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     let table = &config.train;
     let schedule = table.schedule().over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
-    let rows = sft_rows(&config.data.train, &setup.text, setup.limit)?;
+    let rows = sft_rows(config, &setup.text, setup.limit)?;
     let shape = Shape {
         optimizer: table.optimizer,
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,

@@ -67,7 +67,7 @@ where
         .collect();
     let stop_ids = learner.text.tokenizer.stop_ids().to_vec();
     let sampling = Sampling::greedy(config.rollout.max_tokens, stop_ids);
-    let (rolled, _) = rollout(learner, engine, scorer, &sampling, &draws)?;
+    let (rolled, _) = rollout(learner, engine, scorer, &sampling, &draws, 1)?;
     let mut metrics = describe(&rolled, config.accuracy());
     metrics.time("validate", start);
     Ok(metrics)

@@ -2,13 +2,26 @@
 
 wasmtime::component::bindgen!({
     path: "../../wit",
-    world: "reward-plugin",
-    imports: { default: trappable },
+    // All that a component of the scoring family may import and export; each exports some of it.
+    inline: "
+        package gavel:host;
+
+        world scorers {
+            import gavel:plugin/chat@0.1.0;
+            export gavel:plugin/lifecycle@0.1.0;
+            export gavel:plugin/reward@0.1.0;
+            export gavel:plugin/judger@0.1.0;
+            export gavel:plugin/taskset@0.1.0;
+        }
+    ",
+    world: "gavel:host/scorers",
+    imports: { "gavel:plugin/chat.complete": async | trappable, default: trappable },
     exports: { default: async },
     with: {
         "gavel:plugin/types.media": crate::resources::MediaRef,
         "gavel:plugin/samples.sample": crate::resources::SampleRef,
         "gavel:plugin/samples.trajectory": crate::resources::TrajectoryRef,
         "gavel:plugin/references.reference": crate::resources::ReferenceRef,
+        "gavel:plugin/chat.reply": crate::grant::ChatReply,
     },
 });

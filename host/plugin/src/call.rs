@@ -1,22 +1,21 @@
 //! One call of a plugin: a fresh instance, its budgets, and what comes of it.
 
-use crate::bindings::RewardPlugin;
 use crate::bindings::exports::gavel::plugin::lifecycle;
+use crate::exports::Exports;
 use crate::fault;
 use crate::grant::Refusals;
 use crate::lanes::Ended;
 use crate::plugin::{Info, Loaded};
-use crate::resources::{ReferenceRef, SampleRef};
+use crate::question::Question;
 use crate::reuse::{Kept, Room};
 use crate::state::{State, Traces, store};
 use crate::time::TimeUse;
-use crate::verdict;
-use gavel_data::{Blame, Budget, Diagnosis, Evaluation, Outcome, Provenance, Sample, Usage};
+use gavel_data::{Blame, Budget, Diagnosis, Outcome, Usage};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use wasmtime::Store;
-use wasmtime::component::{Instance, Resource};
+use wasmtime::component::Instance;
 
 /// What is random in `init` is the same whether it runs once, for a snapshot,
 /// or in each instance.
@@ -29,40 +28,31 @@ type Running<T> = Pin<Box<dyn Future<Output = (wasmtime::Result<T>, Option<u64>)
 /// What a call came to: what the plugin answered, or why it did not.
 pub(crate) struct Ending<T> {
     pub(crate) answer: Result<T, Outcome>,
+    pub(crate) trail: Trail,
+}
+
+/// What else there is to say of a call.
+#[derive(Default)]
+pub(crate) struct Trail {
     pub(crate) usage: Usage,
     pub(crate) diagnosis: Option<Diagnosis>,
     pub(crate) refusals: Refusals,
 }
 
-/// Scores a sample.
-pub(crate) async fn score(plugin: &Arc<Loaded>, sample: &Arc<Sample>, seed: u64) -> Evaluation {
-    let input = sample.hash();
+/// Asks a plugin, in an instance that is kept where there is one.
+pub(crate) async fn ask<Q: Question>(plugin: &Arc<Loaded>, question: Q, input: &str, seed: u64) -> Ending<Q::Answer> {
     let kept = plugin.shelf.as_ref().and_then(|shelf| shelf.take());
     let ending = match kept {
-        Some(kept) => score_again(plugin, kept, sample, &input, seed).await,
-        None => {
-            run(plugin, &input, seed, || {
-                let sample = sample.clone();
-                Box::new(move |plugin, store, room| Box::pin(score_first(plugin, store, room, sample, seed)))
-            })
-            .await
-        }
+        Some(kept) => ask_again(plugin, kept, question, input, seed).await,
+        None => run(plugin, input, seed, || first(question.clone(), seed)).await,
     };
-    let answer = ending.answer.map(|Answered { outcome, kept }| {
+    let answer = ending.answer.and_then(|Answered { answer, kept }| {
         if let (Some(shelf), Some(kept)) = (&plugin.shelf, kept) {
             shelf.put(kept);
         }
-        outcome
+        answer
     });
-    let outcome = plugin.granted.tell(answer.unwrap_or_else(|outcome| outcome), &ending.refusals);
-    let provenance = Provenance {
-        component: plugin.hash.clone(),
-        params: plugin.params_hash.clone(),
-        contract: plugin.contract.clone(),
-        seed,
-        input,
-    };
-    Evaluation { outcome, usage: ending.usage, provenance: Some(provenance), diagnosis: ending.diagnosis }
+    Ending { answer, trail: ending.trail }
 }
 
 /// An instance after `init`.
@@ -87,11 +77,12 @@ pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, Not
         Box::new(|plugin, mut store, room| {
             Box::pin(async move {
                 let started = async {
-                    let instance = plugin.pre.instance_pre().instantiate_async(&mut store).await?;
-                    let exports = match RewardPlugin::new(&mut store, &instance) {
+                    let instance = plugin.linked.instance_pre.instantiate_async(&mut store).await?;
+                    let exports = match plugin.linked.exports(&mut store, &instance) {
                         Ok(exports) => exports,
                         Err(error) => return Ok((instance, Err(NotReady::Mismatch(error)))),
                     };
+                    store.data_mut().begin_init();
                     Ok((instance, call_init(&plugin, &mut store, &exports).await?.map_err(NotReady::Params)))
                 }
                 .await;
@@ -111,7 +102,7 @@ pub(crate) async fn start(plugin: &Arc<Loaded>) -> Ending<()> {
     run(plugin, "", INIT_SEED, || {
         Box::new(|plugin, mut store, room| {
             Box::pin(async move {
-                let started = plugin.pre.instantiate_async(&mut store).await.map(|_| ());
+                let started = plugin.linked.instantiate(&mut store).await.map(|_| ());
                 let fuel = used_fuel(&plugin, &store);
                 drop(store);
                 drop(room);
@@ -123,22 +114,27 @@ pub(crate) async fn start(plugin: &Arc<Loaded>) -> Ending<()> {
 }
 
 /// What came of a call, and the instance where it may answer another.
-struct Answered {
-    outcome: Outcome,
+struct Answered<A> {
+    answer: Result<A, Outcome>,
     kept: Option<Kept>,
 }
 
 /// The first call of an instance.
-async fn score_first(
+fn first<Q: Question>(question: Q, seed: u64) -> Work<Answered<Q::Answer>> {
+    Box::new(move |plugin, store, room| Box::pin(ask_first(plugin, store, room, question, seed)))
+}
+
+async fn ask_first<Q: Question>(
     plugin: Arc<Loaded>,
     mut store: Store<State>,
     room: Room,
-    sample: Arc<Sample>,
+    question: Q,
     seed: u64,
-) -> (wasmtime::Result<Answered>, Option<u64>) {
+) -> (wasmtime::Result<Answered<Q::Answer>>, Option<u64>) {
     let exports = async {
-        let exports = plugin.pre.instantiate_async(&mut store).await?;
+        let exports = plugin.linked.instantiate(&mut store).await?;
         if plugin.no_snapshot.is_some() {
+            store.data_mut().begin_init();
             if let Err(what) = call_init(&plugin, &mut store, &exports).await? {
                 let what = format!("`init` accepted these parameters once and now refuses them: {what}");
                 return Ok(Err(Outcome::Fault { whose: Blame::Plugin, what }));
@@ -149,48 +145,36 @@ async fn score_first(
     }
     .await;
     match exports {
-        Ok(Ok(exports)) => score_in(plugin, Kept { store, exports, _room: room, calls: 0 }, sample).await,
-        Ok(Err(outcome)) => (Ok(Answered { outcome, kept: None }), used_fuel(&plugin, &store)),
+        Ok(Ok(exports)) => ask_in(plugin, Kept { store, exports, _room: room, calls: 0 }, question).await,
+        Ok(Err(outcome)) => (Ok(Answered { answer: Err(outcome), kept: None }), used_fuel(&plugin, &store)),
         Err(error) => (Err(error), used_fuel(&plugin, &store)),
     }
 }
 
 /// A call of an instance that is ready for it.
-async fn score_in(
+async fn ask_in<Q: Question>(
     plugin: Arc<Loaded>,
     mut kept: Kept,
-    sample: Arc<Sample>,
-) -> (wasmtime::Result<Answered>, Option<u64>) {
-    let store = &mut kept.store;
-    let answer = async {
-        let table = &mut store.data_mut().table;
-        let reference = table.push(ReferenceRef(sample.task.clone()))?;
-        let sample = table.push(SampleRef(sample))?;
-        let handles = (Resource::new_borrow(sample.rep()), Resource::new_borrow(reference.rep()));
-        let answer = kept.exports.gavel_plugin_reward().call_score(&mut *store, handles.0, handles.1).await?;
-        let table = &mut store.data_mut().table;
-        table.delete(sample)?;
-        table.delete(reference)?;
-        Ok(verdict::outcome(answer, &plugin.info))
-    }
-    .await;
+    question: Q,
+) -> (wasmtime::Result<Answered<Q::Answer>>, Option<u64>) {
+    let answer = question.ask(plugin.clone(), &kept.exports, &mut kept.store).await;
     kept.calls += 1;
     let fuel = used_fuel(&plugin, &kept.store);
-    let answered = answer.map(|outcome| {
-        let sound = matches!(outcome, Outcome::Scored(_) | Outcome::Abstained(_));
-        Answered { outcome, kept: (sound && plugin.shelf.is_some()).then_some(kept) }
+    let answered = answer.map(|answer| {
+        let may_stay = Q::is_sound(&answer) && plugin.shelf.is_some();
+        Answered { answer: Ok(answer), kept: may_stay.then_some(kept) }
     });
     (answered, fuel)
 }
 
 /// A further call of an instance that has answered others.
-async fn score_again(
+async fn ask_again<Q: Question>(
     plugin: &Arc<Loaded>,
     mut kept: Kept,
-    sample: &Arc<Sample>,
+    question: Q,
     input: &str,
     seed: u64,
-) -> Ending<Answered> {
+) -> Ending<Answered<Q::Answer>> {
     let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
     let traces = kept.store.data_mut().begin_again(&plugin.granted, &plugin.limits, seed, tape);
     kept.store.set_epoch_deadline(1);
@@ -199,14 +183,10 @@ async fn score_again(
     {
         return lost(&format!("no fuel for a call: {error:#}"));
     }
-    let call = score_in(plugin.clone(), kept, sample.clone());
-    let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone(), &plugin.history).await;
+    let call = ask_in(plugin.clone(), kept, question.clone());
+    let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
     if traces.memory.crowded() {
-        return run(plugin, input, seed, || {
-            let sample = sample.clone();
-            Box::new(move |plugin, store, room| Box::pin(score_first(plugin, store, room, sample, seed)))
-        })
-        .await;
+        return run(plugin, input, seed, || first(question.clone(), seed)).await;
     }
     ending(plugin, ended, time, &traces)
 }
@@ -214,9 +194,9 @@ async fn score_again(
 async fn call_init(
     plugin: &Loaded,
     store: &mut Store<State>,
-    instance: &RewardPlugin,
+    exports: &Exports,
 ) -> wasmtime::Result<Result<lifecycle::Info, String>> {
-    instance.gavel_plugin_lifecycle().call_init(store, &plugin.params).await
+    exports.lifecycle.call_init(store, &plugin.params).await
 }
 
 fn used_fuel(plugin: &Loaded, store: &Store<State>) -> Option<u64> {
@@ -234,13 +214,19 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, wo
         let traces = Traces::new(&plugin.limits, tape);
         // Until `init` has run, an instance that runs it itself sees what it would see once, for a snapshot.
         let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { seed };
-        let store = match store(plugin.pre.engine(), &plugin.limits, &plugin.granted, seed, &traces, reserved) {
+        let store = match store(
+            plugin.linked.instance_pre.engine(),
+            &plugin.limits,
+            &plugin.granted,
+            seed,
+            &traces,
+            reserved,
+        ) {
             Ok(store) => store,
             Err(error) => return lost(&format!("no store for a call: {error:#}")),
         };
         let call = work()(plugin.clone(), store, room);
-        let (ended, time) =
-            plugin.shared.lanes.run(call, plugin.limits, traces.interrupted.clone(), &plugin.history).await;
+        let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
         if !traces.memory.crowded() {
             return ending(plugin, ended, time, &traces);
         }
@@ -250,12 +236,7 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, wo
 
 /// A call that the host could not make.
 fn lost<T>(what: &str) -> Ending<T> {
-    Ending {
-        answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }),
-        usage: Usage::default(),
-        diagnosis: None,
-        refusals: Refusals::default(),
-    }
+    Ending { answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }), trail: Trail::default() }
 }
 
 fn ending<T>(
@@ -296,7 +277,7 @@ fn ending<T>(
         Err(_) => fault::diagnosis(error.as_ref(), traces.log.text()),
     };
     let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
-    Ending { answer, usage, diagnosis, refusals: traces.refusals.clone() }
+    Ending { answer, trail: Trail { usage, diagnosis, refusals: traces.refusals.clone() } }
 }
 
 fn seconds(time: std::time::Duration) -> String {

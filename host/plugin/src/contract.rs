@@ -46,13 +46,14 @@ pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> 
     (!versions.is_empty()).then(|| versions.swap_remove(shown))
 }
 
-/// Refuses a component that is no reward, or asks for what nothing grants.
-pub(crate) fn check_reward(
+/// Refuses a component that neither scores nor is a dataset, or asks for what
+/// nothing grants; gives what it exports.
+pub(crate) fn check(
     plugin: &str,
     engine: &Engine,
     component: &Component,
     grants: &Grants,
-) -> Result<(), LoadError> {
+) -> Result<Vec<String>, LoadError> {
     let version = version(engine, component);
     if let Some(found) = version.filter(|found| found != VERSION) {
         return Err(LoadError::UnknownContract { plugin: plugin.into(), found, known: VERSION });
@@ -62,13 +63,15 @@ pub(crate) fn check_reward(
     if let (Some(scorer), Some(actor)) = (of(&SCORERS), of(&ACTORS)) {
         return Err(LoadError::BothFamilies { plugin: plugin.into(), scorer, actor });
     }
-    for needed in ["lifecycle", "reward"] {
-        if !exported.iter().any(|name| name == needed) {
-            return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });
-        }
+    let needed = match of(&SCORERS) {
+        None => Some("reward"),
+        Some(_) => ["lifecycle"].into_iter().find(|needed| !exported.iter().any(|name| name == needed)),
+    };
+    if let Some(needed) = needed {
+        return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });
     }
     match imports(engine, component, grants).into_iter().find(|import| import.standing == Standing::Refused) {
         Some(Import { name: import, grant, .. }) => Err(LoadError::NotGranted { plugin: plugin.into(), import, grant }),
-        None => Ok(()),
+        None => Ok(exported),
     }
 }

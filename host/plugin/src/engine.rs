@@ -3,7 +3,7 @@
 //! other makes everything anew, for components that do not fit a slot and for
 //! machines that have no room for a pool.
 
-use crate::bindings::RewardPlugin;
+use crate::bindings::Scorers;
 use crate::code::Code;
 use crate::error::LoadError;
 use crate::grant;
@@ -138,7 +138,7 @@ impl Workshop {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         grant::link(&mut linker)?;
-        RewardPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        Scorers::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         let slots = slots.map(|slots| Arc::new(Semaphore::new(slots as usize)));
         Ok(Self { engine, linker, slots })
     }

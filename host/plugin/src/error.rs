@@ -53,9 +53,9 @@ pub enum LoadError {
         /// Ours.
         known: &'static str,
     },
-    /// It does not export what a reward exports.
+    /// It does not export what a plugin exports.
     #[error(
-        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a reward exports `lifecycle` and `reward`; see wit/reward.wit",
+        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger` and `taskset`; see wit/",
         if exported.is_empty() { "nothing".to_owned() } else { exported.join(", ") }
     )]
     MissingExport {

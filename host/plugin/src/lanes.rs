@@ -3,13 +3,14 @@
 //! short calls overtake it.
 
 use crate::limits::Limits;
+use crate::pauses::Pauses;
 use crate::time::{Slice, Step, TimeUse, Timed};
 use gavel_data::Budget;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
@@ -83,20 +84,20 @@ impl Lanes {
     }
 
     /// Runs a call: its first slice here, where the caller waits, and the rest
-    /// in the slow lane. `interrupted` is set whenever the guest yields;
+    /// in the slow lane. `pauses` says why the guest yields;
     /// `history` is that of its plugin.
     pub(crate) async fn run<F>(
         &self,
         call: F,
         limits: Limits,
-        interrupted: Arc<AtomicBool>,
+        pauses: Arc<Pauses>,
         history: &History,
     ) -> (Ended<F::Output>, TimeUse)
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let mut call = Timed::new(call, limits, interrupted, self.fast.gate.clone());
+        let mut call = Timed::new(call, limits, pauses, self.fast.gate.clone());
         match poll_fn(|context| call.poll(context, Some(Slice { time: SLICE, history }))).await {
             Step::Done(output) => {
                 history.note(false);

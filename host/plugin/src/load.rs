@@ -1,13 +1,13 @@
 //! From a component's file to something that can be called: compiled, checked
 //! and, where its form allows it, as it is after `init`.
 
-use crate::bindings::RewardPluginPre;
 use crate::cache::Key;
 use crate::call::{self, Initialised, NotReady};
 use crate::code::Code;
 use crate::contract::{self, CONTRACT};
 use crate::engine::{Engines, Placed};
 use crate::error::LoadError;
+use crate::exports::Linked;
 use crate::grant::{Granted, Grants};
 use crate::plugin::{Info, Loaded, PluginSpec};
 use crate::sandbox::Shared;
@@ -37,8 +37,8 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
         let (plugin, allowed) = (spec.name, shared.memory_bytes());
         return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });
     }
-    let granted =
-        Granted::open(&spec.grants).map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
+    let granted = Granted::open(&spec.grants, &shared.outside)
+        .map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
     let bytes = read(&spec.name, &spec.path)?;
     let params = serde_json::Value::Object(spec.params.clone()).to_string();
     let loading =
@@ -79,7 +79,8 @@ impl Loading<'_> {
     /// A snapshot holds what `init` read: a variable's value does not belong on
     /// disk, and a file or a clock is to be read when it is asked.
     fn may_be_warm(&self) -> bool {
-        self.spec.grants == Grants::default()
+        // `init` cannot ask endpoints.
+        Grants { chat: Vec::new(), ..self.spec.grants.clone() } == Grants::default()
     }
 
     /// Compiles the component, after `init` where that can be had.
@@ -147,15 +148,15 @@ impl Loading<'_> {
         Ok(Arc::new(Loaded { info, shelf, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
     }
 
-    /// Checks that the component is a reward and connects its imports.
+    /// Checks that the component scores or is a dataset, and connects its imports.
     fn link(&self, placed: Placed<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
         let Placed { workshop, component } = placed;
         let plugin = &self.spec.name;
-        contract::check_reward(plugin, &workshop.engine, &component, &self.spec.grants)?;
-        let pre = workshop
+        let exported = contract::check(plugin, &workshop.engine, &component, &self.spec.grants)?;
+        let linked = workshop
             .linker
             .instantiate_pre(&component)
-            .and_then(RewardPluginPre::new)
+            .and_then(|pre| Linked::new(pre, |name| exported.iter().any(|found| found == name)))
             .map_err(|error| LoadError::Mismatch { plugin: plugin.clone(), what: chain(&error) })?;
         let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
         Ok(Arc::new(Loaded {
@@ -168,7 +169,7 @@ impl Loading<'_> {
             grants: self.spec.grants.clone(),
             granted: self.granted.clone(),
             info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
-            pre,
+            linked,
             slots: workshop.slots(),
             shelf: None,
             history: Arc::default(),
@@ -184,14 +185,14 @@ impl Loading<'_> {
         let (name, params) = (self.spec.name.clone(), self.params.clone());
         let ending = call::init(plugin).await;
         match ending.answer {
-            Ok(Ok(initialised)) => Ok((initialised, ending.usage.peak_memory as usize)),
+            Ok(Ok(initialised)) => Ok((initialised, ending.trail.usage.peak_memory as usize)),
             Ok(Err(NotReady::Mismatch(error))) => Err(LoadError::Mismatch { plugin: name, what: chain(&error) }),
             Ok(Err(NotReady::Params(what))) => {
                 let what = cut(self.granted.redact(what));
                 Err(LoadError::Params { plugin: name, params, what })
             }
             Err(outcome) => {
-                let what = self.granted.tell(outcome, &ending.refusals).reason().unwrap_or_default();
+                let what = self.granted.tell(outcome, &ending.trail.refusals).reason().unwrap_or_default();
                 Err(LoadError::Init { plugin: name, params, what })
             }
         }

@@ -1,20 +1,21 @@
 //! A loaded component and its calls.
 
-use crate::bindings::RewardPluginPre;
 use crate::bindings::exports::gavel::plugin::lifecycle;
-use crate::call;
+use crate::call::{self, Ending, Trail};
 use crate::engine::Slots;
 use crate::error::LoadError;
+use crate::exports::Linked;
 use crate::grant::{Granted, Grants};
 use crate::lanes::History;
 use crate::limits::Limits;
 use crate::load;
+use crate::question::{Get, Judge, Len, Question, Score};
 use crate::reuse::Shelf;
 use crate::sandbox::{Sandbox, Shared};
 use crate::snapshot::NoSnapshot;
-use crate::state::State;
-use gavel_data::{Evaluation, Sample};
+use gavel_data::{Evaluation, Outcome, Provenance, Sample};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct PluginSpec {
     /// The component's file.
     pub path: PathBuf,
     /// A JSON object handed to `init`.
-    pub params: serde_json::Map<String, serde_json::Value>,
+    pub params: Map<String, Value>,
     /// The budgets of each call.
     pub limits: Limits,
     /// What it may reach beyond its sample.
@@ -89,7 +90,7 @@ pub(crate) struct Loaded {
     pub(crate) grants: Grants,
     pub(crate) granted: Arc<Granted>,
     pub(crate) info: Info,
-    pub(crate) pre: RewardPluginPre<State>,
+    pub(crate) linked: Linked,
     pub(crate) slots: Slots,
     pub(crate) shared: Arc<Shared>,
     /// Instances that wait for further calls, where it has any.
@@ -135,7 +136,7 @@ impl Plugin {
     }
 
     pub(crate) fn component(&self) -> &Component {
-        self.loaded.pre.instance_pre().component()
+        self.loaded.linked.instance_pre.component()
     }
 
     /// Why each call runs `init` again instead of starting from a snapshot of
@@ -144,9 +145,101 @@ impl Plugin {
         self.loaded.no_snapshot.as_ref().map(NoSnapshot::to_string)
     }
 
+    /// Whether it scores samples one by one.
+    pub fn is_reward(&self) -> bool {
+        self.loaded.linked.is_reward()
+    }
+
+    /// Whether it judges whole groups.
+    pub fn is_judger(&self) -> bool {
+        self.loaded.linked.is_judger()
+    }
+
+    /// Whether it is a dataset.
+    pub fn is_taskset(&self) -> bool {
+        self.loaded.linked.is_taskset()
+    }
+
     /// Scores a sample in a fresh instance. Whatever the plugin does, this
     /// comes back within its budgets.
     pub async fn score(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
-        call::score(&self.loaded, sample, seed).await
+        let (outcome, call) = self.ask(Score(sample.clone()), seed).await;
+        self.evaluation(outcome.unwrap_or_else(|outcome| outcome), &call)
     }
+
+    /// Judges the samples of a group, which are attempts at one task, in one
+    /// call: an evaluation a sample, in their order. Each has the usage of the
+    /// whole call.
+    pub async fn judge(&self, samples: &[Arc<Sample>], seed: u64) -> Vec<Evaluation> {
+        let (outcomes, call) = self.ask(Judge(samples.into()), seed).await;
+        let outcomes = outcomes.unwrap_or_else(|outcome| vec![outcome; samples.len()]);
+        outcomes.into_iter().map(|outcome| self.evaluation(outcome, &call)).collect()
+    }
+
+    /// How many rows a taskset has; none where they never end.
+    pub async fn rows(&self) -> Result<Option<u64>, TasksetError> {
+        let (answer, call) = self.ask(Len, 0).await;
+        answer.map_err(|outcome| self.no_row("how many rows it has", outcome, &call))
+    }
+
+    /// The columns of a taskset's row at `index`; they follow from it and `seed`.
+    pub async fn row(&self, index: u64, seed: u64) -> Result<Map<String, Value>, TasksetError> {
+        let (answer, call) = self.ask(Get { index, seed }, seed).await;
+        answer.and_then(|row| row).map_err(|outcome| self.no_row(&format!("row {index}"), outcome, &call))
+    }
+
+    async fn ask<Q: Question>(&self, question: Q, seed: u64) -> (Result<Q::Answer, Outcome>, Call) {
+        let input = question.input();
+        let Ending { answer, trail } = call::ask(&self.loaded, question, &input, seed).await;
+        (answer, Call { trail, input, seed })
+    }
+
+    fn evaluation(&self, outcome: Outcome, call: &Call) -> Evaluation {
+        let loaded = &self.loaded;
+        let provenance = Provenance {
+            component: loaded.hash.clone(),
+            params: loaded.params_hash.clone(),
+            contract: loaded.contract.clone(),
+            seed: call.seed,
+            input: call.input.clone(),
+        };
+        Evaluation {
+            outcome: loaded.granted.tell(outcome, &call.trail.refusals),
+            usage: call.trail.usage,
+            provenance: Some(provenance),
+            diagnosis: call.trail.diagnosis.clone(),
+        }
+    }
+
+    fn no_row(&self, what: &str, outcome: Outcome, call: &Call) -> TasksetError {
+        let outcome = self.loaded.granted.tell(outcome, &call.trail.refusals);
+        let stderr = call.trail.diagnosis.as_ref().map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
+        TasksetError {
+            plugin: self.loaded.name.clone(),
+            what: what.to_owned(),
+            reason: outcome.reason().unwrap_or_default(),
+            stderr: stderr.filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// A call, apart from its answer.
+struct Call {
+    trail: Trail,
+    input: String,
+    seed: u64,
+}
+
+/// A taskset that does not give what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the taskset `{plugin}` does not say {what}: {reason}{}", stderr.as_ref().map(|text| format!("\n{text}")).unwrap_or_default())]
+pub struct TasksetError {
+    /// The plugin's name in the run.
+    pub plugin: String,
+    /// What it was asked for.
+    pub what: String,
+    /// Why there is none.
+    pub reason: String,
+    /// The end of what the plugin printed.
+    pub stderr: Option<String>,
 }

@@ -30,7 +30,7 @@ pub struct MediaRef {
 }
 
 impl MediaRef {
-    fn media(&self) -> Option<&gavel_data::Media> {
+    pub(crate) fn media(&self) -> Option<&gavel_data::Media> {
         let messages = match self.trajectory {
             None => &self.sample.task.prompt,
             Some(index) => &self.sample.trajectories.get(index)?.messages,

@@ -1,8 +1,8 @@
 //! Instances that are kept for further calls, where a plugin says of itself
 //! that no call leaves anything behind and a run asks for it.
 
-use crate::bindings::RewardPlugin;
 use crate::engine::Slot;
+use crate::exports::Exports;
 use crate::state::State;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ const KEPT: usize = 32;
 /// free only when it is gone.
 pub(crate) struct Kept {
     pub(crate) store: Store<State>,
-    pub(crate) exports: RewardPlugin,
+    pub(crate) exports: Exports,
     pub(crate) _room: Room,
     /// Calls that it has answered.
     pub(crate) calls: u32,

@@ -1,8 +1,10 @@
 //! What all plugins of a process share: engines, threads and memory.
 
 use crate::cache::Cache;
+use crate::chat::{ChatModel, Endpoints};
 use crate::engine::{Engines, Slots};
 use crate::error::LoadError;
+use crate::grant::HttpResponder;
 use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::machine;
@@ -51,6 +53,20 @@ pub struct Sandbox {
     ticker: Option<JoinHandle<()>>,
 }
 
+/// What answers plugins from outside.
+#[derive(Default)]
+pub(crate) struct Outside {
+    pub(crate) chat: Endpoints,
+    /// Stands in for all servers.
+    http: OnceLock<Arc<dyn HttpResponder>>,
+}
+
+impl Outside {
+    pub(crate) fn http(&self) -> Option<Arc<dyn HttpResponder>> {
+        self.http.get().cloned()
+    }
+}
+
 /// The part that calls hold on to.
 pub(crate) struct Shared {
     plain: Engines,
@@ -63,6 +79,7 @@ pub(crate) struct Shared {
     instances: Arc<Semaphore>,
     shelves: Mutex<Vec<Weak<Shelf>>>,
     tape: OnceLock<Tape>,
+    pub(crate) outside: Outside,
     stop: AtomicBool,
 }
 
@@ -85,6 +102,7 @@ impl Sandbox {
             instances: Arc::new(Semaphore::new(machine::max_instances())),
             shelves: Mutex::default(),
             tape: OnceLock::new(),
+            outside: Outside::default(),
             stop: AtomicBool::new(false),
         });
         let ticked = shared.clone();
@@ -111,6 +129,19 @@ impl Sandbox {
     pub fn use_tape(&self, tape: Tape) {
         // An error only says that there is one already.
         let _ = self.shared.tape.set(tape);
+    }
+
+    /// Gives plugins that are loaded after this, and granted `name`, a language
+    /// model to ask, `concurrency` requests at once.
+    pub fn add_chat(&self, name: impl Into<String>, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
+        self.shared.outside.chat.add(name.into(), model, concurrency);
+    }
+
+    /// Lets `responder` answer the requests of plugins that are loaded after
+    /// this, in place of all servers. What was said first stays.
+    pub fn answer_http(&self, responder: Arc<dyn HttpResponder>) {
+        // An error only says that there is one already.
+        let _ = self.shared.outside.http.set(responder);
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

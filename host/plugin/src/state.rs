@@ -4,10 +4,10 @@
 use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
 use crate::meter::{MemoryMeter, MemoryUse, Reservation};
+use crate::pauses::Pauses;
 use crate::stdio::Log;
 use crate::tape::CallTape;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -21,6 +21,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// From here on `init` runs, which is not yet a call.
+    pub(crate) fn begin_init(&mut self) {
+        self.grants.begin_init();
+    }
+
     /// From here on the plugin sees what a call of this `seed` sees from its
     /// beginning.
     pub(crate) fn begin_call(&mut self, granted: &Arc<Granted>, seed: u64) {
@@ -31,9 +36,9 @@ impl State {
     pub(crate) fn begin_again(&mut self, granted: &Arc<Granted>, limits: &Limits, seed: u64, tape: CallTape) -> Traces {
         let fresh = Traces::new(limits, tape);
         // The meter and the interruption belong to the store.
-        let (memory, interrupted) = (self.traces.memory.clone(), self.traces.interrupted.clone());
-        interrupted.store(false, Ordering::Relaxed);
-        self.traces = Traces { memory, interrupted, ..fresh };
+        let (memory, pauses) = (self.traces.memory.clone(), self.traces.pauses.clone());
+        pauses.was_interrupted();
+        self.traces = Traces { memory, pauses, ..fresh };
         self.begin_call(granted, seed);
         self.traces.clone()
     }
@@ -53,8 +58,7 @@ pub(crate) struct Traces {
     /// Requests that its grants did not cover.
     pub(crate) refusals: Refusals,
     pub(crate) tape: CallTape,
-    /// Set when the guest was interrupted.
-    pub(crate) interrupted: Arc<AtomicBool>,
+    pub(crate) pauses: Arc<Pauses>,
 }
 
 impl Traces {
@@ -64,7 +68,7 @@ impl Traces {
             log: Log::new(limits.log),
             refusals: Refusals::default(),
             tape,
-            interrupted: Arc::default(),
+            pauses: Arc::default(),
         }
     }
 }
@@ -92,9 +96,9 @@ pub(crate) fn store(
     }
     // At every tick the call yields, which is when its time is looked at.
     store.set_epoch_deadline(1);
-    let interrupted = traces.interrupted.clone();
+    let pauses = traces.pauses.clone();
     store.epoch_deadline_callback(move |_| {
-        interrupted.store(true, Ordering::Relaxed);
+        pauses.interrupt();
         Ok(UpdateDeadline::Yield(1))
     });
     Ok(store)
@@ -103,6 +107,6 @@ pub(crate) fn store(
 /// What a call of this `seed` sees of the world.
 fn context(granted: &Arc<Granted>, seed: u64, traces: &Traces) -> (WasiCtx, CallGrants) {
     let mut wasi = WasiCtxBuilder::new();
-    let grants = granted.call(&mut wasi, seed, traces.refusals.clone(), traces.tape.clone());
+    let grants = granted.call(&mut wasi, seed, traces);
     (wasi.stdout(traces.log.clone()).stderr(traces.log.clone()).build(), grants)
 }

@@ -4,11 +4,11 @@
 
 use crate::lanes::History;
 use crate::limits::Limits;
+use crate::pauses::Pauses;
 use gavel_data::Budget;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -54,12 +54,11 @@ pub(crate) struct Slice<'a> {
 pub(crate) struct Timed<F> {
     call: Pin<Box<F>>,
     limits: Limits,
-    /// Set when the guest was interrupted rather than waits.
-    interrupted: Arc<AtomicBool>,
+    pauses: Arc<Pauses>,
     gate: PollSemaphore,
     permit: Option<OwnedSemaphorePermit>,
     used: TimeUse,
-    /// Since when the call waits for the host.
+    /// Since when the call waits for the host, where that is its own time.
     waiting: Option<Instant>,
     /// Processor time since it last did.
     burst: Duration,
@@ -67,11 +66,11 @@ pub(crate) struct Timed<F> {
 }
 
 impl<F: Future> Timed<F> {
-    pub(crate) fn new(call: F, limits: Limits, interrupted: Arc<AtomicBool>, gate: Arc<Semaphore>) -> Self {
+    pub(crate) fn new(call: F, limits: Limits, pauses: Arc<Pauses>, gate: Arc<Semaphore>) -> Self {
         Self {
             call: Box::pin(call),
             limits,
-            interrupted,
+            pauses,
             gate: PollSemaphore::new(gate),
             permit: None,
             used: TimeUse::default(),
@@ -119,7 +118,7 @@ impl<F: Future> Timed<F> {
         if left.is_zero() {
             return Poll::Ready(Step::Spent(Budget::Deadline));
         }
-        if self.interrupted.swap(false, Ordering::Relaxed) {
+        if self.pauses.was_interrupted() {
             // It has asked to be polled again.
             return match slice {
                 Some(slice) if self.burst >= slice.time => {
@@ -131,6 +130,9 @@ impl<F: Future> Timed<F> {
         }
         self.permit = None;
         self.burst = Duration::ZERO;
+        if self.pauses.only_queues() {
+            return Poll::Pending;
+        }
         self.waiting = Some(Instant::now());
         self.poll_timer(context, left)
     }
@@ -172,12 +174,12 @@ mod tests {
     }
 
     /// A guest that loops: it burns a millisecond and is interrupted.
-    fn looping(interrupted: &Arc<AtomicBool>) -> impl Future<Output = ()> {
-        let interrupted = interrupted.clone();
+    fn looping(pauses: &Arc<Pauses>) -> impl Future<Output = ()> {
+        let pauses = pauses.clone();
         async move {
             loop {
                 burn(Duration::from_millis(1));
-                interrupted.store(true, Ordering::Relaxed);
+                pauses.interrupt();
                 tokio::task::yield_now().await;
             }
         }
@@ -185,9 +187,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_loop_uses_up_its_processor_time() {
-        let interrupted = Arc::default();
-        let mut call =
-            Timed::new(looping(&interrupted), limits(20, 60_000), interrupted.clone(), Arc::new(Semaphore::new(1)));
+        let pauses = Arc::default();
+        let mut call = Timed::new(looping(&pauses), limits(20, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
         assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
         assert!(call.used().cpu >= Duration::from_millis(20));
     }
@@ -219,9 +220,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_outlives_its_slice_goes_on_elsewhere() {
-        let interrupted = Arc::default();
+        let pauses = Arc::default();
         let (fast, slow) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
-        let mut call = Timed::new(looping(&interrupted), limits(20, 60_000), interrupted.clone(), fast.clone());
+        let mut call = Timed::new(looping(&pauses), limits(20, 60_000), pauses.clone(), fast.clone());
         let history = History::default();
         let slice = Some(Slice { time: Duration::from_millis(3), history: &history });
         assert!(matches!(run(&mut call, slice).await, Step::Outlived));
@@ -237,8 +238,8 @@ mod tests {
         let slice = Some(Slice { time: Duration::from_millis(1), history: &history });
         let gate = Arc::new(Semaphore::new(1));
         for number in 0..5 {
-            let interrupted = Arc::default();
-            let mut call = Timed::new(looping(&interrupted), limits(1000, 60_000), interrupted.clone(), gate.clone());
+            let pauses = Arc::default();
+            let mut call = Timed::new(looping(&pauses), limits(1000, 60_000), pauses.clone(), gate.clone());
             assert!(matches!(run(&mut call, slice).await, Step::Outlived));
             assert_eq!(call.used().cpu.is_zero(), number == 4, "call {number}");
         }

@@ -11,17 +11,23 @@ const TEXT_BYTES: usize = 4096;
 const MAX_METRICS: usize = 64;
 const METRIC_NAME_BYTES: usize = 64;
 
-/// What a plugin's answer comes to.
-pub(crate) fn outcome(answer: Result<types::Verdict, types::Failure>, info: &Info) -> Outcome {
-    match answer {
-        Ok(types::Verdict::Scored(score)) => match check(score, info) {
+/// What a plugin's verdict comes to.
+pub(crate) fn outcome(verdict: types::Verdict, info: &Info) -> Outcome {
+    match verdict {
+        types::Verdict::Scored(score) => match check(score, info) {
             Ok(score) => Outcome::Scored(score),
             Err(what) => Outcome::Fault { whose: Blame::Plugin, what },
         },
-        Ok(types::Verdict::Abstained(reason)) => Outcome::Abstained(cut(reason)),
-        Err(types::Failure::InvalidInput(what)) => Outcome::Fault { whose: Blame::Input, what: cut(what) },
-        Err(types::Failure::Internal(what)) => Outcome::Fault { whose: Blame::Plugin, what: cut(what) },
-        Err(types::Failure::Unavailable(what)) => Outcome::Unavailable(cut(what)),
+        types::Verdict::Abstained(reason) => Outcome::Abstained(cut(reason)),
+    }
+}
+
+/// What it comes to that a plugin has no answer.
+pub(crate) fn failed(failure: types::Failure) -> Outcome {
+    match failure {
+        types::Failure::InvalidInput(what) => Outcome::Fault { whose: Blame::Input, what: cut(what) },
+        types::Failure::Internal(what) => Outcome::Fault { whose: Blame::Plugin, what: cut(what) },
+        types::Failure::Unavailable(what) => Outcome::Unavailable(cut(what)),
     }
 }
 
@@ -88,7 +94,7 @@ mod tests {
         let metrics =
             metrics.iter().map(|(name, value)| types::Metric { name: (*name).into(), value: *value }).collect();
         let score = types::Score { value, metrics, credit: Vec::new(), note: None };
-        outcome(Ok(types::Verdict::Scored(score)), &info())
+        outcome(types::Verdict::Scored(score), &info())
     }
 
     fn fault(outcome: &Outcome) -> &str {
@@ -119,7 +125,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        let Outcome::Abstained(reason) = outcome(Ok(types::Verdict::Abstained("ä".repeat(5000))), &info()) else {
+        let Outcome::Abstained(reason) = outcome(types::Verdict::Abstained("ä".repeat(5000)), &info()) else {
             panic!("not abstained")
         };
         assert!(reason.starts_with('ä') && reason.ends_with("(10000 bytes in all)") && reason.len() < 4200);

@@ -4,12 +4,15 @@
 //! [`gavel_data::SampleOutcome`] is waited for when it is needed. What a verdict was made of is kept by [`recording`];
 //! [`replay`] gives it again.
 
+pub mod chat;
 mod combine;
+mod group;
 mod offline;
 pub mod recording;
 pub mod replay;
 mod scorer;
 
 pub use combine::{combine, weighted_sum};
+pub use group::Group;
 pub use offline::{CompletionError, completion};
-pub use scorer::{Pending, Scorer, ScorerError, WeightedPlugin};
+pub use scorer::{Pending, Scorer, ScorerConfig, ScorerError, WeightedPlugin};

@@ -81,7 +81,7 @@ pub(crate) fn template(new: New<'_>) -> Files {
 pub(crate) fn sdk(language: Language) -> Files {
     let (from, to) = language.toolchain().sdk();
     let folder = Path::new("vendor").join(to);
-    let files = embedded::under(from).filter(|(path, _)| !path.starts_with("template/"));
+    let files = embedded::under(from).filter(|(path, _)| !path.starts_with("template/") && !path.starts_with("tests/"));
     files.chain([("LICENSE", embedded::licence())]).map(|(path, bytes)| (folder.join(path), bytes.to_vec())).collect()
 }
 

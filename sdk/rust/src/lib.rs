@@ -1,7 +1,9 @@
 //! What the author of a Gavel plugin depends on.
 //!
 //! A reward is one type that implements [`Reward`], exported by
-//! [`export_reward!`] and built as a WebAssembly component:
+//! [`export_reward!`] and built as a WebAssembly component; a [`Judger`]
+//! compares the samples of a group, a [`Taskset`] is a dataset, and [`chat`]
+//! asks language models.
 //!
 //! ```toml
 //! # Cargo.toml
@@ -78,21 +80,28 @@
 
 pub mod answer;
 pub mod bindings;
+pub mod chat;
 mod input;
+mod instance;
+mod judger;
 mod reward;
+mod taskset;
 mod verdict;
 
-pub use bindings::exports::gavel::plugin::lifecycle::{Info, ScoreRange};
 pub use bindings::gavel::plugin::references::Reference;
 pub use bindings::gavel::plugin::samples::{Sample, Trajectory};
 pub use bindings::gavel::plugin::types::{
     ContentPart, Credit, Failure, FinishReason, Media, Message, Metric, Role, Score, ToolCall, Verdict,
 };
-pub use reward::{NoParams, Reward};
+pub use bindings::lifecycle::{Info, ScoreRange};
+pub use instance::NoParams;
+pub use judger::Judger;
+pub use reward::Reward;
+pub use taskset::Taskset;
 
-/// What [`export_reward!`] expands to. Not part of the public interface.
+/// What the export macros expand to. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::bindings::exports::gavel::plugin::{lifecycle, reward};
-    pub use crate::reward::Instance;
+    pub use crate::instance::Instance;
+    pub use crate::taskset::row;
 }

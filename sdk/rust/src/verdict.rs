@@ -1,7 +1,7 @@
 //! Conveniences for what a plugin gives back.
 
-use crate::bindings::exports::gavel::plugin::lifecycle::{Info, ScoreRange};
 use crate::bindings::gavel::plugin::types::{Failure, Metric, Score, Verdict};
+use crate::bindings::lifecycle::{Info, ScoreRange};
 
 impl Score {
     /// A score and nothing beside it. It must be finite.

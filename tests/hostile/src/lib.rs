@@ -1,7 +1,9 @@
 //! Everything of a hostile reward but its attack: a guest writes one function
 //! and says with [`on_score!`] or [`on_init!`] when it strikes.
 
-pub use gavel_sdk::{ContentPart, Failure, Info, NoParams, Reference, Reward, Sample, Score, Verdict, export_reward};
+pub use gavel_sdk::{
+    ContentPart, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger, export_reward,
+};
 
 /// What an attack may hand back from `score`.
 pub trait Answer {
@@ -48,6 +50,36 @@ macro_rules! on_score {
     };
     ($attack:path, $info:expr) => {
         $crate::__reward!($info, || Ok(()), |sample, reference| $crate::Answer::answer($attack(sample, reference)));
+    };
+}
+
+/// Makes a function `fn(&[Sample]) -> Vec<Verdict>` the component's `judge`.
+#[macro_export]
+macro_rules! on_judge {
+    ($attack:path) => {
+        struct Attack;
+
+        impl $crate::Judger for Attack {
+            type Params = $crate::NoParams;
+
+            fn new(_: $crate::NoParams) -> ::std::result::Result<Self, ::std::string::String> {
+                ::std::result::Result::Ok(Self)
+            }
+
+            fn info(&self) -> $crate::Info {
+                $crate::Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+            }
+
+            fn judge(
+                &self,
+                samples: &[$crate::Sample],
+                _: &$crate::Reference,
+            ) -> ::std::result::Result<::std::vec::Vec<$crate::Verdict>, $crate::Failure> {
+                ::std::result::Result::Ok($attack(samples))
+            }
+        }
+
+        $crate::export_judger!(Attack);
     };
 }
 

@@ -47,6 +47,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
         reuse: None,
     };
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN))?;
+    gavel_scoring::chat::stand_in(&sandbox, &spec.grants.chat);
     let found = sandbox.handle().block_on(gavel_plugin::inspect(&sandbox, spec))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&found)?);

@@ -29,7 +29,7 @@ impl Recorder {
         Ok(Self { tasks: TaskStore::open(folder)?, samples })
     }
 
-    /// Keeps row `number` and what was said of it.
+    /// Keeps a row of the group `number` and what was said of it.
     pub fn write(&mut self, number: u64, sample: &Sample, outcome: &SampleOutcome) -> Result<()> {
         let scored = ScoredSample { group: number, sample, outcome, advantage: None };
         Ok(self.samples.write(&mut self.tasks, &scored)?)

@@ -1,19 +1,23 @@
 //! A run's configuration: TOML as written, then checked against what a run
 //! can do. Keys that do not exist are errors, and so are values out of range.
 
+mod dataset;
 mod limits;
 mod load;
 mod reward;
 mod tables;
 mod train;
 
+pub use dataset::{Dataset, Taskset};
 pub use limits::LimitsTable;
 pub use load::{ConfigError, load};
 pub use reward::RewardTable;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{GrpoTable, OnOutcome, SftTable};
 
+use gavel_scoring::chat::ChatEndpoint;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The tables of a run; `T` is `[train]`: [`GrpoTable`] for `gavel train`,
 /// [`SftTable`] for `gavel sft`.
@@ -32,6 +36,9 @@ pub struct Config<T> {
     /// The plugins that score them.
     #[serde(default)]
     pub reward: Vec<RewardTable>,
+    /// The language models that plugins may be granted, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub chat: BTreeMap<String, ChatEndpoint>,
     /// What each of their calls may use.
     #[serde(default)]
     pub limits: LimitsTable,
@@ -61,6 +68,9 @@ impl<T: TrainTable> Config<T> {
         self.data.validate()?;
         self.rollout.validate()?;
         self.limits.validate("limits")?;
+        for (name, endpoint) in &self.chat {
+            endpoint.check().map_err(|what| ConfigError::Invalid(format!("chat.{name}.{what}")))?;
+        }
         for reward in &self.reward {
             reward.validate()?;
         }

@@ -1,6 +1,7 @@
 //! The tables that every command has, each with its defaults and its ranges.
 
 use super::ConfigError;
+use super::dataset::Dataset;
 use super::limits::bytes;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
@@ -55,10 +56,10 @@ pub enum Overlong {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataTable {
-    /// The dataset to learn from, `.jsonl` or `.parquet`.
-    pub train: PathBuf,
+    /// The dataset to learn from: a `.jsonl` or `.parquet` file, or a taskset.
+    pub train: Dataset,
     /// The dataset to validate with.
-    pub validation: Option<PathBuf>,
+    pub validation: Option<Dataset>,
     /// The longest prompt, in tokens; by default what the model has room for
     /// beside a response.
     pub max_prompt_tokens: Option<usize>,
@@ -72,6 +73,8 @@ pub struct DataTable {
 
 impl DataTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        self.train.validate("data.train")?;
+        self.validation.iter().try_for_each(|dataset| dataset.validate("data.validation"))?;
         at_least_one("data.max_prompt_tokens", self.max_prompt_tokens.unwrap_or(1))
     }
 }

@@ -1,5 +1,6 @@
 //! Why a grant cannot be given.
 
+use crate::tls::NoRootCertificates;
 use std::path::PathBuf;
 
 /// A grant that is written wrongly, or names what is not there. The plugin is
@@ -47,12 +48,26 @@ pub enum GrantError {
         what: &'static str,
     },
     /// Nothing to check a server's certificate with.
+    #[error("grant.http: {0}")]
+    RootCertificates(#[from] NoRootCertificates),
+    /// No name of an endpoint.
     #[error(
-        "grant.http: no root certificates to check https servers with: {what}\nhint: install the system's ca-certificates, or name a file of them in SSL_CERT_FILE"
+        "grant.chat: {name:?} is no name of an endpoint\nhint: write chat = [\"judge\"], and [chat.judge] for the endpoint"
     )]
-    RootCertificates {
-        /// What was tried.
-        what: String,
+    EndpointName {
+        /// As written.
+        name: String,
+    },
+    /// An endpoint that nobody described.
+    #[error(
+        "grant.chat: there is no endpoint `{name}` (known: {})\nhint: add [chat.{name}] with base_url and model to the configuration, or --chat {name}='{{ base_url = \"…\", model = \"…\" }}' to gavel score",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    NoEndpoint {
+        /// The name.
+        name: String,
+        /// The endpoints that there are.
+        known: Vec<String>,
     },
     /// No name of a variable.
     #[error(

@@ -54,6 +54,10 @@ impl Import {
         };
         let (standing, what, grant) = match (package, interface) {
             ("gavel:plugin", "types" | "samples" | "references") => (Given, "the contract".to_owned(), None),
+            ("gavel:plugin", "chat") => match list(&grants.chat) {
+                Some(endpoints) => (Granted, endpoints, None),
+                None => (Refused, "no endpoint".to_owned(), Some(r#"chat = ["NAME"]"#)),
+            },
             ("wasi:http", "types" | "outgoing-handler") => match list(&grants.http) {
                 Some(hosts) => (Granted, hosts, None),
                 None => (Refused, "no server".to_owned(), Some(r#"http = ["https://HOST"]"#)),
@@ -92,6 +96,7 @@ mod tests {
         let all = Grants {
             read: vec!["data:/data".into()],
             http: vec!["judge.example".into()],
+            chat: vec!["judge".into()],
             env: vec!["KEY".into()],
             clock: ClockGrant::Real,
             random: RandomGrant::Os,
@@ -99,7 +104,7 @@ mod tests {
         let standing = |name: &str| [&none, &all].map(|grants| Import::new(name, grants).standing);
         use Standing::{Given, Granted, Refused, StandIn};
         assert_eq!(standing("gavel:plugin/samples@0.1.0"), [Given; 2]);
-        assert_eq!(standing("gavel:plugin/chat@0.1.0"), [Refused; 2]);
+        assert_eq!(standing("gavel:plugin/chat@0.1.0"), [Refused, Granted]);
         assert_eq!(standing("wasi:http/outgoing-handler@0.2.12"), [Refused, Granted]);
         assert_eq!(standing("wasi:http/incoming-handler@0.2.12"), [Refused; 2]);
         assert_eq!(standing("wasi:filesystem/preopens@0.2.12"), [StandIn, Granted]);

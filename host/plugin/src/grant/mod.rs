@@ -5,6 +5,7 @@
 //! checked, its folders open, its variables read. Each call gets a share of
 //! that, from which the host's side of the WASI interfaces answers.
 
+mod chat;
 mod clock;
 mod environment;
 mod error;
@@ -15,12 +16,15 @@ mod poll;
 mod random;
 mod tell;
 
+pub use chat::ChatReply;
 pub use error::GrantError;
+pub use http::HttpResponder;
 pub(crate) use http::Refusals;
 pub use import::{Import, Standing};
 
-use crate::state::State;
-use crate::tape::CallTape;
+use crate::sandbox::Outside;
+use crate::state::{State, Traces};
+use chat::{ChatAccess, ChatCalls};
 use clock::{Clock, VirtualTime};
 use environment::Environment;
 use folder::{Folder, ReadRule};
@@ -44,6 +48,9 @@ pub struct Grants {
     /// the scheme's own port where nothing else is written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<String>,
+    /// Names of the language models that it may ask.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chat: Vec<String>,
     /// Names of environment variables that it sees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
@@ -81,6 +88,7 @@ impl Grants {
     pub fn check(&self) -> Result<(), GrantError> {
         ReadRule::parse_all(&self.read)?;
         http::parse_all(&self.http)?;
+        chat::check_names(&self.chat)?;
         environment::check_names(&self.env)
     }
 }
@@ -89,6 +97,7 @@ impl Grants {
 pub(crate) struct Granted {
     folders: Vec<Folder>,
     http: Arc<HttpAccess>,
+    chat: Arc<ChatAccess>,
     env: Environment,
     clock: ClockGrant,
     random: RandomGrant,
@@ -97,10 +106,11 @@ pub(crate) struct Granted {
 impl Granted {
     /// Opens the folders, reads the variables and, where a server is granted
     /// over TLS, the machine's root certificates.
-    pub(crate) fn open(grants: &Grants) -> Result<Arc<Self>, GrantError> {
+    pub(crate) fn open(grants: &Grants, outside: &Outside) -> Result<Arc<Self>, GrantError> {
         Ok(Arc::new(Self {
             folders: ReadRule::parse_all(&grants.read)?.into_iter().map(Folder::open).collect::<Result<_, _>>()?,
-            http: Arc::new(HttpAccess::open(http::parse_all(&grants.http)?)?),
+            http: Arc::new(HttpAccess::open(http::parse_all(&grants.http)?, outside.http())?),
+            chat: Arc::new(ChatAccess::open(&grants.chat, &outside.chat)?),
             env: Environment::read(&grants.env)?,
             clock: grants.clock,
             random: grants.random,
@@ -108,13 +118,7 @@ impl Granted {
     }
 
     /// One call's share. `seed` is what the call sees as random.
-    pub(crate) fn call(
-        self: &Arc<Self>,
-        wasi: &mut WasiCtxBuilder,
-        seed: u64,
-        refusals: Refusals,
-        tape: CallTape,
-    ) -> CallGrants {
+    pub(crate) fn call(self: &Arc<Self>, wasi: &mut WasiCtxBuilder, seed: u64, traces: &Traces) -> CallGrants {
         wasi.allow_tcp(false).allow_udp(false);
         self.env.show(wasi);
         if self.random == RandomGrant::Seeded {
@@ -133,8 +137,9 @@ impl Granted {
         CallGrants {
             granted: self.clone(),
             clock,
-            http: HttpCalls::new(self.http.clone(), refusals, tape),
+            http: HttpCalls::new(self.http.clone(), traces.refusals.clone(), traces.tape.clone()),
             http_ctx: WasiHttpCtx::new(),
+            chat: ChatCalls::new(self.chat.clone(), traces.tape.clone(), traces.pauses.clone()),
         }
     }
 }
@@ -145,6 +150,13 @@ pub(crate) struct CallGrants {
     clock: Clock,
     http: HttpCalls,
     http_ctx: WasiHttpCtx,
+    chat: ChatCalls,
+}
+
+impl CallGrants {
+    pub(crate) fn begin_init(&mut self) {
+        self.chat.close();
+    }
 }
 
 /// Puts the interfaces that grants decide about into a linker that has those

@@ -4,7 +4,7 @@
 use crate::ground::Ground;
 use bytesize::ByteSize;
 use gavel_data::{Blame, Budget, Evaluation, Outcome, OutcomeKind, Sample};
-use gavel_plugin::{Grants, Limits, LoadError, PluginSpec};
+use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -135,6 +135,19 @@ impl Attack {
     /// Whether this attack is on a call, not on loading.
     pub fn loads(&self) -> bool {
         self.expect.load.is_none()
+    }
+
+    /// Lets the attack loose on its sample; a judger on a group of two.
+    pub async fn call(&self, plugin: &Plugin, seed: u64) -> Evaluation {
+        match plugin.is_judger() {
+            false => plugin.score(&self.sample, seed).await,
+            true => {
+                let group = [self.sample.clone(), self.sample.clone()];
+                let [first, second] = plugin.judge(&group, seed).await.try_into().expect("two evaluations");
+                assert_eq!(first.outcome, second.outcome, "{}", self.name);
+                first
+            }
+        }
     }
 
     /// Compares what loading gave with what it must give.

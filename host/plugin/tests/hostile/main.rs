@@ -56,7 +56,7 @@ async fn every_attack_alone_gets_its_outcome_and_gets_it_again() {
         mistakes.extend(attack.check_load(loaded.as_ref().err()).err());
         let Ok(plugin) = loaded else { continue };
         let start = Instant::now();
-        let (first, second) = (plugin.score(&attack.sample, 1).await, plugin.score(&attack.sample, 1).await);
+        let (first, second) = (attack.call(&plugin, 1).await, attack.call(&plugin, 1).await);
         mistakes.extend(attack.check(&first).err());
         mistakes.extend(attack.check(&second).err());
         // How far over a budget a call was may differ.
@@ -90,7 +90,7 @@ async fn in_a_crowd_each_attack_gets_its_outcome_and_each_honest_call_its_verdic
             let attack = attacks[number % attacks.len()].clone();
             hostile_calls.push(tokio::spawn(async move {
                 let (attack, plugin) = &*attack;
-                attack.check(&plugin.score(&attack.sample, 1).await).err()
+                attack.check(&attack.call(&plugin, 1).await).err()
             }));
         }
         let (honest, sample) = (honest.clone(), ground.sample(&format!("Answer: {call}")));

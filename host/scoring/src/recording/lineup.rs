@@ -1,6 +1,7 @@
 //! `plugins/`: which plugins scored, since which step, and their components.
 
 use super::{RecordingError, Result};
+use crate::chat::ChatEndpoint;
 use crate::scorer::{LoadedPlugin, Scorer, WeightedPlugin};
 use gavel_data::OutcomeKind;
 use gavel_data::files::write_whole;
@@ -19,6 +20,9 @@ pub struct Lineup {
     pub from_step: u64,
     /// How rewards become advantages, as far as a plugin can change it.
     pub grouping: Grouping,
+    /// The endpoints that plugins might ask.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub chat: BTreeMap<String, ChatEndpoint>,
     /// The plugins, in the order of the configuration.
     pub plugins: Vec<PluginRecord>,
 }
@@ -120,7 +124,11 @@ fn short(hash: &str) -> &str {
 impl Lineup {
     /// The plugins of `scorer`, from `from_step` on.
     pub fn of(scorer: &Scorer, grouping: Grouping, from_step: u64) -> Self {
-        Self { from_step, grouping, plugins: scorer.loaded().iter().map(PluginRecord::of).collect() }
+        let granted =
+            |name: &str| scorer.loaded().iter().any(|each| each.spec.grants.chat.iter().any(|own| own == name));
+        let chat = scorer.chat().iter().filter(|(name, _)| granted(name));
+        let chat = chat.map(|(name, endpoint)| (name.clone(), endpoint.clone())).collect();
+        Self { from_step, grouping, chat, plugins: scorer.loaded().iter().map(PluginRecord::of).collect() }
     }
 
     /// The plugin of this name.
@@ -139,6 +147,14 @@ impl Lineup {
             .collect();
         let gone = old.plugins.iter().filter(|plugin| self.plugin(&plugin.name).is_none());
         changes.extend(gone.map(|plugin| format!("`{}` is gone", plugin.name)));
+        // Where and how often is asked does not change an answer; who is asked and with what does.
+        let asked =
+            |endpoint: &ChatEndpoint| format!("{} with {}", endpoint.model, Value::Object(endpoint.options.clone()));
+        changes.extend(self.chat.iter().filter_map(|(name, now)| {
+            let (was, now) = (asked(old.chat.get(name)?), asked(now));
+            (now != was)
+                .then(|| format!("the endpoint `{name}` has another model or other options ({now}; it was {was})"))
+        }));
         changes
     }
 }
@@ -246,7 +262,7 @@ mod tests {
     }
 
     fn lineup(from_step: u64, plugins: Vec<PluginRecord>) -> Lineup {
-        Lineup { from_step, grouping: Grouping::default(), plugins }
+        Lineup { from_step, grouping: Grouping::default(), chat: BTreeMap::new(), plugins }
     }
 
     #[test]

@@ -166,9 +166,16 @@ pub struct RecordedSample {
 }
 
 impl RecordedSample {
-    /// What its plugins saw as random; absent where none was called.
+    /// What its plugins saw as random; absent where none was called. A judger
+    /// saw what its group's first sample had.
     pub fn seed(&self) -> Option<u64> {
-        self.plugins.values().find_map(|evaluation| Some(evaluation.provenance.as_ref()?.seed))
+        let calls = || self.plugins.values().filter_map(|evaluation| evaluation.provenance.as_ref());
+        let first = calls().next()?.seed;
+        if calls().all(|call| call.seed == first) {
+            return Some(first);
+        }
+        let input = self.sample.hash();
+        calls().find(|call| call.input == input).map(|call| call.seed)
     }
 }
 

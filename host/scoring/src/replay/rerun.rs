@@ -1,6 +1,7 @@
 //! Runs plugins over recorded samples.
 
 use super::error::{ReplayError, Result};
+use crate::group::Group;
 use crate::recording::{Lineup, RecordedSample, Recording, tape_folder};
 use crate::scorer::{Pending, Scorer, WeightedPlugin};
 use gavel_data::SampleOutcome;
@@ -53,27 +54,42 @@ pub(super) fn rerun(
         let plugins = plugins(lineup);
         let scorer = match plugins.is_empty() {
             true => None,
-            false => Some(Scorer::with_tape(plugins, config.clone(), Some(tape.clone()))?),
+            false => Some(Scorer::with_tape(plugins, config.clone().into(), Some(tape.clone()))?),
         };
         let wait = |pending: Option<Pending>| Some(scorer.as_ref()?.wait(pending?));
+        // A judger is asked about whole groups, whatever of them was selected.
+        let whole = scorer.as_ref().is_some_and(Scorer::has_judgers);
         let mut waiting: VecDeque<(RecordedSample, Option<Pending>)> = VecDeque::new();
         for step in steps {
-            for recorded in recording.samples(step)? {
-                let recorded = recorded?;
-                if !selection.has(&recorded) {
-                    continue;
+            let mut samples = recording.samples(step)?.peekable();
+            while let Some(first) = samples.next() {
+                let first = first?;
+                let group = first.group;
+                let mut members = vec![first];
+                while let Some(next) = samples.next_if(|next| next.as_ref().is_ok_and(|next| next.group == group)) {
+                    members.push(next?);
                 }
-                found = true;
-                if waiting.len() == WINDOW
+                if !whole || !members.iter().any(|member| selection.has(member)) {
+                    members.retain(|member| selection.has(member));
+                }
+                let asked = members.iter().filter(|member| member.seed().is_some()).count();
+                let group = Group::new(asked);
+                for recorded in members {
+                    let started = scorer
+                        .as_ref()
+                        .zip(recorded.seed())
+                        .map(|(scorer, seed)| scorer.start(&group, recorded.sample.clone(), seed));
+                    if !selection.has(&recorded) {
+                        continue;
+                    }
+                    found = true;
+                    waiting.push_back((recorded, started));
+                }
+                while waiting.len() > WINDOW
                     && let Some((first, pending)) = waiting.pop_front()
                 {
                     each(lineup, scorer.as_ref(), first, wait(pending));
                 }
-                let started = scorer
-                    .as_ref()
-                    .zip(recorded.seed())
-                    .map(|(scorer, seed)| scorer.start(recorded.sample.clone(), seed));
-                waiting.push_back((recorded, started));
             }
         }
         for (recorded, pending) in waiting {

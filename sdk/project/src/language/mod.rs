@@ -73,7 +73,7 @@ impl FromStr for Language {
 pub(crate) trait Toolchain {
     /// The folder of the SDK among the embedded files (`rust`), and the folder
     /// below a project's `vendor/` that its copy has (`gavel-sdk`). Its
-    /// `template/` is not part of the copy.
+    /// `template/` and `tests/` are not part of the copy.
     fn sdk(&self) -> (&'static str, &'static str);
 
     /// Makes the component's bytes. It may keep what it likes in the project's

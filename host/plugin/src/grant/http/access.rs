@@ -1,15 +1,17 @@
 //! Whether a request may be sent, and to which addresses.
 
+use super::HttpResponder;
 use super::address::{canonical, is_public};
 use super::refusal::Refusal;
 use super::rule::{Host, Rule, Scheme};
 use crate::grant::GrantError;
+use crate::tls::tls_client_config;
+#[cfg(test)]
+use crate::tls::trusting;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use wasmtime_wasi_http::Error;
 
 /// Where a request wants to go.
@@ -50,13 +52,15 @@ impl fmt::Display for Target {
 pub(crate) struct HttpAccess {
     rules: Vec<Rule>,
     tls: Option<TlsConnector>,
+    /// Answers in place of the servers.
+    pub(super) responder: Option<Arc<dyn HttpResponder>>,
 }
 
 impl HttpAccess {
-    pub(crate) fn open(rules: Vec<Rule>) -> Result<Self, GrantError> {
-        let tls =
-            rules.iter().any(|rule| rule.scheme == Scheme::Https).then(|| connector(system_roots()?)).transpose()?;
-        Ok(Self { rules, tls })
+    pub(crate) fn open(rules: Vec<Rule>, responder: Option<Arc<dyn HttpResponder>>) -> Result<Self, GrantError> {
+        let secure = responder.is_none() && rules.iter().any(|rule| rule.scheme == Scheme::Https);
+        let tls = secure.then(tls_client_config).transpose()?.map(|config| Arc::new(config).into());
+        Ok(Self { rules, tls, responder })
     }
 
     /// Whether the target may be asked at all.
@@ -79,36 +83,15 @@ impl HttpAccess {
         }
     }
 
-    /// There, wherever an https server is granted.
+    /// There, wherever a real https server is granted.
     pub(super) fn tls(&self) -> Option<&TlsConnector> {
         self.tls.as_ref()
     }
 
     #[cfg(test)]
-    pub(super) fn with_roots(rules: Vec<Rule>, roots: RootCertStore) -> Self {
-        Self { rules, tls: Some(connector(roots).unwrap()) }
+    pub(super) fn with_roots(rules: Vec<Rule>, roots: tokio_rustls::rustls::RootCertStore) -> Self {
+        Self { rules, tls: Some(Arc::new(trusting(roots).unwrap()).into()), responder: None }
     }
-}
-
-/// The certificates that this machine trusts, or the file that `SSL_CERT_FILE`
-/// names.
-fn system_roots() -> Result<RootCertStore, GrantError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let errors: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
-        let what = if errors.is_empty() { "this machine has none".to_owned() } else { errors.join("; ") };
-        return Err(GrantError::RootCertificates { what });
-    }
-    Ok(roots)
-}
-
-fn connector(roots: RootCertStore) -> Result<TlsConnector, GrantError> {
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| GrantError::RootCertificates { what: error.to_string() })?;
-    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()).into())
 }
 
 #[cfg(test)]
@@ -117,7 +100,7 @@ mod tests {
 
     fn access(grants: &[&str]) -> HttpAccess {
         let rules = grants.iter().map(|grant| Rule::parse(grant).unwrap()).collect();
-        HttpAccess { rules, tls: None }
+        HttpAccess { rules, tls: None, responder: None }
     }
 
     fn target(uri: &str) -> Result<Target, Error> {

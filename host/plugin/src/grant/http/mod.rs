@@ -19,6 +19,7 @@ pub(super) use rule::Rule;
 use super::GrantError;
 use crate::state::State;
 use crate::tape::CallTape;
+use bytes::Bytes;
 use std::sync::Arc;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
@@ -27,6 +28,13 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpCtxView, WasiH
 pub(super) fn parse_all(grants: &[String]) -> Result<Vec<Rule>, GrantError> {
     let parse = |grant: &String| Rule::parse(grant).map_err(|what| GrantError::Http { grant: grant.clone(), what });
     grants.iter().map(parse).collect()
+}
+
+/// Stands in for all servers, in a test say. What a plugin may ask is decided
+/// as ever.
+pub trait HttpResponder: Send + Sync {
+    /// The response to a request, or none where nobody listens.
+    fn respond(&self, request: http::Request<Bytes>) -> Option<http::Response<Bytes>>;
 }
 
 /// The requests of one call.

@@ -1,13 +1,13 @@
 //! One request over a connection of its own (HTTP/1.1).
 
-use super::Connection;
 use super::access::{HttpAccess, Target};
 use super::refusal::Refusal;
 use super::rule::{Host, Scheme};
+use super::{Connection, HttpResponder};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use std::io;
 use std::net::SocketAddr;
@@ -51,6 +51,9 @@ pub(super) async fn send(
 ) -> Result<(Response<WasiBody>, Connection), Failure> {
     let target = Target::of(request.uri())?;
     access.admit(&target)?;
+    if let Some(responder) = &access.responder {
+        return Ok(stand_in(responder.as_ref(), request).await?);
+    }
     let connecting = async {
         let stream = connect(access, &target, resolve).await?;
         Ok::<_, Failure>(match target.scheme {
@@ -66,6 +69,21 @@ pub(super) async fn send(
         Stream::Plain(stream) => exchange(stream, request, options).await?,
         Stream::Tls(stream) => exchange(stream, request, options).await?,
     })
+}
+
+/// Most that a stand-in takes of a request.
+const STAND_IN_BYTES: usize = 64 << 20;
+
+async fn stand_in(
+    responder: &dyn HttpResponder,
+    request: Request<WasiBody>,
+) -> Result<(Response<WasiBody>, Connection), Error> {
+    let (head, body) = request.into_parts();
+    let too_large = |_| Error::HttpRequestBodySize(Some(STAND_IN_BYTES as u64));
+    let body = Limited::new(body, STAND_IN_BYTES).collect().await.map_err(too_large)?.to_bytes();
+    let response = responder.respond(Request::from_parts(head, body)).ok_or(Error::ConnectionRefused)?;
+    let response = response.map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync());
+    Ok((response, Box::new(async { Ok(()) })))
 }
 
 enum Stream {
@@ -209,7 +227,7 @@ mod tests {
         uri: &str,
         resolve: impl FnOnce(String, u16) -> std::future::Ready<io::Result<Vec<SocketAddr>>>,
     ) -> Result<TcpStream, Failure> {
-        let access = HttpAccess::open(vec![Rule::parse(grant).unwrap()]).unwrap();
+        let access = HttpAccess::open(vec![Rule::parse(grant).unwrap()], None).unwrap();
         let target = Target::of(&uri.parse().unwrap()).unwrap();
         access.admit(&target)?;
         connect(&access, &target, resolve).await

@@ -1,0 +1,69 @@
+//! Language models that plugins may ask: what stands behind the import `chat`.
+
+use futures::future::BoxFuture;
+use gavel_data::Message;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// What a plugin asks of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The name of the endpoint.
+    pub endpoint: String,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// Further fields of the request's body.
+    pub options: Map<String, Value>,
+}
+
+/// Why a model gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChatError {
+    /// The request cannot be sent as it is.
+    #[error("{0}")]
+    InvalidRequest(String),
+    /// The endpoint refuses the request, and will again.
+    #[error("{0}")]
+    Refused(String),
+    /// The endpoint does not answer, or is too busy.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// A language model, asked one request after another or many at once.
+pub trait ChatModel: Send + Sync {
+    /// The body of a chat completion (`{"choices": [{"message": …}]}`). What is
+    /// dropped before it is answered is given up.
+    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>>;
+}
+
+/// The models of a sandbox, by name.
+#[derive(Default)]
+pub(crate) struct Endpoints(Mutex<BTreeMap<String, Endpoint>>);
+
+/// A model and how many requests it answers at once.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) turns: Arc<Semaphore>,
+}
+
+impl Endpoints {
+    pub(crate) fn add(&self, name: String, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
+        let turns = Arc::new(Semaphore::new(concurrency.get().min(Semaphore::MAX_PERMITS)));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Endpoint { model, turns });
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Endpoint> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+}

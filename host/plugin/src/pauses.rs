@@ -1,0 +1,61 @@
+//! Why a call does not run at the moment, as its own side knows it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The pauses of one call.
+#[derive(Default)]
+pub(crate) struct Pauses {
+    /// The guest was interrupted and wants to go on.
+    interrupted: AtomicBool,
+    /// Requests that wait for their turn.
+    queued: AtomicUsize,
+    /// Requests that are being answered.
+    served: AtomicUsize,
+}
+
+impl Pauses {
+    /// Notes that the guest was interrupted.
+    pub(crate) fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the guest was interrupted since this was last asked.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.interrupted.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether all that the call waits for is its turn, which is no time of its
+    /// own: others keep it waiting.
+    pub(crate) fn only_queues(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) > 0 && self.served.load(Ordering::Relaxed) == 0
+    }
+
+    /// A request waits for its turn as long as what this gives lives.
+    pub(crate) fn queue(self: &Arc<Self>) -> impl Drop + use<> {
+        Counted::new(self, |pauses| &pauses.queued)
+    }
+
+    /// A request is being answered as long as what this gives lives.
+    pub(crate) fn serve(self: &Arc<Self>) -> impl Drop + use<> {
+        Counted::new(self, |pauses| &pauses.served)
+    }
+}
+
+struct Counted {
+    pauses: Arc<Pauses>,
+    counter: fn(&Pauses) -> &AtomicUsize,
+}
+
+impl Counted {
+    fn new(pauses: &Arc<Pauses>, counter: fn(&Pauses) -> &AtomicUsize) -> Self {
+        counter(pauses).fetch_add(1, Ordering::Relaxed);
+        Self { pauses: pauses.clone(), counter }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.counter)(&self.pauses).fetch_sub(1, Ordering::Relaxed);
+    }
+}

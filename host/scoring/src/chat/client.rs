@@ -1,0 +1,211 @@
+//! Asking a server.
+
+use super::endpoint::{ChatEndpoint, RESERVED};
+use super::retry::{FIRST_PAUSE, LONGEST_PAUSE, may_help, retry_after};
+use backon::{ExponentialBuilder, Retryable};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use gavel_plugin::{ChatError, ChatModel, ChatRequest, NoRootCertificates, tls_client_config};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use serde_json::{Map, Value};
+use std::time::{Duration, SystemTime};
+use tokio::time::timeout;
+
+/// Most that is read of an answer.
+const BODY_BYTES: usize = 16 << 20;
+/// Most that is told of an answer that is no completion.
+const TOLD_BYTES: usize = 500;
+
+/// An endpoint that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ChatEndpointError {
+    /// A field is wrong.
+    #[error("chat.{name}.{what}")]
+    Field {
+        /// The endpoint.
+        name: String,
+        /// Which field, and why.
+        what: String,
+    },
+    /// The key is not there.
+    #[error(
+        "chat.{name}.api_key_env: the variable {variable} is not set\nhint: set it where gavel is started; without a key, leave api_key_env out"
+    )]
+    NoKey {
+        /// The endpoint.
+        name: String,
+        /// The variable.
+        variable: String,
+    },
+    /// The key cannot be sent.
+    #[error("chat.{name}.api_key_env: the variable {variable} holds what no HTTP header can")]
+    Key {
+        /// The endpoint.
+        name: String,
+        /// The variable.
+        variable: String,
+    },
+    /// Nothing to check the server's certificate with.
+    #[error("chat.{name}: {source}")]
+    Tls {
+        /// The endpoint.
+        name: String,
+        /// Why.
+        source: NoRootCertificates,
+    },
+    /// The HTTP client does not start.
+    #[error("chat.{name}: cannot make an HTTP client: {source}")]
+    Client {
+        /// The endpoint.
+        name: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+}
+
+/// One endpoint. It has no `Debug`: its headers hold the key.
+pub(super) struct Client {
+    name: String,
+    endpoint: ChatEndpoint,
+    http: reqwest::Client,
+}
+
+/// An attempt that gave no completion.
+struct Failed {
+    error: ChatError,
+    /// Whether another attempt may help, and how long to wait at least.
+    again: Option<Duration>,
+}
+
+impl Client {
+    /// Reads the key and checks the endpoint; nothing is sent yet.
+    pub(super) fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
+        let name = name.to_owned();
+        endpoint.check().map_err(|what| ChatEndpointError::Field { name: name.clone(), what })?;
+        let mut headers = HeaderMap::new();
+        if let Some(variable) = &endpoint.api_key_env {
+            let (name, variable) = (name.clone(), variable.clone());
+            let Ok(key) = std::env::var(&variable) else {
+                return Err(ChatEndpointError::NoKey { name, variable });
+            };
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
+                .map_err(|_| ChatEndpointError::Key { name, variable })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let tls = tls_client_config().map_err(|source| ChatEndpointError::Tls { name: name.clone(), source })?;
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            .timeout(endpoint.timeout)
+            // A redirect would carry the key elsewhere.
+            .redirect(Policy::none())
+            .tls_backend_preconfigured(tls)
+            .build()
+            .map_err(|source| ChatEndpointError::Client { name: name.clone(), source })?;
+        Ok(Self { name, endpoint: endpoint.clone(), http })
+    }
+
+    fn body(&self, request: ChatRequest) -> Result<String, ChatError> {
+        if let Some(field) = RESERVED.iter().find(|field| request.options.contains_key(**field)) {
+            return Err(ChatError::InvalidRequest(format!(
+                "a request to the endpoint `{}` cannot set `{field}`",
+                self.name
+            )));
+        }
+        let mut body = Map::new();
+        body.insert("model".into(), Value::String(self.endpoint.model.clone()));
+        let messages = serde_json::to_value(&request.messages);
+        body.insert("messages".into(), messages.map_err(|error| ChatError::InvalidRequest(error.to_string()))?);
+        body.extend(self.endpoint.options.clone());
+        body.extend(request.options);
+        Ok(Value::Object(body).to_string())
+    }
+
+    async fn attempt(&self, body: &str) -> Result<Value, Failed> {
+        let request = self.http.post(self.endpoint.url()).header("content-type", "application/json");
+        let again = Some(Duration::ZERO);
+        let lost = |error: reqwest::Error| Failed { error: self.unavailable(&reason(&error)), again };
+        let mut response = request.body(body.to_owned()).send().await.map_err(lost)?;
+        let (status, after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(lost)? {
+            if bytes.len() + chunk.len() > BODY_BYTES {
+                let error = self.unavailable(&format!("it answered with more than {BODY_BYTES} bytes"));
+                return Err(Failed { error, again: None });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        if status.is_success() {
+            return serde_json::from_slice(&bytes).map_err(|error| {
+                let error = self.unavailable(&format!("it answered with no JSON ({error}): {}", told(&bytes)));
+                Failed { error, again }
+            });
+        }
+        let what = format!("it answered {status}: {}", told(&bytes));
+        Err(match may_help(status) {
+            true => Failed { error: self.unavailable(&what), again: Some(after.unwrap_or_default()) },
+            false => {
+                let hint = match (status.as_u16(), &self.endpoint.api_key_env) {
+                    (401 | 403, Some(variable)) => format!(" (the key is that in {variable})"),
+                    (401 | 403, None) => " (no api_key_env is set)".to_owned(),
+                    _ => String::new(),
+                };
+                Failed { error: ChatError::Refused(format!("the endpoint `{}`: {what}{hint}", self.name)), again: None }
+            }
+        })
+    }
+
+    fn unavailable(&self, what: &str) -> ChatError {
+        ChatError::Unavailable(format!("the endpoint `{}`: {what}", self.name))
+    }
+
+    async fn ask(&self, request: ChatRequest) -> Result<Value, ChatError> {
+        let body = self.body(request)?;
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(FIRST_PAUSE)
+            .with_max_delay(LONGEST_PAUSE)
+            .with_max_times(self.endpoint.retries)
+            .with_jitter();
+        let attempts = (|| self.attempt(&body))
+            .retry(pauses)
+            .when(|failed: &Failed| failed.again.is_some())
+            .adjust(|failed, pause| Some(pause?.max(failed.again?)))
+            .notify(|failed, pause| {
+                tracing::debug!("{}; again in {:.1} s", failed.error, pause.as_secs_f64());
+            });
+        match timeout(self.endpoint.deadline, attempts).await {
+            Ok(answer) => answer.map_err(|failed| failed.error),
+            Err(_) => {
+                let seconds = self.endpoint.deadline.as_secs_f64();
+                Err(self.unavailable(&format!("no answer after {seconds} s and all attempts in them")))
+            }
+        }
+    }
+}
+
+impl ChatModel for Client {
+    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+        self.ask(request).boxed()
+    }
+}
+
+/// The innermost cause, which says what happened; the URL is the
+/// configuration's.
+fn reason(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".into();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// The beginning of an answer in one line.
+fn told(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(TOLD_BYTES)]);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if bytes.len() > TOLD_BYTES { format!("{line}…") } else { line }
+}

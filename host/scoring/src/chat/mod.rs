@@ -1,0 +1,43 @@
+//! `[chat.NAME]`: servers that speak the chat-completions protocol of OpenAI,
+//! which plugins ask.
+
+mod client;
+mod endpoint;
+mod retry;
+
+pub use client::ChatEndpointError;
+pub use endpoint::ChatEndpoint;
+
+use client::Client;
+use futures::future::{BoxFuture, ready};
+use gavel_plugin::{ChatError, ChatModel, ChatRequest, Sandbox};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// Connects a sandbox with the endpoints.
+pub(crate) fn connect(sandbox: &Sandbox, endpoints: &BTreeMap<String, ChatEndpoint>) -> Result<(), ChatEndpointError> {
+    for (name, endpoint) in endpoints {
+        let client = Client::new(name, endpoint)?;
+        sandbox.add_chat(name, Arc::new(client), endpoint.concurrency);
+    }
+    Ok(())
+}
+
+/// Gives a sandbox, for each name, a model that is not there: a replay answers
+/// from its tape.
+pub fn stand_in<'a>(sandbox: &Sandbox, names: impl IntoIterator<Item = &'a String>) {
+    for name in names {
+        sandbox.add_chat(name, Arc::new(Nobody), NonZeroUsize::MIN);
+    }
+}
+
+struct Nobody;
+
+impl ChatModel for Nobody {
+    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+        let what = format!("the endpoint `{}` is not asked in a replay", request.endpoint);
+        Box::pin(ready(Err(ChatError::Unavailable(what))))
+    }
+}

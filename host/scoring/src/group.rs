@@ -1,0 +1,65 @@
+//! Samples of one task, which judgers see together.
+
+use crate::scorer::Plugins;
+use gavel_data::{Evaluation, Sample};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+
+/// The samples of a task on their way to its judgers. They are judged when the
+/// last of them has come; until then each waits.
+#[derive(Clone)]
+pub struct Group(Arc<Waiting>);
+
+struct Waiting {
+    size: usize,
+    members: Mutex<Vec<Member>>,
+}
+
+struct Member {
+    sample: Arc<Sample>,
+    seed: u64,
+    answer: oneshot::Sender<Judged>,
+}
+
+/// What each judger says of one sample, by the judger's number among the plugins.
+pub(crate) type Judged = Vec<(usize, Evaluation)>;
+
+impl Group {
+    /// A group of `size` samples.
+    pub fn new(size: usize) -> Self {
+        Self(Arc::new(Waiting { size, members: Mutex::default() }))
+    }
+
+    /// Adds a sample and waits for what the judgers of `plugins` say of it;
+    /// nothing where the group is given up before it is whole.
+    pub(crate) async fn judged(&self, plugins: &Plugins, sample: &Arc<Sample>, seed: u64) -> Option<Judged> {
+        let (answer, waiting) = oneshot::channel();
+        let whole = {
+            let mut members = self.0.members.lock().unwrap_or_else(PoisonError::into_inner);
+            members.push(Member { sample: sample.clone(), seed, answer });
+            (members.len() == self.0.size).then(|| std::mem::take(&mut *members))
+        };
+        if let Some(members) = whole {
+            judge(plugins, members).await;
+        }
+        waiting.await.ok()
+    }
+}
+
+/// Whoever came last sees to it that all are judged.
+async fn judge(plugins: &Plugins, mut members: Vec<Member>) {
+    // Whatever ended first: a judgement must not depend on it.
+    members.sort_by_key(|member| member.sample.index);
+    let samples: Vec<Arc<Sample>> = members.iter().map(|member| member.sample.clone()).collect();
+    let seed = members.first().map_or(0, |first| first.seed);
+    let mut judged: Vec<Judged> = members.iter().map(|_| Vec::new()).collect();
+    for (number, evaluations) in plugins.judge(&samples, seed).await {
+        for (judged, evaluation) in judged.iter_mut().zip(evaluations) {
+            judged.push((number, evaluation));
+        }
+    }
+    for (member, judged) in members.into_iter().zip(judged) {
+        // Nobody may be waiting any more.
+        let _ = member.answer.send(judged);
+    }
+}

@@ -1,0 +1,216 @@
+/* What the author of a Gavel plugin in C depends on.
+ *
+ * A reward is two functions, plugin_init and plugin_score; a judger is
+ * plugin_init and plugin_judge. Everything that starts with gavel_ is for them
+ * to call. What these functions return lives until the call ends; what they
+ * return in plugin_init lives as long as the plugin. Nothing is to be freed.
+ *
+ * Text is UTF-8, in and out: text that is not is a fault of the plugin. */
+
+#ifndef GAVEL_H
+#define GAVEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Text. A NUL follows its `len` bytes where a function here says so; the text
+ * of a response may have NULs of its own. */
+typedef struct {
+    const char *ptr;
+    size_t len;
+} gavel_text;
+
+/* ---- What the plugin is given ---- */
+
+typedef struct {
+    int32_t handle;
+} gavel_sample;
+
+typedef struct {
+    int32_t handle;
+} gavel_trajectory;
+
+typedef struct {
+    int32_t handle;
+} gavel_reference;
+
+typedef struct gavel_params gavel_params;
+
+typedef enum { GAVEL_SYSTEM, GAVEL_USER, GAVEL_ASSISTANT, GAVEL_TOOL } gavel_role;
+
+typedef enum { GAVEL_STOP, GAVEL_LENGTH, GAVEL_MAX_TURNS, GAVEL_TIMEOUT, GAVEL_ERROR } gavel_finish_reason;
+
+typedef struct {
+    gavel_role role;
+    /* The message's texts, joined; a NUL follows. */
+    gavel_text text;
+} gavel_message;
+
+/* ---- What the plugin says ---- */
+
+typedef struct {
+    const char *name;
+    const char *version;
+    /* The same input gives the same verdict, and no call sees what an earlier one left behind. */
+    bool pure;
+    /* Scores lie in [min, max]; one outside is a fault. No promise where min and max are equal. */
+    double min, max;
+} gavel_info;
+
+typedef struct gavel_verdict gavel_verdict;
+
+/* ---- What you write ---- */
+
+/* Once, before any sample. Fill in `info` and return true, or return
+ * gavel_refuse(params, "what is wrong with the parameters"). A parameter that
+ * it does not ask for is refused. */
+bool plugin_init(gavel_params *params, gavel_info *info);
+
+/* For exports = ["reward"]: once a sample. */
+void plugin_score(gavel_sample sample, gavel_reference reference, gavel_verdict *verdict);
+
+/* For exports = ["judger"]: once a group; verdicts[i] is for samples[i]. A
+ * failure in one of them is a failure of the whole group. */
+void plugin_judge(const gavel_sample *samples, size_t count, gavel_reference reference, gavel_verdict **verdicts);
+
+/* ---- Parameters, in plugin_init ---- */
+
+/* The parameter `name`, or `otherwise` where the run does not give it. One of
+ * another type is refused for you. A NUL follows a text. */
+gavel_text gavel_param_text(gavel_params *params, const char *name, const char *otherwise);
+double gavel_param_number(gavel_params *params, const char *name, double otherwise);
+bool gavel_param_bool(gavel_params *params, const char *name, bool otherwise);
+/* Any parameter as JSON; empty where the run does not give it. */
+gavel_text gavel_param_json(gavel_params *params, const char *name);
+/* Says what is wrong with the parameters, and gives false. */
+bool gavel_refuse(gavel_params *params, const char *what);
+
+/* ---- The sample: what the policy did ---- */
+
+/* The response of the first trajectory; a NUL follows. */
+gavel_text gavel_response(gavel_sample sample);
+/* The id of the task, the same in every sample of a group; a NUL follows. */
+gavel_text gavel_task_id(gavel_sample sample);
+/* Its data source; false where the row has none. */
+bool gavel_data_source(gavel_sample sample, gavel_text *source);
+/* The number of this sample in its group, from 0. */
+uint32_t gavel_group_index(gavel_sample sample);
+/* The messages of the prompt; `count` is set. */
+const gavel_message *gavel_prompt(gavel_sample sample, size_t *count);
+
+uint32_t gavel_trajectory_count(gavel_sample sample);
+/* The trajectory at `index`; false past the end. */
+bool gavel_trajectory_at(gavel_sample sample, uint32_t index, gavel_trajectory *trajectory);
+/* Messages after the prompt. */
+uint32_t gavel_message_count(gavel_trajectory trajectory);
+bool gavel_message_at(gavel_trajectory trajectory, uint32_t index, gavel_message *message);
+/* The text of the last message of the assistant; a NUL follows. */
+gavel_text gavel_trajectory_response(gavel_trajectory trajectory);
+gavel_finish_reason gavel_finished(gavel_trajectory trajectory);
+uint32_t gavel_turns(gavel_trajectory trajectory);
+uint32_t gavel_tool_turns(gavel_trajectory trajectory);
+/* Tokens of the response that the policy wrote, or -1 where no policy did. */
+int64_t gavel_response_tokens(gavel_trajectory trajectory);
+
+/* ---- The reference: the dataset's row ---- */
+
+/* The ground truth; false where the row has none. A NUL follows. */
+bool gavel_ground_truth(gavel_reference reference, gavel_text *truth);
+/* A column as JSON; false where the row does not have it. A NUL follows. */
+bool gavel_column(gavel_reference reference, const char *name, gavel_text *json);
+/* All columns as one JSON object; a NUL follows. */
+gavel_text gavel_columns(gavel_reference reference);
+
+/* ---- Verdicts ---- */
+
+/* The score, which must be finite. */
+void gavel_score(gavel_verdict *verdict, double value);
+/* With a score: a named number, averaged and logged by the host. */
+void gavel_metric(gavel_verdict *verdict, const char *name, double value);
+/* With a score: why it is what it is; kept in the log. */
+void gavel_note(gavel_verdict *verdict, const char *note);
+/* With a score: credit for bytes [start, end) of the text of a message. */
+void gavel_credit(gavel_verdict *verdict, uint32_t trajectory, uint32_t message, uint32_t start, uint32_t end,
+                  double value);
+/* No score, which is no failure: the plugin does not judge such samples. */
+void gavel_abstain(gavel_verdict *verdict, const char *why);
+/* The sample or its reference is not what this plugin works on. */
+void gavel_invalid_input(gavel_verdict *verdict, const char *what);
+/* Something that the plugin needs did not answer; trying again may help. */
+void gavel_unavailable(gavel_verdict *verdict, const char *what);
+/* The plugin itself is at fault. */
+void gavel_internal(gavel_verdict *verdict, const char *what);
+
+/* ---- Text ---- */
+
+/* `size` bytes that live until the call ends. Ends the call where memory does. */
+void *gavel_alloc(size_t size);
+/* The text of a C string. */
+gavel_text gavel_str(const char *text);
+/* One C string of several, up to a NULL: gavel_concat("no ", what, NULL). */
+const char *gavel_concat(const char *first, ...);
+/* A C string of a text, up to its first NUL. */
+const char *gavel_c_str(gavel_text text);
+bool gavel_equal(gavel_text a, gavel_text b);
+/* The text without white space at its ends, or at its last alone. */
+gavel_text gavel_trim(gavel_text text);
+gavel_text gavel_trim_end(gavel_text text);
+/* Reads the whole text, trimmed, as a number; false where it is none. */
+bool gavel_number(gavel_text text, double *number);
+
+/* ---- Finding the answer in a response, with the same results in every SDK.
+ * Each gives false where there is none. ---- */
+
+/* The last number: -1,234.5e6, $5, .5. It is the last number and no more: 1/2 gives 2. */
+bool gavel_last_number(gavel_text text, double *number);
+/* The trimmed contents of the last complete \boxed{...}, with its braces balanced. */
+bool gavel_last_boxed(gavel_text text, gavel_text *contents);
+/* The trimmed text of the last <name>...</name>. */
+bool gavel_last_tag(gavel_text text, const char *name, gavel_text *contents);
+/* What follows the last `prefix`, up to the end of its line, trimmed. */
+bool gavel_after_last(gavel_text text, const char *prefix, gavel_text *rest);
+
+/* ---- JSON. A value is its text; each function gives false where the value
+ * is of another type, is not there, or is no JSON. ---- */
+
+bool gavel_json_get(gavel_text object, const char *key, gavel_text *value);
+bool gavel_json_item(gavel_text array, size_t index, gavel_text *value);
+/* A string, decoded; a NUL follows. */
+bool gavel_json_string(gavel_text json, gavel_text *text);
+bool gavel_json_number(gavel_text json, double *number);
+bool gavel_json_bool(gavel_text json, bool *value);
+/* The number of items of an array or of members of an object. */
+bool gavel_json_count(gavel_text json, size_t *count);
+/* The key of the member at `index`, in the order of the text. */
+bool gavel_json_key(gavel_text object, size_t index, gavel_text *key);
+/* Whether the text is one whole value. */
+bool gavel_json_valid(gavel_text json);
+
+/* ---- Asking a judge: for imports = ["chat"], granted by the run ---- */
+
+#ifdef GAVEL_IMPORT_CHAT
+
+typedef struct {
+    /* The name of an endpoint in the run's configuration. */
+    const char *endpoint;
+    const gavel_message *messages;
+    size_t count;
+    /* Further fields of the request as a JSON object, such as "{\"temperature\": 0}"; may be NULL. */
+    const char *options;
+} gavel_chat_request;
+
+typedef enum { GAVEL_CHAT_OK, GAVEL_CHAT_INVALID_REQUEST, GAVEL_CHAT_REFUSED, GAVEL_CHAT_UNAVAILABLE } gavel_chat_status;
+
+typedef struct {
+    gavel_chat_status status;
+    /* The text of the first choice, or why there is none; a NUL follows. */
+    gavel_text text;
+} gavel_chat_reply;
+
+/* Asks all at once and waits for the last; replies[i] answers requests[i]. */
+void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_reply *replies);
+
+#endif
+
+#endif

@@ -1,0 +1,142 @@
+//! C: bindings and component made here, compiled by zig or clang.
+
+mod compiler;
+
+use super::{Compiled, Toolchain};
+use crate::contract;
+use crate::error::Error;
+use crate::manifest::Project;
+use crate::tool::{self, Tool};
+use compiler::Compiler;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
+use wit_bindgen_core::wit_parser::{Resolve, WorldId};
+use wit_component::ComponentEncoder;
+
+/// The folder of the author's sources.
+const SOURCES: &str = "src";
+/// The folder of the SDK's copy.
+const SDK: &str = "vendor/gavel";
+/// The folder of the bindings, in the project's.
+const BINDINGS: &str = "build/bindings";
+/// The module before it is a component, in the project's folder.
+const MODULE: &str = "build/plugin.module.wasm";
+
+pub(super) struct C;
+
+impl Toolchain for C {
+    fn sdk(&self) -> (&'static str, &'static str) {
+        ("c", "gavel")
+    }
+
+    fn build(&self, project: &Project) -> Result<Compiled, Error> {
+        let name = &project.manifest.name;
+        let compiler = Compiler::find().ok_or(Error::MissingTool { tool: &compiler::ZIG })?;
+        let wit = contract::write(project)?;
+        let internal = |what: &str| {
+            let what = format!("cannot {what} `{name}`");
+            move |error: anyhow::Error| Error::Failed { what, said: format!("{error:#}") }
+        };
+        let (mut resolve, world) = world(&wit).map_err(internal("read the world of"))?;
+        bindings(&mut resolve, world, &project.folder.join(BINDINGS)).map_err(internal("write the bindings of"))?;
+
+        let mut command = compiler.command();
+        command.current_dir(&project.folder).args(flags(project)).args(["-o", MODULE]).args(sources(project)?);
+        let said = tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?;
+
+        let path = project.folder.join(MODULE);
+        let module = fs::read(&path).map_err(Error::file("read", &path))?;
+        let component = component(&module).map_err(internal("make a component of"))?;
+        Ok(Compiled { component, said: said.out + &said.err })
+    }
+
+    fn missing(&self, _: &Project) -> Vec<&'static Tool> {
+        if Compiler::find().is_some() { Vec::new() } else { vec![&compiler::ZIG] }
+    }
+
+    fn how_to_export(&self) -> &'static str {
+        "write `plugin_init` and the function that gavel.h declares for each export"
+    }
+}
+
+fn world(wit: &Path) -> anyhow::Result<(Resolve, WorldId)> {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(wit)?;
+    let world = resolve.select_world(&[package], Some(contract::WORLD))?;
+    Ok((resolve, world))
+}
+
+/// Writes `plugin.h`, `plugin.c`, and an object that holds the world's type.
+fn bindings(resolve: &mut Resolve, world: WorldId, folder: &Path) -> anyhow::Result<()> {
+    let mut files = wit_bindgen_core::Files::default();
+    wit_bindgen_c::Opts::default().build().generate(resolve, world, &mut files)?;
+    fs::create_dir_all(folder)?;
+    for (name, bytes) in files.iter() {
+        fs::write(folder.join(name), bytes)?;
+    }
+    Ok(())
+}
+
+/// One MiB of stack; zig gives 16, which every call would pay for.
+const STACK: &str = "-Wl,-z,stack-size=1048576";
+
+/// What the compiler is told. Paths are relative to the project's folder, so
+/// that the same sources give the same component wherever they lie.
+fn flags(project: &Project) -> Vec<OsString> {
+    let manifest = &project.manifest;
+    let exports = manifest.exports.iter().map(|export| format!("-DGAVEL_EXPORT_{}", export.as_str().to_uppercase()));
+    let imports = manifest.imports.iter().map(|import| format!("-DGAVEL_IMPORT_{}", import.as_str().to_uppercase()));
+    // Without debugging information, yet with names: the report of a trap shows them.
+    let fixed =
+        ["-std=c17", "-Os", "-g0", "-mexec-model=reactor", STACK, "-Wall", "-Wextra", "-I", SDK, "-I", BINDINGS];
+    fixed.into_iter().map(OsString::from).chain(exports.chain(imports).map(OsString::from)).collect()
+}
+
+/// The author's sources, the SDK's, and the bindings, from the project's folder.
+fn sources(project: &Project) -> Result<Vec<PathBuf>, Error> {
+    let mut sources = Vec::new();
+    collect(&project.folder, Path::new(SOURCES), &mut sources)?;
+    if sources.is_empty() {
+        return Err(Error::Source {
+            what: format!("`{}` has no C source", project.manifest.name),
+            hint_text: format!("put a file such as {SOURCES}/plugin.c into its folder"),
+        });
+    }
+    // The order decides how the linker lays them out, and a folder's own order differs by machine.
+    sources.sort();
+    let mut rest = vec![Path::new(BINDINGS).join("plugin.c")];
+    collect(&project.folder, Path::new(SDK), &mut rest)?;
+    rest.sort();
+    rest.push(Path::new(BINDINGS).join("plugin_component_type.o"));
+    Ok(sources.into_iter().chain(rest).collect())
+}
+
+fn collect(root: &Path, folder: &Path, sources: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let place = root.join(folder);
+    if !place.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(&place).map_err(Error::file("read", &place))? {
+        let entry = entry.map_err(Error::file("read", &place))?;
+        let path = folder.join(entry.file_name());
+        if entry.path().is_dir() {
+            collect(root, &path, sources)?;
+        } else if path.extension().is_some_and(|extension| extension == "c") {
+            sources.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Makes a component of a core module. Imports of WASI preview 1 (of `printf`,
+/// say) go through its adapter; a module without any gets none.
+fn component(module: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut encoder = ComponentEncoder::default();
+    encoder.module(module)?;
+    encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)?;
+    encoder.validate(true).encode()
+}

@@ -1,0 +1,9 @@
+//! Judges the first sample of a group alone.
+
+use attack::{Sample, Score, Verdict};
+
+fn attack(samples: &[Sample]) -> Vec<Verdict> {
+    samples.iter().take(1).map(|_| Score::new(1.0).into()).collect()
+}
+
+attack::on_judge!(attack);

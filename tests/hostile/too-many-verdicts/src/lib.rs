@@ -1,0 +1,9 @@
+//! Judges a sample that is not there.
+
+use attack::{Sample, Score, Verdict};
+
+fn attack(samples: &[Sample]) -> Vec<Verdict> {
+    (0..=samples.len()).map(|_| Score::new(1.0).into()).collect()
+}
+
+attack::on_judge!(attack);
