@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import json
 import linecache
 import signal
+import struct
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, TypeVar
 
 from componentize_py_types import Err
@@ -44,6 +47,7 @@ def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[st
     global _name
     _name = name
     _let_alarms_be()
+    _stand_in_for_ctypes()
     importlib.import_module(module)
     for late in (*_LATE, *preload):
         # What is missing is an error when it is asked for, as it would be elsewhere.
@@ -79,6 +83,18 @@ def _let_alarms_be() -> None:
     for name in ("alarm", "setitimer"):
         if not hasattr(signal, name):
             setattr(signal, name, lambda *_: 0)
+
+
+def _stand_in_for_ctypes() -> None:
+    """A component has no ctypes. SymPy asks it for the size of a long, and for
+    nothing else."""
+    if "_ctypes" not in sys.builtin_module_names and importlib.util.find_spec("_ctypes") is None:
+        module = ModuleType("ctypes")
+        sizes = {"c_int": "i", "c_long": "l", "c_longlong": "q", "c_size_t": "P"}
+        for name in sizes:
+            setattr(module, name, type(name, (), {}))
+        setattr(module, "sizeof", lambda kind: struct.calcsize(sizes[kind.__name__]))
+        sys.modules["ctypes"] = module
 
 
 def _keep_sources() -> None:

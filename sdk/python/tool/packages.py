@@ -1,7 +1,7 @@
 """Prints as JSON the installed packages that hold compiled code: `package`,
 `file`, and `asked_by`, the packages that lead to it.
 
-    python3 packages.py FOLDER
+    python3 -c "$(cat packages.py)" FOLDER
 """
 
 import json

@@ -6,10 +6,10 @@
 - `preload`: every module that is imported inside a function, which must be
   imported at build time, because a component has no files to import later;
 - `problems`: imports that cannot come along, with `file`, `line`, `module`,
-  `why` and `hint`;
+  `why`, `hint`, and whether only a package is `missing`;
 - `warnings`: calls that will fail when the component runs, likewise.
 
-    python3 scan.py FOLDER ENTRY [PACKAGES…]
+    python3 -c "$(cat scan.py)" FOLDER ENTRY [PACKAGES…]
 
 FOLDER holds the plugin, ENTRY is its first module, each of PACKAGES a folder
 with modules that come along.
@@ -128,14 +128,15 @@ class Scan:
                 self.find(folder, top) or (folder / top).is_dir() for folder in self.packages
             ):
                 hint = f"add the package that has `{top}` to requirements.txt, or put the module beside {path.name}"
-                self.problem(path, line, name, "it comes with no package in requirements.txt", hint)
+                self.problem(path, line, name, "it comes with no package in requirements.txt", hint, missing=True)
                 return
         if lazy:
             self.preload.add(name)
 
-    def problem(self, path, line, module, why, hint):
+    def problem(self, path, line, module, why, hint, missing=False):
         file = str(path.relative_to(self.folder))
-        self.problems.append({"file": file, "line": line, "module": module, "why": why, "hint": hint})
+        problem = {"file": file, "line": line, "module": module, "why": why, "hint": hint, "missing": missing}
+        self.problems.append(problem)
 
     def warning(self, path, line, call, why, hint):
         file = str(path.relative_to(self.folder))

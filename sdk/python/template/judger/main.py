@@ -1,13 +1,12 @@
-"""Scores 1 where the number after `Answer:` is the one that most samples of the
-group gave."""
+"""Of the right answers of a group, the shortest scores 1 and the longest a
+little less; a wrong answer scores 0."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gavel import Reference, Sample, Score, Verdict, abstain, after_last, judger, last_number
+from gavel import InvalidInput, Reference, Sample, Score, Verdict, abstain, after_last, judger, last_number
 
 
 @dataclass
@@ -16,32 +15,39 @@ class Params:
 
     prefix: str = "Answer:"
     """What stands before the answer."""
-    min_votes: int = 2
-    """How many samples must agree, or the whole group has no score."""
+    penalty: float = 0.2
+    """What the longest right answer loses."""
 
-    # Once, before any sample; an error stops a run before it starts.
+    # Once, before any group; an error stops a run before it starts.
     def __post_init__(self) -> None:
-        if self.min_votes < 1:
-            raise ValueError("`min_votes` must be at least 1")
+        if not 0 <= self.penalty <= 1:
+            raise ValueError(f"`penalty` must be between 0 and 1, not {self.penalty}")
 
 
 # Once a group: one verdict a sample, in their order.
 @judger(pure=True, score_range=(0, 1))
 def judge(samples: Sequence[Sample], reference: Reference, params: Params) -> list[Verdict]:
-    answers = [number_after(sample.response, params.prefix) for sample in samples]
-    winner, votes = most_common(answers)
-    if votes < params.min_votes:
-        return [abstain(f"no answer was given {params.min_votes} times") for _ in samples]
-    metrics = {"agreement": votes / len(samples)}
-    if reference.ground_truth is not None:
-        metrics["majority_correct"] = winner == last_number(reference.ground_truth)
-    return [Score(answer == winner, dict(metrics), f"the majority says {winner}") for answer in answers]
+    if reference.ground_truth is None:
+        return [abstain("the row has no ground truth") for _ in samples]
+    try:
+        truth = float(reference.ground_truth)
+    except ValueError:
+        raise InvalidInput(f"the ground truth `{reference.ground_truth}` is no number") from None
+    responses = [sample.response for sample in samples]
+    correct = [number_after(response, params.prefix) == truth for response in responses]
+    lengths = [len(response.encode()) for response in responses]
+    values = scores(correct, lengths, params.penalty)
+    return [Score(value, {"correct": right}) for value, right in zip(values, correct)]
 
 
-def most_common(answers: Sequence[float | None]) -> tuple[float | None, int]:
-    """The answer that was given most often, the first of equals, and how often."""
-    counts = Counter(answer for answer in answers if answer is not None)
-    return counts.most_common(1)[0] if counts else (None, 0)
+def scores(correct: Sequence[bool], lengths: Sequence[int], penalty: float) -> list[float]:
+    """A score an attempt, in their order."""
+    right = [length for length, is_right in zip(lengths, correct) if is_right]
+    shortest, longest = min(right, default=0), max(right, default=0)
+    spread = max(longest - shortest, 1)
+    return [
+        1 - penalty * (length - shortest) / spread if is_right else 0.0 for length, is_right in zip(lengths, correct)
+    ]
 
 
 def number_after(response: str, prefix: str) -> float | None:

@@ -59,7 +59,7 @@ pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Resu
         Err(error) => return Err(error),
     };
     *said += &installed.out;
-    refuse_compiled(project, root, &python, &folder)?;
+    refuse_compiled(project, &python, &folder)?;
     fs::write(&mark, wanted).map_err(Error::file("write", &mark))?;
     Ok(Some(folder))
 }
@@ -72,10 +72,9 @@ struct Compiled {
     asked_by: Vec<String>,
 }
 
-fn refuse_compiled(project: &Project, root: &Path, python: &Path, folder: &Path) -> Result<(), Error> {
-    let lister = program(&root.join("build/python"), "packages.py")?;
+fn refuse_compiled(project: &Project, python: &Path, folder: &Path) -> Result<(), Error> {
     let what = format!("cannot list the packages of `{}`", project.manifest.name);
-    let said = tool::run(Command::new(python).arg("-I").arg(lister).arg(folder), &PIP, &what)?;
+    let said = tool::run(program(python, "packages.py").arg(folder), &PIP, &what)?;
     let compiled: Vec<Compiled> =
         serde_json::from_str(&said.out).map_err(|error| Error::Failed { what, said: error.to_string() })?;
     if compiled.is_empty() {

@@ -7,7 +7,6 @@ use crate::tool;
 use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What `sdk/python/tool/scan.py` says of a module.
 #[derive(Debug, Deserialize)]
@@ -42,7 +41,10 @@ pub(crate) struct Place {
     /// The module or the call.
     module: String,
     why: String,
-    hint: String,
+    pub hint: String,
+    /// Whether only a package is missing.
+    #[serde(default)]
+    pub missing: bool,
 }
 
 impl fmt::Display for Place {
@@ -77,18 +79,9 @@ impl Found {
 }
 
 /// Reads the module `entry` in `folder`; `packages` are folders with modules
-/// that come along. The scanner itself is written to `tools`.
-pub(crate) fn scan(
-    python: &Path,
-    tools: &Path,
-    folder: &Path,
-    entry: &str,
-    packages: &[PathBuf],
-) -> Result<Found, Error> {
-    let scanner = program(tools, "scan.py")?;
-    let mut command = Command::new(python);
-    command.arg("-I").arg(scanner).arg(folder).arg(entry).args(packages);
+/// that come along.
+pub(crate) fn scan(python: &Path, folder: &Path, entry: &str, packages: &[PathBuf]) -> Result<Found, Error> {
     let what = format!("cannot read the imports of {entry}.py");
-    let said = tool::run(&mut command, &PYTHON, &what)?;
+    let said = tool::run(program(python, "scan.py").arg(folder).arg(entry).args(packages), &PYTHON, &what)?;
     serde_json::from_str(&said.out).map_err(|error| Error::Failed { what, said: error.to_string() })
 }

@@ -16,8 +16,11 @@ use std::process::Command;
 /// The plugin's first module, `main.py` in its folder.
 pub(crate) const ENTRY: &str = "main";
 
-pub(crate) static PYTHON: Tool =
-    Tool { name: "python3", purpose: "reads what a plugin imports, and installs it", install: "apt install python3 python3-venv" };
+static PYTHON: Tool = Tool {
+    name: "python3",
+    purpose: "reads what a plugin imports, and installs it",
+    install: "apt install python3 python3-venv",
+};
 static COMPONENTIZE: Tool = Tool {
     name: "componentize-py",
     purpose: "makes components of Python code",
@@ -47,7 +50,7 @@ impl Toolchain for Python {
         let mut said = String::new();
         let packages = packages::install(project, &root, &mut said)?;
         let folders: Vec<PathBuf> = [root.join("vendor")].into_iter().chain(packages).collect();
-        let found = scan::scan(&python(&root), &root.join("build/python"), &root, ENTRY, &folders)?;
+        let found = scan::scan(&python(&root), &root, ENTRY, &folders)?;
         found.refuse(name)?;
         said.extend(found.warnings.iter().map(|warning| format!("warning: {warning}\n")));
 
@@ -108,18 +111,18 @@ fn write_app(project: &Project, root: &Path, preload: &[String]) -> Result<PathB
     Ok(folder)
 }
 
-/// componentize-py ends a traceback with what the SDK says where a function is
-/// missing; the user needs only that.
+/// What the user needs of a failure: what the SDK says where a function is
+/// missing, else Python's traceback without that of componentize-py itself.
 fn own_words(error: Error, name: &str) -> Error {
     let Error::Failed { what, said } = error else { return error };
-    let words = said.rsplit_once("SystemExit: ").and_then(|(_, words)| words.split_once("\nhint: "));
-    match words {
-        Some((words, hint)) => Error::Source {
-            what: format!("`{name}`: {words}"),
-            hint_text: hint.lines().next().unwrap_or_default().to_owned(),
-        },
-        None => Error::Failed { what, said },
+    if let Some((words, hint)) = said.rsplit_once("SystemExit: ").and_then(|(_, words)| words.split_once("\nhint: ")) {
+        let hint_text = hint.lines().next().unwrap_or_default().to_owned();
+        return Error::Source { what: format!("`{name}`: {words}"), hint_text };
     }
+    let inner = said.split_once("AssertionError: ").map_or(&*said, |(_, inner)| inner);
+    let inner = inner.split_once("\nCaused by:").map_or(inner, |(inner, _)| inner);
+    // The folders of the guest: the plugin's own is the first.
+    Error::Failed { what, said: inner.trim().replace("\"/0/", "\"") }
 }
 
 /// The Python of the project's environment, else the one on the path.
@@ -149,12 +152,11 @@ fn in_environment(root: &Path, program: &str) -> Option<PathBuf> {
     })
 }
 
-/// Writes a program of the SDK's `tool/` to `folder`, to be run from there.
-fn program(folder: &Path, name: &str) -> Result<PathBuf, Error> {
-    fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
-    let path = folder.join(name);
-    for (_, bytes) in embedded::under("python/tool").filter(|(file, _)| *file == name) {
-        fs::write(&path, bytes).map_err(Error::file("write", &path))?;
-    }
-    Ok(path)
+/// A program of the SDK's `tool/`, to be run with its arguments.
+fn program(python: &Path, name: &str) -> Command {
+    let text = embedded::under("python/tool").find(|(file, _)| *file == name);
+    let text = text.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+    let mut command = Command::new(python);
+    command.args(["-I", "-c"]).arg(text);
+    command
 }
