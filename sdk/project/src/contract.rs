@@ -25,9 +25,13 @@ pub(crate) fn write(project: &Project) -> Result<PathBuf, Error> {
     Ok(folder)
 }
 
+/// The full name of an interface of the contract.
+pub(crate) fn interface(name: &str) -> String {
+    format!("gavel:plugin/{name}@{}", embedded::CONTRACT_VERSION)
+}
+
 fn world(manifest: &Manifest) -> String {
-    let item =
-        |word: &str, interface: &str| format!("  {word} gavel:plugin/{interface}@{};\n", embedded::CONTRACT_VERSION);
+    let item = |word: &str, name: &str| format!("  {word} {};\n", interface(name));
     let imports = manifest.imports.iter().map(|import| item("import", import.as_str()));
     let exports = manifest.exports.iter().map(|export| item("export", export.as_str()));
     let items: String = imports.chain([item("export", "lifecycle")]).chain(exports).collect();

@@ -18,6 +18,7 @@ mod name;
 mod scaffold;
 mod tool;
 mod watch;
+mod wrap;
 
 pub use build::{Built, build};
 pub use error::Error;
@@ -26,3 +27,4 @@ pub use manifest::{Export, Import, MANIFEST, Manifest, Project};
 pub use scaffold::{Created, Kind, New, create};
 pub use tool::Tool;
 pub use watch::watch;
+pub use wrap::{Convention, Wrap, Wrapped, wrap};

@@ -2,22 +2,32 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use gavel_project::{Kind, Language, New};
-use std::path::Path;
+use gavel_project::{Convention, Created, Kind, Language, New, Wrap};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Make a folder with a plugin that builds and passes its tests.
 #[derive(Args)]
-#[command(after_help = "Example:\n  gavel plugin new polite --lang python")]
+#[command(after_help = "Examples:\n  gavel plugin new polite --lang python\n  gavel plugin new ours --from-verl rewards/math.py:compute_score")]
 pub struct NewArgs {
     /// The plugin's name, and that of its folder: lower-case letters, digits and dashes.
     name: String,
     /// What it is written in.
     #[arg(long, value_name = "LANGUAGE", value_parser = ["rust", "python", "js", "c"])]
-    lang: String,
+    #[arg(required_unless_present_any = ["from_verl", "from_trl"])]
+    lang: Option<String>,
     /// What it does.
     #[arg(long, value_enum, default_value_t = KindArg::Reward)]
     kind: KindArg,
+    /// Wrap a reward function made for verl; without FUNCTION, `compute_score`.
+    #[arg(long, value_name = "FILE.py[:FUNCTION]", conflicts_with_all = ["lang", "kind", "from_trl"])]
+    from_verl: Option<String>,
+    /// Wrap a reward function made for TRL; without FUNCTION, the only one of the file.
+    #[arg(long, value_name = "FILE.py[:FUNCTION]", conflicts_with_all = ["lang", "kind"])]
+    from_trl: Option<String>,
+    /// The packages of the wrapped function [default: the requirements.txt beside its file].
+    #[arg(long, value_name = "FILE", conflicts_with = "lang")]
+    requirements: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -38,14 +48,47 @@ impl From<KindArg> for Kind {
 }
 
 pub fn run(args: NewArgs) -> Result<ExitCode> {
-    let language: Language = args.lang.parse()?;
+    if let Some(source) = &args.from_verl {
+        return wrap(&args, Convention::Verl, source);
+    }
+    if let Some(source) = &args.from_trl {
+        return wrap(&args, Convention::Trl, source);
+    }
+    let language: Language = args.lang.as_deref().unwrap_or_default().parse()?;
     let new = New { name: &args.name, language, kind: args.kind.into() };
     let created = gavel_project::create(new, Path::new(""))?;
     println!("made {}/, a {} in {language}", created.project.folder.display(), new.kind.as_str());
-    println!("\nnext:\n  cd {}", args.name);
+    next_steps(&args.name, &created);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wrap(args: &NewArgs, convention: Convention, source: &str) -> Result<ExitCode> {
+    let (file, function) = match source.rsplit_once(':') {
+        Some((file, function)) => (file, Some(function)),
+        None => (source, None),
+    };
+    let wrap = Wrap {
+        name: &args.name,
+        convention,
+        file: Path::new(file),
+        function,
+        requirements: args.requirements.as_deref(),
+    };
+    let wrapped = gavel_project::wrap(wrap, Path::new(""))?;
+    let files: Vec<_> = wrapped.files.iter().map(|file| file.display().to_string()).collect();
+    println!("made {}/ around `{}`", wrapped.created.project.folder.display(), wrapped.function);
+    println!("  copied  {}", files.join(", "));
+    for problem in &wrapped.problems {
+        println!("\nwill not work as it is: {problem}");
+    }
+    next_steps(&args.name, &wrapped.created);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn next_steps(name: &str, created: &Created) {
+    println!("\nnext:\n  cd {name}");
     for tool in &created.missing {
         println!("  {}    # {}: it {}", tool.install, tool.name, tool.purpose);
     }
     println!("  gavel plugin build\n  gavel plugin test");
-    Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,7 @@
 
 mod c;
 mod js;
-mod python;
+pub(crate) mod python;
 mod rust;
 
 use crate::error::Error;

@@ -1,0 +1,46 @@
+// Functions that become what a component exports.
+
+/** What the plugin exports, by the name of the interface. */
+export const exported = new Map();
+
+export function reward(rule, options = {}) {
+  return add("reward", rule, options, ["params", "pure", "scoreRange", "version"]);
+}
+
+export function judger(rule, options = {}) {
+  return add("judger", rule, options, ["params", "pure", "scoreRange", "version"]);
+}
+
+export function taskset(rule, options = {}) {
+  return add("taskset", rule, options, ["params", "length", "version"]);
+}
+
+function add(kind, rule, options, known) {
+  if (typeof rule !== "function") throw new TypeError(`a ${kind} is a function, not ${typeof rule}`);
+  if (rule.constructor.name === "AsyncFunction") throw new TypeError(`a ${kind} is a plain function, not an async one`);
+  const unknown = Object.keys(options).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw new TypeError(`a ${kind} has no option \`${unknown}\`; it has: ${known.join(", ")}`);
+  if (exported.has(kind)) throw new TypeError(`there are two ${kind}s: a component has one`);
+  exported.set(kind, { rule, ...options });
+  return rule;
+}
+
+/** The parameters of a run as the rule gets them; throws where one is wrong. */
+export function readParams(declared = {}, given) {
+  if (typeof declared === "function") return declared(given);
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(declared, name)) {
+      const known = Object.keys(declared).map((key) => `\`${key}\``);
+      const takes = known.length > 0 ? `expected one of ${known.join(", ")}` : "this plugin takes none";
+      throw new TypeError(`unknown parameter \`${name}\`: ${takes}`);
+    }
+    const [expected, found] = [kindOf(declared[name]), kindOf(value)];
+    if (expected !== found) throw new TypeError(`parameter \`${name}\`: expected ${expected}, not ${found}`);
+  }
+  return { ...declared, ...given };
+}
+
+function kindOf(value) {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "list" : typeof value;
+}

@@ -1,0 +1,151 @@
+// What the policy did. A value is read from the host when it is first asked for.
+
+/** An attachment; its bytes stay in the host until they are read. */
+export class Media {
+  #handle;
+
+  constructor(mediaType, bytes) {
+    this.#handle = {
+      mediaType: () => mediaType,
+      size: () => bytes.length,
+      read: (offset, length) => bytes.slice(offset, offset + length),
+    };
+  }
+
+  static ofHost(handle) {
+    const media = new Media("", []);
+    media.#handle = handle;
+    return media;
+  }
+
+  get mediaType() {
+    return this.#handle.mediaType();
+  }
+
+  get size() {
+    return this.#handle.size();
+  }
+
+  read(offset = 0, length = this.size - offset) {
+    return this.#handle.read(offset, length);
+  }
+
+  /** The handle, for a request to a chat endpoint. */
+  static handle(media) {
+    return media.#handle;
+  }
+}
+
+export class Message {
+  constructor({ role, content = "", toolCalls = [], toolCallId = null, name = null }) {
+    Object.assign(this, { role, toolCalls, toolCallId, name });
+    this.content = typeof content === "string" ? [content] : content;
+  }
+
+  static of(message) {
+    return message instanceof Message ? message : new Message(message);
+  }
+
+  static ofHost({ content, ...message }) {
+    return new Message({ ...message, content: content.map(({ tag, val }) => (tag === "text" ? val : Media.ofHost(val))) });
+  }
+
+  get text() {
+    return this.content.filter((part) => typeof part === "string").join("");
+  }
+}
+
+function messages(given, role) {
+  return typeof given === "string" ? [new Message({ role, content: given })] : given.map(Message.of);
+}
+
+/** A getter that asks once: the object's own property then hides it. */
+function lazy(kind, readers) {
+  for (const [name, read] of Object.entries(readers)) {
+    Object.defineProperty(kind.prototype, name, {
+      configurable: true,
+      get() {
+        const value = read(this.handle);
+        Object.defineProperty(this, name, { value, enumerable: true });
+        return value;
+      },
+    });
+  }
+}
+
+function ofHost(kind, handle) {
+  const object = Object.create(kind.prototype);
+  Object.defineProperty(object, "handle", { value: handle });
+  return object;
+}
+
+function fill(object, values) {
+  for (const [name, value] of Object.entries(values)) Object.defineProperty(object, name, { value, enumerable: true });
+}
+
+const range = (length) => Array.from({ length }, (_, index) => index);
+
+export class Trajectory {
+  constructor(given, { finishReason = "stop", promptTokens = null, responseTokens = null, policyVersion = null } = {}) {
+    const all = messages(given, "assistant");
+    const written = all.filter(({ role }) => role === "assistant");
+    fill(this, {
+      messages: all,
+      response: written.at(-1)?.text ?? "",
+      finishReason,
+      turns: written.length,
+      toolTurns: all.filter(({ role }) => role === "tool").length,
+      promptTokens,
+      responseTokens,
+      policyVersion,
+    });
+  }
+
+  static ofHost(handle) {
+    return ofHost(Trajectory, handle);
+  }
+}
+
+lazy(Trajectory, {
+  messages: (handle) => range(handle.messageCount()).map((index) => Message.ofHost(handle.message(index))),
+  response: (handle) => handle.response(),
+  finishReason: (handle) => handle.finishReason(),
+  turns: (handle) => handle.turns(),
+  toolTurns: (handle) => handle.toolTurns(),
+  promptTokens: (handle) => handle.promptTokens() ?? null,
+  responseTokens: (handle) => handle.responseTokens() ?? null,
+  policyVersion: (handle) => handle.policyVersion() ?? null,
+});
+
+export class Sample {
+  /** In a test: `new Sample("42", { prompt: "6 * 7?" })`. */
+  constructor(response = "", { prompt = "", trajectories, taskId = "0", dataSource = null, groupIndex = 0 } = {}) {
+    const attempts = trajectories ?? [new Trajectory(response)];
+    fill(this, {
+      taskId,
+      dataSource,
+      groupIndex,
+      prompt: messages(prompt, "user"),
+      trajectories: attempts,
+      response: attempts[0]?.response ?? "",
+    });
+  }
+
+  static ofHost(handle) {
+    return ofHost(Sample, handle);
+  }
+
+  get messages() {
+    return this.trajectories[0]?.messages ?? [];
+  }
+}
+
+lazy(Sample, {
+  taskId: (handle) => handle.taskId(),
+  dataSource: (handle) => handle.dataSource() ?? null,
+  groupIndex: (handle) => handle.groupIndex(),
+  prompt: (handle) => handle.prompt().map(Message.ofHost),
+  trajectories: (handle) =>
+    range(handle.trajectoryCount()).map((index) => Trajectory.ofHost(handle.trajectory(index))),
+  response: (handle) => handle.response(),
+});

@@ -1,0 +1,48 @@
+// What a reward says of a sample.
+
+/** The sample or its reference is not what this plugin works on. */
+export class InvalidInput extends Error {
+  name = "InvalidInput";
+}
+
+/** Something that the plugin needs did not answer; trying again may help. */
+export class Unavailable extends Error {
+  name = "Unavailable";
+}
+
+export function abstain(reason) {
+  return { abstained: reason };
+}
+
+/** What a function returned, as a variant of the contract. */
+export function asVerdict(value) {
+  if (typeof value === "object" && value !== null && "abstained" in value) {
+    return { tag: "abstained", val: String(value.abstained) };
+  }
+  const given = typeof value === "object" && value !== null ? value : { score: value };
+  if (!("score" in given)) {
+    throw new TypeError(`the returned object has no \`score\` (its keys: ${Object.keys(given).join(", ") || "none"})`);
+  }
+  const known = ["score", "metrics", "note", "credit"];
+  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  if (unknown !== undefined) {
+    throw new TypeError(`the returned object has \`${unknown}\`: put numbers to be logged into \`metrics\``);
+  }
+  const metrics = Object.entries(given.metrics ?? {});
+  return {
+    tag: "scored",
+    val: {
+      value: finite("the score", given.score),
+      metrics: metrics.map(([name, value]) => ({ name, value: finite(`the metric \`${name}\``, value) })),
+      credit: given.credit ?? [],
+      note: given.note ?? null,
+    },
+  };
+}
+
+function finite(what, value) {
+  const number = typeof value === "boolean" ? Number(value) : value;
+  if (typeof number !== "number") throw new TypeError(`${what} must be a number, not ${typeof value}`);
+  if (!Number.isFinite(number)) throw new RangeError(`${what} must be finite, not ${number}`);
+  return number;
+}

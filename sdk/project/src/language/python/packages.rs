@@ -1,0 +1,98 @@
+//! The packages of `requirements.txt`, installed for the component alone.
+
+use super::{program, python};
+use crate::error::Error;
+use crate::manifest::Project;
+use crate::tool::{self, Tool};
+use serde::Deserialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const REQUIREMENTS: &str = "requirements.txt";
+
+/// The Python in a component of componentize-py 0.25.
+const PYTHON_VERSION: &str = "3.14";
+
+static PIP: Tool =
+    Tool { name: "pip", purpose: "installs Python packages", install: "apt install python3-pip python3-venv" };
+
+/// Installs what `requirements.txt` names to `build/packages` and gives that
+/// folder; nothing where it names nothing. What is installed already stays.
+pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Result<Option<PathBuf>, Error> {
+    let path = root.join(REQUIREMENTS);
+    let wanted = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::file("read", &path)(error)),
+    };
+    let lines: Vec<_> = wanted.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let folder = root.join("build/packages");
+    let mark = root.join("build/packages.txt");
+    // What lies in other files may have changed.
+    let plain = lines.iter().all(|line| !line.starts_with(['-', '.', '/']) && !line.contains("file:"));
+    if plain && folder.is_dir() && fs::read_to_string(&mark).is_ok_and(|done| done == wanted) {
+        return Ok(Some(folder));
+    }
+    let python = python(root);
+    if !tool::works(Command::new(&python).args(["-m", "pip", "--version"])) {
+        return Err(Error::MissingTool { tool: &PIP });
+    }
+    let pip = |arguments: &[&str]| {
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(Error::file("remove", &folder))?;
+        }
+        let mut command = Command::new(&python);
+        command.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-compile", "--target"]);
+        command.arg(&folder).args(["-r", REQUIREMENTS]).args(arguments).current_dir(root);
+        tool::run(&mut command, &PIP, &format!("cannot install {REQUIREMENTS} of `{}`", project.manifest.name))
+    };
+    // Of a package with compiled and pure wheels, the pure one. Where there is none, whatever pip
+    // finds: a package without wheels is often pure all the same.
+    let pure = ["--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none"];
+    let installed = match pip(&[&pure[..], &["--python-version", PYTHON_VERSION]].concat()) {
+        Ok(installed) => installed,
+        Err(Error::Failed { .. }) => pip(&[])?,
+        Err(error) => return Err(error),
+    };
+    *said += &installed.out;
+    refuse_compiled(project, &python, &folder)?;
+    fs::write(&mark, wanted).map_err(Error::file("write", &mark))?;
+    Ok(Some(folder))
+}
+
+/// A package with compiled code, as `sdk/python/tool/packages.py` says it.
+#[derive(Deserialize)]
+struct Compiled {
+    package: String,
+    file: String,
+    asked_by: Vec<String>,
+}
+
+fn refuse_compiled(project: &Project, python: &Path, folder: &Path) -> Result<(), Error> {
+    let what = format!("cannot list the packages of `{}`", project.manifest.name);
+    let said = tool::run(program(python, "packages.py").arg(folder), &PIP, &what)?;
+    let compiled: Vec<Compiled> =
+        serde_json::from_str(&said.out).map_err(|error| Error::Failed { what, said: error.to_string() })?;
+    if compiled.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<_> = compiled
+        .iter()
+        .map(|Compiled { package, file, asked_by }| {
+            let by = if asked_by.is_empty() { REQUIREMENTS.to_owned() } else { asked_by.join(", for ") };
+            format!("\n  {package} (for {by}): {file}")
+        })
+        .collect();
+    Err(Error::Source {
+        what: format!(
+            "`{}` needs packages with compiled code, and a component runs only Python:{}",
+            project.manifest.name,
+            lines.concat()
+        ),
+        hint_text: format!("take them out of {REQUIREMENTS}, or name packages that do the same in Python"),
+    })
+}

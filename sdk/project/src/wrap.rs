@@ -1,0 +1,166 @@
+//! A reward function that exists, in Python, made for another library: a
+//! project around it that calls it as that library does.
+
+use crate::embedded;
+use crate::error::Error;
+use crate::language::Language;
+use crate::language::python::{ENTRY, python, scan};
+use crate::name;
+use crate::scaffold::{Created, Files, sdk, write};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How a reward function is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Convention {
+    /// verl: `compute_score(data_source, solution_str, ground_truth,
+    /// extra_info, **reward_kwargs)`, a sample a call.
+    Verl,
+    /// TRL: `f(prompts, completions, **columns)`, lists of samples.
+    Trl,
+}
+
+impl Convention {
+    /// Its folder below `python/template`.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Verl => "verl",
+            Self::Trl => "trl",
+        }
+    }
+
+    /// The arguments that a function is always called with.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Verl => &["data_source", "solution_str", "ground_truth", "extra_info"],
+            Self::Trl => &["completions"],
+        }
+    }
+}
+
+/// A function to be made a plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct Wrap<'a> {
+    /// The plugin's name, and that of its folder.
+    pub name: &'a str,
+    /// How the function is called.
+    pub convention: Convention,
+    /// The file that has it.
+    pub file: &'a Path,
+    /// Its name; without one, `compute_score` for verl and the only one for
+    /// TRL.
+    pub function: Option<&'a str>,
+    /// Its packages; without a file, the `requirements.txt` beside it, if there
+    /// is one.
+    pub requirements: Option<&'a Path>,
+}
+
+/// A project around a function.
+#[derive(Debug)]
+pub struct Wrapped {
+    /// The project.
+    pub created: Created,
+    /// The function.
+    pub function: String,
+    /// The author's files that came along, by their paths in the project.
+    pub files: Vec<PathBuf>,
+    /// What will not work as it is, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Makes the project of `wrap` in a folder of its name below `parent`. The
+/// function's file, and the files beside it that it imports, are copied as they
+/// are.
+///
+/// # Errors
+/// Where the name will not do, the file or the function is not there or cannot
+/// be called that way, or the folder exists and is not empty.
+pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
+    name::check(wrap.name)?;
+    let path = fs::canonicalize(wrap.file).map_err(Error::file("read", wrap.file))?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let module = module(&path)?;
+    let found = scan::scan(&python(folder), folder, &module, &[])?;
+    let function = choose(&wrap, &found.functions)?.to_owned();
+
+    let beside = folder.join("requirements.txt");
+    let requirements = wrap.requirements.or_else(|| beside.is_file().then_some(&beside));
+    let mut files = Files::new();
+    let template = format!("python/template/{}", wrap.convention.folder());
+    for (path, bytes) in embedded::under(&template) {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.replace("{{name}}", wrap.name).replace("{{module}}", &module).replace("{{function}}", &function);
+        files.insert(path.into(), text.into_bytes());
+    }
+    let wanted = match requirements {
+        Some(path) => fs::read(path).map_err(Error::file("read", path))?,
+        None => b"# Packages that the function imports, a line each; they must be pure Python.\n".to_vec(),
+    };
+    files.insert("requirements.txt".into(), wanted);
+    for local in &found.local {
+        if [format!("{ENTRY}.py"), "gavel.py".into()].iter().any(|taken| local == Path::new(taken)) {
+            return Err(Error::Source {
+                what: format!("{} cannot come along: the plugin has a module of that name", local.display()),
+                hint_text: "give the file another name".into(),
+            });
+        }
+        let path = folder.join(local);
+        files.insert(local.clone(), fs::read(&path).map_err(Error::file("read", &path))?);
+    }
+    files.extend(sdk(Language::Python));
+
+    // Whether a package has it can be told once it is installed.
+    let problems = found.problems.iter().filter(|problem| !(problem.missing && requirements.is_some()));
+    let problems = problems.chain(&found.warnings).map(|place| format!("{place}\n  {}", place.hint)).collect();
+    let created = write(parent.join(wrap.name), &files)?;
+    Ok(Wrapped { created, function, files: found.local, problems })
+}
+
+/// The name that a file is imported by.
+fn module(path: &Path) -> Result<String, Error> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let word = stem.starts_with(|first: char| first.is_alphabetic() || first == '_')
+        && stem.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    if word && path.extension().is_some_and(|extension| extension == "py") {
+        return Ok(stem);
+    }
+    Err(Error::Source {
+        what: format!("{} cannot be imported by its name", path.display()),
+        hint_text: "name a file such as `my_reward.py`, of letters, digits and underscores".into(),
+    })
+}
+
+fn choose<'a>(wrap: &Wrap<'a>, functions: &'a [scan::Function]) -> Result<&'a str, Error> {
+    let file = wrap.file.display();
+    let all: Vec<_> = functions.iter().map(|function| function.name.as_str()).collect();
+    let list = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+    let public: Vec<_> = functions.iter().filter(|function| !function.name.starts_with('_')).collect();
+    let name = match (wrap.function, wrap.convention, &public[..]) {
+        (Some(name), ..) => name,
+        (None, Convention::Verl, _) => "compute_score",
+        (None, Convention::Trl, [only]) => only.name.as_str(),
+        (None, Convention::Trl, _) => {
+            return Err(Error::Source {
+                what: format!("{file} has more than one function, or none; its functions: {list}"),
+                hint_text: format!("name the one that is the reward: {file}:FUNCTION"),
+            });
+        }
+    };
+    let Some(function) = functions.iter().find(|function| function.name == name) else {
+        return Err(Error::Source {
+            what: format!("{file} has no function `{name}` at its top; its functions: {list}"),
+            hint_text: format!("name the one that is the reward: {file}:FUNCTION"),
+        });
+    };
+    let takes = |argument: &&&str| function.takes_any || function.arguments.iter().any(|known| known == **argument);
+    match wrap.convention.arguments().iter().find(|argument| !takes(argument)) {
+        None => Ok(&function.name),
+        Some(argument) => Err(Error::Source {
+            what: format!(
+                "`{name}` of {file} takes no `{argument}`; it takes: {}",
+                if function.arguments.is_empty() { "nothing".to_owned() } else { function.arguments.join(", ") }
+            ),
+            hint_text: format!("it is called with {}, by these names", wrap.convention.arguments().join(", ")),
+        }),
+    }
+}

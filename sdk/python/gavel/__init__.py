@@ -1,0 +1,47 @@
+"""Rewards, judgers and tasksets for Gavel, written in Python.
+
+A reward is one function in `main.py` of the plugin's folder:
+
+    from gavel import Reference, Sample, last_number, reward
+
+    @reward(pure=True, score_range=(0, 1))
+    def score(sample: Sample, reference: Reference) -> float:
+        return float(last_number(sample.response) == float(reference.require_ground_truth()))
+
+`gavel plugin build` makes it a component, `gavel plugin test` runs its cases in
+the sandbox that training uses. `Sample` and `Reference` can be made from plain
+values too, so that the function is tested with plain pytest.
+"""
+
+from . import chat
+from .answers import after_last, last_boxed, last_number, last_tag
+from .exports import judger, reward, taskset
+from .reference import Reference
+from .sample import FinishReason, Media, Message, Role, Sample, ToolCall, Trajectory
+from .verdict import Abstained, Credit, InvalidInput, Score, Unavailable, Verdict, abstain
+
+__all__ = [
+    "Abstained",
+    "Credit",
+    "FinishReason",
+    "InvalidInput",
+    "Media",
+    "Message",
+    "Reference",
+    "Role",
+    "Sample",
+    "Score",
+    "ToolCall",
+    "Trajectory",
+    "Unavailable",
+    "Verdict",
+    "abstain",
+    "after_last",
+    "chat",
+    "judger",
+    "last_boxed",
+    "last_number",
+    "last_tag",
+    "reward",
+    "taskset",
+]

@@ -1,0 +1,273 @@
+"""What the host calls: the exports of the component, over the functions that
+the plugin's author wrote. `gavel plugin build` makes it the root of the
+component; it can be imported only there."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import linecache
+import signal
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, TypeVar
+
+from componentize_py_types import Err
+from gavel_world.exports import lifecycle
+from gavel_world.imports import types
+
+from . import chat, params
+from .exports import Export, exported
+from .reference import Reference
+from .sample import Message, Sample
+from .verdict import Abstained, InvalidInput, Score, Unavailable, as_verdict
+
+try:
+    from gavel_world.imports import chat as host_chat
+except ImportError:
+    host_chat = None
+
+T = TypeVar("T")
+
+_name = ""
+_params: dict[str, Any] = {}
+
+
+def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[str] = ()) -> None:
+    """Imports the plugin's module at build time, and `preload`, what it and
+    Python's library would import when they are called: there are no files then.
+
+    Raises SystemExit where the module does not define what is exported.
+    """
+    global _name
+    _name = name
+    _let_alarms_be()
+    _stand_in_for_ctypes()
+    importlib.import_module(module)
+    for late in (*_LATE, *preload):
+        # What is missing is an error when it is asked for, as it would be elsewhere.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(late)
+    for interface in interfaces:
+        if interface not in exported:
+            raise SystemExit(
+                f"{module}.py has no {interface}, which plugin.toml exports\n"
+                f"hint: put @{interface} over the function that is the {interface}"
+            )
+    for interface in exported:
+        if interface not in interfaces:
+            raise SystemExit(
+                f"{module}.py has a {interface}, which plugin.toml does not export\n"
+                f'hint: add "{interface}" to `exports` in plugin.toml'
+            )
+    ranges = {export.score_range for export in exported.values() if export.score_range is not None}
+    if len(ranges) > 1:
+        raise SystemExit(f"{module}.py promises two score ranges\nhint: reward and judger must give the same")
+    if host_chat is not None:
+        chat._host = _complete
+    _keep_sources()
+
+
+# What Python's library imports when it is called.
+_LATE = ("_strptime", "encodings.ascii", "encodings.idna", "encodings.latin_1", "encodings.utf_16")
+
+
+def _let_alarms_be() -> None:
+    """A function that sets an alarm as its time limit works: the alarm never
+    comes, and the limits of the run end the call."""
+    for name in ("alarm", "setitimer"):
+        if not hasattr(signal, name):
+            setattr(signal, name, lambda *_: 0)
+
+
+def _stand_in_for_ctypes() -> None:
+    """A component has no ctypes. SymPy asks it for the size of a long, and for
+    nothing else."""
+    if "_ctypes" not in sys.builtin_module_names and importlib.util.find_spec("_ctypes") is None:
+        module = ModuleType("ctypes")
+        sizes = {"c_int": "i", "c_long": "l", "c_longlong": "q", "c_size_t": "P"}
+        for name in sizes:
+            setattr(module, name, type(name, (), {}))
+        setattr(module, "sizeof", lambda kind: struct.calcsize(sizes[kind.__name__]))
+        sys.modules["ctypes"] = module
+
+
+def _keep_sources() -> None:
+    """There are no files when the component runs: keeps the lines of the
+    plugin's own code, so that an error can show the one that raised it."""
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if path and _is_own(path):
+            lines = linecache.getlines(path)
+            # Without a time of change, the entry is never compared with the file.
+            linecache.cache[path] = (sum(map(len, lines)), None, lines, path)
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file is the plugin author's: not Python's, not a package's, not
+    of this SDK, which come with the folders after the first."""
+    return path.startswith(_OWN)
+
+
+# Where componentize-py shows the first `--python-path`, the plugin's folder.
+_OWN = "/0/"
+
+
+class Lifecycle:
+    def init(self, params_json: str) -> Any:
+        try:
+            values = json.loads(params_json)
+            if not isinstance(values, dict):
+                raise params.ParameterError("the parameters must be a JSON object")
+            _read_params(values)
+        except params.ParameterError as error:
+            raise Err(str(error)) from None
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise Err(_describe(error)) from None
+        promises = exported.values()
+        ranges = [export.score_range for export in promises if export.score_range is not None]
+        return lifecycle.Info(
+            name=_name,
+            version=next(export.version for export in promises),
+            pure=all(export.pure for export in promises),
+            score_range=lifecycle.ScoreRange(*map(float, ranges[0])) if ranges else None,
+        )
+
+
+def _read_params(values: dict[str, Any]) -> None:
+    taking = {name: export for name, export in exported.items() if export.params is not None}
+    if not taking:
+        params.refuse(values)
+    for name, export in taking.items():
+        if export.check_params is not None:
+            export.check_params(values)
+        _params[name] = params.read(export.params, values)
+
+
+class Reward:
+    def score(self, sample: Any, reference: Any) -> Any:
+        def score() -> Any:
+            value = _call("reward", sample=Sample._from_host(sample), reference=Reference._from_host(reference))
+            return _verdict(as_verdict(value))
+
+        return _guarded(score)
+
+
+class Judger:
+    def judge(self, samples: Sequence[Any], reference: Any) -> Any:
+        def judge() -> Any:
+            group = [Sample._from_host(sample) for sample in samples]
+            values = _call("judger", samples=group, reference=Reference._from_host(reference))
+            if isinstance(values, (str, dict)) or not hasattr(values, "__iter__"):
+                raise TypeError(f"a judger returns a list with one verdict a sample, not {values!r:.80}")
+            verdicts = [_verdict(as_verdict(value)) for value in values]
+            if len(verdicts) != len(group):
+                raise ValueError(f"the judger returned {len(verdicts)} verdicts for {len(group)} samples")
+            return verdicts
+
+        return _guarded(judge)
+
+
+class Taskset:
+    def len(self) -> int | None:
+        export = exported["taskset"]
+        if not callable(export.length):
+            return export.length
+        takes = export.length.__code__.co_argcount
+        return export.length(*([_params.get("taskset")] if takes else []))
+
+    def get(self, index: int, seed: int) -> str:
+        def get() -> str:
+            row = _call("taskset", index=index, seed=seed)
+            if not isinstance(row, dict):
+                raise TypeError(f"a taskset returns a row as a dict, not {row!r:.80}")
+            return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+        return _guarded(get)
+
+
+def _call(interface: str, **arguments: Any) -> Any:
+    export: Export = exported[interface]
+    return export.call(_params.get(interface), **arguments)
+
+
+def _guarded(call: Callable[[], T]) -> T:
+    """Calls it; what it raises becomes a failure that the host can report.
+
+    An exception that left the component would be a trap: the host would see
+    that the guest stopped, and not why. A MemoryError stays one: the host knows
+    that it refused the memory.
+    """
+    try:
+        return call()
+    except InvalidInput as error:
+        raise Err(types.Failure_InvalidInput(str(error))) from None
+    except (Unavailable, chat.Refused) as error:
+        raise Err(types.Failure_Unavailable(str(error))) from None
+    except MemoryError:
+        raise
+    except BaseException as error:
+        # The whole traceback goes to the host's log.
+        traceback.print_exc()
+        raise Err(types.Failure_Internal(_describe(error))) from None
+
+
+def _describe(error: BaseException) -> str:
+    """An exception in one line, with the line of the plugin that it came from."""
+    words = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, ModuleNotFoundError):
+        words += "; a component imports when it is built: import it at the top of the file"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
+    if not own:
+        return words
+    last = own[-1]
+    return f"{words} ({last.filename.removeprefix(_OWN)}, line {last.lineno}, in {last.name}: {last.line})"
+
+
+def _verdict(verdict: Score | Abstained) -> Any:
+    if isinstance(verdict, Abstained):
+        return types.Verdict_Abstained(verdict.reason)
+    metrics = [types.Metric(name, value) for name, value in verdict.metrics.items()]
+    credit = [types.Credit(part.trajectory, part.message, part.start, part.end, part.value) for part in verdict.credit]
+    return types.Verdict_Scored(types.Score(verdict.value, metrics, credit, verdict.note))
+
+
+def _complete(requests: Sequence[chat.Request]) -> list[chat.Answer]:
+    answers = host_chat.complete(
+        [
+            host_chat.Request(
+                request.endpoint,
+                [_host_message(message) for message in chat.messages_of(request.messages)],
+                json.dumps(dict(request.options)),
+            )
+            for request in requests
+        ]
+    )
+    return [_answer(answer.value) for answer in answers]
+
+
+def _answer(value: Any) -> chat.Answer:
+    if isinstance(value, host_chat.Error_InvalidRequest):
+        return chat.InvalidRequest(value.value)
+    if isinstance(value, host_chat.Error_Refused):
+        return chat.Refused(value.value)
+    if isinstance(value, host_chat.Error_Unavailable):
+        return Unavailable(value.value)
+    return chat.Reply._from_host(value)
+
+
+def _host_message(message: Message) -> Any:
+    content = [
+        types.ContentPart_Text(part) if isinstance(part, str) else types.ContentPart_Media(part._handle)  # type: ignore[attr-defined]
+        for part in message.content
+    ]
+    calls = [types.ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls]
+    role = types.Role[message.role.upper()]
+    return types.Message(role, content, calls, message.tool_call_id, message.name)

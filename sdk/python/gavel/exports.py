@@ -1,0 +1,154 @@
+"""Functions that become what a component exports."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints, overload
+
+__all__ = ["Export", "exported", "judger", "reward", "taskset"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Export:
+    """A function that the component exports, and what it promises."""
+
+    function: Callable[..., Any]
+    takes: tuple[str, ...]
+    """The names of its arguments."""
+    params: Any
+    """The type of its argument `params`; `None` where it has none."""
+    version: str
+    pure: bool
+    score_range: tuple[float, float] | None
+    length: int | Callable[..., int | None] | None = None
+    """Of a taskset: the number of its rows."""
+    check_params: Callable[[dict[str, Any]], None] | None = None
+    """Refuses parameters beyond what their type says, with a ParameterError."""
+
+    def call(self, params: Any, **arguments: Any) -> Any:
+        """Calls the function with those of the arguments that it takes."""
+        given = {**arguments, "params": params}
+        return self.function(*(given[name] for name in self.takes))
+
+
+exported: dict[str, Export] = {}
+"""What the plugin exports, by the name of the interface."""
+
+
+@overload
+def reward(function: F, /) -> F: ...
+@overload
+def reward(
+    *, pure: bool = ..., score_range: tuple[float, float] | None = ..., version: str = ...
+) -> Callable[[F], F]: ...
+def reward(
+    function: F | None = None,
+    /,
+    *,
+    pure: bool = False,
+    score_range: tuple[float, float] | None = None,
+    version: str = "0.1.0",
+) -> F | Callable[[F], F]:
+    """Makes a function the component's reward.
+
+    The function takes any of `sample`, `reference` and `params`, by these
+    names, and returns a number, a dict with `score`, a `Score` or
+    `abstain("why")`. The type of `params` is its annotation: a dataclass, whose
+    fields are checked before the run starts, or a dict.
+
+    - `pure`: the same input gives the same verdict, and no call sees what an
+      earlier one left behind, so that the host may reuse an instance.
+    - `score_range`: the lowest and the highest score; one outside is a fault.
+    - `version`: of the rule, kept with every outcome.
+    """
+    return _decorator("reward", ("sample", "reference", "params"), function, pure, score_range, version)
+
+
+@overload
+def judger(function: F, /) -> F: ...
+@overload
+def judger(
+    *, pure: bool = ..., score_range: tuple[float, float] | None = ..., version: str = ...
+) -> Callable[[F], F]: ...
+def judger(
+    function: F | None = None,
+    /,
+    *,
+    pure: bool = False,
+    score_range: tuple[float, float] | None = None,
+    version: str = "0.1.0",
+) -> F | Callable[[F], F]:
+    """Makes a function the component's judger: it sees all samples of a group,
+    which are attempts at one task.
+
+    The function takes any of `samples`, `reference` and `params`, and returns a
+    list with one verdict a sample, in their order. The rest is as in `reward`.
+    """
+    return _decorator("judger", ("samples", "reference", "params"), function, pure, score_range, version)
+
+
+@overload
+def taskset(function: F, /) -> F: ...
+@overload
+def taskset(*, length: int | Callable[..., int | None] | None = ..., version: str = ...) -> Callable[[F], F]: ...
+def taskset(
+    function: F | None = None,
+    /,
+    *,
+    length: int | Callable[..., int | None] | None = None,
+    version: str = "0.1.0",
+) -> F | Callable[[F], F]:
+    """Makes a function the component's dataset.
+
+    The function takes any of `index`, `seed` and `params`, and returns the row
+    at that index as a dict: `prompt` and whatever else a dataset's file would
+    hold. The same index and seed must give the same row. `length` is the number
+    of rows, or a function of `params` (or of nothing) that says it; none, and
+    the rows never end.
+    """
+    return _decorator("taskset", ("index", "seed", "params"), function, False, None, version, length)
+
+
+def _decorator(
+    interface: str,
+    names: Sequence[str],
+    function: F | None,
+    pure: bool,
+    score_range: tuple[float, float] | None,
+    version: str,
+    length: int | Callable[..., int | None] | None = None,
+) -> F | Callable[[F], F]:
+    def decorate(function: F) -> F:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"`{function.__name__}` is async: a {interface} is a plain function")
+        takes = tuple(inspect.signature(function).parameters)
+        for name in takes:
+            if name not in names:
+                expected = ", ".join(f"`{name}`" for name in names)
+                raise TypeError(f"`{function.__name__}` takes `{name}`: a {interface} takes any of {expected}")
+        params = _params_type(function) if "params" in takes else None
+        export(interface, Export(function, takes, params, version, pure, score_range, length))
+        return function
+
+    return decorate if function is None else decorate(function)
+
+
+def export(interface: str, made: Export) -> None:
+    """Makes `made` what the component exports as `interface`."""
+    if interface in exported and exported[interface].function.__module__ == made.function.__module__:
+        first = exported[interface].function.__name__
+        raise TypeError(f"`{first}` and `{made.function.__name__}` are both a {interface}: a component has one")
+    exported[interface] = made
+
+
+def _params_type(function: Callable[..., Any]) -> Any:
+    kind = get_type_hints(function).get("params", dict)
+    origin = getattr(kind, "__origin__", kind)
+    if not (dataclasses.is_dataclass(kind) or (isinstance(origin, type) and issubclass(origin, dict))):
+        raise TypeError(f"`params` of `{function.__name__}` must be a dataclass or a dict, not {kind!r}")
+    return kind

@@ -1,0 +1,273 @@
+"""What the policy did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Union, cast
+
+__all__ = ["FinishReason", "Media", "Message", "Role", "Sample", "ToolCall", "Trajectory"]
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+FinishReason = Literal["stop", "length", "max-turns", "timeout", "error"]
+"""Why a trajectory ended."""
+
+
+class Media:
+    """An image, a sound or another attachment; its bytes stay in the host until
+    they are read."""
+
+    def __init__(self, media_type: str, data: bytes) -> None:
+        self.media_type = media_type
+        """A media type such as `image/png`."""
+        self.size = len(data)
+        """Bytes in all."""
+        self._data = data
+
+    def read(self, offset: int = 0, length: int | None = None) -> bytes:
+        """At most `length` bytes from `offset`; fewer at the end. All of them
+        where no length is given."""
+        end = None if length is None else offset + length
+        return self._data[offset:end]
+
+
+class _HostMedia(Media):
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.media_type = handle.media_type()
+        self.size = handle.size()
+
+    def read(self, offset: int = 0, length: int | None = None) -> bytes:
+        rest = max(self.size - offset, 0)
+        return cast(bytes, self._handle.read(offset, rest if length is None else min(length, rest)))
+
+
+@dataclass
+class ToolCall:
+    """A call that the policy asked for."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON text, as the policy wrote it; `json.loads` may fail on it."""
+
+
+@dataclass
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    content: list[Union[str, Media]]
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    tool_call_id: str | None = None
+    """For a message of the role `tool`: the call that it answers."""
+    name: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The texts of the message, joined."""
+        return "".join(part for part in self.content if isinstance(part, str))
+
+    @classmethod
+    def of(cls, message: Message | Mapping[str, Any]) -> Message:
+        """A message from a dict such as `{"role": "user", "content": "Hi"}`."""
+        if isinstance(message, Message):
+            return message
+        content = message.get("content") or []
+        calls = [
+            ToolCall(call.get("id", ""), call["function"]["name"], _arguments(call["function"].get("arguments")))
+            for call in message.get("tool_calls") or []
+        ]
+        return cls(
+            role=message["role"],
+            content=[content] if isinstance(content, str) else [_part(part) for part in content],
+            tool_calls=calls,
+            tool_call_id=message.get("tool_call_id"),
+            name=message.get("name"),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message as the dict that chat APIs use; attachments are left out."""
+        message: dict[str, Any] = {"role": self.role, "content": self.text}
+        if self.tool_calls:
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in self.tool_calls
+            ]
+        if self.tool_call_id is not None:
+            message["tool_call_id"] = self.tool_call_id
+        if self.name is not None:
+            message["name"] = self.name
+        return message
+
+    @classmethod
+    def _from_host(cls, message: Any) -> Message:
+        return cls(
+            role=message.role.name.lower(),
+            content=[part.value if isinstance(part.value, str) else _HostMedia(part.value) for part in message.content],
+            tool_calls=[ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls],
+            tool_call_id=message.tool_call_id,
+            name=message.name,
+        )
+
+
+def _part(part: str | Media | Mapping[str, Any]) -> str | Media:
+    return part if isinstance(part, (str, Media)) else str(part["text"])
+
+
+def _arguments(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def _messages(messages: str | Sequence[Message | Mapping[str, Any]], role: Role) -> list[Message]:
+    if isinstance(messages, str):
+        return [Message(role, [messages])]
+    return [Message.of(message) for message in messages]
+
+
+# In the two classes below, a value is read from the host when it is first asked
+# for. A constructor, used in tests, puts the values where the cache would.
+
+
+class Trajectory:
+    """One conversation of a sample. Its messages are those after the prompt."""
+
+    def __init__(
+        self,
+        messages: str | Sequence[Message | Mapping[str, Any]],
+        *,
+        finish_reason: FinishReason = "stop",
+        prompt_tokens: int | None = None,
+        response_tokens: int | None = None,
+        policy_version: int | None = None,
+    ) -> None:
+        self.messages = _messages(messages, "assistant")
+        roles = [message.role for message in self.messages]
+        answers = [message.text for message in self.messages if message.role == "assistant"]
+        self.response = answers[-1] if answers else ""
+        self.finish_reason = finish_reason
+        self.turns = roles.count("assistant")
+        self.tool_turns = roles.count("tool")
+        self.prompt_tokens = prompt_tokens
+        self.response_tokens = response_tokens
+        self.policy_version = policy_version
+
+    @classmethod
+    def _from_host(cls, handle: Any) -> Trajectory:
+        trajectory = cls.__new__(cls)
+        trajectory._handle = handle
+        return trajectory
+
+    _handle: Any
+
+    @cached_property
+    def messages(self) -> list[Message]:
+        """The messages after the prompt."""
+        return [Message._from_host(self._handle.message(index)) for index in range(self._handle.message_count())]
+
+    @cached_property
+    def response(self) -> str:
+        """The text of the last message of the role `assistant`."""
+        return cast(str, self._handle.response())
+
+    @cached_property
+    def finish_reason(self) -> FinishReason:
+        """Why it ended."""
+        return cast(FinishReason, self._handle.finish_reason().name.lower().replace("_", "-"))
+
+    @cached_property
+    def turns(self) -> int:
+        """Messages of the role `assistant`."""
+        return cast(int, self._handle.turns())
+
+    @cached_property
+    def tool_turns(self) -> int:
+        """Messages of the role `tool`."""
+        return cast(int, self._handle.tool_turns())
+
+    @cached_property
+    def prompt_tokens(self) -> int | None:
+        """Tokens of the prompt; `None` when the response was not made by a policy."""
+        return cast("int | None", self._handle.prompt_tokens())
+
+    @cached_property
+    def response_tokens(self) -> int | None:
+        """Tokens that the policy wrote."""
+        return cast("int | None", self._handle.response_tokens())
+
+    @cached_property
+    def policy_version(self) -> int | None:
+        """The version of the policy that wrote the first token."""
+        return cast("int | None", self._handle.policy_version())
+
+
+class Sample:
+    """One attempt at a task.
+
+    The host makes it. A test makes one from a response, or from messages:
+    `Sample("42")`, `Sample([{"role": "assistant", "content": "42"}], prompt="6 * 7?")`.
+    """
+
+    def __init__(
+        self,
+        response: str | Sequence[Message | Mapping[str, Any]] = "",
+        *,
+        prompt: str | Sequence[Message | Mapping[str, Any]] = "",
+        trajectories: Sequence[Trajectory] | None = None,
+        task_id: str = "0",
+        data_source: str | None = None,
+        group_index: int = 0,
+    ) -> None:
+        self.task_id = task_id
+        self.data_source = data_source
+        self.group_index = group_index
+        self.prompt = _messages(prompt, "user")
+        self.trajectories = [Trajectory(response)] if trajectories is None else list(trajectories)
+        self.response = self.trajectories[0].response if self.trajectories else ""
+
+    @classmethod
+    def _from_host(cls, handle: Any) -> Sample:
+        sample = cls.__new__(cls)
+        sample._handle = handle
+        return sample
+
+    _handle: Any
+
+    @cached_property
+    def task_id(self) -> str:
+        """The id of the task, the same in every sample of a group."""
+        return cast(str, self._handle.task_id())
+
+    @cached_property
+    def data_source(self) -> str | None:
+        """The column `data_source` of the task's row."""
+        return cast("str | None", self._handle.data_source())
+
+    @cached_property
+    def group_index(self) -> int:
+        """The number of this sample in its group, from 0."""
+        return cast(int, self._handle.group_index())
+
+    @cached_property
+    def prompt(self) -> list[Message]:
+        """The messages of the prompt."""
+        return [Message._from_host(message) for message in self._handle.prompt()]
+
+    @cached_property
+    def trajectories(self) -> list[Trajectory]:
+        """The conversations of this attempt; most samples have one."""
+        handles = (self._handle.trajectory(index) for index in range(self._handle.trajectory_count()))
+        return [Trajectory._from_host(handle) for handle in handles]
+
+    @cached_property
+    def response(self) -> str:
+        """The response of the first trajectory."""
+        return cast(str, self._handle.response())
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages of the first trajectory."""
+        return self.trajectories[0].messages if self.trajectories else []

@@ -1,0 +1,116 @@
+"""What a reward says of a sample."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+__all__ = ["Abstained", "Credit", "InvalidInput", "Score", "Unavailable", "Verdict", "abstain", "as_verdict"]
+
+
+class InvalidInput(Exception):
+    """The sample or its reference is not what this plugin works on.
+
+    Raise it from a reward: the sample has no score, and the outcome blames the
+    input rather than the plugin.
+    """
+
+
+class Unavailable(Exception):
+    """Something that the plugin needs did not answer; trying again may help."""
+
+
+@dataclass(frozen=True)
+class Credit:
+    """Credit for a part of a sample: bytes `[start, end)` of the UTF-8 text of
+    one message of one trajectory."""
+
+    trajectory: int
+    message: int
+    start: int
+    end: int
+    value: float
+
+
+@dataclass
+class Score:
+    """A score, and what should be logged beside it."""
+
+    value: float
+    """Must be finite, and within the score range that the plugin promises."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Named numbers, averaged and logged by the host."""
+    note: str | None = None
+    """Why the score is what it is, in words; kept in the log."""
+    credit: list[Credit] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Abstained:
+    """No score for this sample, which is no failure."""
+
+    reason: str
+
+
+def abstain(reason: str) -> Abstained:
+    """Gives a sample no score, which is no failure: the plugin does not judge
+    samples of this kind. `return abstain("why")`."""
+    return Abstained(reason)
+
+
+Verdict = Union[float, Mapping[str, Any], Score, Abstained]
+"""What a reward may return: a number; a dict with `score`, whose other numbers
+become metrics and whose texts become the note, as in verl; a `Score`; or
+`abstain("why")`."""
+
+
+def as_verdict(value: object) -> Score | Abstained:
+    """What a function returned, as a score or an abstention.
+
+    Raises TypeError or ValueError, saying what it should have returned.
+    """
+    if isinstance(value, Abstained):
+        return value
+    if isinstance(value, Score):
+        metrics = {name: _finite(f"the metric `{name}`", number) for name, number in value.metrics.items()}
+        return Score(_finite("the score", value.value), metrics, value.note, value.credit)
+    if isinstance(value, Mapping):
+        return _from_mapping(value)
+    if value is None:
+        raise TypeError('no score was returned, but None: return a number, or `abstain("why")` to give none')
+    return Score(_finite("the score", value))
+
+
+def _from_mapping(value: Mapping[str, Any]) -> Score:
+    if "score" not in value:
+        keys = ", ".join(f"`{key}`" for key in value) or "none"
+        raise ValueError(f"the returned dict has no `score` (its keys: {keys})")
+    score = Score(_finite("the score", value["score"]))
+    notes = []
+    for name, item in value.items():
+        if name == "score" or item is None:
+            continue
+        if isinstance(item, str):
+            notes.append(f"{name}: {item}")
+        elif isinstance(item, (Mapping, Sequence, set, frozenset)):
+            notes.append(f"{name}: {json.dumps(item, default=str, ensure_ascii=False)}")
+        else:
+            score.metrics[str(name)] = _finite(f"`{name}`", item)
+    score.note = "\n".join(notes) or None
+    return score
+
+
+def _finite(what: str, value: object) -> float:
+    # A text would be read as the number that it spells: "nan", say.
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{what} must be a number, not the text {value!r:.80}")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what} must be a number, not {type(value).__name__}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{what} must be finite, not {number}")
+    return number

@@ -1,0 +1,66 @@
+"""A reward function made for verl, as a Gavel reward.
+
+`gavel plugin new NAME --from-verl reward.py` writes the `main.py` that uses it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from . import asyncs
+from .exports import Export, export
+from .params import ParameterError
+from .reference import Reference
+from .sample import Sample
+
+__all__ = ["from_verl"]
+
+_GIVEN = ("data_source", "solution_str", "ground_truth", "extra_info")
+
+
+def from_verl(
+    compute_score: Callable[..., Any],
+    *,
+    pure: bool = False,
+    score_range: tuple[float, float] | None = None,
+    version: str = "0.1.0",
+) -> Callable[..., Any]:
+    """Makes a function `compute_score(data_source, solution_str, ground_truth,
+    extra_info, **reward_kwargs)`, plain or async, the component's reward.
+
+    The parameters of the run are its `reward_kwargs`. It returns a number or a
+    dict with `score`; other numbers in the dict become metrics, texts the note.
+    """
+
+    def score(sample: Sample, reference: Reference, params: dict[str, Any]) -> Any:
+        return _result(
+            compute_score(
+                data_source=sample.data_source or "",
+                solution_str=sample.response,
+                ground_truth=reference.ground_truth_value,
+                extra_info=reference.get("extra_info") or {},
+                **params,
+            )
+        )
+
+    signature = inspect.signature(compute_score)
+
+    def check(params: dict[str, Any]) -> None:
+        for name in params:
+            if name in _GIVEN:
+                raise ParameterError(f"parameter `{name}`: it comes from the dataset's row")
+        try:
+            signature.bind(**dict.fromkeys(_GIVEN), **params)
+        except TypeError as error:
+            name = getattr(compute_score, "__name__", "compute_score")
+            raise ParameterError(f"parameters: `{name}{signature}` cannot be called with them: {error}") from None
+
+    takes = ("sample", "reference", "params")
+    export("reward", Export(score, takes, dict, version, pure, score_range, check_params=check))
+    return score
+
+
+def _result(value: Any) -> Any:
+    return asyncs.run(value) if inspect.iscoroutine(value) else value

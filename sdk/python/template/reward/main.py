@@ -1,0 +1,43 @@
+"""Scores 1 where the number after `Answer:` is the ground truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gavel import InvalidInput, Reference, Sample, Score, Verdict, abstain, after_last, last_number, reward
+
+
+@dataclass
+class Params:
+    """What a run may say under `params`."""
+
+    prefix: str = "Answer:"
+    """What stands before the answer."""
+    tolerance: float = 1e-6
+    """How far the answer may be from the ground truth."""
+
+    # Once, before any sample; an error stops a run before it starts.
+    def __post_init__(self) -> None:
+        if not self.prefix:
+            raise ValueError("`prefix` is empty: give the text that stands before the answer")
+
+
+# Once a sample.
+@reward(pure=True, score_range=(0, 1))
+def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
+    if reference.ground_truth is None:
+        return abstain("the row has no ground truth")
+    try:
+        truth = float(reference.ground_truth)
+    except ValueError:
+        raise InvalidInput(f"the ground truth `{reference.ground_truth}` is no number") from None
+    found = number_after(sample.response, params.prefix)
+    correct = found is not None and abs(found - truth) <= params.tolerance
+    note = "no answer" if found is None else f"the answer is {found}"
+    return Score(correct, {"answered": found is not None}, note)
+
+
+def number_after(response: str, prefix: str) -> float | None:
+    """The last number on the line after the last `prefix`."""
+    line = after_last(response, prefix)
+    return None if line is None else last_number(line)
