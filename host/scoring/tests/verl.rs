@@ -116,10 +116,10 @@ fn the_penalty_of_length_is_that_of_dapo() {
     let overlong = json!({"max_response": 100, "buffer": 20, "factor": 0.5});
     let plugins =
         vec![plugin("dapo-math", 1.0, json!({"overlong": overlong})), plugin("length", 0.0, overlong.clone())];
-    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap())).unwrap();
+    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()).into()).unwrap();
     for length in [0, 1, 79, 80, 81, 90, 99, 100, 130] {
         let penalty = -(length.min(100) as f64 - 80.0) / 20.0 * 0.5;
-        let outcome = scorer.wait(scorer.start(of_tokens(length), 0));
+        let outcome = scorer.wait(scorer.start_alone(of_tokens(length), 0));
         let score = |plugin: &str| EvaluationRecord::from(&outcome.plugins[plugin]).score.unwrap();
         assert!((score("length") - penalty.min(0.0)).abs() < 1e-9, "{length}: {}", score("length"));
         assert!((outcome.reward.unwrap() - (1.0 + penalty.min(0.0))).abs() < 1e-9, "{length}: {:?}", outcome.reward);
@@ -149,11 +149,11 @@ fn of_tokens(length: usize) -> Sample {
 /// to the row.
 #[track_caller]
 fn compare(task: &str, plugins: Vec<WeightedPlugin>, differences: &[Difference]) {
-    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap())).unwrap();
+    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()).into()).unwrap();
     let cases = read(task);
     assert!(cases.len() > 5000, "the fixture has only {} rows", cases.len());
     let pending: Vec<_> =
-        cases.iter().map(|case| scorer.start(completion(case.row.clone(), task).unwrap(), 0)).collect();
+        cases.iter().map(|case| scorer.start_alone(completion(case.row.clone(), task).unwrap(), 0)).collect();
     let mut counts: BTreeMap<&str, usize> = differences.iter().map(|difference| (difference.kind, 0)).collect();
     let mut wrong = Vec::new();
     for (case, pending) in cases.iter().zip(pending) {

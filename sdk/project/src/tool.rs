@@ -30,15 +30,31 @@ pub(crate) fn output(command: &mut Command, tool: &'static Tool) -> Result<Outpu
     })
 }
 
-/// Runs `command` of `tool` to its end and gives all that it printed.
+/// What a tool printed.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// On standard output.
+    pub(crate) out: String,
+    /// On standard error.
+    pub(crate) err: String,
+}
+
+impl Said {
+    /// Both.
+    pub(crate) fn all(self) -> String {
+        self.out + &self.err
+    }
+}
+
+/// Runs `command` of `tool` to its end and gives what it printed.
 ///
 /// # Errors
 /// [`Error::MissingTool`] where it is not there; [`Error::Failed`] with all
 /// that it printed, introduced by `what`, where it fails.
-pub(crate) fn run(command: &mut Command, tool: &'static Tool, what: &str) -> Result<String, Error> {
+pub(crate) fn run(command: &mut Command, tool: &'static Tool, what: &str) -> Result<Said, Error> {
     let output = output(command, tool)?;
-    let said = text(&output.stdout) + &text(&output.stderr);
-    if output.status.success() { Ok(said) } else { Err(failed(output.status, tool, what, said)) }
+    let said = Said { out: text(&output.stdout), err: text(&output.stderr) };
+    if output.status.success() { Ok(said) } else { Err(failed(output.status, tool, what, said.all())) }
 }
 
 /// The error of a tool that failed.
@@ -47,7 +63,7 @@ pub(crate) fn failed(status: ExitStatus, tool: &Tool, what: &str, said: String) 
     Error::Failed { what: format!("{what}: {} {how}", tool.name), said }
 }
 
-/// What a tool printed.
+/// Bytes of a tool, for people.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -46,7 +46,7 @@ impl Toolchain for C {
 
         let mut command = compiler.command();
         command.current_dir(&project.folder).args(flags(project)).args(["-o", MODULE]).args(sources(project)?);
-        let said = tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?;
+        let said = tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all();
 
         let path = project.folder.join(MODULE);
         let module = fs::read(&path).map_err(Error::file("read", &path))?;
