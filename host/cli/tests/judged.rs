@@ -1,0 +1,117 @@
+//! Judgers, tasksets and endpoints, in a run and offline.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "project/judge.rs"]
+mod judge;
+mod project;
+
+use judge::Judge;
+use project::{Project, built, lines, stderr};
+use serde_json::{Value, json};
+
+#[cfg(feature = "train")]
+#[test]
+fn a_run_learns_from_a_taskset_a_judger_and_a_model_and_replays_without_them() {
+    let (project, judge) = (Project::new(), Judge::start());
+    let text = std::fs::read_to_string(project.path("train.toml")).unwrap();
+    let sums = built("guests/sums.wasm");
+    let text = text.replace("\"train.jsonl\"", &format!("\"plugin:{}?rows=12&source=sums\"", sums.display()));
+    let text = text.replace("\"validation.jsonl\"", &format!("\"plugin:{}?rows=3&seed=5\"", sums.display()));
+    let endpoint = format!("[chat.judge]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n", judge.address);
+    project.write("train.toml", &format!("{text}\n{endpoint}"));
+    project.add_reward("short", "guests/shortest.wasm", "weight = 0.5");
+    project.add_reward("asks", "guests/asks.wasm", "weight = 0.1\ngrant = { chat = [\"judge\"] }");
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
+
+    let samples = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
+    assert_eq!(samples.len(), 16);
+    assert!(samples.iter().all(|sample| sample["data_source"] == "sums"));
+    for group in samples.chunks(4) {
+        let score = |sample: &serde_json::Map<String, Value>| sample["plugins"]["short"]["score"].as_f64();
+        let length = |sample: &serde_json::Map<String, Value>| sample["response"].as_str().unwrap().len();
+        let shortest = group.iter().map(length).filter(|length| *length > 0).min();
+        for sample in group {
+            let expected = (length(sample) > 0).then(|| f64::from(Some(length(sample)) == shortest));
+            assert_eq!(score(sample), expected, "{sample:?}");
+        }
+        assert_eq!(group[3]["plugins"]["asks"]["score"], json!(0.5));
+    }
+    let metrics = project.metrics("runs/run");
+    assert_eq!(metrics[1]["reward/asks/mean"], json!(0.5));
+    let asked = judge.asked();
+    assert!(asked >= 2 * 16, "{asked}");
+
+    drop(judge);
+    let output = project.succeed(&["replay", "runs/run"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("32 samples, 96 verdicts given again: all the same"));
+    // One sample alone is judged with its group.
+    let output = project.succeed(&["replay", "runs/run", "--step", "2", "--sample", "2.1.3", "--json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["samples"], &found["different"]), (&json!(1), &json!(0)));
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn what_is_wrong_with_a_taskset_or_an_endpoint_is_told_before_the_run() {
+    let project = Project::new();
+    let fails = |settings: &[&str], expected: &str| {
+        let mut args = vec!["train", "-c", "train.toml", "--dry-run"];
+        for setting in settings {
+            args.extend(["--set", setting]);
+        }
+        let output = project.run(&args);
+        assert_eq!(output.status.code(), Some(2), "{settings:?}");
+        assert!(stderr(&output).contains(expected), "{settings:?}: {}", stderr(&output));
+    };
+    let taskset = |name: &str| format!("data.train=plugin:{}", built(name).display());
+    let sums = "guests/sums.wasm";
+    fails(&[&taskset(sums)], "it has no end\nhint: say how many rows are drawn from it, such as &rows=10000");
+    fails(&[&format!("{}?rows=20", taskset(sums))], "row 13: invalid input: 13 is not summed");
+    fails(&[&format!("{}?rowz=20", taskset(sums))], "unknown field `rowz`");
+    fails(&[&taskset("plugins/format.wasm")], "refuses its parameters");
+    fails(&["data.train=plugin:sums"], "`sums` is neither a file nor the name of a [[reward]] (those are: letter)");
+    fails(&["chat.judge.model=m"], "chat.judge: missing field `base_url`");
+    fails(
+        &["chat.judge.model=m", "chat.judge.base_url=http://127.0.0.1:1", "chat.judge.api_key_env=GAVEL_NO_SUCH_KEY"],
+        "chat.judge.api_key_env: the variable GAVEL_NO_SUCH_KEY is not set",
+    );
+}
+
+#[test]
+fn rows_of_one_task_are_judged_together_offline_and_again() {
+    let (project, judge) = (Project::empty(), Judge::start());
+    let row = |id: &str, response: &str| json!({"id": id, "prompt": "?", "response": response}).to_string() + "\n";
+    let rows = row("a", "long") + &row("a", "ab") + &row("b", "longer") + &row("a", "x");
+    project.write("rows.jsonl", &rows);
+    let short = format!("short={}", built("guests/shortest.wasm").display());
+    let asks = format!("asks={}:0.1", built("guests/asks.wasm").display());
+    let chat = format!("judge={{ base_url = \"http://{}/v1\", model = \"m\" }}", judge.address);
+    #[rustfmt::skip]
+    project.succeed(&[
+        "score", "--plugin", &short, "--plugin", &asks, "--grant", "asks={ chat = [\"judge\"] }", "--chat", &chat,
+        "--params", "asks={\"forgive\": false}", "--data", "rows.jsonl", "--out", "out.jsonl", "--record", "kept",
+    ]);
+    let scores = |file: &str| {
+        let lines = lines(&project.path(file));
+        lines.iter().map(|line| line["plugins"]["short"]["score"].as_f64()).collect::<Vec<_>>()
+    };
+    // The last row of `a` does not follow the others, and is a group of its own.
+    assert_eq!(scores("out.jsonl"), [Some(0.0), Some(1.0), Some(1.0), Some(1.0)]);
+    assert_eq!(judge.asked(), 4);
+    drop(judge);
+    project.succeed(&["score", "--replay", "kept", "--out", "again.jsonl"]);
+    assert_eq!(scores("again.jsonl"), scores("out.jsonl"));
+    let output = project.succeed(&["replay", "kept", "--json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["samples"], &found["different"]), (&json!(4), &json!(0)));
+}
+
+#[test]
+fn a_dataset_is_no_reward() {
+    let project = Project::empty();
+    project.write("rows.jsonl", "{\"prompt\": \"?\", \"response\": \"x\"}\n");
+    let sums = built("guests/sums.wasm").display().to_string();
+    let output = project.run(&["score", "--plugin", &sums, "--data", "rows.jsonl", "--out", "out.jsonl"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("plugin `sums` scores nothing"), "{}", stderr(&output));
+}

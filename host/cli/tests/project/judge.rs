@@ -1,0 +1,39 @@
+//! A language model that gives every answer the same mark.
+
+use axum::Router;
+use axum::routing::post;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// A server of the chat-completions protocol; it ends when it is dropped.
+pub struct Judge {
+    pub address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+    _runtime: Runtime,
+}
+
+impl Judge {
+    pub fn start() -> Self {
+        let (runtime, asked) = (Runtime::new().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let count = asked.clone();
+        let answer = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let message = json!({"role": "assistant", "content": "0.5"});
+            std::future::ready(json!({"choices": [{"message": message, "finish_reason": "stop"}]}).to_string())
+        };
+        let router = Router::new().route("/v1/chat/completions", post(answer));
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Self { address, asked, _runtime: runtime }
+    }
+
+    /// How often it was asked.
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
