@@ -89,7 +89,8 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
     let template = format!("python/template/{}", wrap.convention.folder());
     for (path, bytes) in embedded::under(&template) {
         let text = String::from_utf8_lossy(bytes);
-        let text = text.replace("{{name}}", wrap.name).replace("{{module}}", &module).replace("{{function}}", &function);
+        let text =
+            text.replace("{{name}}", wrap.name).replace("{{module}}", &module).replace("{{function}}", &function);
         files.insert(path.into(), text.into_bytes());
     }
     let wanted = match requirements {

@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 /// Make a folder with a plugin that builds and passes its tests.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  gavel plugin new polite --lang python\n  gavel plugin new ours --from-verl rewards/math.py:compute_score")]
+#[command(
+    after_help = "Examples:\n  gavel plugin new polite --lang python\n  gavel plugin new ours --from-verl rewards/math.py:compute_score"
+)]
 pub struct NewArgs {
     /// The plugin's name, and that of its folder: lower-case letters, digits and dashes.
     name: String,

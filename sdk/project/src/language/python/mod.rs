@@ -76,7 +76,9 @@ impl Toolchain for Python {
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {
         let mut missing = Vec::new();
-        if !tool::works(Command::new(python(&project.folder)).args(["-c", "import sys; assert sys.version_info >= (3, 10)"])) {
+        if !tool::works(
+            Command::new(python(&project.folder)).args(["-c", "import sys; assert sys.version_info >= (3, 10)"]),
+        ) {
             missing.push(&PYTHON);
         }
         if !tool::works(componentize(&project.folder).arg("--version")) {

@@ -26,7 +26,8 @@ pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Resu
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::file("read", &path)(error)),
     };
-    let lines: Vec<_> = wanted.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let lines: Vec<_> =
+        wanted.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     if lines.is_empty() {
         return Ok(None);
     }
