@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Text. A NUL follows its `len` bytes where a function here says so; the text
  * of a response may have NULs of its own. */
 typedef struct {
@@ -211,6 +215,10 @@ typedef struct {
 /* Asks all at once and waits for the last; replies[i] answers requests[i]. */
 void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_reply *replies);
 
+#endif
+
+#ifdef __cplusplus
+}
 #endif
 
 #endif

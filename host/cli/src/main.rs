@@ -5,6 +5,7 @@ mod plugin_args;
 mod progress;
 mod replay;
 mod score;
+mod table;
 #[cfg(feature = "train")]
 mod train;
 

@@ -60,6 +60,10 @@ pub enum Budget {
 }
 
 impl Budget {
+    /// All of them.
+    pub const ALL: [Budget; 8] =
+        [Self::Deadline, Self::Cpu, Self::Memory, Self::Stack, Self::Fuel, Self::Output, Self::Log, Self::Handles];
+
     /// The name in logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -202,13 +206,13 @@ pub struct Provenance {
     pub input: String,
 }
 
-/// What a failed call leaves behind for the person who has to mend it.
+/// What a call leaves behind for the person who has to understand or mend it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// The plugin's own functions, the innermost first.
+    /// The plugin's own functions, the innermost first, where it trapped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
-    /// The end of what the plugin printed on stderr.
+    /// The end of what the plugin printed, on stdout and stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
 }
@@ -222,7 +226,7 @@ pub struct Evaluation {
     pub usage: Usage,
     /// What it was made of; absent where there was no call.
     pub provenance: Option<Provenance>,
-    /// Why it failed, where more than the outcome's reason is known.
+    /// What it printed, and where it trapped; absent where it did neither.
     pub diagnosis: Option<Diagnosis>,
 }
 

@@ -8,6 +8,7 @@ wasmtime::component::bindgen!({
 
         world scorers {
             import gavel:plugin/chat@0.1.0;
+            import gavel:plugin/exec@0.1.0;
             export gavel:plugin/lifecycle@0.1.0;
             export gavel:plugin/reward@0.1.0;
             export gavel:plugin/judger@0.1.0;
@@ -15,7 +16,11 @@ wasmtime::component::bindgen!({
         }
     ",
     world: "gavel:host/scorers",
-    imports: { "gavel:plugin/chat.complete": async | trappable, default: trappable },
+    imports: {
+        "gavel:plugin/chat.complete": async | trappable,
+        "gavel:plugin/exec.run": async | trappable,
+        default: trappable,
+    },
     exports: { default: async },
     with: {
         "gavel:plugin/types.media": crate::resources::MediaRef,

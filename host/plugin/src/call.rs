@@ -272,10 +272,7 @@ fn ending<T>(
         fuel,
         peak_memory: traces.memory.peak() as u64,
     };
-    let diagnosis = match &answer {
-        Ok(_) => None,
-        Err(_) => fault::diagnosis(error.as_ref(), traces.log.text()),
-    };
+    let diagnosis = fault::diagnosis(error.as_ref(), traces.log.text());
     let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
     Ending { answer, trail: Trail { usage, diagnosis, refusals: traces.refusals.clone() } }
 }

@@ -46,6 +46,19 @@ pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> 
     (!versions.is_empty()).then(|| versions.swap_remove(shown))
 }
 
+/// Refuses a component that is no program, or asks for more than a program has.
+pub(crate) fn check_program(program: &str, engine: &Engine, component: &Component) -> Result<(), LoadError> {
+    let ty = component.component_type();
+    if !ty.exports(engine).any(|(name, _)| name.starts_with("wasi:cli/run@")) {
+        return Err(LoadError::NoProgram { program: program.into() });
+    }
+    let more = |import: &Import| import.standing == Standing::Refused || import.name.starts_with(NAMESPACE);
+    match imports(engine, component, &Grants::default()).into_iter().find(more) {
+        Some(import) => Err(LoadError::ProgramImport { program: program.into(), import: import.name }),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a component that neither scores nor is a dataset, or asks for what
 /// nothing grants; gives what it exports.
 pub(crate) fn check(

@@ -66,6 +66,22 @@ pub enum LoadError {
         /// The interfaces of the contract that are there.
         exported: Vec<String>,
     },
+    /// A program that cannot be run.
+    #[error(
+        "program `{program}` does not export wasi:cli/run\nhint: build it as a command: a crate with a `main` for wasm32-wasip2, say"
+    )]
+    NoProgram {
+        /// Its name in the run.
+        program: String,
+    },
+    /// A program that wants more than its arguments and its input.
+    #[error("program `{program}` imports {import}, which no program gets\nhint: rebuild it without that import")]
+    ProgramImport {
+        /// Its name in the run.
+        program: String,
+        /// The import.
+        import: String,
+    },
     /// It sees the answer key and acts for the policy.
     #[error(
         "plugin `{plugin}` exports both {scorer} and {actor}: what sees the answer key must not act for the policy\nhint: make two components of it"

@@ -46,7 +46,7 @@ pub(crate) fn outcome(error: &wasmtime::Error, limits: &Limits, printed: &str) -
     Outcome::Fault { whose: Blame::Plugin, what }
 }
 
-/// What may help to mend it.
+/// What may help to mend it, and what was printed in any case.
 pub(crate) fn diagnosis(error: Option<&wasmtime::Error>, printed: String) -> Option<Diagnosis> {
     let backtrace = error.and_then(|error| error.downcast_ref::<WasmBacktrace>()).map(frames).unwrap_or_default();
     let diagnosis = Diagnosis { backtrace, stderr: printed };

@@ -37,8 +37,8 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
         let (plugin, allowed) = (spec.name, shared.memory_bytes());
         return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });
     }
-    let granted = Granted::open(&spec.grants, &shared.outside)
-        .map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
+    let granted =
+        Granted::open(&spec.grants, shared).map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
     let bytes = read(&spec.name, &spec.path)?;
     let params = serde_json::Value::Object(spec.params.clone()).to_string();
     let loading =
@@ -79,8 +79,8 @@ impl Loading<'_> {
     /// A snapshot holds what `init` read: a variable's value does not belong on
     /// disk, and a file or a clock is to be read when it is asked.
     fn may_be_warm(&self) -> bool {
-        // `init` cannot ask endpoints.
-        Grants { chat: Vec::new(), ..self.spec.grants.clone() } == Grants::default()
+        // `init` cannot ask endpoints or run programs.
+        Grants { chat: Vec::new(), exec: Vec::new(), ..self.spec.grants.clone() } == Grants::default()
     }
 
     /// Compiles the component, after `init` where that can be had.
@@ -196,6 +196,21 @@ impl Loading<'_> {
                 Err(LoadError::Init { plugin: name, params, what })
             }
         }
+    }
+}
+
+/// The code of a component as it is, compiled now or at an earlier start.
+pub(crate) fn compile_once(
+    shared: &Shared,
+    engines: &Engines,
+    name: &str,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Code, LoadError> {
+    let key = Key::new(engines.compiler()?, &[bytes, b"program"]);
+    match shared.cache.find::<()>(&key) {
+        Some(((), code)) => Ok(code),
+        None => Ok(shared.cache.keep(&key, &(), compile(engines, &PluginSpec::new(name, path), bytes)?)),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Why a call does not run at the moment, as its own side knows it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The pauses of one call.
 #[derive(Default)]
@@ -12,6 +13,8 @@ pub(crate) struct Pauses {
     queued: AtomicUsize,
     /// Requests that are being answered.
     served: AtomicUsize,
+    /// Microseconds that others used for it.
+    charged: AtomicU64,
 }
 
 impl Pauses {
@@ -34,6 +37,16 @@ impl Pauses {
     /// A request waits for its turn as long as what this gives lives.
     pub(crate) fn queue(self: &Arc<Self>) -> impl Drop + use<> {
         Counted::new(self, |pauses| &pauses.queued)
+    }
+
+    /// Charges the call with what a child of it used.
+    pub(crate) fn charge(&self, time: Duration) {
+        self.charged.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// What the call was charged with since this was last asked.
+    pub(crate) fn charged(&self) -> Duration {
+        Duration::from_micros(self.charged.swap(0, Ordering::Relaxed))
     }
 
     /// A request is being answered as long as what this gives lives.

@@ -9,8 +9,10 @@ use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::machine;
 use crate::meter::{Reservation, pages};
+use crate::program::{Nursery, Program, ProgramSpec};
 use crate::reuse::{Room, Shelf};
 use crate::tape::Tape;
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::pin::pin;
@@ -25,6 +27,9 @@ use tokio::time::timeout;
 /// How long a guest runs before it lets others run and its time is looked at.
 /// Shorter ticks are fairer; below this they cost more than they give.
 const TICK: Duration = Duration::from_micros(500);
+
+/// Children may have this part of all memory beside what plugins have.
+const CHILDREN_SHARE: usize = 4;
 
 /// What plugins may use together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +62,27 @@ pub struct Sandbox {
 #[derive(Default)]
 pub(crate) struct Outside {
     pub(crate) chat: Endpoints,
+    pub(crate) programs: Programs,
     /// Stands in for all servers.
     http: OnceLock<Arc<dyn HttpResponder>>,
+}
+
+/// The programs that plugins may run, by name.
+#[derive(Default)]
+pub(crate) struct Programs(Mutex<BTreeMap<String, Arc<Program>>>);
+
+impl Programs {
+    fn add(&self, name: String, program: Program) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(program));
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Program>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
 }
 
 impl Outside {
@@ -80,6 +104,7 @@ pub(crate) struct Shared {
     shelves: Mutex<Vec<Weak<Shelf>>>,
     tape: OnceLock<Tape>,
     pub(crate) outside: Outside,
+    pub(crate) nursery: Nursery,
     stop: AtomicBool,
 }
 
@@ -103,6 +128,7 @@ impl Sandbox {
             shelves: Mutex::default(),
             tape: OnceLock::new(),
             outside: Outside::default(),
+            nursery: Nursery::new(config.memory / CHILDREN_SHARE),
             stop: AtomicBool::new(false),
         });
         let ticked = shared.clone();
@@ -135,6 +161,15 @@ impl Sandbox {
     /// model to ask, `concurrency` requests at once.
     pub fn add_chat(&self, name: impl Into<String>, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
         self.shared.outside.chat.add(name.into(), model, concurrency);
+    }
+
+    /// Gives plugins that are loaded after this, and granted its name, a
+    /// program to run.
+    pub fn add_program(&self, spec: ProgramSpec) -> Result<(), LoadError> {
+        let name = spec.name.clone();
+        let program = Program::load(&self.shared, spec)?;
+        self.shared.outside.programs.add(name, program);
+        Ok(())
     }
 
     /// Lets `responder` answer the requests of plugins that are loaded after

@@ -10,6 +10,7 @@ use crate::tape::CallTape;
 use std::sync::Arc;
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 pub(crate) struct State {
@@ -101,6 +102,40 @@ pub(crate) fn store(
         pauses.interrupt();
         Ok(UpdateDeadline::Yield(1))
     });
+    Ok(store)
+}
+
+/// What goes into a child and comes out of it.
+pub(crate) struct ChildIo {
+    args: Vec<String>,
+    stdin: bytes::Bytes,
+    pub(crate) stdout: Log,
+    pub(crate) stderr: Log,
+}
+
+impl ChildIo {
+    pub(crate) fn new(limits: &Limits, args: Vec<String>, stdin: Vec<u8>) -> Self {
+        Self { args, stdin: stdin.into(), stdout: Log::whole(limits.log), stderr: Log::whole(limits.log) }
+    }
+}
+
+/// A store in which a program sees its arguments and its input.
+pub(crate) fn child_store(
+    engine: &Engine,
+    limits: &Limits,
+    granted: &Arc<Granted>,
+    seed: u64,
+    traces: &Traces,
+    reserved: Reservation,
+    io: &ChildIo,
+) -> wasmtime::Result<Store<State>> {
+    let mut store = store(engine, limits, granted, seed, traces, reserved)?;
+    let mut wasi = WasiCtxBuilder::new();
+    let grants = granted.call(&mut wasi, seed, traces);
+    wasi.args(&io.args).stdin(MemoryInputPipe::new(io.stdin.clone()));
+    wasi.stdout(io.stdout.clone()).stderr(io.stderr.clone());
+    let state = store.data_mut();
+    (state.wasi, state.grants) = (wasi.build(), grants);
     Ok(store)
 }
 

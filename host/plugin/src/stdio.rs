@@ -20,6 +20,8 @@ pub(crate) struct LogFull(pub(crate) usize);
 #[derive(Clone)]
 pub(crate) struct Log {
     limit: usize,
+    /// How much of the end is kept.
+    kept: usize,
     printed: Arc<Mutex<Printed>>,
 }
 
@@ -31,7 +33,17 @@ struct Printed {
 
 impl Log {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, printed: Arc::default() }
+        Self { limit, kept: KEPT_BYTES, printed: Arc::default() }
+    }
+
+    /// Keeps all that may be printed.
+    pub(crate) fn whole(limit: usize) -> Self {
+        Self { limit, kept: limit, printed: Arc::default() }
+    }
+
+    /// What was printed, as far as it is kept.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).end.iter().copied().collect()
     }
 
     /// The end of what was printed.
@@ -71,8 +83,14 @@ impl OutputStream for Log {
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         printed.total = printed.total.saturating_add(bytes.len());
         printed.end.extend(&bytes);
-        let over = printed.end.len().saturating_sub(KEPT_BYTES);
-        printed.end.drain(..over);
+        // A child's output is its beginning, whatever came after the limit.
+        match self.kept < self.limit {
+            true => {
+                let over = printed.end.len().saturating_sub(self.kept);
+                printed.end.drain(..over);
+            }
+            false => printed.end.truncate(self.kept),
+        }
         if printed.total > self.limit {
             return Err(StreamError::Trap(wasmtime::Error::new(LogFull(self.limit))));
         }

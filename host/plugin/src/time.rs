@@ -96,6 +96,7 @@ impl<F: Future> Timed<F> {
         if let Some(since) = self.waiting.take() {
             self.used.waits += since.elapsed();
         }
+        self.used.waits += self.pauses.charged();
         if self.permit.is_none() {
             // A gate is never closed.
             self.permit = ready!(self.gate.poll_acquire(context));

@@ -61,7 +61,7 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
     Some(match name {
         "abstain" => |outcome| matches!(outcome, Abstained(_)),
         "echo-metadata" => |outcome| matches!(outcome, Scored(_)),
-        "invalid-input" => |outcome| matches!(outcome, Fault { whose: Blame::Input, .. }),
+        "invalid-input" | "obeys" => |outcome| matches!(outcome, Fault { whose: Blame::Input, .. }),
         "random" => |outcome| matches!(outcome, Scored(score) if score.value == 4_999_950_000.0),
         "probe" => |outcome| matches!(outcome, Scored(_)),
         "sleepy" | "stateful" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),

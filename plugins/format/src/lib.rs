@@ -1,27 +1,43 @@
-//! Scores 1 where the whole response matches a regular expression, and 0
-//! where it does not.
+//! Scores 1 where the whole response has the required form, and 0 where it has
+//! not: a sequence of elements such as `<think>…</think><answer>…</answer>`, a
+//! regular expression, or both.
+
+mod pattern;
+mod tags;
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
+use pattern::whole;
 use regex::Regex;
 use serde::Deserialize;
+use tags::Tags;
 
 /// The reward, with its pattern compiled.
 struct Format {
-    whole: Regex,
+    whole: Option<Regex>,
+    tags: Option<Tags>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Params {
     /// A regular expression in the syntax of the `regex` crate.
-    pattern: String,
+    pattern: Option<String>,
+    /// The names of the elements that the response consists of, in order.
+    tags: Option<Vec<String>>,
 }
 
 impl Reward for Format {
     type Params = Params;
 
     fn new(params: Params) -> Result<Self, String> {
-        whole(&params.pattern).map(|whole| Self { whole }).map_err(|error| format!("`pattern`: {error}"))
+        if params.pattern.is_none() && params.tags.is_none() {
+            return Err("missing field `pattern` or `tags`: give at least one of them".into());
+        }
+        let whole = params.pattern.map(|pattern| whole(&pattern)).transpose();
+        Ok(Self {
+            whole: whole.map_err(|error| format!("`pattern`: {error}"))?,
+            tags: params.tags.map(Tags::new).transpose().map_err(|error| format!("`tags`: {error}"))?,
+        })
     }
 
     fn info(&self) -> Info {
@@ -29,52 +45,28 @@ impl Reward for Format {
     }
 
     fn score(&self, sample: &Sample, _: &Reference) -> Result<Verdict, Failure> {
-        Ok(Score::new(f64::from(self.whole.is_match(&sample.response()))).into())
+        let response = sample.response();
+        let problem = self.tags.as_ref().and_then(|tags| tags.check(&response).err());
+        if let Some(problem) = problem {
+            return Ok(Score::new(0.0).note(problem).into());
+        }
+        let matches = self.whole.as_ref().is_none_or(|whole| whole.is_match(&response));
+        Ok(Score::new(f64::from(matches)).into())
     }
 }
 
 gavel_sdk::export_reward!(Format);
 
-/// `pattern`, made to match whole texts only.
-fn whole(pattern: &str) -> Result<Regex, regex::Error> {
-    // On its own first: an error then quotes what the user wrote, and `a)(b` is one.
-    Regex::new(pattern)?;
-    Regex::new(&format!(r"\A(?:{pattern})\z"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn matches(pattern: &str, response: &str) -> bool {
-        whole(pattern).unwrap().is_match(response)
-    }
-
     #[test]
-    fn the_whole_response_must_match() {
-        let pattern = r"Answer: \d( \d)*";
-        assert!(matches(pattern, "Answer: 1 3 7"));
-        assert!(!matches(pattern, "Answer: 1 3 7\n"));
-        assert!(!matches(pattern, "So: Answer: 1 3 7"));
-        assert!(!matches(pattern, "Answer: 1 3 7 Answer: 1"));
-    }
-
-    #[test]
-    fn every_alternative_is_anchored() {
-        assert!(matches("a|ab", "ab"));
-        assert!(!matches("a|b", "ac"));
-        assert!(!matches("a|b", "cb"));
-    }
-
-    #[test]
-    fn a_broken_pattern_is_refused_as_it_was_written() {
-        let error = Format::new(Params { pattern: "a(b".into() }).err().unwrap();
-        assert!(error.starts_with("`pattern`: ") && error.contains("a(b") && !error.contains(r"\A"), "{error}");
-        assert!(Format::new(Params { pattern: "a)(b".into() }).is_err());
-    }
-
-    #[test]
-    fn words_are_unicode() {
-        assert!(matches(r"\w+", "größer"));
+    fn parameters_that_ask_for_nothing_or_cannot_be_met_are_refused() {
+        let error = |params| Format::new(params).err().unwrap();
+        assert!(error(Params::default()).starts_with("missing field `pattern` or `tags`"));
+        let broken = error(Params { pattern: Some("a(b".into()), tags: None });
+        assert!(broken.starts_with("`pattern`: ") && broken.contains("a(b") && !broken.contains(r"\A"), "{broken}");
+        assert!(error(Params { pattern: None, tags: Some(vec![]) }).starts_with("`tags`: "));
     }
 }

@@ -1,1 +1,51 @@
 //! Tests a built component in the very sandbox that training uses.
+//!
+//! ```no_run
+//! use gavel_harness::{Harness, sample};
+//! use serde_json::json;
+//!
+//! # fn main() -> Result<(), gavel_harness::HarnessError> {
+//! let harness = Harness::new()?;
+//! let plugin = harness.plugin("build/polite.wasm").params(json!({"greeting": "Hi"})).load()?;
+//! plugin.score(sample("Hi there").ground_truth("x")).assert_score(1.0);
+//! plugin.score(sample("")).assert_score(0.0).assert_reason("no greeting");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`sample`] and [`trajectory`] build what a plugin is given, an assertion of
+//! a [`Call`] that fails shows all that is known of it, [`PluginBuilder::cases`]
+//! runs a file of golden cases, and [`LoadedPlugin::assert_never_faults`] tries
+//! what nobody thought of.
+
+mod call;
+mod chat;
+mod error;
+mod expectation;
+mod generate;
+mod golden;
+mod harness;
+mod http;
+mod plugin;
+mod property;
+mod report;
+mod sample;
+mod script;
+mod trajectory;
+
+pub use call::Call;
+pub use chat::FakeChat;
+pub use error::{CaseError, HarnessError};
+pub use expectation::{Expectation, Mismatch};
+pub use generate::{groups, json_values, messages, samples, samples_like, tasks, texts, trajectories};
+pub use golden::{Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, TestTable, run};
+pub use harness::{Harness, Recorded, recorded};
+pub use http::FakeHttp;
+pub use plugin::{LoadedPlugin, PluginBuilder};
+pub use sample::{SampleBuilder, sample, sample_of};
+pub use trajectory::{TrajectoryBuilder, trajectory};
+
+/// The page for authors, whose examples are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+struct Page;

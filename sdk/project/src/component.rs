@@ -152,6 +152,7 @@ mod tests {
                 "exports `judger`, which plugin.toml does not name\nhint: add \"judger\"",
             ),
             (&["gavel:plugin/chat@0.1.0"], &[LIFECYCLE, REWARD], "imports `chat`, which plugin.toml does not name"),
+            (&["gavel:plugin/exec@0.1.0"], &[LIFECYCLE, REWARD], "imports `exec`, which plugin.toml does not name"),
             (
                 &["gavel:plugin/samples@0.2.0"],
                 &[LIFECYCLE, REWARD],

@@ -65,7 +65,7 @@ pub enum Error {
         tool: &'static Tool,
     },
     /// A tool of the language failed.
-    #[error("{what}; it said:\n\n{}\n", said.trim_end())]
+    #[error("{what}; it said:\n\n{}", said.trim_end())]
     Failed {
         /// What failed.
         what: String,

@@ -51,6 +51,8 @@ pub enum Export {
 pub enum Import {
     /// Endpoints of chat completions.
     Chat,
+    /// Programs that are run as children of a call.
+    Exec,
 }
 
 impl Export {
@@ -67,12 +69,13 @@ impl Export {
 }
 
 impl Import {
-    pub(crate) const ALL: [Self; 1] = [Self::Chat];
+    pub(crate) const ALL: [Self; 2] = [Self::Chat, Self::Exec];
 
     /// The name of the interface in the contract.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",
+            Self::Exec => "exec",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use std::io::ErrorKind;
-use std::process::Command;
+use std::process::{Command, ExitStatus, Output};
 
 /// What a language needs on the machine.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,42 +15,57 @@ pub struct Tool {
     pub install: &'static str,
 }
 
+/// Runs `command` of `tool` to its end, however that is.
+///
+/// # Errors
+/// [`Error::MissingTool`] where it is not there.
+pub(crate) fn output(command: &mut Command, tool: &'static Tool) -> Result<Output, Error> {
+    // Dates in what is built would make each build another.
+    if std::env::var_os("SOURCE_DATE_EPOCH").is_none() {
+        command.env("SOURCE_DATE_EPOCH", "0");
+    }
+    command.output().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::MissingTool { tool },
+        _ => Error::Failed { what: format!("cannot run {}", tool.name), said: error.to_string() },
+    })
+}
+
 /// What a tool printed.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     /// On standard output.
-    pub out: String,
+    pub(crate) out: String,
     /// On standard error.
-    pub err: String,
+    pub(crate) err: String,
 }
 
-/// Runs `command` of `tool` to its end.
+impl Said {
+    /// Both.
+    pub(crate) fn all(self) -> String {
+        self.out + &self.err
+    }
+}
+
+/// Runs `command` of `tool` to its end and gives what it printed.
 ///
 /// # Errors
 /// [`Error::MissingTool`] where it is not there; [`Error::Failed`] with all
 /// that it printed, introduced by `what`, where it fails.
 pub(crate) fn run(command: &mut Command, tool: &'static Tool, what: &str) -> Result<Said, Error> {
-    // Dates in what is built would make each build another.
-    if std::env::var_os("SOURCE_DATE_EPOCH").is_none() {
-        command.env("SOURCE_DATE_EPOCH", "0");
-    }
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::MissingTool { tool }),
-        Err(error) => {
-            let program = command.get_program().to_string_lossy();
-            return Err(Error::Failed { what: format!("cannot run {program}"), said: error.to_string() });
-        }
-    };
-    let said = Said {
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-    };
-    if output.status.success() {
-        return Ok(said);
-    }
-    let status = output.status.code().map_or("was killed".into(), |code| format!("failed with status {code}"));
-    Err(Error::Failed { what: format!("{what}: {} {status}", tool.name), said: format!("{}{}", said.out, said.err) })
+    let output = output(command, tool)?;
+    let said = Said { out: text(&output.stdout), err: text(&output.stderr) };
+    if output.status.success() { Ok(said) } else { Err(failed(output.status, tool, what, said.all())) }
+}
+
+/// The error of a tool that failed.
+pub(crate) fn failed(status: ExitStatus, tool: &Tool, what: &str, said: String) -> Error {
+    let how = status.code().map_or("was killed".into(), |code| format!("failed with status {code}"));
+    Error::Failed { what: format!("{what}: {} {how}", tool.name), said }
+}
+
+/// Bytes of a tool, for people.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Whether `command` runs and succeeds; what it prints is dropped.

@@ -13,6 +13,7 @@ wit_bindgen::generate!({
             import gavel:plugin/samples@0.1.0;
             import gavel:plugin/references@0.1.0;
             import gavel:plugin/chat@0.1.0;
+            import gavel:plugin/exec@0.1.0;
         }
     ",
     world: "gavel:sdk/imports",

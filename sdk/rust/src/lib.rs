@@ -81,6 +81,7 @@
 pub mod answer;
 pub mod bindings;
 pub mod chat;
+pub mod exec;
 mod input;
 mod instance;
 mod judger;

@@ -3,6 +3,7 @@
 mod build;
 mod inspect;
 mod new;
+mod test;
 mod watch;
 
 use anyhow::Result;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 pub enum PluginCommand {
     New(new::NewArgs),
     Build(build::BuildArgs),
+    Test(test::TestArgs),
     Watch(watch::WatchArgs),
     Inspect(inspect::InspectArgs),
 }
@@ -22,6 +24,7 @@ pub fn run(command: PluginCommand) -> Result<ExitCode> {
     match command {
         PluginCommand::New(args) => new::run(args),
         PluginCommand::Build(args) => build::run(args),
+        PluginCommand::Test(args) => test::run(args),
         PluginCommand::Watch(args) => watch::run(args),
         PluginCommand::Inspect(args) => inspect::run(args),
     }

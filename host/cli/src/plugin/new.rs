@@ -1,6 +1,5 @@
 //! `gavel plugin new`
 
-use super::shown;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gavel_project::{Convention, Created, Kind, Language, New, Wrap};
@@ -59,8 +58,8 @@ pub fn run(args: NewArgs) -> Result<ExitCode> {
     }
     let language: Language = args.lang.as_deref().unwrap_or_default().parse()?;
     let new = New { name: &args.name, language, kind: args.kind.into() };
-    let created = gavel_project::create(new, Path::new("."))?;
-    println!("made {}/, a {} in {language}", shown(&created.project.folder), new.kind.as_str());
+    let created = gavel_project::create(new, Path::new(""))?;
+    println!("made {}/, a {} in {language}", created.project.folder.display(), new.kind.as_str());
     next_steps(&args.name, &created);
     Ok(ExitCode::SUCCESS)
 }
@@ -77,9 +76,9 @@ fn wrap(args: &NewArgs, convention: Convention, source: &str) -> Result<ExitCode
         function,
         requirements: args.requirements.as_deref(),
     };
-    let wrapped = gavel_project::wrap(wrap, Path::new("."))?;
+    let wrapped = gavel_project::wrap(wrap, Path::new(""))?;
     let files: Vec<_> = wrapped.files.iter().map(|file| file.display().to_string()).collect();
-    println!("made {}/ around `{}`", shown(&wrapped.created.project.folder), wrapped.function);
+    println!("made {}/ around `{}`", wrapped.created.project.folder.display(), wrapped.function);
     println!("  copied  {}", files.join(", "));
     for problem in &wrapped.problems {
         println!("\nwill not work as it is: {problem}");

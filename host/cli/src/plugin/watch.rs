@@ -1,6 +1,7 @@
 //! `gavel plugin watch`
 
 use super::build::build;
+use super::test::test_built;
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_project::Project;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Build a plugin whenever its sources change, until Ctrl-C.
+/// Build and test a plugin whenever its sources change, until Ctrl-C.
 #[derive(Args)]
 #[command(after_help = "Example:\n  gavel plugin watch polite")]
 pub struct WatchArgs {
@@ -35,6 +36,7 @@ pub fn run(args: WatchArgs) -> Result<ExitCode> {
 }
 
 fn once(path: &Path) -> Result<()> {
-    build(&Project::open(path)?)?;
-    Ok(())
+    let project = Project::open(path)?;
+    build(&project)?;
+    test_built(&project)
 }

@@ -1,12 +1,10 @@
 //! What a replay found, for people.
 
+use crate::table::{self, cut};
 use gavel_data::OutcomeKind;
 use gavel_scoring::replay::{Difference, Disagreement, PluginChange, RewardChange, Said, Verification, WhatIf};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Characters of a cell of a table.
-const CELL: usize = 40;
 
 pub fn verification(run: &Path, found: &Verification, shown: usize) {
     let Verification { samples, verdicts, different, without_call, .. } = found;
@@ -26,8 +24,10 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
         let plugin = plugin.as_deref().unwrap_or("all");
         [sample.as_str(), task_id, plugin, what, recorded, replayed].map(cut)
     };
-    let header = ["sample", "task", "plugin", "what", "recorded", "now"].map(str::to_owned);
-    table(header, found.differences.iter().take(shown).map(row));
+    table::print(
+        ["sample", "task", "plugin", "what", "recorded", "now"],
+        found.differences.iter().take(shown).map(row),
+    );
     let more = found.differences.len().saturating_sub(shown);
     if more > 0 {
         println!("  … and {more} more; --worst N shows more, --json all of them");
@@ -54,8 +54,7 @@ pub fn what_if(run: &Path, found: &WhatIf) {
         let response = format!("{response:?}");
         [sample.as_str(), &step.to_string(), plugin, &said(recorded), &said(replayed), &response].map(cut)
     };
-    let header = ["sample", "step", "plugin", "recorded", "now", "response"].map(str::to_owned);
-    table(header, found.worst.iter().map(row));
+    table::print(["sample", "step", "plugin", "recorded", "now", "response"], found.worst.iter().map(row));
 }
 
 fn plugin(change: &PluginChange) {
@@ -99,24 +98,5 @@ fn said(said: &Said) -> String {
     match said.score {
         Some(score) => score.to_string(),
         None => said.outcome.as_str().to_owned(),
-    }
-}
-
-/// The beginning of a text, in one line.
-fn cut(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match line.char_indices().nth(CELL) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-fn table<const N: usize>(header: [String; N], rows: impl Iterator<Item = [String; N]>) {
-    let rows: Vec<[String; N]> = std::iter::once(header).chain(rows).collect();
-    let widths: [usize; N] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    for row in rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        println!("  {}", cells.join("  ").trim_end());
     }
 }

@@ -1,6 +1,7 @@
 //! Reading a configuration: the file, then what `--set` changes in it.
 
 use super::{Config, TrainTable};
+use gavel_plugin::ZeroLimit;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,12 @@ pub enum ConfigError {
 impl ConfigError {
     pub(super) fn value(field: &str, must: &str, found: impl Display) -> Self {
         Self::Invalid(format!("{field} must be {must}, not {found}"))
+    }
+}
+
+impl From<ZeroLimit> for ConfigError {
+    fn from(error: ZeroLimit) -> Self {
+        Self::Invalid(error.to_string())
     }
 }
 

@@ -2,19 +2,18 @@
 //! can do. Keys that do not exist are errors, and so are values out of range.
 
 mod dataset;
-mod limits;
 mod load;
 mod reward;
 mod tables;
 mod train;
 
 pub use dataset::{Dataset, Taskset};
-pub use limits::LimitsTable;
 pub use load::{ConfigError, load};
 pub use reward::RewardTable;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{GrpoTable, OnOutcome, SftTable};
 
+use gavel_plugin::LimitsTable;
 use gavel_scoring::chat::ChatEndpoint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
 //! `[[reward]]`: a plugin and how much it counts.
 
 use super::ConfigError;
-use super::limits::LimitsTable;
-use gavel_plugin::{Grants, PluginSpec};
+use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use gavel_scoring::WeightedPlugin;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -48,7 +47,7 @@ impl RewardTable {
             return Err(ConfigError::value("reward.weight", "a finite number", self.weight));
         }
         self.grant.check().map_err(|error| ConfigError::Invalid(format!("reward `{}`: {error}", self.name)))?;
-        self.limits.validate("reward.limits")
+        Ok(self.limits.validate("reward.limits")?)
     }
 
     /// The plugin that it names; `limits` are those of all plugins.

@@ -2,7 +2,6 @@
 
 use super::ConfigError;
 use super::dataset::Dataset;
-use super::limits::bytes;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{ModelConfig, Sampling};
@@ -231,6 +230,11 @@ impl ResourcesTable {
         let threads = NonZeroUsize::new(self.plugin_threads).unwrap_or(NonZeroUsize::MIN);
         SandboxConfig { memory: bytes(self.plugin_memory), ..SandboxConfig::with_threads(threads) }
     }
+}
+
+/// A size in bytes as the machine counts them.
+fn bytes(size: ByteSize) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
 pub(super) fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError> {

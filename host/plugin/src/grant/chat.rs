@@ -16,6 +16,7 @@ use wasmtime::Result;
 use wasmtime::component::Resource;
 
 /// The endpoints of one plugin.
+#[derive(Default)]
 pub(super) struct ChatAccess(BTreeMap<String, Endpoint>);
 
 pub(super) fn check_names(names: &[String]) -> Result<(), GrantError> {

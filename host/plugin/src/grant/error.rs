@@ -69,6 +69,17 @@ pub enum GrantError {
         /// The endpoints that there are.
         known: Vec<String>,
     },
+    /// A program that nobody named.
+    #[error(
+        "grant.exec: there is no program `{name}` (known: {})\nhint: add [exec.{name}] with its path to the configuration, or --exec {name}=PATH to gavel score",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    NoProgram {
+        /// The name.
+        name: String,
+        /// The programs that there are.
+        known: Vec<String>,
+    },
     /// No name of a variable.
     #[error(
         "grant.env: {name:?} is no name of a variable\nhint: write env = [\"JUDGE_KEY\"]; the value stays in the environment"

@@ -58,6 +58,10 @@ impl Import {
                 Some(endpoints) => (Granted, endpoints, None),
                 None => (Refused, "no endpoint".to_owned(), Some(r#"chat = ["NAME"]"#)),
             },
+            ("gavel:plugin", "exec") => match list(&grants.exec) {
+                Some(programs) => (Granted, programs, None),
+                None => (Refused, "no program".to_owned(), Some(r#"exec = ["NAME"]"#)),
+            },
             ("wasi:http", "types" | "outgoing-handler") => match list(&grants.http) {
                 Some(hosts) => (Granted, hosts, None),
                 None => (Refused, "no server".to_owned(), Some(r#"http = ["https://HOST"]"#)),
@@ -97,6 +101,7 @@ mod tests {
             read: vec!["data:/data".into()],
             http: vec!["judge.example".into()],
             chat: vec!["judge".into()],
+            exec: vec!["python".into()],
             env: vec!["KEY".into()],
             clock: ClockGrant::Real,
             random: RandomGrant::Os,
@@ -105,6 +110,7 @@ mod tests {
         use Standing::{Given, Granted, Refused, StandIn};
         assert_eq!(standing("gavel:plugin/samples@0.1.0"), [Given; 2]);
         assert_eq!(standing("gavel:plugin/chat@0.1.0"), [Refused, Granted]);
+        assert_eq!(standing("gavel:plugin/exec@0.1.0"), [Refused, Granted]);
         assert_eq!(standing("wasi:http/outgoing-handler@0.2.12"), [Refused, Granted]);
         assert_eq!(standing("wasi:http/incoming-handler@0.2.12"), [Refused; 2]);
         assert_eq!(standing("wasi:filesystem/preopens@0.2.12"), [StandIn, Granted]);

@@ -9,6 +9,7 @@ mod chat;
 mod clock;
 mod environment;
 mod error;
+mod exec;
 mod folder;
 mod http;
 mod import;
@@ -22,11 +23,12 @@ pub use http::HttpResponder;
 pub(crate) use http::Refusals;
 pub use import::{Import, Standing};
 
-use crate::sandbox::Outside;
+use crate::sandbox::Shared;
 use crate::state::{State, Traces};
 use chat::{ChatAccess, ChatCalls};
 use clock::{Clock, VirtualTime};
 use environment::Environment;
+use exec::{ExecAccess, ExecCalls};
 use folder::{Folder, ReadRule};
 use http::{HttpAccess, HttpCalls};
 use random::Seeded;
@@ -51,6 +53,9 @@ pub struct Grants {
     /// Names of the language models that it may ask.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chat: Vec<String>,
+    /// Names of the programs that it may run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exec: Vec<String>,
     /// Names of environment variables that it sees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
@@ -98,6 +103,7 @@ pub(crate) struct Granted {
     folders: Vec<Folder>,
     http: Arc<HttpAccess>,
     chat: Arc<ChatAccess>,
+    exec: Option<Arc<ExecAccess>>,
     env: Environment,
     clock: ClockGrant,
     random: RandomGrant,
@@ -106,14 +112,29 @@ pub(crate) struct Granted {
 impl Granted {
     /// Opens the folders, reads the variables and, where a server is granted
     /// over TLS, the machine's root certificates.
-    pub(crate) fn open(grants: &Grants, outside: &Outside) -> Result<Arc<Self>, GrantError> {
+    pub(crate) fn open(grants: &Grants, shared: &Arc<Shared>) -> Result<Arc<Self>, GrantError> {
+        let outside = &shared.outside;
         Ok(Arc::new(Self {
             folders: ReadRule::parse_all(&grants.read)?.into_iter().map(Folder::open).collect::<Result<_, _>>()?,
             http: Arc::new(HttpAccess::open(http::parse_all(&grants.http)?, outside.http())?),
             chat: Arc::new(ChatAccess::open(&grants.chat, &outside.chat)?),
+            exec: ExecAccess::open(&grants.exec, shared)?.map(Arc::new),
             env: Environment::read(&grants.env)?,
             clock: grants.clock,
             random: grants.random,
+        }))
+    }
+
+    /// What a program has that a plugin runs.
+    pub(crate) fn nothing() -> Result<Arc<Self>, GrantError> {
+        Ok(Arc::new(Self {
+            folders: Vec::new(),
+            http: Arc::new(HttpAccess::open(Vec::new(), None)?),
+            chat: Arc::default(),
+            exec: None,
+            env: Environment::read(&[])?,
+            clock: ClockGrant::default(),
+            random: RandomGrant::default(),
         }))
     }
 
@@ -140,6 +161,7 @@ impl Granted {
             http: HttpCalls::new(self.http.clone(), traces.refusals.clone(), traces.tape.clone()),
             http_ctx: WasiHttpCtx::new(),
             chat: ChatCalls::new(self.chat.clone(), traces.tape.clone(), traces.pauses.clone()),
+            exec: ExecCalls::new(self.exec.clone(), traces.pauses.clone(), seed),
         }
     }
 }
@@ -151,11 +173,13 @@ pub(crate) struct CallGrants {
     http: HttpCalls,
     http_ctx: WasiHttpCtx,
     chat: ChatCalls,
+    exec: ExecCalls,
 }
 
 impl CallGrants {
     pub(crate) fn begin_init(&mut self) {
         self.chat.close();
+        self.exec.close();
     }
 }
 

@@ -1,4 +1,5 @@
 //! What the tests of grants share.
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 use gavel_data::{Evaluation, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Sandbox, SandboxConfig};

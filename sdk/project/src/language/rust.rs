@@ -38,13 +38,18 @@ impl Toolchain for Rust {
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--release", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
         remap(&mut cargo, &root);
-        let said = tool::run(cargo.current_dir(&root), &CARGO, &format!("cannot compile `{name}`"))?;
-        let path = component(&said.out, &root.join("Cargo.toml")).ok_or_else(|| Error::Source {
+        let output = tool::output(cargo.current_dir(&root), &CARGO)?;
+        // What it prints for people is on standard error.
+        let said = tool::text(&output.stderr);
+        if !output.status.success() {
+            return Err(tool::failed(output.status, &CARGO, &format!("cannot compile `{name}`"), said));
+        }
+        let path = component(&tool::text(&output.stdout), &root.join("Cargo.toml")).ok_or_else(|| Error::Source {
             what: format!("the crate of `{name}` gives no component"),
-            hint_text: "its Cargo.toml needs:\n\n[lib]\ncrate-type = [\"cdylib\"]\n".into(),
+            hint_text: "write crate-type = [\"cdylib\"] below [lib] in its Cargo.toml".into(),
         })?;
         let component = std::fs::read(&path).map_err(Error::file("read", &path))?;
-        Ok(Compiled { component, said: said.err })
+        Ok(Compiled { component, said })
     }
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {

@@ -1,13 +1,12 @@
-//! `[limits]`: what a plugin's call may use.
+//! Limits as a configuration writes them.
 
-use super::ConfigError;
+use crate::limits::Limits;
 use bytesize::ByteSize;
-use gavel_plugin::Limits;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// `[limits]`, and `limits` of a `[[reward]]`; what is absent is as in
-/// [`Limits::default`].
+/// `[limits]` of a run, and `limits` of one of its plugins; what is absent is
+/// as in [`Limits::default`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsTable {
@@ -34,8 +33,17 @@ pub struct LimitsTable {
     pub handles: Option<usize>,
 }
 
+/// A limit that would end every call.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} must be more than 0, not 0")]
+pub struct ZeroLimit(String);
+
 impl LimitsTable {
-    pub(super) fn validate(&self, table: &str) -> Result<(), ConfigError> {
+    /// Checks the values; `table` names the table in the error.
+    ///
+    /// # Errors
+    /// A limit is 0.
+    pub fn validate(&self, table: &str) -> Result<(), ZeroLimit> {
         let zeros = [
             ("timeout", self.timeout.is_some_and(|time| time.is_zero())),
             ("cpu", self.cpu.is_some_and(|time| time.is_zero())),
@@ -45,7 +53,7 @@ impl LimitsTable {
             ("handles", self.handles == Some(0)),
         ];
         match zeros.into_iter().find(|(_, zero)| *zero) {
-            Some((key, _)) => Err(ConfigError::value(&format!("{table}.{key}"), "more than 0", 0)),
+            Some((key, _)) => Err(ZeroLimit(format!("{table}.{key}"))),
             None => Ok(()),
         }
     }
@@ -66,7 +74,7 @@ impl LimitsTable {
 }
 
 /// A size in bytes as the machine counts them.
-pub(super) fn bytes(size: ByteSize) -> usize {
+fn bytes(size: ByteSize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 

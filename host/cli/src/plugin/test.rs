@@ -1,0 +1,213 @@
+//! `gavel plugin test`
+
+use super::shown;
+use crate::table::{self, cut};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use gavel_data::files::write_whole;
+use gavel_harness::{CaseFile, CaseResult, CaseResults, Change, Harness, TestTable, run as run_cases};
+use gavel_plugin::{LimitsTable, PluginSpec};
+use gavel_project::{MANIFEST, Project};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Run a plugin's golden cases in the sandbox that training uses.
+///
+/// A folder is built first. Each line of the cases is a dataset's row with a
+/// completion and what is expected of it.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  gavel plugin test polite\n  gavel plugin test polite --junit results.xml\n  gavel plugin test target/plugins/exact-answer.wasm --cases cases.jsonl\n\nA case:\n  {\"prompt\": \"2 + 2?\", \"response\": \"4\", \"answer\": \"4\", \"expect\": {\"score\": 1}}\n\nExit status: 0 all cases passed, or were updated; 1 some failed; 2 usage, or the plugin does not build or load."
+)]
+pub struct TestArgs {
+    /// The folder of the plugin, with its plugin.toml, or a component.
+    #[arg(default_value = ".")]
+    path: PathBuf,
+    /// The cases, JSON Lines; by default what [test] of plugin.toml says, else cases.jsonl.
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    /// Parameters of the cases that have none of their own, in place of those in plugin.toml.
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
+    /// Write the results for a CI system, too.
+    #[arg(long, value_name = "FILE", conflicts_with = "update")]
+    junit: Option<PathBuf>,
+    /// Write what came into the cases that failed or expect nothing; review it then.
+    #[arg(long)]
+    update: bool,
+    /// Show the time, fuel and memory of each case; metering fuel slows calls by up to a third.
+    #[arg(long)]
+    usage: bool,
+}
+
+pub fn run(args: TestArgs) -> Result<ExitCode> {
+    // All that can be wrong with the test is told before the build.
+    let project = if args.path.is_file() { None } else { Some(Project::open(&args.path)?) };
+    let mut subject = match &project {
+        Some(project) => Subject::project(project)?,
+        None => Subject::component(&args.path),
+    };
+    if let Some(cases) = args.cases {
+        subject.cases = Some(cases);
+    }
+    if let Some(params) = &args.params {
+        subject.spec.params = serde_json::from_str(params).context("--params is not a JSON object")?;
+    }
+    if args.usage {
+        // More than any call uses within its time: it is only counted.
+        subject.spec.limits.fuel.get_or_insert(i64::MAX as u64);
+    }
+    let file = subject.file()?;
+    if !args.update {
+        file.require_expectations()?;
+    }
+    if let Some(project) = &project {
+        eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
+        gavel_project::build(project)?;
+    }
+    let results = subject.test(&file)?;
+    if args.usage {
+        print_usage(&results);
+    }
+    if args.update {
+        print_changes(&file, &file.update(&results)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(path) = &args.junit {
+        let report = results.junit()?;
+        write_whole(path, report.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    print(&results);
+    Ok(if results.failed().next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Runs the cases of a project that was just built, and says what came of them.
+pub fn test_built(project: &Project) -> Result<()> {
+    let subject = Subject::project(project)?;
+    let file = subject.file()?;
+    file.require_expectations()?;
+    print(&subject.test(&file)?);
+    Ok(())
+}
+
+/// What is tested, and how.
+struct Subject {
+    spec: PluginSpec,
+    table: TestTable,
+    cases: Option<PathBuf>,
+}
+
+impl Subject {
+    /// A component by itself.
+    fn component(path: &Path) -> Self {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Self { spec: PluginSpec::new(name, path), table: TestTable::default(), cases: None }
+    }
+
+    /// The component of a project, as its `[test]` says.
+    fn project(project: &Project) -> Result<Self> {
+        let manifest = project.folder.join(MANIFEST);
+        let in_manifest = || format!("{}: [test]", shown(&manifest));
+        let mut table: TestTable = match &project.manifest.test {
+            Some(table) => table.clone().try_into().with_context(in_manifest)?,
+            None => TestTable::default(),
+        };
+        table.limits.validate("test.limits").with_context(in_manifest)?;
+        table.grant.check().with_context(in_manifest)?;
+        if let Some(name) = table.chat.keys().find(|name| !table.grant.chat.contains(name)) {
+            bail!(
+                "{}: chat.{name} has replies, and the endpoint is not granted\nhint: write grant = {{ chat = [{name:?}] }} there",
+                in_manifest()
+            );
+        }
+        for name in &table.grant.chat {
+            table.chat.entry(name.clone()).or_default();
+        }
+        let mut grants = table.grant.clone();
+        for rule in grants.read.iter_mut().filter(|rule| !rule.starts_with('/')) {
+            *rule = format!("{}/{rule}", project.folder.display());
+        }
+        let spec = PluginSpec {
+            params: table.params.clone(),
+            limits: table.limits.over(&LimitsTable::default()),
+            grants,
+            ..PluginSpec::new(&project.manifest.name, project.component())
+        };
+        let cases = Some(project.folder.join(&table.cases));
+        Ok(Self { spec, table, cases })
+    }
+
+    fn file(&self) -> Result<CaseFile> {
+        match &self.cases {
+            Some(path) => Ok(CaseFile::read(path.strip_prefix(".").unwrap_or(path))?),
+            None => bail!(
+                "a component has no cases of its own\nhint: name them with --cases FILE, or test the folder of its plugin"
+            ),
+        }
+    }
+
+    fn test(&self, file: &CaseFile) -> Result<CaseResults> {
+        Ok(run_cases(&Harness::new()?, &self.spec, &self.table.chat, file)?)
+    }
+}
+
+/// A short line where all passed, else every difference and all that is known
+/// of the cases that failed.
+fn print(results: &CaseResults) {
+    let (name, all) = (&results.plugin, results.cases.len());
+    let failed: Vec<&CaseResult> = results.failed().collect();
+    let most = |of: fn(&CaseResult) -> u64| results.cases.iter().map(of).max().unwrap_or(0);
+    if failed.is_empty() {
+        let (time, memory) =
+            (most(|case| case.evaluation.usage.cpu_us), most(|case| case.evaluation.usage.peak_memory));
+        let cases = if all == 1 { "1 case".to_owned() } else { format!("{all} cases") };
+        println!("{name}: {cases} passed, with at most {} of processor time and {} each", ms(time), mib(memory));
+        return;
+    }
+    println!("{name}: {} of {all} cases failed", failed.len());
+    let rows = failed.iter().flat_map(|result| {
+        result.mismatches.iter().map(|mismatch| {
+            let difference = mismatch.difference.map(|difference| format!("{difference:+}")).unwrap_or_default();
+            let line = result.case.line.to_string();
+            [&result.case.name, &line, &mismatch.what, &mismatch.expected, &mismatch.came, &difference]
+                .map(|cell| cut(cell))
+        })
+    });
+    table::print(["case", "line", "what", "expected", "came", "difference"], rows);
+    for result in failed {
+        print!("\n{} ({}:{})\n{result}", result.case.name, results.path.display(), result.case.line);
+    }
+}
+
+fn print_usage(results: &CaseResults) {
+    println!("{}: what each case used", results.plugin);
+    let rows = results.cases.iter().map(|result| {
+        let usage = &result.evaluation.usage;
+        let fuel = usage.fuel.map_or("unknown".to_owned(), |fuel| fuel.to_string());
+        [cut(&result.case.name), ms(usage.cpu_us), fuel, mib(usage.peak_memory)]
+    });
+    table::print(["case", "processor", "fuel", "memory"], rows);
+}
+
+fn print_changes(file: &CaseFile, changes: &[Change]) {
+    let path = file.path().display();
+    if changes.is_empty() {
+        println!("{path}: every case came out as expected; nothing was changed");
+        return;
+    }
+    println!("{path}: {} of {} expectations written", changes.len(), file.cases().len());
+    let rows = changes.iter().map(|change| {
+        let before = change.before.clone().unwrap_or_else(|| "none".into());
+        [cut(&change.case), change.line.to_string(), before, change.after.clone()]
+    });
+    table::print(["case", "line", "expected", "now"], rows);
+    println!("review them: they say what the plugin does, which may not be what it should do");
+}
+
+fn ms(microseconds: u64) -> String {
+    format!("{:.2} ms", microseconds as f64 / 1e3)
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

@@ -1,0 +1,319 @@
+//! `gavel plugin new` and `gavel plugin build` as a user runs them, above all
+//! where something is wrong. `SNAPSHOTS=overwrite` writes what is printed now.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use snapbox::data::Inline;
+use snapbox::{Assert, str};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// An empty folder to work in.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn edit(&self, path: &str, change: impl Fn(String) -> String) {
+        let path = self.path(path);
+        std::fs::write(&path, change(std::fs::read_to_string(&path).unwrap())).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gavel"));
+        command.current_dir(self.0.path()).args(args).env("NO_COLOR", "1");
+        // What this repository is built with is there; nothing need be downloaded. One target folder serves all
+        // tests, so that the SDK is compiled once.
+        command
+            .env("CARGO_NET_OFFLINE", "true")
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"));
+        command.env_remove("WASI_SDK_PATH");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn succeed(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Fails, with these words on stderr.
+    fn fail(&self, args: &[&str], expected: Inline) {
+        self.failed(self.run(args), expected);
+    }
+
+    fn failed(&self, output: Output, expected: Inline) {
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8(output.stderr).unwrap();
+        // Where the system's folder for temporary files is a link, both names occur.
+        let said = said.replace(&self.0.path().canonicalize().unwrap().display().to_string(), "[PLACE]");
+        Assert::new()
+            .action_env("SNAPSHOTS")
+            .eq(said.replace(&self.0.path().display().to_string(), "[PLACE]"), expected);
+    }
+}
+
+fn hash(said: &str) -> &str {
+    said.lines().find_map(|line| line.trim().strip_prefix("hash")).unwrap().trim()
+}
+
+fn exports(inspected: &str) -> Vec<&str> {
+    let line = inspected.lines().find_map(|line| line.trim().strip_prefix("exports")).unwrap();
+    let mut names: Vec<&str> = line.trim().split(", ").collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn the_same_sources_give_the_same_component_in_any_folder() {
+    let (here, there) = (Place::new(), Place::new());
+    for place in [&here, &there] {
+        place.succeed(&["plugin", "new", "same", "--lang", "rust"]);
+    }
+    let built = here.succeed(&["plugin", "build", "same"]);
+    assert_eq!(hash(&built), hash(&there.succeed(&["plugin", "build", "same"])));
+    assert!(here.path("same/build/same.wasm").is_file());
+    let inspected = here.succeed(&["plugin", "inspect", "same/build/same.wasm"]);
+    assert_eq!(hash(&built), hash(&inspected));
+    assert!(inspected.contains("name      same 0.1.0\n"), "{inspected}");
+    assert_eq!(exports(&inspected), ["lifecycle", "reward"]);
+}
+
+#[test]
+fn a_judger_is_built() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "short", "--lang", "rust", "--kind", "judger"]);
+    place.succeed(&["plugin", "build", "short"]);
+    let inspected = place.succeed(&["plugin", "inspect", "short/build/short.wasm"]);
+    assert_eq!(exports(&inspected), ["judger", "lifecycle"]);
+}
+
+#[test]
+fn a_new_plugin_needs_a_name_a_language_and_a_place() {
+    let place = Place::new();
+    place.fail(
+        &["plugin", "new", "Polite", "--lang", "rust"],
+        str![[r#"
+error: `Polite` is no name of a plugin: only lower-case letters, digits and dashes may be in it
+hint: take lower-case letters, digits and dashes, such as `exact-answer`
+
+"#]],
+    );
+    place.fail(
+        &["plugin", "new", "polite", "--lang", "go"],
+        str![[r#"
+error: invalid value 'go' for '--lang <LANGUAGE>'
+  [possible values: rust, python, js, c]
+
+For more information, try '--help'.
+
+"#]],
+    );
+    place.succeed(&["plugin", "new", "polite", "--lang", "c"]);
+    place.fail(
+        &["plugin", "new", "polite", "--lang", "c"],
+        str![[r#"
+error: polite exists and is not empty
+hint: take another name, or remove the folder
+
+"#]],
+    );
+}
+
+#[test]
+fn a_folder_must_be_a_plugin() {
+    let place = Place::new();
+    place.fail(
+        &["plugin", "build"],
+        str![[r#"
+error: there is no plugin.toml in .
+hint: name the folder of a plugin, or make one with `gavel plugin new NAME --lang LANGUAGE`
+
+"#]],
+    );
+    place.fail(
+        &["plugin", "watch", "absent"],
+        str![[r#"
+error: there is no plugin.toml in absent
+hint: name the folder of a plugin, or make one with `gavel plugin new NAME --lang LANGUAGE`
+
+"#]],
+    );
+    place.succeed(&["plugin", "new", "polite", "--lang", "c"]);
+    let manifest = |change: (&str, &str), expected| {
+        place.edit("polite/plugin.toml", |text| text.replace(change.0, change.1));
+        place.fail(&["plugin", "build", "polite"], expected);
+        place.edit("polite/plugin.toml", |text| text.replace(change.1, change.0));
+    };
+    manifest(
+        ("exports =", "export ="),
+        str![[r#"
+error: polite/plugin.toml: line 4: unknown field `export`, expected one of `name`, `language`, `exports`, `imports`
+
+"#]],
+    );
+    manifest(
+        ("\"c\"", "\"go\""),
+        str![[r#"
+error: polite/plugin.toml: plugin.language: there is no SDK for the language `go`
+hint: the languages are rust, python, js and c
+
+"#]],
+    );
+    manifest(
+        ("[\"reward\"]", "[]"),
+        str![[r#"
+error: polite/plugin.toml: plugin.exports: the plugin exports nothing
+hint: name one or more of reward, judger and taskset, such as exports = ["reward"]
+
+"#]],
+    );
+    manifest(
+        ("[\"reward\"]", "[\"rewards\"]"),
+        str![[r#"
+error: polite/plugin.toml: plugin.exports: there is no `rewards`
+hint: known are: reward, judger, taskset
+
+"#]],
+    );
+}
+
+#[test]
+fn a_missing_tool_is_named_with_the_command_that_installs_it() {
+    let place = Place::new();
+    for (language, expected) in [
+        (
+            "rust",
+            str![[r#"
+building rust-plugin (Rust)
+error: cargo is not there: it builds Rust
+hint: install it with `curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh`
+
+"#]],
+        ),
+        (
+            "c",
+            str![[r#"
+building c-plugin (C)
+error: zig is not there: it compiles C to WebAssembly
+hint: install it with `python3 -m pip install ziglang`
+
+"#]],
+        ),
+    ] {
+        let name = format!("{language}-plugin");
+        place.succeed(&["plugin", "new", &name, "--lang", language]);
+        let output = place.command(&["plugin", "build", &name]).env("PATH", "").output().unwrap();
+        place.failed(output, expected);
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_manifest_is_not_built() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "wrong", "--lang", "rust"]);
+    let build = |expected| place.fail(&["plugin", "build", "wrong"], expected);
+    let change = |file: &str, from: &str, to: &str| place.edit(file, |text| text.replace(from, to));
+
+    change("wrong/src/lib.rs", "f64::from(correct)", "correct");
+    build(str![[r#"
+building wrong (Rust)
+error: cannot compile `wrong`: cargo failed with status 101; it said:
+
+...
+error[E0308]: mismatched types
+  --> src/lib.rs:52:23
+...
+error: could not compile `wrong` (lib) due to 1 previous error
+
+"#]]);
+    change("wrong/src/lib.rs", "Score::new(correct)", "Score::new(f64::from(correct))");
+
+    change("wrong/plugin.toml", "[\"reward\"]", "[\"judger\"]");
+    build(str![[r#"
+building wrong (Rust)
+error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`, or correct `exports` in plugin.toml
+
+"#]]);
+    change("wrong/plugin.toml", "[\"judger\"]", "[\"reward\", \"judger\"]");
+    build(str![[r#"
+building wrong (Rust)
+error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`, or correct `exports` in plugin.toml
+
+"#]]);
+    change("wrong/plugin.toml", "[\"reward\", \"judger\"]", "[\"reward\"]");
+
+    change("wrong/src/lib.rs", "gavel_sdk::export_reward!(NumericAnswer);", "");
+    build(str![[r#"
+building wrong (Rust)
+error: the component of `wrong` exports nothing of gavel:plugin
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`
+
+"#]]);
+    change("wrong/Cargo.toml", "crate-type = [\"cdylib\"]", "");
+    build(str![[r#"
+building wrong (Rust)
+error: the crate of `wrong` gives no component
+hint: write crate-type = ["cdylib"] below [lib] in its Cargo.toml
+
+"#]]);
+    assert!(!place.path("wrong/build/wrong.wasm").exists());
+}
+
+#[test]
+fn a_component_for_another_contract_is_not_built() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "late", "--lang", "rust"]);
+    let sdk = place.path("late/vendor/gavel-sdk");
+    for folder in ["wit", "src"] {
+        for file in std::fs::read_dir(sdk.join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(&path, text.replace("@0.1.0", "@0.2.0")).unwrap();
+        }
+    }
+    place.fail(
+        &["plugin", "build", "late"],
+        str![[r#"
+building late (Rust)
+error: the component of `late` is built for gavel:plugin@0.2.0; this gavel speaks gavel:plugin@0.1.0
+hint: its SDK and this gavel are of different versions: take the SDK that `gavel plugin new` puts into `vendor/`
+
+"#]],
+    );
+}
+
+#[test]
+fn watching_goes_on_after_a_failure_and_ends_with_control_c() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "polite", "--lang", "c"]);
+    // Without tools each build fails, and at once.
+    let mut command = place.command(&["plugin", "watch", "polite"]);
+    let mut watch = command.env("PATH", "").stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut until_it_waits = || {
+        let said: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("waiting for a change")).collect();
+        said.join("\n")
+    };
+    assert!(until_it_waits().contains("zig is not there"));
+    place.edit("polite/src/plugin.c", |text| text + "\n");
+    assert!(until_it_waits().starts_with("building polite (C)\n"));
+    place.edit("polite/plugin.toml", |text| text.replace("[plugin]", "[plugins]"));
+    assert!(until_it_waits().contains("unknown field `plugins`"));
+
+    let interrupted = Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,62 @@
+//! A language model that says what the test wants.
+
+use crate::script::Script;
+use futures::future::{BoxFuture, FutureExt, ready};
+use gavel_plugin::{ChatError, ChatModel, ChatRequest};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A fake endpoint for the import `chat`. Its clones are one and the same.
+#[derive(Clone)]
+pub struct FakeChat(Arc<Script<ChatRequest, Result<String, ChatError>>>);
+
+impl FakeChat {
+    /// Answers one request after another with these texts. A request too many
+    /// is `unavailable`.
+    pub fn replies<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self::script(texts.into_iter().map(|text| Ok(text.into())))
+    }
+
+    /// Answers one request after another with these texts and errors.
+    pub fn script(answers: impl IntoIterator<Item = Result<String, ChatError>>) -> Self {
+        Self(Arc::new(Script::in_order(answers)))
+    }
+
+    /// Answers each request with what `answer` makes of it.
+    pub fn answering(answer: impl Fn(&ChatRequest) -> Result<String, ChatError> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Script::function(answer)))
+    }
+
+    /// Answers every request with this error.
+    pub fn failing(error: ChatError) -> Self {
+        Self::answering(move |_| Err(error.clone()))
+    }
+
+    /// What it was asked, in order.
+    pub fn requests(&self) -> Vec<ChatRequest> {
+        self.0.asked()
+    }
+
+    pub(crate) fn restart(&self, texts: &[String]) {
+        self.0.restart(texts.iter().cloned().map(Ok));
+    }
+}
+
+impl ChatModel for FakeChat {
+    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+        let endpoint = request.endpoint.clone();
+        let answer = match self.0.ask(request) {
+            (Some(answer), _) => answer.map(|text| body(&text)),
+            (None, number) => Err(ChatError::Unavailable(format!(
+                "the test has no reply for request {number} to the endpoint `{endpoint}`"
+            ))),
+        };
+        ready(answer).boxed()
+    }
+}
+
+/// A chat completion with one choice.
+fn body(text: &str) -> Value {
+    let message = json!({"role": "assistant", "content": text});
+    json!({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+}

@@ -1,0 +1,95 @@
+//! Why a plugin cannot be tested at all. What goes wrong in a call is no error
+//! but an outcome.
+
+use gavel_plugin::{LoadError, TapeError};
+use gavel_scoring::recording::RecordingError;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// A test that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum HarnessError {
+    /// The sandbox does not start, or the plugin does not load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Parameters are a JSON object, and these are something else.
+    #[error("plugin `{plugin}`: the parameters must be a JSON object, not {found}")]
+    Params {
+        /// The plugin's name.
+        plugin: String,
+        /// What they are.
+        found: String,
+    },
+    /// A recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The answers of a recording cannot be read.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
+    /// A file of cases cannot be used.
+    #[error(transparent)]
+    Cases(#[from] CaseError),
+    /// The plugin of a case's own parameters does not load.
+    #[error("{}, line {line}: {source}", path.display())]
+    CaseParams {
+        /// The file of cases.
+        path: PathBuf,
+        /// The line, from 1.
+        line: NonZeroUsize,
+        /// Why it does not load.
+        source: LoadError,
+    },
+    /// A component that is only a dataset.
+    #[error("plugin `{0}` scores nothing: it exports neither `reward` nor `judger`, so that it has no cases")]
+    ScoresNothing(String),
+    /// The report for a machine cannot be made.
+    #[error("cannot make the JUnit report: {0}")]
+    Junit(#[from] quick_junit::SerializeError),
+}
+
+/// A file of cases that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// The file cannot be read.
+    #[error("cannot read the cases {}: {source}\nhint: a line a case, such as {EXAMPLE}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the cases {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A test without a case tests nothing.
+    #[error("{} has no case\nhint: write one on a line of its own, such as {EXAMPLE}", .0.display())]
+    Empty(PathBuf),
+    /// A line is no case.
+    #[error("{}, line {line}: {what}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: NonZeroUsize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A case says nothing of what it expects.
+    #[error(
+        "{}, line {line}: the case has no `expect`\nhint: add one, such as \"expect\": {{\"score\": 1}}, or run `gavel plugin test --update`, which writes what comes and which you then review",
+        path.display()
+    )]
+    NoExpectation {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: NonZeroUsize,
+    },
+}
+
+const EXAMPLE: &str = r#"{"prompt": "2 + 2?", "response": "4", "answer": "4", "expect": {"score": 1}}"#;

@@ -1,0 +1,43 @@
+//! `[test]` of a `plugin.toml`.
+
+use gavel_plugin::{Grants, LimitsTable};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// How `gavel plugin test` runs a plugin.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TestTable {
+    /// The file of cases, in the project's folder; `cases.jsonl` by default.
+    pub cases: PathBuf,
+    /// The parameters of cases that have none of their own.
+    pub params: Map<String, Value>,
+    /// What a call may use, as `[limits]` of a run.
+    pub limits: LimitsTable,
+    /// What it may reach beyond its sample, as `grant` of a `[[reward]]`.
+    pub grant: Grants,
+    /// The endpoints that it may ask, by name.
+    pub chat: BTreeMap<String, FakeChatTable>,
+}
+
+/// `[test.chat.NAME]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FakeChatTable {
+    /// What it replies in each case, one request after another.
+    pub replies: Vec<String>,
+}
+
+impl Default for TestTable {
+    fn default() -> Self {
+        Self {
+            cases: "cases.jsonl".into(),
+            params: Map::new(),
+            limits: LimitsTable::default(),
+            grant: Grants::default(),
+            chat: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A plugin under test.
+
+use crate::call::Call;
+use crate::error::HarnessError;
+use crate::golden::{CaseFile, CaseResults, run};
+use crate::harness::{Harness, Recorded};
+use gavel_data::Sample;
+use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, Sandbox};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A component and how the test uses it.
+pub struct PluginBuilder<'a> {
+    harness: &'a Harness,
+    spec: PluginSpec,
+    /// What was given as parameters and is no object.
+    wrong_params: Option<Value>,
+}
+
+impl<'a> PluginBuilder<'a> {
+    pub(crate) fn new(harness: &'a Harness, path: &Path) -> Self {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Self { harness, spec: PluginSpec::new(name, path), wrong_params: None }
+    }
+
+    /// Another name than the file's, as it is in a run. The tape of a recording
+    /// knows a plugin by it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.spec.name = name.into();
+        self
+    }
+
+    /// The parameters, a JSON object; none by default.
+    pub fn params(mut self, params: Value) -> Self {
+        match params {
+            Value::Object(params) => (self.spec.params, self.wrong_params) = (params, None),
+            other => self.wrong_params = Some(other),
+        }
+        self
+    }
+
+    /// The budgets of each call; by default those of a run.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.spec.limits = limits;
+        self
+    }
+
+    /// What it may reach beyond its sample; nothing by default.
+    pub fn grants(mut self, grants: Grants) -> Self {
+        self.spec.grants = grants;
+        self
+    }
+
+    /// Compiles and initialises it.
+    ///
+    /// # Errors
+    /// As for a run: the file, its imports, its parameters.
+    pub fn load(self) -> Result<LoadedPlugin, HarnessError> {
+        let harness = self.harness;
+        Ok(harness.load(self.checked()?)?)
+    }
+
+    /// Runs the cases of a file, each with these parameters or its own. The
+    /// endpoints that some case has `replies` for reply what the case says.
+    ///
+    /// # Errors
+    /// The file cannot be used (a case without `expect` included), or the plugin
+    /// does not load.
+    pub fn cases(self, file: impl AsRef<Path>) -> Result<CaseResults, HarnessError> {
+        let harness = self.harness;
+        let file = CaseFile::read(file.as_ref())?;
+        file.require_expectations()?;
+        run(harness, &self.checked()?, &BTreeMap::new(), &file)
+    }
+
+    fn checked(self) -> Result<PluginSpec, HarnessError> {
+        match self.wrong_params {
+            None => Ok(self.spec),
+            Some(found) => Err(HarnessError::Params { plugin: self.spec.name, found: found.to_string() }),
+        }
+    }
+}
+
+/// A plugin that is ready.
+pub struct LoadedPlugin {
+    plugin: Plugin,
+    sandbox: Arc<Sandbox>,
+}
+
+impl LoadedPlugin {
+    pub(crate) fn new(plugin: Plugin, sandbox: Arc<Sandbox>) -> Self {
+        Self { plugin, sandbox }
+    }
+
+    /// Its name in this test.
+    pub fn name(&self) -> &str {
+        self.plugin.name()
+    }
+
+    /// What it says of itself.
+    pub fn info(&self) -> &Info {
+        self.plugin.info()
+    }
+
+    /// Scores one sample, with 0 as the seed of what the plugin sees as random.
+    /// Not to be called from asynchronous code.
+    pub fn score(&self, sample: impl Into<Arc<Sample>>) -> Call {
+        self.score_seeded(sample, 0)
+    }
+
+    /// Scores one sample; what the plugin sees as random follows from `seed`.
+    pub fn score_seeded(&self, sample: impl Into<Arc<Sample>>, seed: u64) -> Call {
+        let sample = sample.into();
+        let evaluation = self.sandbox.handle().block_on(self.plugin.score(&sample, seed));
+        Call::new(self.plugin.name(), sample, evaluation)
+    }
+
+    /// Judges a group, with 0 as the seed of what the plugin sees as random: a
+    /// call a sample, in their order. The row is that of the first sample, and
+    /// each sample gets its place as its group index. Not to be called from
+    /// asynchronous code.
+    pub fn judge<S: Into<Arc<Sample>>>(&self, group: impl IntoIterator<Item = S>) -> Vec<Call> {
+        self.judge_seeded(group, 0)
+    }
+
+    /// Judges a group; what the plugin sees as random follows from `seed`.
+    pub fn judge_seeded<S: Into<Arc<Sample>>>(&self, group: impl IntoIterator<Item = S>, seed: u64) -> Vec<Call> {
+        let placed = |(index, sample): (u32, S)| Arc::new(Sample { index, ..Arc::unwrap_or_clone(sample.into()) });
+        let group: Vec<Arc<Sample>> = (0..).zip(group).map(placed).collect();
+        let evaluations = self.sandbox.handle().block_on(self.plugin.judge(&group, seed));
+        let call = |(sample, evaluation)| Call::new(self.plugin.name(), sample, evaluation);
+        group.into_iter().zip(evaluations).map(call).collect()
+    }
+
+    /// Whether it scores samples, one by one or in groups; a taskset does not.
+    pub(crate) fn scores(&self) -> bool {
+        self.plugin.is_reward() || self.plugin.is_judger()
+    }
+
+    /// Whether it judges whole groups.
+    pub(crate) fn judges(&self) -> bool {
+        self.plugin.is_judger()
+    }
+
+    /// Scores a sample of a recording as it was scored then.
+    pub fn score_recorded(&self, recorded: &Recorded) -> Call {
+        self.score_seeded(recorded.sample.clone(), recorded.seed)
+    }
+}

@@ -1,0 +1,83 @@
+//! What holds of every plugin, whatever the policy writes.
+
+use crate::call::Call;
+use crate::plugin::LoadedPlugin;
+use gavel_data::{Blame, Outcome, Sample};
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use serde_json::{Map, Value};
+
+/// Bytes of a row that are shown.
+const SHOWN: usize = 4096;
+/// A call that exceeds its limit takes that long each time that it is tried
+/// with less.
+const SHRINK_MILLISECONDS: u32 = 20_000;
+
+impl LoadedPlugin {
+    /// Whatever sample comes, the plugin scores within its range, abstains, or
+    /// says what is wrong with the input; it never faults and stays within its
+    /// limits. 256 samples are tried; `PROPTEST_CASES` is another number of
+    /// them. A sample that fails is made as small as it can be, and shown.
+    ///
+    /// [`samples`](crate::samples) gives samples of any task,
+    /// [`samples_like`](crate::samples_like) those of one.
+    #[track_caller]
+    pub fn assert_never_faults(&self, samples: impl Strategy<Value = Sample>) {
+        self.assert_sound(samples, |sample| vec![self.score(sample)]);
+    }
+
+    /// The same of a judger: whatever group comes, no sample of it gets a fault.
+    /// [`groups`](crate::groups) gives groups of any task.
+    #[track_caller]
+    pub fn assert_never_faults_in_groups(&self, groups: impl Strategy<Value = Vec<Sample>>) {
+        self.assert_sound(groups, |group| self.judge(group));
+    }
+
+    #[track_caller]
+    #[allow(clippy::panic, reason = "an assertion of a test")]
+    fn assert_sound<S: Strategy>(&self, inputs: S, call: impl Fn(S::Value) -> Vec<Call>)
+    where
+        S::Value: Clone,
+    {
+        let config = Config { failure_persistence: None, max_shrink_time: SHRINK_MILLISECONDS, ..Config::default() };
+        let tried = TestRunner::new(config).run(&inputs, |input| match call(input).iter().all(sound) {
+            true => Ok(()),
+            false => Err(TestCaseError::fail("it is not sound")),
+        });
+        let smallest = match tried {
+            Ok(()) => return,
+            Err(TestError::Fail(_, smallest)) => smallest,
+            Err(TestError::Abort(reason)) => panic!("no samples to try plugin `{}` with: {reason}", self.name()),
+        };
+        match call(smallest).iter().find(|call| !sound(call)) {
+            Some(call) => {
+                panic!("plugin `{}` fails for this sample:\n{call}as a case: {}", self.name(), row(call.sample()))
+            }
+            None => panic!("plugin `{}` fails for a sample, and not when it sees it again", self.name()),
+        }
+    }
+}
+
+fn sound(call: &Call) -> bool {
+    match call.outcome() {
+        Outcome::Scored(_) | Outcome::Abstained(_) | Outcome::Unavailable(_) => true,
+        Outcome::Fault { whose, .. } => *whose == Blame::Input,
+        Outcome::OutOfBudget { .. } => false,
+    }
+}
+
+/// A sample as a line of a file of cases, where it is not too long for one.
+fn row(sample: &Sample) -> String {
+    let [trajectory] = &sample.trajectories[..] else {
+        return format!("none; it has {} trajectories", sample.trajectories.len());
+    };
+    let mut row: Map<String, Value> = sample.task.reference.columns.clone();
+    // Messages become JSON whatever they hold.
+    row.insert("prompt".into(), serde_json::to_value(&sample.task.prompt).unwrap_or_default());
+    row.insert("messages".into(), serde_json::to_value(&trajectory.messages).unwrap_or_default());
+    let text = Value::Object(row).to_string();
+    match text.len() {
+        0..=SHOWN => text,
+        long => format!("{}… ({long} bytes)", &text[..text.floor_char_boundary(SHOWN)]),
+    }
+}

@@ -1,0 +1,276 @@
+//! Real components under the harness: builders, fakes and assertions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{built, panic_of};
+use gavel_data::{Blame, Budget, FinishReason, OutcomeKind};
+use gavel_harness::{
+    Call, CaseFile, FakeChat, FakeHttp, Harness, LoadedPlugin, groups, recorded, sample, sample_of, samples,
+    samples_like, trajectory,
+};
+use gavel_plugin::{ChatError, Grants, Limits, PluginSpec, Sandbox, SandboxConfig, Tape};
+use gavel_scoring::recording::{Grouping, SampleWriter, ScoredSample, TaskStore, keep_lineup, tape_folder};
+use gavel_scoring::{Scorer, WeightedPlugin};
+use serde_json::{Value, json};
+use snapbox::{assert_data_eq, str};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn obeys() -> LoadedPlugin {
+    Harness::new().unwrap().plugin(built("guests/obeys.wasm")).load().unwrap()
+}
+
+#[test]
+fn what_holds_is_quiet() {
+    let plugin = obeys();
+    plugin.score(sample("score 0.5\nmetric words 3\nnote fine\nprint hello")).assert_score(0.5);
+    plugin
+        .score(&sample("score 0.1\nmetric words 3\nnote so fine\nprint hello\ncomplain oh"))
+        .assert_score(0.1)
+        .assert_score_between(0.0, 0.2)
+        .assert_metric("words", 3.0)
+        .assert_reason("fine")
+        .assert_printed("hello\noh")
+        .assert_memory_at_most(64 << 20);
+    plugin.score(sample("truth").ground_truth(7)).assert_score(7.0);
+    plugin.score(sample("abstain not mine")).assert_abstained().assert_reason("not mine");
+    plugin.score(sample("dance")).assert_fault(Blame::Input).assert_reason("no instruction");
+    plugin.score(sample("panic ouch")).assert_fault(Blame::Plugin).assert_printed("ouch");
+    plugin.score(sample("unavailable busy")).assert_unavailable();
+    plugin.score(sample("take 1000000000")).assert_out_of_budget(Budget::Memory);
+}
+
+#[test]
+fn parameters_limits_and_names_are_those_of_a_run() {
+    let harness = Harness::new().unwrap();
+    let limits = Limits { cpu: Duration::from_millis(50), fuel: Some(50_000_000), ..Limits::default() };
+    let plugin = harness.plugin(built("guests/obeys.wasm")).params(json!({"factor": 2})).limits(limits).load().unwrap();
+    assert_eq!((plugin.name(), plugin.info().name.as_str()), ("obeys", "obeys"));
+    plugin.score(sample("score 1")).assert_score(2.0).assert_fuel_at_most(50_000_000);
+    let looped = plugin.score(sample("loop"));
+    assert_eq!(looped.outcome().kind(), OutcomeKind::OutOfBudget);
+    let error = |params: Value| match harness.plugin(built("guests/obeys.wasm")).params(params).load() {
+        Ok(_) => panic!("it loads"),
+        Err(error) => error.to_string(),
+    };
+    assert_data_eq!(error(json!([1])), str!["plugin `obeys`: the parameters must be a JSON object, not [1]"]);
+    assert_data_eq!(
+        error(json!({"factor": 0})),
+        str![[r#"plugin `obeys` refuses its parameters {"factor":0}: `factor` is 0: every score would be"#]]
+    );
+}
+
+#[test]
+fn an_assertion_that_fails_shows_all_that_is_known() {
+    let plugin = obeys();
+    let failed = |response: &str, assert: fn(&Call)| {
+        let call = plugin.score(sample(response).ground_truth("4"));
+        panic_of(|| assert(&call))
+    };
+    assert_data_eq!(
+        failed("score 0.25\nmetric words 3\nnote too short\nprint one\nprint two", |call| {
+            call.assert_score(1.0);
+        }),
+        str![]
+    );
+    assert_data_eq!(
+        failed("complain no such table\npanic it is gone", |call| {
+            call.assert_score_between(0.0, 1.0);
+        }),
+        str![]
+    );
+    assert_data_eq!(
+        failed("take 1000000000", |call| {
+            call.assert_out_of_budget(Budget::Cpu);
+        }),
+        str![]
+    );
+    assert_data_eq!(
+        failed("abstain not mine", |call| {
+            call.assert_reason("yours");
+        }),
+        str![]
+    );
+    assert_data_eq!(
+        failed("score 1", |call| {
+            call.assert_metric("words", 3.0);
+        }),
+        str![]
+    );
+    assert_data_eq!(
+        failed(&format!("score 1\nnote {}", "a".repeat(1000)), |call| {
+            call.assert_printed("hello");
+        }),
+        str![]
+    );
+    assert_data_eq!(
+        failed("score 1", |call| {
+            call.assert_fuel_at_most(1000);
+        }),
+        str![]
+    );
+    assert_data_eq!(
+        failed("dance", |call| {
+            call.assert_fault(Blame::Plugin);
+        }),
+        str![]
+    );
+}
+
+#[test]
+fn a_plugin_sees_what_was_built() {
+    let plugin = Harness::new().unwrap().plugin(built("guests/echo-metadata.wasm")).load().unwrap();
+    let talk = trajectory()
+        .calls_tool("c1", "look", json!({"at": "x"}))
+        .tool_answers("c1", "a cat")
+        .answers("It is a cat.")
+        .finish(FinishReason::Length);
+    let call = plugin.score(sample_of([talk]).prompt("What is it?").id("cats/1").group_index(3).ground_truth("cat"));
+    let seen: Value = serde_json::from_str(&call.outcome().reason().unwrap()).unwrap();
+    assert_eq!(seen["task_id"], "cats/1");
+    assert_eq!((&seen["group_index"], &seen["ground_truth"]), (&json!(3), &json!("cat")));
+    assert_eq!(seen["response"], "It is a cat.");
+    assert_eq!(seen["columns"]["prompt"], json!([{"role": "user", "content": "What is it?"}]));
+}
+
+#[test]
+fn a_fake_model_replies_in_order_and_knows_what_it_was_asked() {
+    let harness = Harness::new().unwrap();
+    let judge = FakeChat::replies(["3", "4"]);
+    harness.chat("judge", &judge);
+    let grants = || Grants { chat: vec!["judge".into()], ..Grants::default() };
+    let plugin =
+        harness.plugin(built("guests/asks.wasm")).params(json!({"questions": 2})).grants(grants()).load().unwrap();
+    plugin.score(sample("why?")).assert_score(7.0);
+    let asked: Vec<String> = judge.requests().iter().map(|request| request.messages[1].text()).collect();
+    assert_eq!(asked, ["0: why?", "1: why?"]);
+    assert_eq!(judge.requests()[0].options["temperature"], 0);
+    plugin
+        .score(sample("and now?"))
+        .assert_unavailable()
+        .assert_reason("the test has no reply for request 3 to the endpoint `judge`");
+
+    let harness = Harness::new().unwrap();
+    harness.chat("judge", &FakeChat::answering(|request| Ok(request.messages[1].text().len().to_string())));
+    let plugin = harness.plugin(built("guests/asks.wasm")).grants(grants()).load().unwrap();
+    plugin.score(sample("xyz")).assert_score("0: xyz".len() as f64);
+
+    let harness = Harness::new().unwrap();
+    harness.chat("judge", &FakeChat::failing(ChatError::Unavailable("too busy".into())));
+    let plugin = harness.plugin(built("guests/asks.wasm")).grants(grants()).load().unwrap();
+    plugin.score(sample("xyz")).assert_unavailable().assert_reason("too busy");
+}
+
+#[test]
+fn a_fake_server_answers_what_is_granted() {
+    let harness = Harness::new().unwrap();
+    let server = FakeHttp::replies([(200, "yes"), (503, "later")]);
+    harness.http(&server);
+    let urls =
+        ["https://judge.example/a", "https://other.example/b", "https://judge.example/c", "https://judge.example/d"];
+    let grants = Grants { http: vec!["judge.example".into()], ..Grants::default() };
+    let plugin =
+        harness.plugin(built("guests/fetch.wasm")).params(json!({"urls": urls})).grants(grants).load().unwrap();
+    let call = plugin.score(sample("x"));
+    let seen: Vec<Value> = serde_json::from_str(&call.outcome().reason().unwrap()).unwrap();
+    assert_eq!(seen[0], json!({"status": 200, "body": "yes"}));
+    assert!(seen[1]["error"].as_str().unwrap().contains("denied") || seen[1]["error"].is_string(), "{seen:?}");
+    assert_eq!(seen[2], json!({"status": 503, "body": "later"}));
+    assert!(seen[3]["error"].is_string(), "nobody listens any more: {seen:?}");
+    let asked: Vec<String> = server.requests().iter().map(|request| request.uri().path().to_owned()).collect();
+    assert_eq!(asked, ["/a", "/c", "/d"]);
+}
+
+#[test]
+fn a_group_is_judged_together() {
+    let plugin = Harness::new().unwrap().plugin(built("guests/shortest.wasm")).load().unwrap();
+    let calls = plugin.judge([sample("long"), sample(""), sample("ab")]);
+    calls[0].assert_score(0.0).assert_metric("index", 0.0);
+    calls[1].assert_abstained();
+    calls[2].assert_score(1.0).assert_metric("index", 2.0);
+}
+
+#[test]
+fn recorded_answers_are_given_again_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let grants = Grants { http: vec!["judge.example".into()], ..Grants::default() };
+    let params = serde_json::from_value(json!({"urls": ["https://judge.example/a"], "must": true})).unwrap();
+    let spec = PluginSpec { params, grants: grants.clone(), ..PluginSpec::new("judge", built("guests/fetch.wasm")) };
+    let asked: Arc<gavel_data::Sample> = sample("x").ground_truth("y").into();
+
+    let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
+    sandbox.use_tape(Tape::record(tape_folder(folder.path())));
+    sandbox.answer_http(Arc::new(FakeHttp::replies([(200, "yes")])));
+    let live = sandbox
+        .handle()
+        .block_on(async { gavel_plugin::Plugin::load(&sandbox, spec.clone()).await.unwrap().score(&asked, 7).await });
+
+    let harness = Harness::replaying(folder.path()).unwrap();
+    let plugin = harness.load(spec).unwrap();
+    assert_eq!(plugin.score_seeded(asked, 7).outcome(), &live.outcome);
+    plugin.score(sample("another")).assert_unavailable().assert_reason("was not recorded");
+}
+
+#[test]
+fn the_samples_of_a_recording_are_scored_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = PluginSpec::new("random", built("guests/random.wasm"));
+    let plugins = vec![WeightedPlugin { spec: spec.clone(), weight: 1.0 }];
+    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN).into()).unwrap();
+    keep_lineup(folder.path(), &scorer, Grouping::default(), 0, false).unwrap();
+    let mut tasks = TaskStore::open(folder.path()).unwrap();
+    let mut writer = SampleWriter::create(folder.path(), 0).unwrap();
+    let mut outcomes = Vec::new();
+    for group in 0..3u64 {
+        let scored: Arc<gavel_data::Sample> = sample(format!("response {group}")).into();
+        let outcome = scorer.wait(scorer.start_alone(scored.clone(), 100 + group));
+        writer.write(&mut tasks, &ScoredSample { group, sample: &scored, outcome: &outcome, advantage: None }).unwrap();
+        outcomes.push(outcome.plugins["random"].outcome.clone());
+    }
+    writer.finish(&mut tasks).unwrap();
+
+    let plugin = Harness::new().unwrap().load(spec).unwrap();
+    let recorded = recorded(folder.path()).unwrap();
+    assert_eq!(recorded.iter().map(|recorded| recorded.seed).collect::<Vec<_>>(), [100, 101, 102]);
+    for (recorded, outcome) in recorded.iter().zip(outcomes) {
+        assert_eq!(plugin.score_recorded(recorded).outcome(), &outcome);
+    }
+}
+
+#[test]
+fn sound_plugins_never_fault() {
+    let harness = Harness::new().unwrap();
+    harness.plugin(built("plugins/exact-answer.wasm")).load().unwrap().assert_never_faults(samples());
+    let format = harness.plugin(built("plugins/format.wasm")).params(json!({"pattern": "(?s)<think>.*</think>.*"}));
+    format.load().unwrap().assert_never_faults(samples_like(&sample("").prompt("2 + 2?").ground_truth("4")));
+    harness.plugin(built("guests/shortest.wasm")).load().unwrap().assert_never_faults_in_groups(groups());
+}
+
+#[test]
+fn a_plugin_that_faults_is_shown_with_the_smallest_sample() {
+    let harness = Harness::new().unwrap();
+    let failed = |guest: &str| {
+        let plugin = harness.plugin(built(&format!("hostile/{guest}.wasm"))).load().unwrap();
+        panic_of(|| plugin.assert_never_faults(samples_like(&sample("").ground_truth("4"))))
+    };
+    assert_data_eq!(failed("score-outside-range"), str![]);
+    assert_data_eq!(failed("nan-score"), str![]);
+}
+
+#[test]
+fn a_file_of_cases_is_an_assertion_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cases.jsonl");
+    let cases = r#"{"case": "right", "response": "score 1", "expect": {"score": 1}}
+{"case": "wrong", "response": "score 0.5", "expect": {"score": 1, "tolerance": 0.1}}
+"#;
+    std::fs::write(&file, cases).unwrap();
+    let harness = Harness::new().unwrap();
+    let results = harness.plugin(built("guests/obeys.wasm")).cases(&file).unwrap();
+    assert_eq!(results.failed().count(), 1);
+    let said = panic_of(|| results.assert_pass()).replace(&folder.path().display().to_string(), "FOLDER");
+    assert_data_eq!(said, str![]);
+    assert_eq!(CaseFile::read(&file).unwrap().cases().len(), 2);
+}

@@ -1,0 +1,16 @@
+//! What the tests of the harness share.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+pub fn built(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path
+}
+
+/// What `run` panics with.
+pub fn panic_of(run: impl FnOnce()) -> String {
+    let panicked = catch_unwind(AssertUnwindSafe(run)).expect_err("it did not panic");
+    panicked.downcast_ref::<String>().expect("a panic with a text").clone()
+}

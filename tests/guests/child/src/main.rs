@@ -1,0 +1,42 @@
+//! A program that a plugin runs: it does what its first argument says.
+
+use std::io::{Read, Write, read_to_string, stdin, stdout};
+use std::process::exit;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    match args.get(1).map(String::as_str) {
+        Some("echo") => print!("{:?} {}", args, read_to_string(stdin()).unwrap_or_default()),
+        Some("exit") => exit(7),
+        Some("loop") => while std::hint::black_box(true) {},
+        Some("bomb") => {
+            let mut all: Vec<Vec<u8>> = Vec::new();
+            loop {
+                all.push(vec![1; 1 << 20]);
+            }
+        }
+        Some("panic") => panic!("the child panics"),
+        Some("flood") => loop {
+            let _ = stdout().write_all(&[b'x'; 4096]);
+        },
+        Some("reach") => {
+            let reached = [
+                std::fs::read("/etc/passwd").is_ok(),
+                std::fs::write("out", "x").is_ok(),
+                std::env::vars().next().is_some(),
+                std::net::TcpStream::connect("127.0.0.1:80").is_ok(),
+            ];
+            print!("{reached:?}");
+        }
+        Some("chance") => {
+            let mut bytes = [0; 8];
+            if let Ok(mut random) = std::fs::File::open("/dev/urandom") {
+                let _ = random.read_exact(&mut bytes);
+            }
+            // The seed of a hash map is what WASI gives as random.
+            let state = std::collections::hash_map::RandomState::new();
+            print!("{}", std::hash::BuildHasher::hash_one(&state, 1));
+        }
+        other => eprint!("no job {other:?}"),
+    }
+}

@@ -1,0 +1,69 @@
+//! Does what the response says, an instruction a line, so that a test can have
+//! any outcome of one component.
+
+use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
+use std::hint::black_box;
+
+struct Obeys {
+    params: Params,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// What every score is multiplied with.
+    #[serde(default = "one")]
+    factor: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Reward for Obeys {
+    type Params = Params;
+
+    fn new(params: Params) -> Result<Self, String> {
+        if params.factor == 0.0 {
+            return Err("`factor` is 0: every score would be".into());
+        }
+        Ok(Self { params })
+    }
+
+    fn info(&self) -> Info {
+        Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+    }
+
+    fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
+        let mut score = Score::new(0.0);
+        for line in sample.response().lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "score" => score.value = self.params.factor * number(rest)?,
+                "truth" => score.value = number(&reference.require_ground_truth()?)?,
+                "metric" => {
+                    let (name, value) = rest.split_once(' ').unwrap_or((rest, "1"));
+                    score = score.metric(name, number(value)?);
+                }
+                "note" => score = score.note(rest),
+                "print" => println!("{rest}"),
+                "complain" => eprintln!("{rest}"),
+                "columns" => println!("{}", reference.column_names().join(", ")),
+                "abstain" => return Ok(Verdict::abstain(rest)),
+                "unavailable" => return Err(Failure::unavailable(rest)),
+                "internal" => return Err(Failure::internal(rest)),
+                "panic" => panic!("{rest}"),
+                "loop" => while black_box(true) {},
+                "take" => drop(black_box(vec![1u8; number(rest)? as usize])),
+                _ => return Err(Failure::invalid_input(format!("`{line}` is no instruction"))),
+            }
+        }
+        Ok(score.into())
+    }
+}
+
+gavel_sdk::export_reward!(Obeys);
+
+fn number(text: &str) -> Result<f64, Failure> {
+    text.parse().map_err(|_| Failure::invalid_input(format!("`{text}` is no number")))
+}
