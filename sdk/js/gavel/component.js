@@ -59,12 +59,13 @@ function judge(samples, reference) {
 
 function len() {
   const { length } = exported.get("taskset");
-  return (typeof length === "function" ? length(params.get("taskset")) : length) ?? null;
+  const rows = (typeof length === "function" ? length(params.get("taskset")) : length) ?? null;
+  return rows === null ? null : BigInt(rows);
 }
 
 function get(index, seed) {
   return guarded(() => {
-    const row = exported.get("taskset").rule({ index, seed, params: params.get("taskset") });
+    const row = exported.get("taskset").rule({ index: Number(index), seed, params: params.get("taskset") });
     if (typeof row !== "object" || row === null) throw new TypeError("a taskset returns a row as an object");
     return JSON.stringify(row);
   });
@@ -84,8 +85,8 @@ function failure(error) {
   if (error instanceof InvalidInput) return { tag: "invalid-input", val: error.message };
   if (error instanceof Unavailable || error instanceof Refused) return { tag: "unavailable", val: error.message };
   if (!(error instanceof Error)) return { tag: "internal", val: `thrown: ${String(error)}` };
-  // The frames of the plugin; those of the SDK and of the build say nothing to its author.
-  const frames = String(error.stack ?? "").split("\n").map((line) => line.trim());
-  const own = frames.filter((line) => line.startsWith("at ")).slice(0, 3);
-  return { tag: "internal", val: [`${error.name}: ${error.message}`, ...own].join(" ") };
+  // A frame is `function@file:line:column`; the innermost are the plugin's.
+  const frames = String(error.stack ?? "").split("\n").filter((frame) => frame.includes("@"));
+  const place = frames.slice(0, 2).map((frame) => frame.replace("@", " (") + ")");
+  return { tag: "internal", val: [`${error.name}: ${error.message}`, ...place].join(" at ") };
 }

@@ -178,7 +178,7 @@ export type GroupRule<P> = (call: { samples: Sample[]; reference: Reference; par
 /** Makes a function the component's judger: it sees all samples of a group. */
 export function judger<P = Record<string, never>>(rule: GroupRule<P>, options?: RuleOptions<P>): GroupRule<P>;
 
-export type RowRule<P> = (call: { index: number; seed: number; params: P }) => Record<string, unknown>;
+export type RowRule<P> = (call: { index: number; seed: bigint; params: P }) => Record<string, unknown>;
 
 /** Makes a function the component's dataset; without a length it never ends. */
 export function taskset<P = Record<string, never>>(

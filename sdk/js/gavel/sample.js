@@ -1,4 +1,5 @@
 // What the policy did. A value is read from the host when it is first asked for.
+// The host's 64-bit integers are bigints.
 
 /** An attachment; its bytes stay in the host until they are read. */
 export class Media {
@@ -7,8 +8,8 @@ export class Media {
   constructor(mediaType, bytes) {
     this.#handle = {
       mediaType: () => mediaType,
-      size: () => bytes.length,
-      read: (offset, length) => bytes.slice(offset, offset + length),
+      size: () => BigInt(bytes.length),
+      read: (offset, length) => bytes.slice(Number(offset), Number(offset) + length),
     };
   }
 
@@ -23,11 +24,11 @@ export class Media {
   }
 
   get size() {
-    return this.#handle.size();
+    return Number(this.#handle.size());
   }
 
   read(offset = 0, length = this.size - offset) {
-    return this.#handle.read(offset, length);
+    return this.#handle.read(BigInt(offset), length);
   }
 
   /** The handle, for a request to a chat endpoint. */
@@ -114,7 +115,10 @@ lazy(Trajectory, {
   toolTurns: (handle) => handle.toolTurns(),
   promptTokens: (handle) => handle.promptTokens() ?? null,
   responseTokens: (handle) => handle.responseTokens() ?? null,
-  policyVersion: (handle) => handle.policyVersion() ?? null,
+  policyVersion: (handle) => {
+    const version = handle.policyVersion() ?? null;
+    return version === null ? null : Number(version);
+  },
 });
 
 export class Sample {

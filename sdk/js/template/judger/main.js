@@ -16,7 +16,7 @@ export function params({ prefix = "Answer:", penalty = 0.2, ...others }) {
 export const judge = judger(
   ({ samples, reference, params }) => {
     if (reference.groundTruth === null) return samples.map(() => abstain("the row has no ground truth"));
-    const truth = Number(reference.groundTruth);
+    const truth = Number(reference.groundTruth.trim() || NaN);
     if (Number.isNaN(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
     const attempts = samples.map(({ response }) => {
       const correct = numberAfter(response, params.prefix) === truth;

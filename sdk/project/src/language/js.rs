@@ -1,5 +1,6 @@
-//! JavaScript and TypeScript: bundled by esbuild, made a component with QuickJS
-//! by componentize-qjs.
+//! JavaScript and TypeScript: bundled by esbuild, made a component with
+//! StarlingMonkey by componentize-js. (QuickJS by componentize-qjs 0.4 is
+//! smaller, but gives a borrowed resource back too late: every call would fail.)
 
 use super::{Compiled, Toolchain};
 use crate::contract;
@@ -14,7 +15,7 @@ static NODE: Tool = Tool { name: "node", purpose: "runs the tools of JavaScript"
 static ESBUILD: Tool =
     Tool { name: "esbuild", purpose: "bundles JavaScript and compiles TypeScript", install: "npm install" };
 static COMPONENTIZE: Tool =
-    Tool { name: "componentize-qjs", purpose: "makes components of JavaScript code", install: "npm install" };
+    Tool { name: "componentize-js", purpose: "makes components of JavaScript code", install: "npm install" };
 
 /// The plugin's first module, the first of these in its folder.
 const ENTRIES: [&str; 3] = ["main.ts", "main.js", "main.mjs"];
@@ -40,16 +41,18 @@ impl Toolchain for Js {
         let bundle = folder.join("bundle.js");
         let mut esbuild = Command::new(local(&root, &ESBUILD));
         esbuild.arg(folder.join("component.js")).args(["--bundle", "--format=esm", "--platform=neutral"]);
-        // QuickJS has what ES2023 has. Names stay: a fault shows them.
-        esbuild.args(["--target=es2023", "--main-fields=module,main", "--external:gavel:*", "--log-level=warning"]);
+        // Names stay: a fault shows them.
+        esbuild.args(["--target=es2022", "--main-fields=module,main", "--external:gavel:*", "--log-level=warning"]);
         esbuild.arg(format!("--outfile={}", bundle.display())).current_dir(&root);
         let bundled = tool::run(&mut esbuild, &ESBUILD, &format!("cannot bundle `{name}`"))?;
 
         let world = contract::write(project)?.canonicalize().map_err(Error::file("open", &root))?;
         let output = folder.join("component.wasm");
         let mut componentize = Command::new(local(&root, &COMPONENTIZE));
-        componentize.arg("--wit").arg(world).args(["--world", contract::WORLD, "--sync", "--js"]).arg(bundle);
-        componentize.arg("--output").arg(&output).current_dir(&root);
+        componentize.arg("--wit").arg(world).args(["--world-name", contract::WORLD]);
+        // There is no network.
+        componentize.args(["--disable", "http", "--disable", "fetch-event", "--out"]).arg(&output).arg(bundle);
+        componentize.current_dir(&root);
         let made = tool::run(&mut componentize, &COMPONENTIZE, &format!("cannot build `{name}`"))?;
         let component = fs::read(&output).map_err(Error::file("read", &output))?;
         Ok(Compiled { component, said: bundled.err + &made.err })
@@ -80,7 +83,7 @@ fn write_entry(project: &Project, root: &Path, entry: &str) -> Result<PathBuf, E
     fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
     let exports: Vec<_> = project.manifest.exports.iter().map(|export| export.as_str()).collect();
     let (import, chat) = match project.manifest.imports.contains(&Import::Chat) {
-        true => (format!("import chat from {:?};\n", contract::interface("chat")), ", chat"),
+        true => (format!("import * as chat from {:?};\n", contract::interface("chat")), ", chat"),
         false => (String::new(), ""),
     };
     let text = format!(

@@ -1,0 +1,147 @@
+import asyncio
+import unittest
+from dataclasses import dataclass, field
+from typing import Any, Literal, Optional
+
+from gavel import InvalidInput, Message, Reference, Sample, Score, Trajectory, Unavailable, abstain, chat, exports
+from gavel import judger, params, reward, taskset
+from gavel.testing import scripted_chat
+from gavel.trl import from_trl
+from gavel.verdict import as_verdict
+from gavel.verl import from_verl
+
+
+class Fresh(unittest.TestCase):
+    def setUp(self) -> None:
+        exports.exported.clear()
+
+
+class Verdicts(unittest.TestCase):
+    def test_what_a_reward_may_return(self) -> None:
+        self.assertEqual(as_verdict(True), Score(1.0))
+        self.assertEqual(as_verdict({"score": 0.5, "acc": True, "pred": "7", "none": None}), Score(0.5, {"acc": 1.0}, "pred: 7"))
+        self.assertEqual(as_verdict(abstain("no")), abstain("no"))
+
+    def test_what_it_may_not(self) -> None:
+        for value, words in [
+            (None, "but None"),
+            ("1", "not the text '1'"),
+            (float("nan"), "must be finite"),
+            ({"acc": 1}, "no `score` (its keys: `acc`)"),
+            (Score(1, {"m": float("inf")}), "the metric `m`"),
+            (object(), "not object"),
+        ]:
+            with self.subTest(value=value), self.assertRaises((TypeError, ValueError)) as raised:
+                as_verdict(value)
+            self.assertIn(words, str(raised.exception))
+
+
+@dataclass
+class Inner:
+    bytes: int = 0
+
+
+@dataclass
+class Params:
+    prefix: str
+    inner: Inner = field(default_factory=Inner)
+    mode: Literal["a", "b"] = "a"
+    limit: Optional[float] = None
+    words: list[str] = field(default_factory=list)
+
+
+class Parameters(unittest.TestCase):
+    def test_they_are_read_by_type(self) -> None:
+        read = params.read(Params, {"prefix": "x", "inner": {"bytes": 3}, "limit": 1, "words": ["a"]})
+        self.assertEqual(read, Params("x", Inner(3), "a", 1.0, ["a"]))
+
+    def test_wrong_ones_are_named(self) -> None:
+        for values, words in [
+            ({}, "missing parameter `prefix`"),
+            ({"prefix": 1}, "parameter `prefix`: expected str, not 1"),
+            ({"prefx": ""}, "unknown parameter `prefx`, expected one of `prefix`"),
+            ({"prefix": "", "inner": {"bytes": "x"}}, "parameter `inner.bytes`: expected int, not 'x'"),
+            ({"prefix": "", "inner": {"bytes": True}}, "parameter `inner.bytes`: expected int"),
+            ({"prefix": "", "mode": "c"}, "parameter `mode`: expected one of 'a', 'b'"),
+            ({"prefix": "", "words": ["a", 1]}, "parameter `words[1]`: expected str"),
+        ]:
+            with self.subTest(values=values), self.assertRaises(params.ParameterError) as raised:
+                params.read(Params, values)
+            self.assertIn(words, str(raised.exception))
+
+
+class Decorators(Fresh):
+    def test_a_function_stays_what_it_is(self) -> None:
+        @reward(pure=True)
+        def score(sample: Sample) -> float:
+            return float(len(sample.response))
+
+        self.assertEqual(score(Sample("abc")), 3)
+        self.assertEqual(exports.exported["reward"].call(None, sample=Sample("ab"), reference=None), 2)
+
+    def test_wrong_functions_are_refused(self) -> None:
+        with self.assertRaisesRegex(TypeError, "takes `row`: a judger takes any of `samples`"):
+            judger(lambda row: [])
+        with self.assertRaisesRegex(TypeError, "must be a dataclass or a dict"):
+
+            @reward
+            def score(params: int) -> float:
+                return 0
+
+        with self.assertRaisesRegex(TypeError, "is async"):
+
+            @taskset
+            async def get(index: int) -> dict[str, Any]:
+                return {}
+
+
+class Data(unittest.TestCase):
+    def test_a_sample_of_messages(self) -> None:
+        sample = Sample([{"role": "assistant", "content": "a"}, {"role": "tool", "content": "b"}], prompt="p")
+        self.assertEqual((sample.response, sample.trajectories[0].tool_turns, sample.prompt[0].text), ("a", 1, "p"))
+        self.assertEqual(Message.of({"role": "user", "content": [{"type": "text", "text": "x"}]}).text, "x")
+        self.assertEqual(Trajectory("x", finish_reason="length").finish_reason, "length")
+
+    def test_a_reference_is_the_row(self) -> None:
+        reference = Reference({"reward_model": {"ground_truth": [1, 2]}, "level": None})
+        self.assertEqual((reference.ground_truth, reference.ground_truth_value), ("[1,2]", [1, 2]))
+        self.assertEqual((list(reference), reference["level"], reference.get("x", 3)), (["reward_model", "level"], None, 3))
+        with self.assertRaisesRegex(InvalidInput, "no column `x` \\(its columns: reward_model, level\\)"):
+            reference["x"]
+        with self.assertRaises(InvalidInput):
+            Reference().require_ground_truth()
+
+
+class Chat(unittest.TestCase):
+    def test_replies_come_in_order(self) -> None:
+        with scripted_chat({"judge": ["a", Unavailable("busy")]}) as asked:
+            self.assertEqual(chat.ask("judge", "?", temperature=0).text, "a")
+            with self.assertRaises(Unavailable):
+                chat.ask("judge", "?")
+        self.assertEqual(asked[0].options, {"temperature": 0})
+        with self.assertRaisesRegex(RuntimeError, "no chat here"):
+            chat.ask("judge", "?")
+
+
+class Wrapped(Fresh):
+    def test_verl(self) -> None:
+        async def compute_score(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any, k: int = 1) -> Any:
+            await asyncio.gather(asyncio.sleep(0), asyncio.to_thread(lambda: None))
+            return {"score": k, "pred": solution_str, "index": extra_info["index"]}
+
+        score = from_verl(compute_score)
+        row = Reference(answer="7", extra_info={"index": 3})
+        self.assertEqual(score(Sample("x"), row, {"k": 2}), {"score": 2, "pred": "x", "index": 3})
+        check = exports.exported["reward"].check_params
+        assert check is not None
+        with self.assertRaisesRegex(params.ParameterError, "unexpected keyword argument 'j'"):
+            check({"j": 1})
+
+    def test_trl(self) -> None:
+        def ends(prompts: Any, completions: Any, answer: Any, **_: Any) -> Any:
+            return [None if a is None else float(c[-1]["content"].endswith(a)) for c, a in zip(completions, answer)]
+
+        score = from_trl(ends)
+        prompt = [{"role": "user", "content": "?"}]
+        self.assertEqual(score(Sample("it is 4", prompt=prompt), Reference(prompt=prompt, answer="4"), {}), 1.0)
+        self.assertEqual(score(Sample("4"), Reference(prompt=prompt, answer=None), {}), abstain("the function returned None"))
