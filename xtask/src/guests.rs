@@ -4,7 +4,7 @@
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::setup::{GUEST_TARGET, cannot};
-use crate::{attacks, ui};
+use crate::{attacks, programs, ui};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,27 +19,31 @@ pub struct Guests {
     pub folder: &'static str,
 }
 
-const ALL: [Guests; 2] = [
-    Guests { title: "plugins", workspace: "plugins", folder: "target/plugins" },
-    Guests { title: "test guests", workspace: "tests/guests", folder: "target/guests" },
-];
+const PLUGINS: Guests = Guests { title: "plugins", workspace: "plugins", folder: "target/plugins" };
+const TEST_GUESTS: Guests = Guests { title: "test guests", workspace: "tests/guests", folder: "target/guests" };
 
 /// Builds all of them to `target/plugins/<name>.wasm`,
 /// `target/guests/<name>.wasm` and `target/hostile/<name>.wasm`, where the name
-/// is that of the component's folder.
+/// is that of the component's folder; the programs that plugins run are beside
+/// the plugins.
 pub fn build(root: &Path) -> Result<()> {
-    ALL.iter().try_for_each(|guests| guests.build(root))?;
+    let plugins = root.join(PLUGINS.folder);
+    let mut names = PLUGINS.build(root)?;
+    names.append(&mut programs::build(root, &plugins)?);
+    remove_others(&names, &plugins)?;
+    remove_others(&TEST_GUESTS.build(root)?, &root.join(TEST_GUESTS.folder))?;
     attacks::build(root)
 }
 
 impl Guests {
-    fn build(&self, root: &Path) -> Result<()> {
+    /// Builds them and gives their names.
+    fn build(&self, root: &Path) -> Result<BTreeSet<String>> {
         ui::loud_step(self.title, "building", || {
             let names = names(&root.join(self.workspace))?;
             let folder = root.join(self.folder);
             place(&names, &self.compile(root)?, &folder)?;
-            remove_others(&names, &folder)?;
-            Ok(((), format!("{} in {}/", names.len(), self.folder)))
+            let found = format!("{} in {}/", names.len(), self.folder);
+            Ok((names, found))
         })
     }
 

@@ -1,11 +1,14 @@
 //! Set-up and chores of this repository, called as `cargo xtask`.
 
 mod attacks;
+mod cache;
 mod command;
 mod demo;
 mod failure;
 mod guests;
 mod libtorch;
+mod programs;
+mod python;
 mod setup;
 mod suite;
 mod summary;
@@ -22,8 +25,9 @@ Usage: cargo xtask <command>
 
 Commands:
   setup             install what is missing: the target wasm32-wasip2 and libtorch
-  plugins           set up the target, then build the plugins to target/plugins/
-                    and what the tests load to target/guests/ and target/hostile/
+  plugins           set up the target and componentize-py, then build the plugins to
+                    target/plugins/ and what the tests load to target/guests/ and
+                    target/hostile/
   demo [--seed N]   set up, build everything, and train the demo model (N: 1 by default)
   test              set up, build everything, and run every test
   help              print this text
@@ -32,7 +36,7 @@ Everything can be interrupted and repeated: what is there is kept.
 
 Environment:
   LIBTORCH          a folder of libtorch, used instead of an installation
-  XDG_CACHE_HOME    libtorch is installed under it, in gavel/ (default: ~/.cache)
+  XDG_CACHE_HOME    libtorch and componentize-py are installed under it, in gavel/ (default: ~/.cache)
   NO_COLOR          print no colours
 
 Example:

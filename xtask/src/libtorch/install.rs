@@ -4,8 +4,8 @@ use super::{VERSION, candidates};
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::setup::cannot;
-use crate::ui;
-use std::fs::{self, File};
+use crate::{cache, ui};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// PyTorch without its dependencies, and the two libraries that its CPU part
@@ -18,17 +18,7 @@ const WHEEL_PYTHON: &str = "3.12";
 
 /// Where our own libtorch lies when it is installed.
 pub fn folder() -> Result<PathBuf> {
-    Ok(cache()?.join(format!("libtorch-{VERSION}/torch")))
-}
-
-fn cache() -> Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_CACHE_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(".cache")))
-        .map(|cache| cache.join("gavel"))
-        .ok_or_else(|| {
-            Failure::new("cannot find the user's cache folder").hint("set HOME or XDG_CACHE_HOME to a folder")
-        })
+    Ok(cache::folder()?.join(format!("libtorch-{VERSION}/torch")))
 }
 
 /// Installs it and gives its folder. An installation that was interrupted
@@ -41,35 +31,23 @@ pub fn install() -> Result<PathBuf> {
                 "install PyTorch {VERSION} or download libtorch {VERSION}, and set LIBTORCH to its folder"
             )));
     }
-    let cache = cache()?;
-    fs::create_dir_all(&cache).map_err(|error| cannot("make", &cache, &error))?;
     let folder = folder()?;
     ui::loud_step(&format!("libtorch {VERSION}"), "installing from PyPI, 544 MB to download and 1.3 GB on disk", || {
-        let _lock = lock(&cache)?;
+        let _lock = cache::lock("libtorch")?;
         // Another set-up may have installed it while we waited.
         if candidates::check(&folder).is_err() {
-            download(&cache)?;
+            download(&cache::folder()?)?;
         }
         let found = folder.display().to_string();
         Ok((folder, found))
     })
 }
 
-/// One installation at a time; the lock ends with the process that holds it.
-fn lock(cache: &Path) -> Result<File> {
-    let path = cache.join("libtorch.lock");
-    let file = File::create(&path).map_err(|error| cannot("write", &path, &error))?;
-    file.lock().map_err(|error| cannot("lock", &path, &error))?;
-    Ok(file)
-}
-
 fn download(cache: &Path) -> Result<()> {
     let whole = cache.join(format!("libtorch-{VERSION}"));
     let partial = cache.join(format!("libtorch-{VERSION}.partial"));
     for old in [&partial, &whole] {
-        if old.exists() {
-            fs::remove_dir_all(old).map_err(|error| cannot("remove", old, &error))?;
-        }
+        cache::remove(old)?;
     }
     pip(&partial)?;
     if let Err(unusable) = candidates::check(&partial.join("torch")) {

@@ -1,0 +1,49 @@
+//! What makes components of Python code: componentize-py, in an environment of
+//! its own in the user's cache.
+
+use crate::command::Call;
+use crate::failure::Result;
+use crate::setup::cannot;
+use crate::{cache, ui};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The version that the components are made with; it decides which Python is
+/// in them (3.14).
+const VERSION: &str = "0.25.1";
+
+/// Written last, so that an installation that was interrupted is known.
+const WHOLE: &str = "whole";
+
+/// Provides componentize-py and gives the virtual environment that it lies in
+/// (`bin/python3`, `bin/componentize-py`): an earlier installation in the
+/// user's cache, else a new one there.
+pub fn environment() -> Result<PathBuf> {
+    let folder = cache::folder()?.join(format!("componentize-py-{VERSION}"));
+    ui::step(&format!("componentize-py {VERSION}"), || {
+        let found = folder.display().to_string();
+        if folder.join(WHOLE).exists() {
+            return Ok((folder, format!("found, {found}")));
+        }
+        let _lock = cache::lock("componentize-py")?;
+        // Another set-up may have installed it while we waited.
+        if !folder.join(WHOLE).exists() {
+            install(&folder)?;
+        }
+        Ok((folder, format!("installed from PyPI, {found}")))
+    })
+}
+
+fn install(folder: &Path) -> Result<()> {
+    cache::remove(folder)?;
+    let what = "cannot make a virtual environment, which componentize-py is installed into";
+    Call::new("python3", [Path::new("-m"), Path::new("venv"), folder]).read(what).map_err(|failure| {
+        failure.hint("install it (Debian, Ubuntu: apt install python3-venv; others have it with Python 3), then repeat")
+    })?;
+    let package = format!("componentize-py=={VERSION}");
+    Call::new(folder.join("bin/python3"), ["-m", "pip", "install", "--only-binary=:all:", &package])
+        .read(&format!("cannot install componentize-py {VERSION}, which components are made of Python code with"))
+        .map_err(|failure| failure.hint("check the network, then repeat"))?;
+    let whole = folder.join(WHOLE);
+    fs::write(&whole, "").map_err(|error| cannot("write", &whole, &error))
+}
