@@ -3,7 +3,7 @@
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::ui::Seconds;
-use crate::{guests, setup, ui};
+use crate::{guests, python, setup, ui};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,18 +12,38 @@ use std::time::{Duration, Instant};
 pub fn run(root: &Path) -> Result<()> {
     let libtorch = setup::all(root)?;
     guests::build(root)?;
+    // The tests make plugins in every language, with these tools before the machine's own.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [python::test_tools()?].into_iter().chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
 
     let host = || {
         let arguments = ["test", "--release", "--workspace", "--no-fail-fast"];
-        Call::cargo(arguments).within(root).env("LIBTORCH", &libtorch).show("tests of the host failed")
+        let call = Call::cargo(arguments).within(root).env("LIBTORCH", &libtorch).env("PATH", &path);
+        call.show("tests of the host failed")
     };
     let plugins = || {
         let arguments = ["test", "--release", "--workspace", "--no-fail-fast"];
         Call::cargo(arguments).within(&root.join("plugins")).show("tests of the plugins failed")
     };
+    let python = || {
+        let arguments = ["-m", "unittest", "discover", "-s", "tests"];
+        Call::new("python3", arguments).within(&root.join("sdk/python")).show("tests of the Python SDK failed")
+    };
+    let js = || {
+        let tested = Call::new("node", ["--test", "test/"]).within(&root.join("sdk/js"));
+        tested
+            .show("tests of the JavaScript SDK failed")
+            .map_err(|failure| failure.hint("they need Node.js 20 or newer"))
+    };
     let all_used = || guests::check_all_are_used(root);
-    let parts: [(&str, &dyn Fn() -> Result<()>); 3] =
-        [("host", &host), ("plugins' own logic", &plugins), ("every test guest is used", &all_used)];
+    let parts: [(&str, &dyn Fn() -> Result<()>); 5] = [
+        ("host", &host),
+        ("plugins' own logic", &plugins),
+        ("Python SDK", &python),
+        ("JavaScript SDK", &js),
+        ("every test guest is used", &all_used),
+    ];
 
     let mut results = Vec::new();
     for (name, test) in parts {

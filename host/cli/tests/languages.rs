@@ -1,0 +1,157 @@
+//! The path of a stranger, in every language: a folder made by `gavel plugin
+//! new` is built and tested, and its components score and train. The templates
+//! are one rule in four languages, which must say the same of the same rows.
+//!
+//! It needs what `cargo xtask test` provides: componentize-py and ziglang in
+//! the Python that comes first, and npm.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod project;
+
+use project::{Project, lines, stderr};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::process::Command;
+
+const LANGUAGES: [&str; 4] = ["rust", "python", "js", "c"];
+
+/// Follows what `gavel plugin new` says: the folder, its tools, its component,
+/// its cases.
+fn make(project: &Project, language: &str, kind: &str) {
+    let name = format!("{kind}-{language}");
+    let run = |args: &[&str]| {
+        // One target folder serves both kinds, so that the SDK is compiled once.
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
+        let output = project.command(args).env("CARGO_TARGET_DIR", target).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{args:?}: {said}{}", stderr(&output));
+        said
+    };
+    let said = run(&["plugin", "new", &name, "--lang", language, "--kind", kind]);
+    assert!(said.contains(&format!("cd {name}")), "{said}");
+    if language == "js" {
+        let install = Command::new("npm").args(["install", "--no-audit", "--no-fund"]).current_dir(project.path(&name));
+        let installed = { install }.output().expect("npm is needed: install Node.js");
+        assert!(installed.status.success(), "{}", stderr(&installed));
+    }
+    run(&["plugin", "build", &name]);
+    let said = run(&["plugin", "test", &name]);
+    assert!(said.contains(" passed, with at most "), "{said}");
+}
+
+fn component(kind: &str, language: &str) -> String {
+    format!("{kind}-{language}/build/{kind}-{language}.wasm")
+}
+
+/// What each plugin says of each row: its outcome, score and metrics. The
+/// words are its language's own.
+fn said(project: &Project, file: &str, kind: &str) -> Vec<Vec<Value>> {
+    let told = |row: &Map<String, Value>, language: &str| {
+        let said = &row["plugins"][format!("{kind}-{language}")];
+        json!([said["outcome"], said["score"], said["metrics"], said["whose"]])
+    };
+    let rows = lines(&project.path(file));
+    rows.iter().map(|row| LANGUAGES.map(|language| told(row, language)).into()).collect()
+}
+
+fn score(project: &Project, kind: &str, data: &str) -> Vec<Vec<Value>> {
+    let plugins = LANGUAGES.map(|language| component(kind, language));
+    let mut args = vec!["score", "--data", data, "--out", "out.jsonl"];
+    for plugin in &plugins {
+        args.extend(["--plugin", plugin]);
+    }
+    project.succeed(&args);
+    said(project, "out.jsonl", kind)
+}
+
+/// Rows that differ in everything the rule looks at.
+fn rows(count: usize) -> String {
+    let numbers = ["4", "-3.5", "1,234,567", "$12", "0.1", "7e2", "−8", "1/2", "50%", ".5", "12:30", "x2", "1,2345"];
+    let words =
+        ["", "It is", "ответ", "答え", "🦀", "no, wait\nAnswer: 9", "\u{a0}", "So\r\n", "\\boxed{3}", "Answer:"];
+    let truths = ["4", "-3.5", " 1234567 ", "12", "0.1", "700", "-8", "2", "Ada", "0.5"];
+    let mut state = 1u64;
+    let mut pick = |of: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % of
+    };
+    let row = |index: usize| {
+        let (number, other) = (numbers[pick(numbers.len())], numbers[pick(numbers.len())]);
+        let (before, after) = (words[pick(words.len())], words[pick(words.len())]);
+        let response = match pick(5) {
+            0 => format!("{before} {number}"),
+            1 => format!("{before}Answer: {number}\n{other} {after}"),
+            2 => format!("Answer: {other}\n{before}\nAnswer:{number} {after}"),
+            3 => format!("{before}Answer:\t{number}{after}"),
+            _ => before.repeat(pick(200)),
+        };
+        match pick(20) {
+            0 => json!({"id": index, "prompt": "?", "response": response}),
+            1 => json!({"id": index, "prompt": "?", "response": response, "ground_truth": 4}),
+            _ => json!({"id": index, "prompt": "?", "response": response, "ground_truth": truths[pick(truths.len())]}),
+        }
+    };
+    (0..count).map(row).map(|row| format!("{row}\n")).collect()
+}
+
+#[test]
+fn a_reward_says_the_same_in_every_language_and_trains() {
+    let project = Project::new();
+    for language in LANGUAGES {
+        make(&project, language, "reward");
+    }
+    project.write("rows.jsonl", &rows(1000));
+    let all = score(&project, "reward", "rows.jsonl");
+    let mut seen: Vec<String> = Vec::new();
+    for (line, said) in all.iter().enumerate() {
+        assert!(said.iter().all(|other| *other == said[0]), "line {}: {said:?}", line + 1);
+        seen.push(said[0].to_string());
+    }
+    assert_eq!(all.len(), 1000);
+    seen.sort();
+    seen.dedup();
+    // Right and wrong, with and without an answer, abstained, and a fault of the input: the rows ask for all of them.
+    assert!(seen.len() >= 5, "{seen:?}");
+
+    #[cfg(feature = "train")]
+    {
+        for language in LANGUAGES {
+            let path = component("reward", language);
+            let text = std::fs::read_to_string(project.path("train.toml")).unwrap();
+            let reward = format!("[[reward]]\nname = {language:?}\npath = {path:?}\n");
+            project.write("train.toml", &text.replace("[checkpoint]", &format!("{reward}[checkpoint]")));
+        }
+        project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
+        for step in project.metrics("runs/run") {
+            let counts = LANGUAGES.map(|language| step[&format!("outcome/{language}/scored")].as_u64());
+            assert_eq!(counts, [Some(16); 4], "{step:?}");
+        }
+    }
+}
+
+#[test]
+fn a_judger_says_the_same_in_every_language() {
+    let project = Project::empty();
+    for language in LANGUAGES {
+        make(&project, language, "judger");
+    }
+    // Groups of one to six.
+    let mut group = 0;
+    let mut left = 0;
+    let text = rows(300);
+    let grouped = text.lines().map(|line| {
+        if left == 0 {
+            (group, left) = (group + 1, group % 6 + 1);
+        }
+        left -= 1;
+        let mut row: Value = serde_json::from_str(line).unwrap();
+        row["id"] = json!(group);
+        // The samples of a group are attempts at one task.
+        row["ground_truth"] = json!((group % 9).to_string());
+        format!("{row}\n")
+    });
+    project.write("rows.jsonl", &grouped.collect::<String>());
+    for (line, said) in score(&project, "judger", "rows.jsonl").iter().enumerate() {
+        assert!(said.iter().all(|other| *other == said[0]), "line {}: {said:?}", line + 1);
+    }
+}
