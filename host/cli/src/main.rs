@@ -75,5 +75,30 @@ fn coloured() -> bool {
 /// Prints an error as the user sees it.
 fn report(error: &anyhow::Error) {
     let (start, end) = if coloured() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    eprintln!("{start}error{end}: {error:#}");
+    eprintln!("{start}error{end}: {}", told(error));
+}
+
+/// An error with its causes; many errors have told theirs already.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(|cause| cause.to_string()) {
+        match text.is_empty() {
+            true => text = cause,
+            false if text.contains(&cause) => {}
+            false => text = format!("{text}: {cause}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_cause_is_told_once() {
+        let gone = || std::io::Error::other("it is gone");
+        let within = anyhow::Error::new(gone()).context("cannot read a.jsonl");
+        assert_eq!(super::told(&within), "cannot read a.jsonl: it is gone");
+        let told = anyhow::Error::new(gone()).context("cannot read a.jsonl: it is gone\nhint: write it");
+        assert_eq!(super::told(&told), "cannot read a.jsonl: it is gone\nhint: write it");
+    }
 }

@@ -76,10 +76,10 @@ impl Call {
     pub fn assert_fault(&self, whose: Blame) -> &Self {
         self.assert_outcome(OutcomeKind::Fault);
         let found = match self.outcome() {
-            Outcome::Fault { whose, .. } => Some(*whose),
-            _ => None,
+            Outcome::Fault { whose, .. } => *whose,
+            _ => whose,
         };
-        self.assert(found == Some(whose), &format!("expected a fault of {whose:?}, got one of {found:?}"))
+        self.assert(found == whose, &format!("expected a fault of the {}, got one of the {}", name(whose), name(found)))
     }
 
     /// It exceeded this limit.
@@ -143,6 +143,14 @@ impl Call {
             panic!("plugin `{}`: {what}\n{self}", self.plugin);
         }
         self
+    }
+}
+
+fn name(whose: Blame) -> &'static str {
+    match whose {
+        Blame::Plugin => "plugin",
+        Blame::Input => "input",
+        Blame::Host => "host",
     }
 }
 

@@ -73,7 +73,9 @@ fn row(sample: &Sample) -> String {
     };
     let mut row: Map<String, Value> = sample.task.reference.columns.clone();
     // Messages become JSON whatever they hold.
-    row.insert("prompt".into(), serde_json::to_value(&sample.task.prompt).unwrap_or_default());
+    if !sample.task.prompt.is_empty() {
+        row.insert("prompt".into(), serde_json::to_value(&sample.task.prompt).unwrap_or_default());
+    }
     row.insert("messages".into(), serde_json::to_value(&trajectory.messages).unwrap_or_default());
     let text = Value::Object(row).to_string();
     match text.len() {

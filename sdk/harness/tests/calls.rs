@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{built, panic_of};
+use common::{assert_shows, built, panic_of};
 use gavel_data::{Blame, Budget, FinishReason, OutcomeKind};
 use gavel_harness::{
     Call, CaseFile, FakeChat, FakeHttp, Harness, LoadedPlugin, groups, recorded, sample, sample_of, samples,
@@ -13,7 +13,7 @@ use gavel_plugin::{ChatError, Grants, Limits, PluginSpec, Sandbox, SandboxConfig
 use gavel_scoring::recording::{Grouping, SampleWriter, ScoredSample, TaskStore, keep_lineup, tape_folder};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use serde_json::{Value, json};
-use snapbox::{assert_data_eq, str};
+use snapbox::str;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,10 +55,10 @@ fn parameters_limits_and_names_are_those_of_a_run() {
         Ok(_) => panic!("it loads"),
         Err(error) => error.to_string(),
     };
-    assert_data_eq!(error(json!([1])), str!["plugin `obeys`: the parameters must be a JSON object, not [1]"]);
-    assert_data_eq!(
+    assert_shows(error(json!([1])), str!["plugin `obeys`: the parameters must be a JSON object, not [1]"]);
+    assert_shows(
         error(json!({"factor": 0})),
-        str![[r#"plugin `obeys` refuses its parameters {"factor":0}: `factor` is 0: every score would be"#]]
+        str![[r#"plugin `obeys` refuses its parameters {"factor":0}: `factor` is 0: every score would be"#]],
     );
 }
 
@@ -69,53 +69,53 @@ fn an_assertion_that_fails_shows_all_that_is_known() {
         let call = plugin.score(sample(response).ground_truth("4"));
         panic_of(|| assert(&call))
     };
-    assert_data_eq!(
+    assert_shows(
         failed("score 0.25\nmetric words 3\nnote too short\nprint one\nprint two", |call| {
             call.assert_score(1.0);
         }),
-        str![]
+        str![],
     );
-    assert_data_eq!(
+    assert_shows(
         failed("complain no such table\npanic it is gone", |call| {
             call.assert_score_between(0.0, 1.0);
         }),
-        str![]
+        str![],
     );
-    assert_data_eq!(
+    assert_shows(
         failed("take 1000000000", |call| {
             call.assert_out_of_budget(Budget::Cpu);
         }),
-        str![]
+        str![],
     );
-    assert_data_eq!(
+    assert_shows(
         failed("abstain not mine", |call| {
             call.assert_reason("yours");
         }),
-        str![]
+        str![],
     );
-    assert_data_eq!(
+    assert_shows(
         failed("score 1", |call| {
             call.assert_metric("words", 3.0);
         }),
-        str![]
+        str![],
     );
-    assert_data_eq!(
+    assert_shows(
         failed(&format!("score 1\nnote {}", "a".repeat(1000)), |call| {
             call.assert_printed("hello");
         }),
-        str![]
+        str![],
     );
-    assert_data_eq!(
+    assert_shows(
         failed("score 1", |call| {
             call.assert_fuel_at_most(1000);
         }),
-        str![]
+        str![],
     );
-    assert_data_eq!(
+    assert_shows(
         failed("dance", |call| {
             call.assert_fault(Blame::Plugin);
         }),
-        str![]
+        str![],
     );
 }
 
@@ -255,8 +255,8 @@ fn a_plugin_that_faults_is_shown_with_the_smallest_sample() {
         let plugin = harness.plugin(built(&format!("hostile/{guest}.wasm"))).load().unwrap();
         panic_of(|| plugin.assert_never_faults(samples_like(&sample("").ground_truth("4"))))
     };
-    assert_data_eq!(failed("score-outside-range"), str![]);
-    assert_data_eq!(failed("nan-score"), str![]);
+    assert_shows(failed("score-outside-range"), str![]);
+    assert_shows(failed("nan-score"), str![]);
 }
 
 #[test]
@@ -271,6 +271,6 @@ fn a_file_of_cases_is_an_assertion_too() {
     let results = harness.plugin(built("guests/obeys.wasm")).cases(&file).unwrap();
     assert_eq!(results.failed().count(), 1);
     let said = panic_of(|| results.assert_pass()).replace(&folder.path().display().to_string(), "FOLDER");
-    assert_data_eq!(said, str![]);
+    assert_shows(said, str![]);
     assert_eq!(CaseFile::read(&file).unwrap().cases().len(), 2);
 }

@@ -42,7 +42,8 @@ pub struct TestArgs {
 
 pub fn run(args: TestArgs) -> Result<ExitCode> {
     // All that can be wrong with the test is told before the build.
-    let project = if args.path.is_file() { None } else { Some(Project::open(&args.path)?) };
+    let is_component = args.path.is_file() || args.path.extension().is_some_and(|kind| kind == "wasm");
+    let project = if is_component { None } else { Some(Project::open(&args.path)?) };
     let mut subject = match &project {
         Some(project) => Subject::project(project)?,
         None => Subject::component(&args.path),

@@ -1,5 +1,6 @@
 //! What the tests of the harness share.
 
+use snapbox::{Assert, Data};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -13,4 +14,10 @@ pub fn built(path: &str) -> PathBuf {
 pub fn panic_of(run: impl FnOnce()) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(run)).expect_err("it did not panic");
     panicked.downcast_ref::<String>().expect("a panic with a text").clone()
+}
+
+/// Compares a message; `SNAPSHOTS=overwrite` writes what it is now.
+#[track_caller]
+pub fn assert_shows(said: String, must: Data) {
+    Assert::new().action_env("SNAPSHOTS").normalize_paths(false).eq(said, must);
 }
