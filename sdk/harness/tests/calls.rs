@@ -73,49 +73,115 @@ fn an_assertion_that_fails_shows_all_that_is_known() {
         failed("score 0.25\nmetric words 3\nnote too short\nprint one\nprint two", |call| {
             call.assert_score(1.0);
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected score 1, got 0.25 (difference -0.75)
+  outcome   scored 0.25
+  note      too short
+  metrics   words 3
+  printed   one
+            two
+  used      [..]
+  response  "score 0.25\nmetric words 3\nnote too short\nprint one\nprint two"
+
+"#]],
     );
     assert_shows(
         failed("complain no such table\npanic it is gone", |call| {
             call.assert_score_between(0.0, 1.0);
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected score 0 to 1, got fault (trap)
+  outcome   fault (trap)
+  reason    thread '<unnamed>' (1) panicked at obeys/src/lib.rs:55:28: it is gone (wasm trap: wasm `unreachable` instruction executed)
+  printed   no such table
+
+            thread '<unnamed>' (1) panicked at obeys/src/lib.rs:55:28:
+            it is gone
+            note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+  trapped   gavel:plugin/reward@0.1.0#score
+  used      [..]
+  response  "complain no such table\npanic it is gone"
+
+"#]],
     );
     assert_shows(
         failed("take 1000000000", |call| {
             call.assert_out_of_budget(Budget::Cpu);
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected outcome out-of-budget (cpu), got out-of-budget (memory)
+  outcome   out-of-budget (memory)
+  reason    memory: [..] bytes asked for, 268435456 allowed
+  printed   memory allocation of 1000000000 bytes failed
+            note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+  trapped   gavel:plugin/reward@0.1.0#score
+  used      [..]
+  response  "take 1000000000"
+
+"#]],
     );
     assert_shows(
         failed("abstain not mine", |call| {
             call.assert_reason("yours");
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected reason with "yours", got "not mine"
+  outcome   abstained
+  reason    not mine
+  used      [..]
+  response  "abstain not mine"
+
+"#]],
     );
     assert_shows(
         failed("score 1", |call| {
             call.assert_metric("words", 3.0);
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected metrics.words 3, got none
+  outcome   scored 1
+  used      [..]
+  response  "score 1"
+
+"#]],
     );
     assert_shows(
-        failed(&format!("score 1\nnote {}", "a".repeat(1000)), |call| {
+        failed(&format!("score 1\nnote {}", "a".repeat(400)), |call| {
             call.assert_printed("hello");
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected it to print "hello"
+  outcome   scored 1
+  note      aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+  used      [..]
+  response  "score 1\nnote aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"… (413 bytes)
+
+"#]],
     );
     assert_shows(
         failed("score 1", |call| {
             call.assert_fuel_at_most(1000);
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected little fuel, and it is not metered: set `fuel` in the limits
+  outcome   scored 1
+  used      [..]
+  response  "score 1"
+
+"#]],
     );
     assert_shows(
         failed("dance", |call| {
             call.assert_fault(Blame::Plugin);
         }),
-        str![],
+        str![[r#"
+plugin `obeys`: expected a fault of the plugin, got one of the input
+  outcome   fault (input)
+  reason    invalid input: `dance` is no instruction
+  used      [..]
+  response  "dance"
+
+"#]],
     );
 }
 
@@ -255,8 +321,28 @@ fn a_plugin_that_faults_is_shown_with_the_smallest_sample() {
         let plugin = harness.plugin(built(&format!("hostile/{guest}.wasm"))).load().unwrap();
         panic_of(|| plugin.assert_never_faults(samples_like(&sample("").ground_truth("4"))))
     };
-    assert_shows(failed("score-outside-range"), str![]);
-    assert_shows(failed("nan-score"), str![]);
+    assert_shows(
+        failed("score-outside-range"),
+        str![[r#"
+plugin `score-outside-range` fails for this sample:
+  outcome   fault (plugin)
+  reason    the score 2 is outside the declared range [0, 1]
+  used      [..]
+  response  ""
+as a case: {"ground_truth":"4","messages":[{"role":"assistant","content":""}]}
+"#]],
+    );
+    assert_shows(
+        failed("nan-score"),
+        str![[r#"
+plugin `nan-score` fails for this sample:
+  outcome   fault (plugin)
+  reason    the score is NaN
+  used      [..]
+  response  ""
+as a case: {"ground_truth":"4","messages":[{"role":"assistant","content":""}]}
+"#]],
+    );
 }
 
 #[test]
@@ -271,6 +357,18 @@ fn a_file_of_cases_is_an_assertion_too() {
     let results = harness.plugin(built("guests/obeys.wasm")).cases(&file).unwrap();
     assert_eq!(results.failed().count(), 1);
     let said = panic_of(|| results.assert_pass()).replace(&folder.path().display().to_string(), "FOLDER");
-    assert_shows(said, str![]);
+    assert_shows(
+        said,
+        str![[r#"
+plugin `obeys`: 1 of 2 cases failed
+
+wrong (FOLDER/cases.jsonl:2)
+  expected score 1 ± 0.1, got 0.5 (difference -0.5)
+  outcome   scored 0.5
+  used      [..]
+  response  "score 0.5"
+
+"#]],
+    );
     assert_eq!(CaseFile::read(&file).unwrap().cases().len(), 2);
 }

@@ -1,6 +1,6 @@
 //! What the tests of the harness share.
 
-use snapbox::{Assert, Data};
+use snapbox::{Assert, IntoData};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,6 @@ pub fn panic_of(run: impl FnOnce()) -> String {
 
 /// Compares a message; `SNAPSHOTS=overwrite` writes what it is now.
 #[track_caller]
-pub fn assert_shows(said: String, must: Data) {
+pub fn assert_shows(said: String, must: impl IntoData) {
     Assert::new().action_env("SNAPSHOTS").normalize_paths(false).eq(said, must);
 }
