@@ -187,9 +187,7 @@ impl Sink {
             }
             Waiting::Unreadable(error) => {
                 self.summary.unreadable.push(error.clone());
-                let (outcome, plugins) = (OutcomeKind::Fault, BTreeMap::new());
-                let scores = SampleOutcome { reward: None, outcome, reason: Some(error), plugins };
-                Ok(OutputRow { id: None, scores })
+                Ok(OutputRow { id: None, scores: SampleOutcome::without_calls(OutcomeKind::Fault, error) })
             }
         }
     }
