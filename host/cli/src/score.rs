@@ -1,7 +1,7 @@
 //! `gavel score`: the plugins of a run over completions that are already there.
 
 mod recording;
-mod source;
+pub mod source;
 
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
