@@ -113,17 +113,7 @@ pub fn weighted(
 ) -> Result<Vec<WeightedPlugin>> {
     let mut plugins: Vec<WeightedPlugin> = plugins
         .into_iter()
-        .map(|arg| WeightedPlugin {
-            spec: PluginSpec {
-                name: arg.name,
-                path: arg.path,
-                params: Default::default(),
-                limits,
-                grants: Grants::default(),
-                reuse: None,
-            },
-            weight: arg.weight,
-        })
+        .map(|arg| WeightedPlugin::new(PluginSpec { limits, ..PluginSpec::new(arg.name, arg.path) }, arg.weight))
         .collect();
     for text in params {
         let (name, params) = named_params(text)?;

@@ -1,6 +1,6 @@
 //! `gavel replay`: recorded verdicts, given again.
 
-mod print;
+pub mod print;
 
 use crate::plugin_args;
 use crate::progress;

@@ -1,7 +1,7 @@
 //! `gavel score`: the plugins of a run over completions that are already there.
 
 mod recording;
-mod source;
+pub mod source;
 
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
@@ -187,9 +187,7 @@ impl Sink {
             }
             Waiting::Unreadable(error) => {
                 self.summary.unreadable.push(error.clone());
-                let (outcome, plugins) = (OutcomeKind::Fault, BTreeMap::new());
-                let scores = SampleOutcome { reward: None, outcome, reason: Some(error), plugins };
-                Ok(OutputRow { id: None, scores })
+                Ok(OutputRow { id: None, scores: SampleOutcome::without_calls(OutcomeKind::Fault, error) })
             }
         }
     }

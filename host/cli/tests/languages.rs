@@ -30,8 +30,9 @@ fn make(project: &Project, language: &str, kind: &str) {
     let said = run(&["plugin", "new", &name, "--lang", language, "--kind", kind]);
     assert!(said.contains(&format!("cd {name}")), "{said}");
     if language == "js" {
-        let install = Command::new("npm").args(["install", "--no-audit", "--no-fund"]).current_dir(project.path(&name));
-        let installed = { install }.output().expect("npm is needed: install Node.js");
+        let arguments = ["install", "--no-audit", "--no-fund"];
+        let installed = Command::new("npm").args(arguments).current_dir(project.path(&name)).output();
+        let installed = installed.expect("npm is needed: install Node.js");
         assert!(installed.status.success(), "{}", stderr(&installed));
     }
     run(&["plugin", "build", &name]);

@@ -18,7 +18,8 @@ pub use dataset::{Row, RowError, RowReader};
 pub use evaluation::EvaluationRecord;
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
 pub use outcome::{
-    Blame, Budget, Diagnosis, Evaluation, Metric, Outcome, OutcomeKind, Provenance, SampleOutcome, Score, Usage,
+    Blame, Budget, Diagnosis, Evaluation, Metric, NotCalled, Outcome, OutcomeKind, Provenance, SampleOutcome, Score,
+    Usage,
 };
 pub use record::{SampleRecord, TokenCounts, TrajectoryRecord};
 pub use sample::{FinishReason, Sample, Tokens, Trajectory};

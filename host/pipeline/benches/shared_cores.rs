@@ -54,7 +54,7 @@ fn busy_plugins() -> Scorer {
     let limits = Limits { deadline: minute, cpu: minute, ..Limits::default() };
     let spec = PluginSpec { limits, ..PluginSpec::new("loop", path) };
     let config = SandboxConfig::with_threads(NonZeroUsize::new(THREADS).unwrap());
-    Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config.into()).unwrap()
+    Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config.into()).unwrap()
 }
 
 fn sample() -> Sample {

@@ -106,7 +106,8 @@ pub(crate) fn count_outcomes(prefix: &str, rolled: &[Rolled], metrics: &mut Metr
     }
 }
 
-/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`.
+/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`, and
+/// how often it was not called, by `not-called/WHY`.
 pub(crate) fn outcomes(rolled: &[Rolled]) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for rolled in rolled {
@@ -117,6 +118,10 @@ pub(crate) fn outcomes(rolled: &[Rolled]) -> BTreeMap<String, BTreeMap<String, u
             if let Some(detail) = evaluation.detail() {
                 *counts.entry(format!("{kind}/{detail}")).or_default() += 1;
             }
+        }
+        for (name, why) in &rolled.outcome.not_called {
+            let counts = counts.entry(name.clone()).or_default();
+            *counts.entry(format!("not-called/{}", why.as_str())).or_default() += 1;
         }
     }
     counts
@@ -194,7 +199,9 @@ mod tests {
             finish_reason: FinishReason::Stop,
         };
         let sample = Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] };
-        Rolled { sample, outcome: SampleOutcome { reward, outcome, reason: None, plugins: BTreeMap::new() } }
+        let outcome =
+            SampleOutcome { reward, outcome, reason: None, plugins: BTreeMap::new(), not_called: BTreeMap::new() };
+        Rolled { sample, outcome }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Everything that can be checked before anything heavy starts: the
 //! tokenizer, every row of the datasets, every plugin.
 
-use crate::config::{Config, GrpoTable, SftTable};
+use crate::config::{Config, Dataset, GrpoTable, SftTable};
 use crate::error::{PipelineError, Result};
 use crate::learner::text_and_config;
 use crate::prompts::{Prompt, PromptLimit, prompts, sft_rows};
@@ -9,6 +9,7 @@ use crate::run_folder::resolved;
 use gavel_policy::ModelConfig;
 use gavel_scoring::{Scorer, ScorerConfig};
 use gavel_text::TextModel;
+use std::collections::HashSet;
 
 /// One thing that was checked and found in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,7 @@ impl Setup {
         let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
         let scorer =
             Scorer::new(plugins, ScorerConfig { sandbox: config.resources.sandbox(), chat: config.chat.clone() })?;
+        check_data_sources(&scorer, config.data.validation.as_ref(), &validation)?;
         Ok(Self { text, sizes, limit, validation, scorer })
     }
 
@@ -56,6 +58,7 @@ impl Setup {
                 config.train.prompts_per_step
             )));
         }
+        check_data_sources(&self.scorer, Some(&config.data.train), &found)?;
         Ok(found)
     }
 
@@ -84,6 +87,21 @@ impl Setup {
         }));
         checks
     }
+}
+
+/// Refuses rows that no reward with a weight would ever be called for.
+fn check_data_sources(scorer: &Scorer, dataset: Option<&Dataset>, prompts: &[Prompt]) -> Result<()> {
+    let mut known = HashSet::new();
+    for Prompt { task, .. } in prompts {
+        let source = task.data_source.as_deref();
+        if let Some(dataset) = dataset
+            && known.insert(source)
+            && let Err(what) = scorer.check_data_source(source)
+        {
+            return Err(PipelineError::Stopped(format!("dataset {dataset}, row {}: {what}", task.id)));
+        }
+    }
+    Ok(())
 }
 
 /// Checks all that `gavel train` would use; gives the resolved configuration

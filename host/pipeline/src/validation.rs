@@ -10,6 +10,7 @@ use crate::prompts::Prompt;
 use crate::rollout::{Draw, Rolled, rollout};
 use crate::setup::Setup;
 use gavel_data::seed::{Purpose, derive};
+use gavel_data::{NotCalled, SampleOutcome};
 use gavel_policy::{Engine, EngineConfig, Sampling};
 use gavel_scoring::Scorer;
 use std::collections::BTreeMap;
@@ -84,12 +85,22 @@ impl<T: crate::config::TrainTable> Accuracy for Config<T> {
     }
 }
 
+/// Whether an answer is right; unknown where the reward gave no score, or is for
+/// other data sources.
+fn right(outcome: &SampleOutcome, accuracy: &str) -> Option<bool> {
+    match outcome.not_called.get(accuracy) {
+        Some(NotCalled::Gate) => Some(false),
+        Some(NotCalled::NoGate | NotCalled::DataSource) => None,
+        None => Some(outcome.plugins.get(accuracy)?.outcome.score()? >= RIGHT),
+    }
+}
+
 fn describe(rolled: &[Rolled], accuracy: Option<&str>) -> Metrics {
     let mut metrics = Metrics::default();
     let right: Vec<f64> = rolled
         .iter()
-        .filter_map(|rolled| rolled.outcome.plugins.get(accuracy?)?.outcome.score())
-        .map(|score| f64::from(u8::from(score >= RIGHT)))
+        .filter_map(|rolled| right(&rolled.outcome, accuracy?))
+        .map(|right| f64::from(u8::from(right)))
         .collect();
     if !right.is_empty() {
         metrics.set("val/accuracy", mean(&right));

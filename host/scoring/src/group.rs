@@ -1,6 +1,7 @@
 //! Samples of one task, which judgers see together.
 
 use crate::scorer::Plugins;
+use futures::future::join_all;
 use gavel_data::{Evaluation, Sample};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -18,6 +19,8 @@ struct Waiting {
 struct Member {
     sample: Arc<Sample>,
     seed: u64,
+    /// The judgers that are to see it.
+    judgers: Vec<usize>,
     answer: oneshot::Sender<Judged>,
 }
 
@@ -30,13 +33,20 @@ impl Group {
         Self(Arc::new(Waiting { size, members: Mutex::default() }))
     }
 
-    /// Adds a sample and waits for what the judgers of `plugins` say of it;
-    /// nothing where the group is given up before it is whole.
-    pub(crate) async fn judged(&self, plugins: &Plugins, sample: &Arc<Sample>, seed: u64) -> Option<Judged> {
+    /// Adds a sample and waits for what `judgers`, by their numbers among
+    /// `plugins`, say of it; nothing where the group is given up before it is
+    /// whole.
+    pub(crate) async fn judged(
+        &self,
+        plugins: &Plugins,
+        sample: &Arc<Sample>,
+        seed: u64,
+        judgers: Vec<usize>,
+    ) -> Option<Judged> {
         let (answer, waiting) = oneshot::channel();
         let whole = {
             let mut members = self.0.members.lock().unwrap_or_else(PoisonError::into_inner);
-            members.push(Member { sample: sample.clone(), seed, answer });
+            members.push(Member { sample: sample.clone(), seed, judgers, answer });
             (members.len() == self.0.size).then(|| std::mem::take(&mut *members))
         };
         if let Some(members) = whole {
@@ -50,12 +60,19 @@ impl Group {
 async fn judge(plugins: &Plugins, mut members: Vec<Member>) {
     // Whatever ended first: a judgement must not depend on it.
     members.sort_by_key(|member| member.sample.index);
-    let samples: Vec<Arc<Sample>> = members.iter().map(|member| member.sample.clone()).collect();
     let seed = members.first().map_or(0, |first| first.seed);
     let mut judged: Vec<Judged> = members.iter().map(|_| Vec::new()).collect();
-    for (number, evaluations) in plugins.judge(&samples, seed).await {
-        for (judged, evaluation) in judged.iter_mut().zip(evaluations) {
-            judged.push((number, evaluation));
+    let mut numbers: Vec<usize> = members.iter().flat_map(|member| member.judgers.iter().copied()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let calls = numbers.into_iter().map(async |number| {
+        let seen: Vec<usize> = (0..members.len()).filter(|at| members[*at].judgers.contains(&number)).collect();
+        let samples: Vec<Arc<Sample>> = seen.iter().map(|at| members[*at].sample.clone()).collect();
+        (number, seen, plugins.0[number].plugin.judge(&samples, seed).await)
+    });
+    for (number, seen, evaluations) in join_all(calls).await {
+        for (at, evaluation) in seen.into_iter().zip(evaluations) {
+            judged[at].push((number, evaluation));
         }
     }
     for (member, judged) in members.into_iter().zip(judged) {

@@ -10,9 +10,12 @@ mod group;
 mod offline;
 pub mod recording;
 pub mod replay;
+mod round;
 mod scorer;
+mod when;
 
-pub use combine::{combine, weighted_sum};
+pub use combine::{PluginCall, combine, weighted_sum};
 pub use group::Group;
 pub use offline::{CompletionError, completion};
-pub use scorer::{Pending, Scorer, ScorerConfig, ScorerError, WeightedPlugin};
+pub use scorer::{Pending, Scorer, ScorerConfig, ScorerError, Uncovered, WeightedPlugin};
+pub use when::{Condition, SourcePattern, When};

@@ -1,10 +1,10 @@
 //! The plugins of a run.
 
 use crate::chat::{self, ChatEndpoint, ChatEndpointError};
-use crate::combine::combine;
-use crate::group::{Group, Judged};
-use futures::future::{join, join_all};
-use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, Sample, SampleOutcome};
+use crate::group::Group;
+use crate::round::Round;
+use crate::when::When;
+use gavel_data::{OutcomeKind, Sample, SampleOutcome};
 use gavel_plugin::{LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +17,15 @@ pub struct WeightedPlugin {
     pub spec: PluginSpec,
     /// The factor of its score in the reward; 0 makes it a shadow.
     pub weight: f64,
+    /// Which samples it is called for.
+    pub when: When,
+}
+
+impl WeightedPlugin {
+    /// A plugin that is called for every sample.
+    pub fn new(spec: PluginSpec, weight: f64) -> Self {
+        Self { spec, weight, when: When::default() }
+    }
 }
 
 /// Why there is no scorer.
@@ -36,6 +45,49 @@ pub enum ScorerError {
     /// Two plugins have one name.
     #[error("two plugins are called `{0}`\nhint: give one another name")]
     SameName(String),
+    /// A gate on nothing.
+    #[error("reward `{plugin}`: `only_if` is about `{gate}`, and no reward is called that; they are: {}", known.join(", "))]
+    UnknownGate {
+        /// The gated plugin.
+        plugin: String,
+        /// The name in its condition.
+        gate: String,
+        /// The plugins that there are.
+        known: Vec<String>,
+    },
+    /// Gates that wait for each other.
+    #[error("reward `{0}`: `only_if` leads back to the reward itself, so that neither can be called first")]
+    GateCircle(String),
+    /// A judger that waits for a judger.
+    #[error(
+        "reward `{plugin}`: `only_if` waits for `{gate}`, and both judge whole groups, which happens at once\nhint: gate it on a reward that scores samples one by one"
+    )]
+    GatedByJudger {
+        /// The gated judger.
+        plugin: String,
+        /// The judger that it would wait for.
+        gate: String,
+    },
+}
+
+/// Rows that nobody would judge.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Uncovered {
+    /// No plugin with a weight is for them.
+    #[error("no [[reward]] with a weight is for {0}\nhint: add it to the `data_sources` of one")]
+    NoReward(String),
+    /// A plugin is for them and its gate is not.
+    #[error(
+        "the [[reward]] `{plugin}` is for {data_source}, and `{gate}`, which its `only_if` is about, is not\nhint: give both the same `data_sources`"
+    )]
+    GateElsewhere {
+        /// The gated plugin.
+        plugin: String,
+        /// The one that its condition is about.
+        gate: String,
+        /// Whose rows.
+        data_source: String,
+    },
 }
 
 /// What plugins run in.
@@ -60,13 +112,16 @@ pub struct Scorer {
     sandbox: Sandbox,
 }
 
-pub(crate) struct Plugins(Vec<LoadedPlugin>);
+pub(crate) struct Plugins(pub(crate) Vec<LoadedPlugin>);
 
 /// A plugin that is ready, and what it was made from.
 pub(crate) struct LoadedPlugin {
     pub(crate) plugin: Plugin,
     pub(crate) spec: PluginSpec,
     pub(crate) weight: f64,
+    pub(crate) when: When,
+    /// The number of the plugin that its condition is about.
+    pub(crate) gate: Option<usize>,
 }
 
 /// A sample on its way.
@@ -85,6 +140,7 @@ impl Scorer {
         config: ScorerConfig,
         tape: Option<Tape>,
     ) -> Result<Self, ScorerError> {
+        let gates = gates(&plugins)?;
         let ScorerConfig { sandbox, chat } = config;
         let sandbox = Sandbox::new(sandbox)?;
         match &tape {
@@ -97,7 +153,7 @@ impl Scorer {
             sandbox.use_tape(tape);
         }
         let mut loaded: Vec<LoadedPlugin> = Vec::with_capacity(plugins.len());
-        for WeightedPlugin { spec, weight } in plugins {
+        for (WeightedPlugin { spec, weight, when }, gate) in plugins.into_iter().zip(gates) {
             if loaded.iter().any(|other| other.spec.name == spec.name) {
                 return Err(ScorerError::SameName(spec.name));
             }
@@ -105,8 +161,9 @@ impl Scorer {
             if !plugin.is_reward() && !plugin.is_judger() {
                 return Err(ScorerError::ScoresNothing(spec.name));
             }
-            loaded.push(LoadedPlugin { plugin, spec, weight });
+            loaded.push(LoadedPlugin { plugin, spec, weight, when, gate });
         }
+        check_judgers(&loaded)?;
         Ok(Self { plugins: Arc::new(Plugins(loaded)), chat, sandbox })
     }
 
@@ -130,6 +187,36 @@ impl Scorer {
         self.sandbox.use_tape(tape);
     }
 
+    /// Whether the rows of a data source get a reward: whether plugins with a
+    /// weight, and their gates, are for it.
+    ///
+    /// # Errors
+    /// They are not, though there are plugins with a weight.
+    pub fn check_data_source(&self, data_source: Option<&str>) -> Result<(), Uncovered> {
+        let rows = || match data_source {
+            Some(source) => format!("the data source `{source}`"),
+            None => "rows without a data source".to_owned(),
+        };
+        let mut weighted = self.plugins.0.iter().filter(|each| each.weight != 0.0).peekable();
+        if weighted.peek().is_none() {
+            return Ok(());
+        }
+        let meant: Vec<_> = weighted.filter(|each| each.when.is_for(data_source)).collect();
+        if meant.is_empty() {
+            return Err(Uncovered::NoReward(rows()));
+        }
+        for mut each in meant {
+            while let Some(gate) = each.gate.and_then(|gate| self.plugins.0.get(gate)) {
+                if !gate.when.is_for(data_source) {
+                    let (plugin, gate) = (each.spec.name.clone(), gate.spec.name.clone());
+                    return Err(Uncovered::GateElsewhere { plugin, gate, data_source: rows() });
+                }
+                each = gate;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a plugin judges whole groups.
     pub fn has_judgers(&self) -> bool {
         self.plugins.0.iter().any(|each| each.plugin.is_judger())
@@ -139,7 +226,9 @@ impl Scorer {
     /// `group` is judged when it is whole, with the seed of its first sample.
     pub fn start(&self, group: &Group, sample: impl Into<Arc<Sample>>, seed: u64) -> Pending {
         let (plugins, group, sample) = (self.plugins.clone(), group.clone(), sample.into());
-        Pending(self.sandbox.handle().spawn(async move { plugins.evaluate(&group, &sample, seed).await }))
+        Pending(
+            self.sandbox.handle().spawn(async move { Round::new(&plugins, &group, &sample, seed).evaluate().await }),
+        )
     }
 
     /// Starts all plugins on a sample that is alone in its group.
@@ -152,7 +241,7 @@ impl Scorer {
     pub fn wait(&self, pending: Pending) -> SampleOutcome {
         self.sandbox.handle().block_on(pending.0).unwrap_or_else(|error| {
             let what = format!("the scoring task ended early: {error}");
-            SampleOutcome { reward: None, outcome: OutcomeKind::Fault, reason: Some(what), plugins: BTreeMap::new() }
+            SampleOutcome::without_calls(OutcomeKind::Fault, what)
         })
     }
 }
@@ -164,38 +253,41 @@ impl Pending {
     }
 }
 
-impl Plugins {
-    /// What all plugins say of a sample. A component that is both scores it as
-    /// a judger, which sees more.
-    async fn evaluate(&self, group: &Group, sample: &Arc<Sample>, seed: u64) -> SampleOutcome {
-        let rewards = self.0.iter().map(async |each| match each.plugin.is_judger() {
-            false => Some(each.plugin.score(sample, seed).await),
-            true => None,
-        });
-        let (mut evaluations, judged) = join(join_all(rewards), self.judged(group, sample, seed)).await;
-        for (number, evaluation) in judged {
-            evaluations[number] = Some(evaluation);
-        }
-        let calls = self.0.iter().zip(evaluations).map(|(each, evaluation)| {
-            let given_up = || {
-                let what = "its group was given up before it was whole".to_owned();
-                Evaluation::without_call(Outcome::Fault { whose: Blame::Host, what })
-            };
-            (each.plugin.name(), each.weight, evaluation.unwrap_or_else(given_up))
-        });
-        combine(calls.collect())
+/// The number of the plugin that each one's condition is about.
+fn gates(plugins: &[WeightedPlugin]) -> Result<Vec<Option<usize>>, ScorerError> {
+    let names = || plugins.iter().map(|plugin| plugin.spec.name.clone());
+    let mut gates = Vec::with_capacity(plugins.len());
+    for plugin in plugins {
+        let gate = match &plugin.when.only_if {
+            None => None,
+            Some(condition) => Some(names().position(|name| name == condition.plugin).ok_or_else(|| {
+                let (plugin, gate) = (plugin.spec.name.clone(), condition.plugin.clone());
+                ScorerError::UnknownGate { plugin, gate, known: names().collect() }
+            })?),
+        };
+        gates.push(gate);
     }
-
-    async fn judged(&self, group: &Group, sample: &Arc<Sample>, seed: u64) -> Judged {
-        match self.0.iter().any(|each| each.plugin.is_judger()) {
-            true => group.judged(self, sample, seed).await.unwrap_or_default(),
-            false => Judged::new(),
+    for (number, plugin) in plugins.iter().enumerate() {
+        // A way that is longer than there are plugins never ends.
+        let way = std::iter::successors(Some(number), |at| gates[*at]);
+        if way.take(plugins.len() + 1).count() > plugins.len() {
+            return Err(ScorerError::GateCircle(plugin.spec.name.clone()));
         }
     }
+    Ok(gates)
+}
 
-    /// What each judger says of a group, by its number among the plugins.
-    pub(crate) async fn judge(&self, samples: &[Arc<Sample>], seed: u64) -> Vec<(usize, Vec<Evaluation>)> {
-        let judgers = self.0.iter().enumerate().filter(|(_, each)| each.plugin.is_judger());
-        join_all(judgers.map(async |(number, each)| (number, each.plugin.judge(samples, seed).await))).await
+/// A group is judged once, so that no judger can wait for another.
+fn check_judgers(plugins: &[LoadedPlugin]) -> Result<(), ScorerError> {
+    for judger in plugins.iter().filter(|each| each.plugin.is_judger()) {
+        let mut at = judger.gate;
+        while let Some(gate) = at.and_then(|number| plugins.get(number)) {
+            if gate.plugin.is_judger() {
+                let (plugin, gate) = (judger.spec.name.clone(), gate.spec.name.clone());
+                return Err(ScorerError::GatedByJudger { plugin, gate });
+            }
+            at = gate.gate;
+        }
     }
+    Ok(())
 }

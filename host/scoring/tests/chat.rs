@@ -62,7 +62,7 @@ fn score(endpoint: ChatEndpoint, params: Value) -> SampleOutcome {
         sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
         chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
     };
-    let scorer = Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config).unwrap();
+    let scorer = Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config).unwrap();
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AQID"}});
     let columns = json!({"prompt": [{"role": "user", "content": ["look", image]}]});
     let task = Task::from_row(serde_json::from_value(columns).unwrap(), 0, "data").unwrap();

@@ -217,7 +217,7 @@ fn plugin(name: &str, weight: f64, params: Value) -> WeightedPlugin {
     // All rows start at once, on a machine that may be busy.
     let limits = Limits { deadline: Duration::from_secs(600), ..Limits::default() };
     let spec = PluginSpec { params: params.as_object().unwrap().clone(), limits, ..PluginSpec::new(name, path) };
-    WeightedPlugin { spec, weight }
+    WeightedPlugin::new(spec, weight)
 }
 
 fn read(task: &str) -> Vec<Case> {

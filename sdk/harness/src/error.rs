@@ -1,6 +1,7 @@
 //! Why a plugin cannot be tested at all. What goes wrong in a call is no error
 //! but an outcome.
 
+use gavel_data::RowError;
 use gavel_plugin::{LoadError, TapeError};
 use gavel_scoring::recording::RecordingError;
 use std::num::NonZeroUsize;
@@ -42,6 +43,26 @@ pub enum HarnessError {
     /// A component that is only a dataset.
     #[error("plugin `{0}` scores nothing: it exports neither `reward` nor `judger`, so that it has no cases")]
     ScoresNothing(String),
+    /// A dataset cannot be read.
+    #[error(transparent)]
+    Rows(#[from] RowError),
+    /// A row that a plugin cannot be asked about.
+    #[error("{place}: {what}")]
+    Row {
+        /// Where it stands.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A dataset without a row.
+    #[error("{} has no row", .0.display())]
+    NoRows(PathBuf),
+    /// Rows without an answer.
+    #[error("no row has a completion\nhint: give rows a `response`, or `messages`")]
+    NoCompletions,
+    /// There is no folder for what is thrown away again.
+    #[error("cannot make a temporary folder: {0}")]
+    Temporary(std::io::Error),
     /// The report for a machine cannot be made.
     #[error("cannot make the JUnit report: {0}")]
     Junit(#[from] quick_junit::SerializeError),

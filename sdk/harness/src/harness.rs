@@ -5,7 +5,7 @@ use crate::error::HarnessError;
 use crate::http::FakeHttp;
 use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
-use gavel_plugin::{LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape};
+use gavel_plugin::{Inspection, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape, inspect};
 use gavel_scoring::chat::stand_in;
 use gavel_scoring::recording::{Recording, tape_folder};
 use std::num::NonZeroUsize;
@@ -27,6 +27,16 @@ impl Harness {
     pub fn new() -> Result<Self, HarnessError> {
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let sandbox = Sandbox::new(SandboxConfig::with_threads(threads))?;
+        Ok(Self { sandbox: Arc::new(sandbox), replaying: false })
+    }
+
+    /// A sandbox that keeps compiled plugins in `cache`, in which the endpoints
+    /// of these names answer nothing.
+    pub(crate) fn with_cache(cache: &Path, chat: &[String]) -> Result<Self, HarnessError> {
+        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let config = SandboxConfig { cache: Some(cache.to_owned()), ..SandboxConfig::with_threads(threads) };
+        let sandbox = Sandbox::new(config)?;
+        stand_in(&sandbox, chat);
         Ok(Self { sandbox: Arc::new(sandbox), replaying: false })
     }
 
@@ -73,6 +83,13 @@ impl Harness {
         }
         let plugin = self.sandbox.handle().block_on(Plugin::load(&self.sandbox, spec))?;
         Ok(LoadedPlugin::new(plugin, self.sandbox.clone()))
+    }
+}
+
+impl Harness {
+    /// What a component imports and exports, as a run with `spec` would have it.
+    pub(crate) fn inspect(&self, spec: PluginSpec) -> Result<Inspection, LoadError> {
+        self.sandbox.handle().block_on(inspect(&self.sandbox, spec))
     }
 }
 

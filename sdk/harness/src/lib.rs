@@ -18,8 +18,12 @@
 //! runs a file of golden cases, and [`LoadedPlugin::assert_never_faults`] tries
 //! what nobody thought of.
 
+mod bench;
 mod call;
 mod chat;
+pub mod check;
+mod distribution;
+mod endpoints;
 mod error;
 mod expectation;
 mod generate;
@@ -29,12 +33,15 @@ mod http;
 mod plugin;
 mod property;
 mod report;
+mod rows;
 mod sample;
 mod script;
 mod trajectory;
 
+pub use bench::{BenchReport, Reuse, bench};
 pub use call::Call;
 pub use chat::FakeChat;
+pub use distribution::Distribution;
 pub use error::{CaseError, HarnessError};
 pub use expectation::{Expectation, Mismatch};
 pub use generate::{groups, json_values, messages, samples, samples_like, tasks, texts, trajectories};
@@ -42,6 +49,7 @@ pub use golden::{Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable,
 pub use harness::{Harness, Recorded, recorded};
 pub use http::FakeHttp;
 pub use plugin::{LoadedPlugin, PluginBuilder};
+pub use rows::{DataRow, read_rows};
 pub use sample::{SampleBuilder, sample, sample_of};
 pub use trajectory::{TrajectoryBuilder, trajectory};
 

@@ -4,10 +4,12 @@ use crate::call::Call;
 use crate::error::HarnessError;
 use crate::golden::{CaseFile, CaseResults, run};
 use crate::harness::{Harness, Recorded};
-use gavel_data::Sample;
+use futures::future::join_all;
+use gavel_data::{Evaluation, Outcome, Sample};
 use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, Sandbox};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -142,6 +144,46 @@ impl LoadedPlugin {
     /// Whether it judges whole groups.
     pub(crate) fn judges(&self) -> bool {
         self.plugin.is_judger()
+    }
+
+    /// BLAKE3 of the component, in hexadecimal.
+    pub(crate) fn hash(&self) -> &str {
+        self.plugin.hash()
+    }
+
+    pub(crate) fn plugin(&self) -> &Plugin {
+        &self.plugin
+    }
+
+    /// Waits for calls of this plugin.
+    pub(crate) fn block_on<T>(&self, calls: impl Future<Output = T>) -> T {
+        self.sandbox.handle().block_on(calls)
+    }
+
+    /// What is said of a sample; a judger judges it as a group of one.
+    pub(crate) fn evaluate(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
+        self.block_on(self.evaluation(sample, seed))
+    }
+
+    /// The same of many samples at once, each before its own plugin.
+    pub(crate) fn evaluate_together(&self, asked: Vec<(&LoadedPlugin, Arc<Sample>, u64)>) -> Vec<Evaluation> {
+        let calls = asked.iter().map(|(plugin, sample, seed)| plugin.evaluation(sample, *seed));
+        self.block_on(join_all(calls))
+    }
+
+    /// What is said of a group.
+    pub(crate) fn judge_all(&self, group: &[Arc<Sample>], seed: u64) -> Vec<Evaluation> {
+        let placed = |(index, sample): (u32, &Arc<Sample>)| Arc::new(Sample { index, ..Sample::clone(sample) });
+        let group: Vec<Arc<Sample>> = (0..).zip(group).map(placed).collect();
+        self.block_on(self.plugin.judge(&group, seed))
+    }
+
+    async fn evaluation(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
+        if !self.judges() {
+            return self.plugin.score(sample, seed).await;
+        }
+        let nothing = || Evaluation::without_call(Outcome::Abstained("the judger said nothing".into()));
+        self.plugin.judge(std::slice::from_ref(sample), seed).await.pop().unwrap_or_else(nothing)
     }
 
     /// Scores a sample of a recording as it was scored then.

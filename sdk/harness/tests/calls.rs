@@ -283,7 +283,7 @@ fn recorded_answers_are_given_again_and_no_others() {
 fn the_samples_of_a_recording_are_scored_as_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let spec = PluginSpec::new("random", built("guests/random.wasm"));
-    let plugins = vec![WeightedPlugin { spec: spec.clone(), weight: 1.0 }];
+    let plugins = vec![WeightedPlugin::new(spec.clone(), 1.0)];
     let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN).into()).unwrap();
     keep_lineup(folder.path(), &scorer, Grouping::default(), 0, false).unwrap();
     let mut tasks = TaskStore::open(folder.path()).unwrap();

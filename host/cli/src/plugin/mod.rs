@@ -1,8 +1,12 @@
 //! `gavel plugin`: everything that a plugin's author does.
 
+mod bench;
 mod build;
+mod check;
+mod diff;
 mod inspect;
 mod new;
+mod subject;
 mod test;
 mod watch;
 
@@ -17,6 +21,9 @@ pub enum PluginCommand {
     Build(build::BuildArgs),
     Test(test::TestArgs),
     Watch(watch::WatchArgs),
+    Check(check::CheckArgs),
+    Bench(bench::BenchArgs),
+    Diff(diff::DiffArgs),
     Inspect(inspect::InspectArgs),
 }
 
@@ -26,6 +33,9 @@ pub fn run(command: PluginCommand) -> Result<ExitCode> {
         PluginCommand::Build(args) => build::run(args),
         PluginCommand::Test(args) => test::run(args),
         PluginCommand::Watch(args) => watch::run(args),
+        PluginCommand::Check(args) => check::run(args),
+        PluginCommand::Bench(args) => bench::run(args),
+        PluginCommand::Diff(args) => diff::run(args),
         PluginCommand::Inspect(args) => inspect::run(args),
     }
 }

@@ -1,14 +1,13 @@
 //! `gavel plugin test`
 
-use super::shown;
+use super::subject::Subject;
 use crate::table::{self, cut};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use gavel_data::files::write_whole;
-use gavel_harness::{CaseFile, CaseResult, CaseResults, Change, Harness, TestTable, run as run_cases};
-use gavel_plugin::{LimitsTable, PluginSpec};
-use gavel_project::{MANIFEST, Project};
-use std::path::{Path, PathBuf};
+use gavel_harness::{CaseFile, CaseResult, CaseResults, Change};
+use gavel_project::Project;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Run a plugin's golden cases in the sandbox that training uses.
@@ -91,67 +90,6 @@ pub fn test_built(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// What is tested, and how.
-struct Subject {
-    spec: PluginSpec,
-    table: TestTable,
-    cases: Option<PathBuf>,
-}
-
-impl Subject {
-    /// A component by itself.
-    fn component(path: &Path) -> Self {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        Self { spec: PluginSpec::new(name, path), table: TestTable::default(), cases: None }
-    }
-
-    /// The component of a project, as its `[test]` says.
-    fn project(project: &Project) -> Result<Self> {
-        let manifest = project.folder.join(MANIFEST);
-        let in_manifest = || format!("{}: [test]", shown(&manifest));
-        let mut table: TestTable = match &project.manifest.test {
-            Some(table) => table.clone().try_into().with_context(in_manifest)?,
-            None => TestTable::default(),
-        };
-        table.limits.validate("test.limits").with_context(in_manifest)?;
-        table.grant.check().with_context(in_manifest)?;
-        if let Some(name) = table.chat.keys().find(|name| !table.grant.chat.contains(name)) {
-            bail!(
-                "{}: chat.{name} has replies, and the endpoint is not granted\nhint: write grant = {{ chat = [{name:?}] }} there",
-                in_manifest()
-            );
-        }
-        for name in &table.grant.chat {
-            table.chat.entry(name.clone()).or_default();
-        }
-        let mut grants = table.grant.clone();
-        for rule in grants.read.iter_mut().filter(|rule| !rule.starts_with('/')) {
-            *rule = format!("{}/{rule}", project.folder.display());
-        }
-        let spec = PluginSpec {
-            params: table.params.clone(),
-            limits: table.limits.over(&LimitsTable::default()),
-            grants,
-            ..PluginSpec::new(&project.manifest.name, project.component())
-        };
-        let cases = Some(project.folder.join(&table.cases));
-        Ok(Self { spec, table, cases })
-    }
-
-    fn file(&self) -> Result<CaseFile> {
-        match &self.cases {
-            Some(path) => Ok(CaseFile::read(path.strip_prefix(".").unwrap_or(path))?),
-            None => bail!(
-                "a component has no cases of its own\nhint: name them with --cases FILE, or test the folder of its plugin"
-            ),
-        }
-    }
-
-    fn test(&self, file: &CaseFile) -> Result<CaseResults> {
-        Ok(run_cases(&Harness::new()?, &self.spec, &self.table.chat, file)?)
-    }
-}
-
 /// A short line where all passed, else every difference and all that is known
 /// of the cases that failed.
 fn print(results: &CaseResults) {
@@ -205,10 +143,10 @@ fn print_changes(file: &CaseFile, changes: &[Change]) {
     println!("review them: they say what the plugin does, which may not be what it should do");
 }
 
-fn ms(microseconds: u64) -> String {
+pub fn ms(microseconds: u64) -> String {
     format!("{:.2} ms", microseconds as f64 / 1e3)
 }
 
-fn mib(bytes: u64) -> String {
+pub fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

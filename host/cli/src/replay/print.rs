@@ -36,15 +36,23 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
 
 pub fn what_if(run: &Path, found: &WhatIf) {
     println!("{}: what other rewards would have changed", run.display());
-    for plugin in &found.plugins {
-        self::plugin(plugin);
-    }
-    if let Some(rewards) = &found.rewards {
-        self::rewards(rewards);
-    }
+    changes(found);
     if found.without_call > 0 {
         println!("  {} samples are as they were: no plugin was called for them", found.without_call);
     }
+    worst(found, ["recorded", "now"]);
+}
+
+/// What changed in verdicts and rewards.
+pub fn changes(found: &WhatIf) {
+    found.plugins.iter().for_each(plugin);
+    if let Some(rewards) = &found.rewards {
+        self::rewards(rewards);
+    }
+}
+
+/// Where two versions, with these names, disagree most.
+pub fn worst(found: &WhatIf, [was, is]: [&str; 2]) {
     if found.worst.is_empty() {
         return;
     }
@@ -54,13 +62,19 @@ pub fn what_if(run: &Path, found: &WhatIf) {
         let response = format!("{response:?}");
         [sample.as_str(), &step.to_string(), plugin, &said(recorded), &said(replayed), &response].map(cut)
     };
-    table::print(["sample", "step", "plugin", "recorded", "now", "response"], found.worst.iter().map(row));
+    table::print(["sample", "step", "plugin", was, is, "response"], found.worst.iter().map(row));
 }
 
 fn plugin(change: &PluginChange) {
     let PluginChange { name, component, hash, samples, agreed, recorded_mean, replayed_mean, .. } = change;
     println!("{name}: now {component}, hash {}", hash.get(..16).unwrap_or(hash));
     println!("  agreement        {} of {samples} samples", share(*agreed, *samples));
+    if change.only_recorded + change.only_replayed > 0 {
+        println!(
+            "  gate             {} samples called no more, {} called only now",
+            change.only_recorded, change.only_replayed
+        );
+    }
     if let (Some(recorded), Some(replayed)) = (recorded_mean, replayed_mean) {
         println!("  mean score       {recorded:.4} -> {replayed:.4} ({:+.4})", replayed - recorded);
     }

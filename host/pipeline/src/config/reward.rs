@@ -2,7 +2,7 @@
 
 use super::ConfigError;
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
-use gavel_scoring::WeightedPlugin;
+use gavel_scoring::{Condition, SourcePattern, WeightedPlugin, When};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -18,6 +18,14 @@ pub struct RewardTable {
     /// The factor of its score in the reward; 1 by default, 0 for a shadow.
     #[serde(default = "weight")]
     pub weight: f64,
+    /// A condition on another reward's score, such as `format > 0`: where it
+    /// does not hold, this one is not called and adds 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_if: Option<Condition>,
+    /// The data sources of the rows that it is for, in which `*` stands for any
+    /// characters; all by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_sources: Option<Vec<SourcePattern>>,
     /// What it is initialised with.
     #[serde(default)]
     pub params: serde_json::Map<String, serde_json::Value>,
@@ -46,6 +54,16 @@ impl RewardTable {
         if !self.weight.is_finite() {
             return Err(ConfigError::value("reward.weight", "a finite number", self.weight));
         }
+        if let Some(sources) = &self.data_sources
+            && (sources.is_empty() || sources.iter().any(|source| source.0.is_empty()))
+        {
+            let found = format!("{sources:?}");
+            return Err(ConfigError::value(
+                "reward.data_sources",
+                "names such as \"openai/gsm8k\" or \"math*\"",
+                found,
+            ));
+        }
         self.grant.check().map_err(|error| ConfigError::Invalid(format!("reward `{}`: {error}", self.name)))?;
         Ok(self.limits.validate("reward.limits")?)
     }
@@ -60,6 +78,7 @@ impl RewardTable {
             reuse: self.reuse,
             grants: self.grant.clone(),
         };
-        WeightedPlugin { spec, weight: self.weight }
+        let data_sources = self.data_sources.clone().unwrap_or_default();
+        WeightedPlugin { spec, weight: self.weight, when: When { only_if: self.only_if.clone(), data_sources } }
     }
 }

@@ -3,6 +3,7 @@
 use super::{RecordingError, Result};
 use crate::chat::ChatEndpoint;
 use crate::scorer::{LoadedPlugin, Scorer, WeightedPlugin};
+use crate::when::When;
 use gavel_data::OutcomeKind;
 use gavel_data::files::write_whole;
 use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec};
@@ -43,6 +44,9 @@ pub struct PluginRecord {
     pub name: String,
     /// The factor of its score in the reward.
     pub weight: f64,
+    /// Which samples it was called for.
+    #[serde(flatten)]
+    pub when: When,
     /// What it says of itself.
     pub info: Info,
     /// The file that it came from.
@@ -60,10 +64,11 @@ pub struct PluginRecord {
 }
 
 impl PluginRecord {
-    fn of(LoadedPlugin { plugin, spec, weight }: &LoadedPlugin) -> Self {
+    fn of(LoadedPlugin { plugin, spec, weight, when, .. }: &LoadedPlugin) -> Self {
         Self {
             name: spec.name.clone(),
             weight: *weight,
+            when: when.clone(),
             info: plugin.info().clone(),
             path: spec.path.clone(),
             component: plugin.hash().to_owned(),
@@ -84,7 +89,7 @@ impl PluginRecord {
             grants: self.grants.clone(),
             reuse: None,
         };
-        WeightedPlugin { spec, weight: self.weight }
+        WeightedPlugin { spec, weight: self.weight, when: self.when.clone() }
     }
 
     /// What is not as it was in `old`. Where the file lies does not count.
@@ -108,6 +113,13 @@ impl PluginRecord {
             }
         };
         compare("weight", self.weight.to_string(), old.weight.to_string());
+        let gate = |when: &When| when.only_if.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+        compare("`only_if`", gate(&self.when), gate(&old.when));
+        let sources = |when: &When| match when.data_sources.as_slice() {
+            [] => "all".to_owned(),
+            some => some.iter().map(|source| source.0.as_str()).collect::<Vec<_>>().join(", "),
+        };
+        compare("list of data sources", sources(&self.when), sources(&old.when));
         let text = |params: &Map<String, Value>| Value::Object(params.clone()).to_string();
         compare("set of parameters", text(&self.params), text(&old.params));
         compare("set of limits", format!("{:?}", self.limits), format!("{:?}", old.limits));
@@ -134,6 +146,11 @@ impl Lineup {
     /// The plugin of this name.
     pub fn plugin(&self, name: &str) -> Option<&PluginRecord> {
         self.plugins.iter().find(|plugin| plugin.name == name)
+    }
+
+    /// The plugin that the gate of `plugin` looks at.
+    pub fn gate(&self, plugin: &PluginRecord) -> Option<&PluginRecord> {
+        self.plugin(&plugin.when.only_if.as_ref()?.plugin)
     }
 
     fn changes(&self, old: &Self) -> Vec<String> {
@@ -251,6 +268,7 @@ mod tests {
         PluginRecord {
             name: name.into(),
             weight: 1.0,
+            when: When::default(),
             info: Info { name: "math".into(), version: "1.2.0".into(), pure: true, score_range: None },
             path: "math.wasm".into(),
             component: "a".repeat(64),

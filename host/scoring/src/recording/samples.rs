@@ -2,7 +2,9 @@
 
 use super::{RecordingError, Result, TaskStore, step_file};
 use gavel_data::files::partial;
-use gavel_data::{EvaluationRecord, FinishReason, Message, OutcomeKind, Sample, SampleOutcome, Task, TokenCounts};
+use gavel_data::{
+    EvaluationRecord, FinishReason, Message, NotCalled, OutcomeKind, Sample, SampleOutcome, Task, TokenCounts,
+};
 use gavel_data::{Trajectory, TrajectoryRecord};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -62,6 +64,8 @@ struct ReadLine {
     outcome: OutcomeKind,
     reason: Option<String>,
     plugins: BTreeMap<String, EvaluationRecord>,
+    #[serde(default)]
+    not_called: BTreeMap<String, NotCalled>,
 }
 
 /// Writes the samples of a step to a file that has its name once it is whole.
@@ -163,6 +167,8 @@ pub struct RecordedSample {
     pub reason: Option<String>,
     /// What each plugin said.
     pub plugins: BTreeMap<String, EvaluationRecord>,
+    /// The plugins that were not called, and why.
+    pub not_called: BTreeMap<String, NotCalled>,
 }
 
 impl RecordedSample {
@@ -224,13 +230,13 @@ impl<'a> Samples<'a> {
             let what = format!("sample {} names the task {}, which tasks.jsonl does not have", first.id, first.task);
             return Some(Err(RecordingError::damaged(&self.path, what)));
         };
-        let ReadLine { id, step, group, sample: index, reward, outcome, reason, plugins, .. } = first;
+        let ReadLine { id, step, group, sample: index, reward, outcome, reason, plugins, not_called, .. } = first;
         let mut trajectories = vec![trajectory(first.messages, first.finish_reason, first.tokens)];
         while let Some(Ok(line)) = lines.next_if(|line| line.as_ref().is_ok_and(|line| line.id == id)) {
             trajectories.push(trajectory(line.messages, line.finish_reason, line.tokens));
         }
         let sample = Arc::new(Sample { task: task.clone(), index, trajectories });
-        Some(Ok(RecordedSample { id, step, group, sample, reward, outcome, reason, plugins }))
+        Some(Ok(RecordedSample { id, step, group, sample, reward, outcome, reason, plugins, not_called }))
     }
 }
 

@@ -5,9 +5,9 @@ use super::rerun::{Selection, rerun};
 use super::rewards::{Group, Mean, RewardChange, Rewards};
 use super::worst::{Disagreement, Worst};
 use crate::combine::weighted_sum;
-use crate::recording::{Lineup, RecordedSample, Recording};
+use crate::recording::{Lineup, PluginRecord, RecordedSample, Recording};
 use crate::scorer::{Scorer, WeightedPlugin};
-use gavel_data::{EvaluationRecord, OutcomeKind};
+use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, SampleOutcome};
 use gavel_plugin::SandboxConfig;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -50,6 +50,11 @@ pub struct PluginChange {
     pub hash: String,
     /// Samples that both spoke of.
     pub samples: u64,
+    /// Samples that it was called for when they were recorded and is not now,
+    /// because its gate is shut.
+    pub only_recorded: u64,
+    /// Samples that it is called for now and was not then.
+    pub only_replayed: u64,
     /// Samples of which both said the same: the kind of outcome, and the score
     /// to the last bit.
     pub agreed: u64,
@@ -66,7 +71,10 @@ pub struct PluginChange {
 impl WhatIf {
     /// Whether nothing would have been different.
     pub fn is_same(&self) -> bool {
-        self.plugins.iter().all(|plugin| plugin.agreed == plugin.samples)
+        let same = |plugin: &PluginChange| {
+            plugin.agreed == plugin.samples && plugin.only_recorded == 0 && plugin.only_replayed == 0
+        };
+        self.plugins.iter().all(same)
     }
 }
 
@@ -86,18 +94,14 @@ pub fn what_if(
     mut done: impl FnMut(),
 ) -> Result<WhatIf> {
     check_names(recording, changes)?;
-    let mut tally = Tally::new(worst);
+    let mut tally = Tally::new(changes, worst);
     let plugins = |lineup: &Lineup| changed(lineup, changes, recording.folder());
     rerun(recording, selection, config, plugins, |lineup, scorer, recorded, replayed| {
         match replayed {
-            Some(replayed) => {
-                let replayed: BTreeMap<String, EvaluationRecord> =
-                    replayed.plugins.iter().map(|(name, said)| (name.clone(), EvaluationRecord::from(said))).collect();
-                tally.add(lineup, scorer, &recorded, &replayed);
-            }
+            Some(replayed) => tally.add(lineup, scorer, &recorded, &Now::of(&replayed)),
             None => {
                 tally.without_call += 1;
-                tally.add(lineup, scorer, &recorded, &BTreeMap::new());
+                tally.add(lineup, scorer, &recorded, &Now::default());
             }
         }
         done();
@@ -119,19 +123,66 @@ fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {
     }
 }
 
-/// The plugins of a line-up that are changed, as they are now.
+/// The plugins of a line-up that have to run again, as they are now: those that
+/// are changed, those whose gates look at them, and what these gates need.
 fn changed(lineup: &Lineup, changes: &[Change], folder: &Path) -> Vec<WeightedPlugin> {
-    let changed = changes.iter().filter_map(|change| {
-        let mut plugin = lineup.plugin(&change.name)?.plugin(folder);
-        plugin.spec.path = change.path.clone().unwrap_or(plugin.spec.path);
-        plugin.spec.params = change.params.clone().unwrap_or(plugin.spec.params);
-        Some(plugin)
+    let needed = |plugin: &&PluginRecord| {
+        is_affected(lineup, plugin, changes)
+            || lineup
+                .plugins
+                .iter()
+                .any(|other| is_affected(lineup, other, changes) && is_behind(lineup, other, plugin))
+    };
+    let again = lineup.plugins.iter().filter(needed).map(|record| {
+        let mut plugin = record.plugin(folder);
+        if let Some(change) = changes.iter().find(|change| change.name == record.name) {
+            plugin.spec.path = change.path.clone().unwrap_or(plugin.spec.path);
+            plugin.spec.params = change.params.clone().unwrap_or(plugin.spec.params);
+        }
+        plugin
     });
-    changed.collect()
+    again.collect()
+}
+
+/// Whether a change can change what `plugin` says: the change of it, or of what
+/// its gate looks at.
+fn is_affected(lineup: &Lineup, plugin: &PluginRecord, changes: &[Change]) -> bool {
+    let mut way = std::iter::successors(Some(plugin), |plugin| lineup.gate(plugin));
+    way.any(|plugin| changes.iter().any(|change| change.name == plugin.name))
+}
+
+/// Whether `gate` decides whether `plugin` is called.
+fn is_behind(lineup: &Lineup, plugin: &PluginRecord, gate: &PluginRecord) -> bool {
+    std::iter::successors(lineup.gate(plugin), |plugin| lineup.gate(plugin)).any(|other| other.name == gate.name)
+}
+
+/// What a plugin says of a sample, or why it was not asked.
+type Verdict<'a> = std::result::Result<&'a EvaluationRecord, NotCalled>;
+
+/// What the plugins say now of a sample; those that did not run again say what
+/// they said.
+#[derive(Default)]
+pub(super) struct Now {
+    plugins: BTreeMap<String, EvaluationRecord>,
+    not_called: BTreeMap<String, NotCalled>,
+}
+
+impl Now {
+    pub(super) fn of(outcome: &SampleOutcome) -> Self {
+        let plugins = outcome.plugins.iter().map(|(name, said)| (name.clone(), EvaluationRecord::from(said)));
+        Self { plugins: plugins.collect(), not_called: outcome.not_called.clone() }
+    }
+
+    fn said<'a>(&'a self, recorded: &'a RecordedSample, name: &str) -> Option<Verdict<'a>> {
+        let now = self.plugins.get(name).map(Ok).or_else(|| self.not_called.get(name).map(|why| Err(*why)));
+        now.or_else(|| recorded.plugins.get(name).map(Ok))
+            .or_else(|| recorded.not_called.get(name).map(|why| Err(*why)))
+    }
 }
 
 /// Adds up sample by sample.
-struct Tally {
+pub(super) struct Tally<'a> {
+    changes: &'a [Change],
     plugins: BTreeMap<String, (PluginChange, Mean, Mean)>,
     rewards: Rewards,
     /// The group that the last sample was of, its rewards, and how it is used.
@@ -140,9 +191,10 @@ struct Tally {
     worst: Worst,
 }
 
-impl Tally {
-    fn new(worst: usize) -> Self {
+impl<'a> Tally<'a> {
+    pub(super) fn new(changes: &'a [Change], worst: usize) -> Self {
         Self {
+            changes,
             plugins: BTreeMap::new(),
             rewards: Rewards::default(),
             group: None,
@@ -151,22 +203,24 @@ impl Tally {
         }
     }
 
-    fn add(
-        &mut self,
-        lineup: &Lineup,
-        scorer: Option<&Scorer>,
-        recorded: &RecordedSample,
-        replayed: &BTreeMap<String, EvaluationRecord>,
-    ) {
+    pub(super) fn add(&mut self, lineup: &Lineup, scorer: Option<&Scorer>, recorded: &RecordedSample, replayed: &Now) {
         for (plugin, _) in scorer.into_iter().flat_map(Scorer::plugins) {
             let name = plugin.name();
-            if let (Some(was), Some(now)) = (recorded.plugins.get(name), replayed.get(name)) {
-                let (change, was_mean, now_mean) = self.plugins.entry(name.to_owned()).or_default();
-                if change.samples == 0 {
-                    change.name = name.to_owned();
-                    change.component = format!("{} {}", plugin.info().name, plugin.info().version);
-                    change.hash = plugin.hash().to_owned();
-                }
+            if !lineup.plugin(name).is_some_and(|plugin| is_affected(lineup, plugin, self.changes)) {
+                continue;
+            }
+            let (change, was_mean, now_mean) = self.plugins.entry(name.to_owned()).or_default();
+            if change.name.is_empty() {
+                change.name = name.to_owned();
+                change.component = format!("{} {}", plugin.info().name, plugin.info().version);
+                change.hash = plugin.hash().to_owned();
+            }
+            let (was, now) = (recorded.plugins.get(name), replayed.plugins.get(name));
+            // Where it was not run again, nothing is known of it.
+            let shut = replayed.not_called.contains_key(name);
+            change.only_recorded += u64::from(was.is_some() && now.is_none() && shut);
+            change.only_replayed += u64::from(was.is_none() && now.is_some());
+            if let (Some(was), Some(now)) = (was, now) {
                 if let (Some(was), Some(now)) = (was.score, now.score) {
                     was_mean.add(was);
                     now_mean.add(now);
@@ -181,8 +235,7 @@ impl Tally {
                 }
             }
         }
-        let none = BTreeMap::new();
-        let rewards = (reward(lineup, recorded, &none), reward(lineup, recorded, replayed));
+        let rewards = (reward(lineup, recorded, &Now::default()), reward(lineup, recorded, replayed));
         let key = (recorded.step, recorded.group);
         match &mut self.group {
             Some((last, group, _)) if *last == key => group.push(rewards),
@@ -199,7 +252,7 @@ impl Tally {
         }
     }
 
-    fn finish(mut self, whole_groups: bool) -> WhatIf {
+    pub(super) fn finish(mut self, whole_groups: bool) -> WhatIf {
         self.end_group();
         let plugins = self.plugins.into_values().map(|(change, was, now)| PluginChange {
             recorded_mean: was.value(),
@@ -215,20 +268,27 @@ impl Tally {
     }
 }
 
-/// The reward that a sample counts with, where `replayed` takes the place of
-/// what was recorded.
-fn reward(lineup: &Lineup, recorded: &RecordedSample, replayed: &BTreeMap<String, EvaluationRecord>) -> Option<f64> {
-    let said: Vec<(f64, Option<&EvaluationRecord>)> = lineup
-        .plugins
-        .iter()
-        .map(|plugin| (plugin.weight, replayed.get(&plugin.name).or_else(|| recorded.plugins.get(&plugin.name))))
-        .collect();
-    weighted_sum(said.iter().map(|(weight, said)| (*weight, said.and_then(|said| said.score)))).or_else(|| {
-        let missing = said
-            .iter()
-            .filter(|(weight, _)| *weight != 0.0)
-            .filter_map(|(_, said)| *said)
-            .find(|said| said.outcome != OutcomeKind::Scored)?;
-        lineup.grouping.on_outcome.get(&missing.outcome).copied()
+/// The reward that a sample counts with, where `now` takes the place of what
+/// was recorded.
+fn reward(lineup: &Lineup, recorded: &RecordedSample, now: &Now) -> Option<f64> {
+    // Of a plugin that nothing is known of, the score is missing.
+    let said = |plugin: &PluginRecord| match now.said(recorded, &plugin.name) {
+        Some(Ok(said)) => Ok(said.score),
+        Some(Err(why)) => Err(why),
+        None => Ok(None),
+    };
+    weighted_sum(lineup.plugins.iter().map(|plugin| (plugin.weight, said(plugin)))).or_else(|| {
+        let weighted = lineup.plugins.iter().filter(|plugin| plugin.weight != 0.0);
+        let missing = weighted.filter_map(|plugin| missing(lineup, plugin, recorded, now)).next()?;
+        lineup.grouping.on_outcome.get(&missing).copied()
     })
+}
+
+/// The kind of outcome for the want of which `plugin` has no score.
+fn missing(lineup: &Lineup, plugin: &PluginRecord, recorded: &RecordedSample, now: &Now) -> Option<OutcomeKind> {
+    match now.said(recorded, &plugin.name)? {
+        Ok(said) => (said.outcome != OutcomeKind::Scored).then_some(said.outcome),
+        Err(NotCalled::NoGate) => missing(lineup, lineup.gate(plugin)?, recorded, now),
+        Err(NotCalled::Gate | NotCalled::DataSource) => None,
+    }
 }

@@ -4,15 +4,18 @@ use gavel_data::{Budget, EvaluationRecord};
 
 /// What differs, as it was recorded and as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mismatch {
-    pub(super) what: &'static str,
-    pub(super) recorded: String,
-    pub(super) replayed: String,
+pub struct Mismatch {
+    /// What it is: `score`, `reason`, `input`, …
+    pub what: &'static str,
+    /// As it was recorded.
+    pub recorded: String,
+    /// As it is now.
+    pub replayed: String,
 }
 
 /// All that differs but what the clock decides: times, and for a budget of time
 /// how much was used.
-pub(super) fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> Vec<Mismatch> {
+pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> Vec<Mismatch> {
     let mut found = Vec::new();
     let mut compare = |what, recorded: String, replayed: String| {
         if recorded != replayed {

@@ -4,7 +4,7 @@ use super::compare::{Mismatch, mismatches, number};
 use super::error::Result;
 use super::rerun::{Selection, rerun};
 use crate::recording::{Lineup, RecordedSample, Recording};
-use gavel_data::{EvaluationRecord, SampleOutcome};
+use gavel_data::{EvaluationRecord, NotCalled, SampleOutcome};
 use gavel_plugin::SandboxConfig;
 use serde::Serialize;
 
@@ -75,14 +75,19 @@ impl Verification {
             self.verdicts += 1;
             let mismatches = match replayed.plugins.get(name) {
                 Some(replayed) => mismatches(evaluation, &EvaluationRecord::from(replayed)),
-                None => vec![mismatch("outcome", evaluation.outcome.as_str(), "not among the plugins of its step")],
+                None => {
+                    let why = replayed.not_called.get(name);
+                    let now = why.map_or("not among the plugins of its step".to_owned(), |why| not_called(*why));
+                    vec![mismatch("outcome", evaluation.outcome.as_str(), &now)]
+                }
             };
             self.add(recorded, Some(name), mismatches);
         }
         for (name, evaluation) in &replayed.plugins {
             if !recorded.plugins.contains_key(name) {
                 let now = evaluation.outcome.kind().as_str();
-                self.add(recorded, Some(name), vec![mismatch("outcome", "not recorded", now)]);
+                let was = recorded.not_called.get(name).map_or("not recorded".to_owned(), |why| not_called(*why));
+                self.add(recorded, Some(name), vec![mismatch("outcome", &was, now)]);
             }
         }
         // Equal verdicts, and yet another sum: the weights are not those of the recording.
@@ -104,6 +109,10 @@ impl Verification {
             replayed,
         }));
     }
+}
+
+fn not_called(why: NotCalled) -> String {
+    format!("not called ({})", why.as_str())
 }
 
 fn mismatch(what: &'static str, recorded: &str, replayed: &str) -> Mismatch {

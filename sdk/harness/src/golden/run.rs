@@ -3,7 +3,7 @@
 use super::read::{Case, CaseFile};
 use super::table::FakeChatTable;
 use crate::call::Call;
-use crate::chat::FakeChat;
+use crate::endpoints::Endpoints;
 use crate::error::{CaseError, HarnessError};
 use crate::expectation::Mismatch;
 use crate::harness::Harness;
@@ -52,7 +52,7 @@ pub fn run(
     chat: &BTreeMap<String, FakeChatTable>,
     file: &CaseFile,
 ) -> Result<CaseResults, HarnessError> {
-    let endpoints = Endpoints::new(harness, chat, file);
+    let endpoints = Endpoints::new(harness, chat, file.cases.iter().flat_map(|case| case.replies.keys()));
     let mut plugins = Plugins { harness, spec, file, loaded: HashMap::new() };
     let mut cases = Vec::with_capacity(file.cases.len());
     for group in file.groups() {
@@ -63,13 +63,13 @@ pub fn run(
                 let what = format!("its `params` are not those of line {}, and a group is judged at once", first.line);
                 return Err(CaseError::Line { path: file.path.clone(), line: odd.line, what }.into());
             }
-            endpoints.restart(first);
+            endpoints.restart(&first.replies);
             let calls = plugin.judge_seeded(group.iter().map(|case| case.sample.clone()), first.seed);
             cases.extend(group.iter().zip(calls).map(|(case, call)| CaseResult::new(case, call)));
         } else {
             for case in group {
                 let plugin = plugins.of(case)?;
-                endpoints.restart(case);
+                endpoints.restart(&case.replies);
                 cases.push(CaseResult::new(case, plugin.score_seeded(case.sample.clone(), case.seed)));
             }
         }
@@ -104,31 +104,6 @@ impl Plugins<'_> {
         let plugin = Rc::new(plugin);
         self.loaded.insert(key, plugin.clone());
         Ok(plugin)
-    }
-}
-
-/// The fake endpoints and what they reply in each case.
-struct Endpoints<'a> {
-    fakes: BTreeMap<&'a str, FakeChat>,
-    chat: &'a BTreeMap<String, FakeChatTable>,
-}
-
-impl<'a> Endpoints<'a> {
-    fn new(harness: &Harness, chat: &'a BTreeMap<String, FakeChatTable>, file: &'a CaseFile) -> Self {
-        let names = file.cases.iter().flat_map(|case| case.replies.keys()).chain(chat.keys());
-        let fakes: BTreeMap<_, _> = names.map(|name| (name.as_str(), FakeChat::replies::<String>([]))).collect();
-        for (name, fake) in &fakes {
-            harness.chat(*name, fake);
-        }
-        Self { fakes, chat }
-    }
-
-    /// Starts the replies of a case.
-    fn restart(&self, case: &Case) {
-        for (name, fake) in &self.fakes {
-            let common = self.chat.get(*name).map(|table| &table.replies);
-            fake.restart(case.replies.get(*name).or(common).map_or(&[], Vec::as_slice));
-        }
     }
 }
 

@@ -1,4 +1,5 @@
 //! What the tests of the harness share.
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 use snapbox::{Assert, IntoData};
 use std::panic::{AssertUnwindSafe, catch_unwind};

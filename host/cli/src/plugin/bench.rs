@@ -1,0 +1,75 @@
+//! `gavel plugin bench`
+
+use super::subject::Subject;
+use super::test::{mib, ms};
+use crate::table;
+use anyhow::Result;
+use clap::Args;
+use gavel_harness::{BenchReport, Distribution, bench, read_rows};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Rows that are called in turn.
+const ROWS: usize = 1000;
+
+/// Measure how fast a plugin is and what it costs.
+///
+/// The machine should have nothing else to do.
+#[derive(Args)]
+#[command(after_help = "Example:\n  gavel plugin bench gsm8k --data completions.jsonl --seconds 10")]
+pub struct BenchArgs {
+    /// The folder of the plugin, with its plugin.toml, or a component.
+    #[arg(default_value = ".")]
+    path: PathBuf,
+    /// Completions, a .jsonl or .parquet file; by default the plugin's golden cases.
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Parameters, in place of those in plugin.toml.
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
+    /// How long to measure, loading apart.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: BenchArgs) -> Result<ExitCode> {
+    let subject = Subject::open(&args.path, args.params.as_deref())?;
+    let rows = read_rows(&subject.data(args.data)?, ROWS)?;
+    let report = bench(&subject.spec, &rows, Duration::from_secs(args.seconds))?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print(&report);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &BenchReport) {
+    let BenchReport { plugin, component, hash, .. } = report;
+    println!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
+    let outcomes: Vec<String> =
+        report.outcomes.iter().map(|(kind, count)| format!("{count} {}", kind.as_str())).collect();
+    println!("  calls       {} different ones; {}", report.inputs, outcomes.join(", "));
+    println!("  load        {} compiled, {} from the cache", ms(report.load_cold_us), ms(report.load_cached_us));
+    println!(
+        "  throughput  {:.0} calls/s on {} threads, {:.0} on each",
+        report.calls_per_second, report.threads, report.calls_per_second_per_core
+    );
+    let times = |name: &str, of: &Distribution| row(name, of, |us| format!("{us} us"));
+    let mut rows = vec![times("latency", &report.latency_us), times("processor", &report.cpu_us)];
+    if let Some(reuse) = &report.reuse {
+        rows.push(times(&format!("latency, reuse = {}", reuse.calls), &reuse.latency_us));
+    }
+    rows.push(row("fuel", &report.fuel, |fuel| fuel.to_string()));
+    rows.push(row("memory", &report.memory, mib));
+    table::print(["one call", "median", "p90", "p99", "most"], rows.into_iter());
+    println!("  advice      {}", report.advice);
+}
+
+fn row(name: &str, of: &Distribution, shown: impl Fn(u64) -> String) -> [String; 5] {
+    [name.to_owned(), shown(of.p50), shown(of.p90), shown(of.p99), shown(of.max)]
+}

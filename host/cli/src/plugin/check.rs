@@ -1,0 +1,99 @@
+//! `gavel plugin check`
+
+use super::subject::Subject;
+use super::test::{mib, ms};
+use anyhow::Result;
+use clap::Args;
+use gavel_harness::check::{CheckReport, Finding, Severity, check};
+use gavel_harness::{Harness, read_rows};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Rows that are looked at.
+const ROWS: usize = 200;
+
+/// Look for trouble in a plugin before training does.
+///
+/// Golden answers are mutated to find wrong ones that score as high, every verdict is asked for again to find those
+/// that change, and what fails, costs much or is granted for nothing is told.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  gavel plugin check polite\n  gavel plugin check gsm8k.wasm --data train.parquet\n\nA row without a `response` is answered with its ground truth, in the usual forms. Of more than 200 rows, 200 are taken, evenly from all of them.\n\nExit status: 0 nothing was found; 1 something was; 2 usage, or the plugin does not build or load."
+)]
+pub struct CheckArgs {
+    /// The folder of the plugin, with its plugin.toml, or a component.
+    #[arg(default_value = ".")]
+    path: PathBuf,
+    /// The rows: a .jsonl or .parquet file; by default the plugin's golden cases.
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Parameters, in place of those in plugin.toml.
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: CheckArgs) -> Result<ExitCode> {
+    let subject = Subject::open(&args.path, args.params.as_deref())?;
+    let rows = read_rows(&subject.data(args.data)?, ROWS)?;
+    let report = check(&Harness::new()?, &subject.spec, &subject.table.chat, &rows)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print(&report);
+    }
+    Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn print(report: &CheckReport) {
+    let CheckReport { plugin, component, hash, rows, golden, without_golden, .. } = report;
+    println!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
+    let forms: Vec<String> = golden.iter().map(|(form, count)| format!("{count} from {form}")).collect();
+    match golden.is_empty() {
+        false => println!("  golden      {} of {rows} rows: {}", golden.values().sum::<u64>(), forms.join(", ")),
+        true => println!("  golden      none: no response scores higher than nonsense, so nothing was mutated"),
+    }
+    if let (false, [first, ..]) = (golden.is_empty(), without_golden.as_slice()) {
+        println!("  no golden   {} rows; the first: {first}", without_golden.len());
+    }
+    println!("  mutations   {} of {} golden answers", report.tried, report.mutated);
+    if report.ignores_truth > 0 {
+        println!(
+            "  no truth    {} golden answers score the same whatever the ground truth is: wrong answers are then no false accepts",
+            report.ignores_truth
+        );
+    }
+    println!("  compared    {} verdicts with their repetition", report.compared);
+    println!(
+        "  time        {} median, {} at the 99th percentile, {} for the slowest mutation",
+        ms(report.cpu_us.p50),
+        ms(report.cpu_us.p99),
+        ms(report.worst_cpu_us)
+    );
+    println!("  memory      {}", mib(report.peak_memory));
+    for note in &report.notes {
+        println!("  note        {note}");
+    }
+    if report.findings.is_empty() {
+        println!("nothing found");
+        return;
+    }
+    let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
+    let [high, medium, low] = [Severity::High, Severity::Medium, Severity::Low].map(count);
+    println!("{} findings: {high} high, {medium} medium, {low} low", report.findings.len());
+    report.findings.iter().for_each(finding);
+}
+
+fn finding(finding: &Finding) {
+    let Finding { severity, kind, mutation, what, count, row, example } = finding;
+    let mutation = mutation.map(|name| format!(" ({name})")).unwrap_or_default();
+    println!("\n{}: {}{mutation}", severity.as_str(), kind.as_str());
+    let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+    println!("  {what}{times}");
+    if !row.is_empty() {
+        println!("  row       {row}");
+        println!("  response  {example:?}");
+    }
+}

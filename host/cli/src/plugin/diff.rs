@@ -1,0 +1,84 @@
+//! `gavel plugin diff`
+
+use super::subject::Subject;
+use super::test::{mib, ms};
+use crate::plugin_args;
+use crate::replay::print;
+use crate::score::source::Source;
+use anyhow::{Result, bail};
+use clap::Args;
+use gavel_plugin::SandboxConfig;
+use gavel_scoring::replay::{Cost, Versions, versions};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Compare two versions of a plugin over the same rows.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  gavel plugin diff target/plugins/math.wasm math --data completions.jsonl\n\nVerdicts are the same where the kind of outcome is, and the score to the last bit. What a change would have done to a run is told by `gavel replay RUN --plugin NAME=PATH`.\n\nExit status: 0 all verdicts are the same; 1 some differ; 2 usage, or a plugin does not build or load."
+)]
+pub struct DiffArgs {
+    /// The old version: the folder of a plugin or a component.
+    old: PathBuf,
+    /// The new version.
+    new: PathBuf,
+    /// Completions, a .jsonl or .parquet file. Neighbours with one `id` are a group.
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    /// Parameters of both, in place of those in plugin.toml.
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
+    /// Disagreements that are shown.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    worst: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: DiffArgs) -> Result<ExitCode> {
+    let [old, new] = [&args.old, &args.new].map(|path| Subject::open(path, args.params.as_deref()));
+    let (old, new) = (old?.spec, new?.spec);
+    if let Some(spec) = [&old, &new].into_iter().find(|spec| !spec.grants.chat.is_empty()) {
+        bail!(
+            "`{}` asks language models, whose answers two versions would not share\nhint: record them with `gavel score --record DIR`, and compare with `gavel replay DIR --plugin NAME=PATH`",
+            spec.name
+        );
+    }
+    let mut unreadable = None;
+    let groups = Source::file(&args.data, 0)?.map_while(|group| {
+        let group: Result<Vec<_>, String> =
+            group.into_iter().map(|row| row.map(|row| (row.sample, row.seed))).collect();
+        group.map_err(|what| unreadable = Some(what)).ok()
+    });
+    let config = SandboxConfig::with_threads(plugin_args::workers(None)?);
+    let found = versions(old, new, groups, config, args.worst)?;
+    if let Some(what) = unreadable {
+        bail!("{what}");
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&found)?);
+    } else {
+        print(&args, &found);
+    }
+    Ok(if found.what_if.is_same() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn print(args: &DiffArgs, Versions { what_if, old, new }: &Versions) {
+    println!("{} -> {}", args.old.display(), args.new.display());
+    print::changes(what_if);
+    let Cost { cpu_us, peak_memory } = new;
+    println!("cost");
+    println!("  processor        {} -> {}{}", ms(old.cpu_us), ms(*cpu_us), ratio(old.cpu_us, *cpu_us));
+    println!(
+        "  most memory      {} -> {}{}",
+        mib(old.peak_memory),
+        mib(*peak_memory),
+        ratio(old.peak_memory, *peak_memory)
+    );
+    print::worst(what_if, ["old", "new"]);
+}
+
+fn ratio(old: u64, new: u64) -> String {
+    if old == 0 { String::new() } else { format!(" ({:.2} times)", new as f64 / old as f64) }
+}

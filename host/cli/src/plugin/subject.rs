@@ -1,0 +1,95 @@
+//! The plugin that a command is about: a project, or a component by itself.
+
+use super::shown;
+use anyhow::{Context, Result, bail};
+use gavel_harness::{CaseFile, CaseResults, Harness, TestTable, run as run_cases};
+use gavel_plugin::{LimitsTable, PluginSpec};
+use gavel_project::{MANIFEST, Project};
+use std::path::{Path, PathBuf};
+
+/// A plugin to be looked at, and how.
+pub struct Subject {
+    pub spec: PluginSpec,
+    pub table: TestTable,
+    pub cases: Option<PathBuf>,
+}
+
+impl Subject {
+    /// The plugin at `path`, a folder, which is built, or a component; `params`
+    /// are JSON and take the place of those in plugin.toml.
+    pub fn open(path: &Path, params: Option<&str>) -> Result<Self> {
+        let project = if path.is_file() { None } else { Some(Project::open(path)?) };
+        let mut subject = match &project {
+            Some(project) => Self::project(project)?,
+            None => Self::component(path),
+        };
+        if let Some(params) = params {
+            subject.spec.params = serde_json::from_str(params).context("--params is not a JSON object")?;
+        }
+        if let Some(project) = &project {
+            eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
+            gavel_project::build(project)?;
+        }
+        Ok(subject)
+    }
+
+    /// The file of rows: `given`, else the plugin's own cases.
+    pub fn data(&self, given: Option<PathBuf>) -> Result<PathBuf> {
+        match given.or_else(|| self.cases.clone()) {
+            Some(path) => Ok(path),
+            None => bail!("a component has no rows of its own\nhint: name them with --data FILE"),
+        }
+    }
+
+    /// A component by itself.
+    pub fn component(path: &Path) -> Self {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Self { spec: PluginSpec::new(name, path), table: TestTable::default(), cases: None }
+    }
+
+    /// The component of a project, as its `[test]` says.
+    pub fn project(project: &Project) -> Result<Self> {
+        let manifest = project.folder.join(MANIFEST);
+        let in_manifest = || format!("{}: [test]", shown(&manifest));
+        let mut table: TestTable = match &project.manifest.test {
+            Some(table) => table.clone().try_into().with_context(in_manifest)?,
+            None => TestTable::default(),
+        };
+        table.limits.validate("test.limits").with_context(in_manifest)?;
+        table.grant.check().with_context(in_manifest)?;
+        if let Some(name) = table.chat.keys().find(|name| !table.grant.chat.contains(name)) {
+            bail!(
+                "{}: chat.{name} has replies, and the endpoint is not granted\nhint: write grant = {{ chat = [{name:?}] }} there",
+                in_manifest()
+            );
+        }
+        for name in &table.grant.chat {
+            table.chat.entry(name.clone()).or_default();
+        }
+        let mut grants = table.grant.clone();
+        for rule in grants.read.iter_mut().filter(|rule| !rule.starts_with('/')) {
+            *rule = format!("{}/{rule}", project.folder.display());
+        }
+        let spec = PluginSpec {
+            params: table.params.clone(),
+            limits: table.limits.over(&LimitsTable::default()),
+            grants,
+            ..PluginSpec::new(&project.manifest.name, project.component())
+        };
+        let cases = Some(project.folder.join(&table.cases));
+        Ok(Self { spec, table, cases })
+    }
+
+    pub fn file(&self) -> Result<CaseFile> {
+        match &self.cases {
+            Some(path) => Ok(CaseFile::read(path.strip_prefix(".").unwrap_or(path))?),
+            None => bail!(
+                "a component has no cases of its own\nhint: name them with --cases FILE, or test the folder of its plugin"
+            ),
+        }
+    }
+
+    pub fn test(&self, file: &CaseFile) -> Result<CaseResults> {
+        Ok(run_cases(&Harness::new()?, &self.spec, &self.table.chat, file)?)
+    }
+}

@@ -1,0 +1,81 @@
+//! `gavel plugin check`, `bench` and `diff` as a user runs them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod project;
+
+use project::{Project, built, stderr};
+use serde_json::Value;
+use std::process::Output;
+
+const ROWS: &str = r#"{"prompt": "What is 17 + 25?", "answer": "42", "response": "17 + 25 makes\nAnswer: 42"}
+{"prompt": "What is 8 + 9?", "answer": "17", "response": "Answer: 18"}
+"#;
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn gavel(project: &Project, args: &[&str]) -> Output {
+    let guest = built("guests/gullible.wasm").display().to_string();
+    project.run(&args.iter().map(|arg| if *arg == "GUEST" { guest.as_str() } else { arg }).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_check_reports_findings_for_people_and_machines() {
+    let project = Project::empty();
+    project.write("rows.jsonl", ROWS);
+    let clean = gavel(&project, &["plugin", "check", "GUEST", "--data", "rows.jsonl"]);
+    assert_eq!(clean.status.code(), Some(0), "{}{}", stdout(&clean), stderr(&clean));
+    assert!(stdout(&clean).ends_with("nothing found\n"), "{}", stdout(&clean));
+    let weak = ["plugin", "check", "GUEST", "--data", "rows.jsonl", "--params", r#"{"anywhere": true}"#];
+    let output = gavel(&project, &weak);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let text = stdout(&output);
+    for part in ["high: false accept (every candidate)", "rows.jsonl, line 1", "the golden answer scores 1"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    let output = gavel(&project, &[&weak[..], &["--json"]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["findings"][0]["severity"], "high");
+    for (args, said) in [
+        (&["plugin", "check", "GUEST"][..], "name them with --data"),
+        (&["plugin", "check", "GUEST", "--data", "none.jsonl"], "none.jsonl"),
+        (&["plugin", "check", "GUEST", "--data", "rows.jsonl", "--params", "1"], "--params is not a JSON object"),
+    ] {
+        let output = gavel(&project, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_benchmark_gives_advice() {
+    let project = Project::empty();
+    project.write("rows.jsonl", ROWS);
+    let output = gavel(
+        &project,
+        &["plugin", "bench", "GUEST", "--data", "rows.jsonl", "--params", r#"{"pure": true}"#, "--seconds", "1"],
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    for part in ["throughput", "latency, reuse = 64", "fuel", "from the cache", "advice"] {
+        assert!(stdout(&output).contains(part), "{part:?} is not in {}", stdout(&output));
+    }
+}
+
+#[test]
+fn two_versions_are_compared() {
+    let project = Project::empty();
+    project.write("rows.jsonl", ROWS);
+    let same = gavel(&project, &["plugin", "diff", "GUEST", "GUEST", "--data", "rows.jsonl"]);
+    assert_eq!(same.status.code(), Some(0), "{}{}", stdout(&same), stderr(&same));
+    assert!(stdout(&same).contains("agreement        2 (100.0 %) of 2 samples"), "{}", stdout(&same));
+    let other = built("plugins/exact-answer.wasm").display().to_string();
+    let output = gavel(&project, &["plugin", "diff", "GUEST", &other, "--data", "rows.jsonl", "--json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    assert_eq!(found["plugins"][0]["samples"], 2);
+    assert!(found["new"]["cpu_us"].as_u64().unwrap() > 0);
+    project.write("broken.jsonl", "{\"prompt\": \"x\"}\n");
+    let output = gavel(&project, &["plugin", "diff", "GUEST", "GUEST", "--data", "broken.jsonl"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("broken.jsonl, line 1"), "{}", stderr(&output));
+}

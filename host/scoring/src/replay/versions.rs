@@ -1,0 +1,107 @@
+//! Two versions of a plugin over the same samples, without a recording.
+
+use super::change::{Change, Now, Tally, WhatIf};
+use super::error::Result;
+use crate::group::Group;
+use crate::recording::{Grouping, Lineup, RecordedSample};
+use crate::scorer::{Pending, Scorer, WeightedPlugin};
+use gavel_data::{EvaluationRecord, Sample, SampleOutcome};
+use gavel_plugin::{PluginSpec, SandboxConfig};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Samples started before the first of them is waited for.
+const WINDOW: usize = 1024;
+/// A group with fewer scores has no ranks and no advantages.
+const MIN_SCORED: usize = 2;
+
+/// How two versions stand to each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Versions {
+    /// What the new one says, where the old one is taken as recorded.
+    #[serde(flatten)]
+    pub what_if: WhatIf,
+    /// What the old one used.
+    pub old: Cost,
+    /// What the new one used.
+    pub new: Cost,
+}
+
+/// What all calls used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// Processor time of all calls, in microseconds.
+    pub cpu_us: u64,
+    /// The most memory of a call, in bytes.
+    pub peak_memory: u64,
+}
+
+impl Cost {
+    fn add(&mut self, outcome: &SampleOutcome) {
+        for evaluation in outcome.plugins.values() {
+            self.cpu_us += evaluation.usage.cpu_us;
+            self.peak_memory = self.peak_memory.max(evaluation.usage.peak_memory);
+        }
+    }
+}
+
+/// Scores `groups` of samples, each with its seed, by both versions. `worst` is
+/// how many disagreements are kept.
+///
+/// # Errors
+/// A version does not load.
+pub fn versions(
+    old: PluginSpec,
+    new: PluginSpec,
+    groups: impl Iterator<Item = Vec<(Arc<Sample>, u64)>>,
+    config: SandboxConfig,
+    worst: usize,
+) -> Result<Versions> {
+    let name = old.name.clone();
+    let new = PluginSpec { name: name.clone(), ..new };
+    let load = |spec| Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config.clone().into());
+    let (old, new) = (load(old)?, load(new)?);
+    let changes = [Change { name, path: None, params: None }];
+    let lineup = Lineup::of(&old, Grouping { min_scored: MIN_SCORED, ..Grouping::default() }, 0);
+    let mut tally = Tally::new(&changes, worst);
+    let mut costs = [Cost::default(); 2];
+    let mut finish = |(group, sample, was, now): (u64, Arc<Sample>, Pending, Pending)| {
+        let (was, now) = (old.wait(was), new.wait(now));
+        costs[0].add(&was);
+        costs[1].add(&now);
+        tally.add(&lineup, Some(&new), &recorded(group, sample, &was), &Now::of(&now));
+    };
+    let mut waiting = VecDeque::new();
+    for (number, members) in (0..).zip(groups) {
+        let (judged_old, judged_new) = (Group::new(members.len()), Group::new(members.len()));
+        for (sample, seed) in members {
+            let was = old.start(&judged_old, sample.clone(), seed);
+            let now = new.start(&judged_new, sample.clone(), seed);
+            waiting.push_back((number, sample, was, now));
+        }
+        while waiting.len() > WINDOW
+            && let Some(first) = waiting.pop_front()
+        {
+            finish(first);
+        }
+    }
+    waiting.into_iter().for_each(&mut finish);
+    let [old, new] = costs;
+    Ok(Versions { what_if: tally.finish(true), old, new })
+}
+
+/// What the old version said, as if it had been recorded.
+fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSample {
+    RecordedSample {
+        id: format!("{}#{}", sample.task.id, sample.index),
+        step: 0,
+        group,
+        reward: said.reward,
+        outcome: said.outcome,
+        reason: said.reason.clone(),
+        plugins: said.plugins.iter().map(|(name, said)| (name.clone(), EvaluationRecord::from(said))).collect(),
+        not_called: said.not_called.clone(),
+        sample,
+    }
+}

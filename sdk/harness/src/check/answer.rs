@@ -1,0 +1,111 @@
+//! Answers: what is right in a row, and what is not.
+
+use crate::rows::DataRow;
+use serde_json::Value;
+
+/// The right answers of all rows.
+pub(super) struct Answers(Vec<String>);
+
+impl Answers {
+    pub(super) fn of(rows: &[DataRow]) -> Self {
+        let mut keys: Vec<String> = rows.iter().filter_map(answer).collect();
+        keys.sort();
+        keys.dedup();
+        Self(keys)
+    }
+
+    /// What a policy could list that does not know which answer is right: the
+    /// right one is neither the first nor the last.
+    pub(super) fn candidates(&self, right: &str) -> Vec<String> {
+        if let Ok(number) = right.parse::<i64>() {
+            return (-3..=3).map(|step| number.saturating_add(step).to_string()).collect();
+        }
+        if is_letter(right) {
+            let letters = ["A", "B", "C", "D", "E", "F"].map(str::to_owned).into_iter();
+            let mut others: Vec<String> = letters.filter(|letter| letter != right).take(4).collect();
+            others.insert(2, right.to_owned());
+            return others;
+        }
+        let mut others: Vec<String> = self.0.iter().filter(|other| *other != right).take(8).cloned().collect();
+        others.extend(["0", "1", "none of these"].map(str::to_owned));
+        others.insert(others.len() / 2, right.to_owned());
+        others
+    }
+}
+
+/// The right answer of a row in short: what stands after `####`, the first of
+/// several, or all of the ground truth.
+pub(super) fn answer(row: &DataRow) -> Option<String> {
+    let truth = row.task.reference.ground_truth.as_deref()?;
+    if let Some((_, last)) = truth.rsplit_once("####") {
+        return Some(last.trim().to_owned());
+    }
+    let first = match serde_json::from_str(truth) {
+        Ok(Value::Array(values)) => match values.into_iter().next()? {
+            Value::String(text) => text,
+            other => other.to_string(),
+        },
+        _ => truth.to_owned(),
+    };
+    let first = first.trim();
+    (!first.is_empty()).then(|| first.to_owned())
+}
+
+/// An answer of the same kind that is not right.
+pub(super) fn wrong(right: &str) -> String {
+    if let Ok(number) = right.replace(',', "").parse::<i64>() {
+        return number.saturating_add(1).to_string();
+    }
+    if let Ok(number) = right.parse::<f64>()
+        && number.is_finite()
+    {
+        return (number + 1.0).to_string();
+    }
+    if is_letter(right) {
+        return if right == "A" { "B".to_owned() } else { "A".to_owned() };
+    }
+    // In the form of the right one, so that no parser stumbles.
+    "zebra".to_owned()
+}
+
+/// A letter that names a choice.
+fn is_letter(text: &str) -> bool {
+    text.len() == 1 && text.starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+/// `text` with another answer in the place of its last one.
+pub(super) fn with_answer(text: &str, right: &str, other: &str) -> Option<String> {
+    let at = text.rfind(right)?;
+    Some(format!("{}{other}{}", &text[..at], &text[at + right.len()..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_answer_is_of_the_same_kind() {
+        for (right, other) in
+            [("4", "5"), ("1,000", "1001"), ("-0.5", "0.5"), ("A", "B"), ("C", "A"), ("Paris", "zebra")]
+        {
+            assert_eq!(wrong(right), other);
+        }
+    }
+
+    #[test]
+    fn the_right_candidate_is_in_the_middle() {
+        let answers = Answers(["Lyon", "Nice", "Paris"].map(str::to_owned).to_vec());
+        for right in ["7", "B", "Paris", "x^2"] {
+            let candidates = answers.candidates(right);
+            let at = candidates.iter().position(|candidate| candidate == right).unwrap();
+            assert!(at > 0 && at + 1 < candidates.len(), "{candidates:?}");
+            assert_eq!(candidates.iter().filter(|candidate| *candidate == right).count(), 1);
+        }
+    }
+
+    #[test]
+    fn the_last_answer_is_replaced() {
+        assert_eq!(with_answer("4 and #### 4.", "4", "5").as_deref(), Some("4 and #### 5."));
+        assert_eq!(with_answer("x", "4", "5"), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Whether the same input gives the same verdict.
+
+use super::finding::{CheckReport, Finding, Findings, Kind, Severity};
+use super::trial::Subjects;
+use crate::endpoints::Endpoints;
+use crate::error::HarnessError;
+use crate::harness::Harness;
+use crate::rows::DataRow;
+use gavel_data::{Budget, Evaluation, EvaluationRecord, Sample};
+use gavel_plugin::PluginSpec;
+use gavel_scoring::replay::mismatches;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// Calls of an instance that is used again.
+const REUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(15);
+
+/// Asks about each row again: at once, in another sandbox, beside the other
+/// rows, with another seed and, where the plugin says that it is pure, in an
+/// instance that has answered others.
+pub(super) fn check(
+    subjects: &Subjects,
+    spec: &PluginSpec,
+    rows: &[DataRow],
+    endpoints: &Endpoints<'_>,
+    findings: &mut Findings,
+    report: &mut CheckReport,
+) -> Result<(), HarnessError> {
+    let rows: Vec<(&DataRow, &Arc<Sample>)> = rows.iter().filter_map(|row| Some((row, row.sample.as_ref()?))).collect();
+    let ask = |subjects: &Subjects, row: &DataRow, sample: &Arc<Sample>, seed: u64| {
+        endpoints.restart(&row.replies);
+        subjects.of(row).evaluate(sample, seed)
+    };
+    let first: Vec<Evaluation> = rows.iter().map(|(row, sample)| ask(subjects, row, sample, row.seed)).collect();
+    let pure = subjects.any().info().pure;
+    let mut compare = |what: &str, severity, again: Vec<Evaluation>| {
+        let mut differs = 0;
+        for (((row, sample), first), again) in rows.iter().zip(&first).zip(&again) {
+            report.compared += 1;
+            let Some(different) = difference(first, again) else { continue };
+            differs += 1;
+            if let Some(severity) = severity {
+                let (row, example) = (row.place.clone(), sample.response());
+                let what = format!("{what}: {different}");
+                let kind = Kind::NonDeterminism;
+                findings.add(Finding { severity, kind, mutation: None, what, count: 1, row, example });
+            }
+        }
+        differs
+    };
+
+    let again = rows.iter().map(|(row, sample)| ask(subjects, row, sample, row.seed)).collect();
+    compare("the same input twice", Some(Severity::High), again);
+
+    if spec.grants.chat.is_empty() {
+        let together = rows.iter().rev().map(|(row, sample)| (subjects.of(row), Arc::clone(sample), row.seed));
+        let mut again = subjects.any().evaluate_together(together.collect());
+        again.reverse();
+        compare("the same input beside others", Some(Severity::High), again);
+        let other = Harness::new()?;
+        let others: Vec<DataRow> = rows.iter().map(|(row, _)| DataRow::clone(row)).collect();
+        // Where it may run programs, those of this sandbox are not in the other one.
+        if let Ok(elsewhere) = Subjects::load(&other, spec, &others) {
+            let again = rows.iter().map(|(row, sample)| ask(&elsewhere, row, sample, row.seed)).collect();
+            compare("the same input in another sandbox", Some(Severity::High), again);
+        }
+        if pure {
+            let reused = PluginSpec { reuse: Some(REUSED), ..spec.clone() };
+            let kept = Subjects::load(&other, &reused, &others)?;
+            let again = rows.iter().map(|(row, sample)| ask(&kept, row, sample, row.seed)).collect();
+            compare("the same input in an instance that has answered others", Some(Severity::High), again);
+        }
+    }
+
+    let severity = pure.then_some(Severity::High);
+    let again = rows.iter().map(|(row, sample)| ask(subjects, row, sample, !row.seed)).collect();
+    let what = "another seed, though the plugin declares itself pure";
+    let differs = compare(what, severity, again);
+    match (pure, differs) {
+        (false, 0) if !rows.is_empty() => {
+            report.notes.push("no verdict depends on the seed: it could declare itself pure, and be reused".into());
+        }
+        (false, differs) if differs > 0 => {
+            report
+                .notes
+                .push(format!("{differs} of {} verdicts depend on the seed; it does not claim otherwise", rows.len()));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The first thing that differs between two verdicts, apart from what the clock
+/// decides.
+fn difference(first: &Evaluation, again: &Evaluation) -> Option<String> {
+    let (first, again) = (EvaluationRecord::from(first), EvaluationRecord::from(again));
+    let by_the_clock = |said: &EvaluationRecord| matches!(said.budget, Some(Budget::Cpu | Budget::Deadline));
+    if by_the_clock(&first) || by_the_clock(&again) {
+        return None;
+    }
+    let found = mismatches(&first, &again).into_iter().next()?;
+    Some(format!("{} was {} and then {}", found.what, found.recorded, found.replayed))
+}

@@ -1,0 +1,48 @@
+//! The endpoints of golden cases and what they reply in each.
+
+use crate::chat::FakeChat;
+use crate::golden::FakeChatTable;
+use crate::harness::Harness;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Fake endpoints whose replies start anew in each case.
+pub(crate) struct Endpoints<'a> {
+    fakes: BTreeMap<&'a str, FakeChat>,
+    chat: &'a BTreeMap<String, FakeChatTable>,
+    asked: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Endpoints<'a> {
+    /// Those of `chat`, and of `others`, which reply in some cases.
+    pub(crate) fn new(
+        harness: &Harness,
+        chat: &'a BTreeMap<String, FakeChatTable>,
+        others: impl Iterator<Item = &'a String>,
+    ) -> Self {
+        let names = others.chain(chat.keys());
+        let fakes: BTreeMap<_, _> = names.map(|name| (name.as_str(), FakeChat::replies::<String>([]))).collect();
+        for (name, fake) in &fakes {
+            harness.chat(*name, fake);
+        }
+        Self { fakes, chat, asked: Default::default() }
+    }
+
+    /// Starts the replies of a case: its own, or those of `chat`.
+    pub(crate) fn restart(&self, replies: &BTreeMap<String, Vec<String>>) {
+        for (name, fake) in &self.fakes {
+            if !fake.requests().is_empty() {
+                self.asked.borrow_mut().insert((*name).to_owned());
+            }
+            let common = self.chat.get(*name).map(|table| &table.replies);
+            fake.restart(replies.get(*name).or(common).map_or(&[], Vec::as_slice));
+        }
+    }
+
+    /// Those that nobody has asked anything so far.
+    pub(crate) fn never_asked(&self) -> Vec<&'a str> {
+        let asked = self.asked.borrow();
+        let never = |(name, fake): &(&&'a str, &FakeChat)| fake.requests().is_empty() && !asked.contains(**name);
+        self.fakes.iter().filter(never).map(|(name, _)| *name).collect()
+    }
+}
