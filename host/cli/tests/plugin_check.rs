@@ -39,8 +39,8 @@ fn a_check_reports_findings_for_people_and_machines() {
     assert_eq!(report["findings"][0]["severity"], "high");
     for (args, said) in [
         (&["plugin", "check", "GUEST"][..], "name them with --data"),
-        (&["plugin", "check", "GUEST", "--data", "none.jsonl"], "none.jsonl"),
-        (&["plugin", "check", "GUEST", "--data", "rows.jsonl", "--params", "1"], "--params is not a JSON object"),
+        (&["plugin", "check", "GUEST", "--data", "none.jsonl"][..], "none.jsonl"),
+        (&["plugin", "check", "GUEST", "--data", "rows.jsonl", "--params", "1"][..], "--params is not a JSON object"),
     ] {
         let output = gavel(&project, args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -84,9 +84,7 @@ impl Harness {
         let plugin = self.sandbox.handle().block_on(Plugin::load(&self.sandbox, spec))?;
         Ok(LoadedPlugin::new(plugin, self.sandbox.clone()))
     }
-}
 
-impl Harness {
     /// What a component imports and exports, as a run with `spec` would have it.
     pub(crate) fn inspect(&self, spec: PluginSpec) -> Result<Inspection, LoadError> {
         self.sandbox.handle().block_on(inspect(&self.sandbox, spec))

@@ -110,7 +110,7 @@ mod tests {
 "#;
         let rows = rows(text, 10).unwrap();
         assert!(rows[0].sample.is_none() && rows[0].task.reference.columns.contains_key("params"));
-        assert_eq!((&rows[1..3]).iter().map(|row| row.sample.as_ref().unwrap().index).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(rows[1..3].iter().map(|row| row.sample.as_ref().unwrap().index).collect::<Vec<_>>(), [0, 1]);
         let case = &rows[3];
         assert_eq!((case.expects_no_score, case.params.as_ref().unwrap()["a"].as_i64()), (true, Some(1)));
         assert_eq!(case.replies["judge"], ["no"]);
