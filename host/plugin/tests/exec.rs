@@ -1,4 +1,5 @@
 //! Programs that a plugin runs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 

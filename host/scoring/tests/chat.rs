@@ -1,4 +1,5 @@
 //! Endpoints, against a real HTTP server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use axum::Router;
 use axum::extract::State;
@@ -17,11 +18,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
+/// A status, the header `retry-after` unless it is empty, and a body.
+type Answer = (StatusCode, &'static str, &'static str);
+
 /// A server that says what it is told to, in order, and remembers what it was
 /// asked; when there is nothing left to say it answers 1.
 #[derive(Clone, Default)]
 struct Server {
-    answers: Arc<Mutex<VecDeque<(StatusCode, &'static str, &'static str)>>>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
     asked: Arc<Mutex<Vec<(HeaderMap, Value)>>>,
 }
 

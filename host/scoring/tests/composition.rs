@@ -1,4 +1,5 @@
 //! Several plugins in one run: gates and data sources.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_data::{FinishReason, Message, NotCalled, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
 use gavel_plugin::{PluginSpec, SandboxConfig};

@@ -27,7 +27,7 @@ fn what_holds_is_quiet() {
     let plugin = obeys();
     plugin.score(sample("score 0.5\nmetric words 3\nnote fine\nprint hello")).assert_score(0.5);
     plugin
-        .score(&sample("score 0.1\nmetric words 3\nnote so fine\nprint hello\ncomplain oh"))
+        .score(sample("score 0.1\nmetric words 3\nnote so fine\nprint hello\ncomplain oh"))
         .assert_score(0.1)
         .assert_score_between(0.0, 0.2)
         .assert_metric("words", 3.0)

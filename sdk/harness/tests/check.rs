@@ -1,5 +1,6 @@
 //! `check` finds the weaknesses of rewards that have them, and nothing in one
 //! that has none.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 

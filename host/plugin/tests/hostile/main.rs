@@ -90,7 +90,7 @@ async fn in_a_crowd_each_attack_gets_its_outcome_and_each_honest_call_its_verdic
             let attack = attacks[number % attacks.len()].clone();
             hostile_calls.push(tokio::spawn(async move {
                 let (attack, plugin) = &*attack;
-                attack.check(&attack.call(&plugin, 1).await).err()
+                attack.check(&attack.call(plugin, 1).await).err()
             }));
         }
         let (honest, sample) = (honest.clone(), ground.sample(&format!("Answer: {call}")));

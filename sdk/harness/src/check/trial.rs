@@ -10,6 +10,7 @@ use gavel_data::{ContentPart, Evaluation, FinishReason, Message, Outcome, Role, 
 use gavel_plugin::PluginSpec;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The plugin, once for each of the parameters that rows have.
@@ -29,9 +30,8 @@ impl Subjects {
         };
         let mut of_params = HashMap::new();
         for params in rows.iter().filter_map(|row| row.params.as_ref()) {
-            let key = key(params);
-            if !of_params.contains_key(&key) {
-                of_params.insert(key, load(params)?);
+            if let Entry::Vacant(new) = of_params.entry(key(params)) {
+                new.insert(load(params)?);
             }
         }
         // A plugin that needs parameters may have them in each row only.

@@ -65,7 +65,7 @@ impl Expectation {
             return Err(format!("`expect.budget` goes with the outcome \"out-of-budget\", not with {kind:?}"));
         }
         let of_score = number || self.min.is_some() || self.max.is_some();
-        if of_score && self.kind() != Some(OutcomeKind::Scored) || of_score && self.budget.is_some() {
+        if of_score && (self.kind() != Some(OutcomeKind::Scored) || self.budget.is_some()) {
             return Err("`expect` states a score and an outcome that has none\nhint: leave one of them out".into());
         }
         Ok(())
