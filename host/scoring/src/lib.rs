@@ -6,6 +6,7 @@
 
 pub mod chat;
 mod combine;
+mod exec;
 mod group;
 mod offline;
 pub mod recording;
@@ -13,6 +14,7 @@ pub mod replay;
 mod scorer;
 
 pub use combine::{combine, weighted_sum};
+pub use exec::ExecTable;
 pub use group::Group;
 pub use offline::{CompletionError, completion};
 pub use scorer::{Pending, Scorer, ScorerConfig, ScorerError, WeightedPlugin};
