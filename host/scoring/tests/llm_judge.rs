@@ -32,9 +32,11 @@ async fn answer(State(server): State<Server>, body: String) -> Response {
     let said = (server.model)(body["messages"].as_array().unwrap());
     server.asked.lock().unwrap().push(body);
     match said {
-        Some(text) => json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
-            .to_string()
-            .into_response(),
+        Some(text) => {
+            json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
+                .to_string()
+                .into_response()
+        }
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
@@ -101,14 +103,15 @@ fn part<'a>(messages: &'a [Value], name: &str) -> &'a str {
 
 #[test]
 fn each_response_is_rated_by_itself_and_an_unclear_reply_is_asked_again() {
-    let (found, asked) = judge(json!({"mode": "single", "options": {"temperature": 0}}), &["Hello!", "Hm."], |messages| {
-        let polite = part(messages, "response") == "Hello!";
-        Some(match (polite, messages.len()) {
-            (true, _) => "It greets.\nScore: 9".into(),
-            (false, 1) => "I would rather not say.".into(),
-            (false, _) => "Score: 1".into(),
-        })
-    });
+    let (found, asked) =
+        judge(json!({"mode": "single", "options": {"temperature": 0}}), &["Hello!", "Hm."], |messages| {
+            let polite = part(messages, "response") == "Hello!";
+            Some(match (polite, messages.len()) {
+                (true, _) => "It greets.\nScore: 9".into(),
+                (false, 1) => "I would rather not say.".into(),
+                (false, _) => "Score: 1".into(),
+            })
+        });
     assert_eq!(scores(&found), [Ok(0.9), Ok(0.1)]);
     assert_eq!(asked.len(), 3);
     assert_eq!((&asked[0]["model"], &asked[0]["temperature"]), (&json!("judge-7b"), &json!(0)));
@@ -144,10 +147,11 @@ fn a_pair_may_be_a_response_and_the_reference() {
 #[test]
 fn criteria_are_asked_at_once_and_weighed() {
     let criteria = json!([{"text": "It greets.", "weight": 3}, {"text": "It has one word."}]);
-    let (found, asked) = judge(json!({"mode": "rubric", "criteria": criteria}), &["Hello, you!", "Hello!"], |messages| {
-        let one = !part(messages, "response").contains(' ');
-        Some(format!("1: yes\n2: {}", if one { "yes" } else { "no, two" }))
-    });
+    let (found, asked) =
+        judge(json!({"mode": "rubric", "criteria": criteria}), &["Hello, you!", "Hello!"], |messages| {
+            let one = !part(messages, "response").contains(' ');
+            Some(format!("1: yes\n2: {}", if one { "yes" } else { "no, two" }))
+        });
     assert_eq!(scores(&found), [Ok(0.75), Ok(1.0)]);
     assert_eq!(asked.len(), 2);
 }
