@@ -41,6 +41,7 @@ class Run(exports.Run):
             if function is None:
                 sys.stdin = io.TextIOWrapper(io.BytesIO(job["stdin"].encode()), encoding="utf-8")
                 sys.argv = ["main.py"]
+                module.open = open_stdin
                 execute(job["code"], module)
                 flush()
             else:
@@ -59,6 +60,13 @@ class Run(exports.Run):
             flush()
             sys.__stderr__.write(traceback.format_exc(limit=-8))
             raise Err(None) from None
+
+
+def open_stdin(file, mode="r", *args, **kwargs):
+    """`open`, for which 0 is what the code reads: the descriptor 0 was the job."""
+    if file == 0 and file is not False:
+        return sys.stdin.buffer if "b" in mode else sys.stdin
+    return open(file, mode, *args, **kwargs)
 
 
 def execute(code, module):

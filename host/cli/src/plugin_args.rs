@@ -1,7 +1,7 @@
 //! Plugins on the command line: `[NAME=]PATH[:WEIGHT]` and their parameters.
 
 use anyhow::{Context, Result, anyhow, bail};
-use gavel_plugin::{Grants, Limits, PluginSpec};
+use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
 use gavel_scoring::WeightedPlugin;
 use gavel_scoring::chat::ChatEndpoint;
 use serde_json::{Map, Value};
@@ -101,6 +101,16 @@ pub fn endpoint(text: &str) -> Result<(String, ChatEndpoint), String> {
         toml::from_str(&format!("chat = {table}")).map_err(|error| format!("{}; {example}", error.message()))?;
     line.chat.check()?;
     Ok((name.to_owned(), line.chat))
+}
+
+/// `NAME=PATH`, a program with the limits that it has by default.
+pub fn program(text: &str) -> Result<ProgramSpec, String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok(ProgramSpec { name: name.into(), path: path.into(), limits: Limits::default() })
+        }
+        _ => Err("it is not NAME=PATH; write python=target/plugins/python.wasm".into()),
+    }
 }
 
 /// Joins the plugins with their `NAME=JSON` parameters and `NAME=TABLE`

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::partial;
 use gavel_data::{OutcomeKind, Sample, SampleOutcome};
-use gavel_plugin::{Limits, SandboxConfig, Tape};
+use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::{Recording, tape_folder};
 use gavel_scoring::{Group, Pending, Scorer, ScorerConfig};
@@ -49,6 +49,9 @@ pub struct ScoreArgs {
     /// A language model that plugins may be granted, as in [chat.NAME]: NAME='{ base_url = "…", model = "…" }'.
     #[arg(long = "chat", value_name = "NAME=TABLE", value_parser = plugin_args::endpoint)]
     chat: Vec<(String, ChatEndpoint)>,
+    /// A program that plugins may be granted, as in [exec.NAME].
+    #[arg(long = "exec", value_name = "NAME=PATH", value_parser = plugin_args::program)]
+    programs: Vec<ProgramSpec>,
     /// The completions: a .jsonl or .parquet file.
     #[arg(long, value_name = "FILE", required_unless_present = "replay")]
     data: Option<PathBuf>,
@@ -108,7 +111,11 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         (None, None) => Tape::Off,
     };
     let sandbox = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
-    let config = ScorerConfig { sandbox, chat: args.chat.into_iter().collect() };
+    let programs = match &recording {
+        Some(recording) if args.programs.is_empty() => recording::programs(recording),
+        _ => args.programs,
+    };
+    let config = ScorerConfig { sandbox, chat: args.chat.into_iter().collect(), programs };
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
     let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
     let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };

@@ -38,8 +38,11 @@ impl Setup {
             None => Vec::new(),
         };
         let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
-        let scorer =
-            Scorer::new(plugins, ScorerConfig { sandbox: config.resources.sandbox(), chat: config.chat.clone() })?;
+        let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
+        let scorer = Scorer::new(
+            plugins,
+            ScorerConfig { sandbox: config.resources.sandbox(), chat: config.chat.clone(), programs },
+        )?;
         check_data_sources(&scorer, config.data.validation.as_ref(), &validation)?;
         Ok(Self { text, sizes, limit, validation, scorer })
     }

@@ -54,6 +54,8 @@ impl Nursery {
 
 /// A loaded program.
 pub(crate) struct Program {
+    /// BLAKE3 of the component, in hexadecimal.
+    pub(crate) hash: String,
     limits: Limits,
     granted: Arc<Granted>,
     pre: CommandPre<State>,
@@ -104,7 +106,8 @@ impl Program {
         let pre = placed.workshop.linker.instantiate_pre(&placed.component).map_err(mismatch)?;
         let pre = CommandPre::new(pre).map_err(mismatch)?;
         let granted = Granted::nothing().map_err(|source| LoadError::Grant { plugin: name.clone(), source })?;
-        Ok(Self { limits, granted, pre, history: History::default() })
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        Ok(Self { hash, limits, granted, pre, history: History::default() })
     }
 
     /// Runs a job; what it used is charged to the call that `pauses` belongs

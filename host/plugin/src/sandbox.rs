@@ -164,12 +164,16 @@ impl Sandbox {
     }
 
     /// Gives plugins that are loaded after this, and granted its name, a
-    /// program to run.
-    pub fn add_program(&self, spec: ProgramSpec) -> Result<(), LoadError> {
+    /// program to run; returns BLAKE3 of its component, in hexadecimal.
+    ///
+    /// # Errors
+    /// It is no component with `wasi:cli/run`, or may use more than there is.
+    pub fn add_program(&self, spec: ProgramSpec) -> Result<String, LoadError> {
         let name = spec.name.clone();
         let program = Program::load(&self.shared, spec)?;
+        let hash = program.hash.clone();
         self.shared.outside.programs.add(name, program);
-        Ok(())
+        Ok(hash)
     }
 
     /// Lets `responder` answer the requests of plugins that are loaded after

@@ -6,6 +6,7 @@
 
 pub mod chat;
 mod combine;
+mod exec;
 mod group;
 mod offline;
 pub mod recording;
@@ -15,6 +16,7 @@ mod scorer;
 mod when;
 
 pub use combine::{PluginCall, combine, weighted_sum};
+pub use exec::ExecTable;
 pub use group::Group;
 pub use offline::{CompletionError, completion};
 pub use scorer::{Pending, Scorer, ScorerConfig, ScorerError, Uncovered, WeightedPlugin};

@@ -1,11 +1,12 @@
 //! The plugins of a run.
 
 use crate::chat::{self, ChatEndpoint, ChatEndpointError};
+use crate::exec::{self, LoadedProgram};
 use crate::group::Group;
 use crate::round::Round;
 use crate::when::When;
 use gavel_data::{OutcomeKind, Sample, SampleOutcome};
-use gavel_plugin::{LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape};
+use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -97,11 +98,13 @@ pub struct ScorerConfig {
     pub sandbox: SandboxConfig,
     /// The endpoints that they may be granted, by name.
     pub chat: BTreeMap<String, ChatEndpoint>,
+    /// The programs that they may be granted.
+    pub programs: Vec<ProgramSpec>,
 }
 
 impl From<SandboxConfig> for ScorerConfig {
     fn from(sandbox: SandboxConfig) -> Self {
-        Self { sandbox, chat: BTreeMap::new() }
+        Self { sandbox, chat: BTreeMap::new(), programs: Vec::new() }
     }
 }
 
@@ -109,6 +112,7 @@ impl From<SandboxConfig> for ScorerConfig {
 pub struct Scorer {
     plugins: Arc<Plugins>,
     chat: BTreeMap<String, ChatEndpoint>,
+    programs: Vec<LoadedProgram>,
     sandbox: Sandbox,
 }
 
@@ -141,7 +145,7 @@ impl Scorer {
         tape: Option<Tape>,
     ) -> Result<Self, ScorerError> {
         let gates = gates(&plugins)?;
-        let ScorerConfig { sandbox, chat } = config;
+        let ScorerConfig { sandbox, chat, programs } = config;
         let sandbox = Sandbox::new(sandbox)?;
         match &tape {
             Some(Tape::Replay(_)) => {
@@ -149,6 +153,8 @@ impl Scorer {
             }
             _ => chat::connect(&sandbox, &chat)?,
         }
+        // Also in a replay: a program is run again.
+        let programs = exec::connect(&sandbox, programs)?;
         if let Some(tape) = tape {
             sandbox.use_tape(tape);
         }
@@ -164,7 +170,7 @@ impl Scorer {
             loaded.push(LoadedPlugin { plugin, spec, weight, when, gate });
         }
         check_judgers(&loaded)?;
-        Ok(Self { plugins: Arc::new(Plugins(loaded)), chat, sandbox })
+        Ok(Self { plugins: Arc::new(Plugins(loaded)), chat, programs, sandbox })
     }
 
     /// The plugins with their weights, in the order of the configuration.
@@ -175,6 +181,11 @@ impl Scorer {
     /// The endpoints that its plugins may be granted.
     pub(crate) fn chat(&self) -> &BTreeMap<String, ChatEndpoint> {
         &self.chat
+    }
+
+    /// The programs that its plugins may be granted.
+    pub(crate) fn programs(&self) -> &[LoadedProgram] {
+        &self.programs
     }
 
     pub(crate) fn loaded(&self) -> &[LoadedPlugin] {

@@ -65,6 +65,7 @@ fn score(endpoint: ChatEndpoint, params: Value) -> SampleOutcome {
     let config = ScorerConfig {
         sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
         chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
+        programs: Vec::new(),
     };
     let scorer = Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config).unwrap();
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AQID"}});
@@ -158,6 +159,7 @@ fn a_key_that_is_not_set_is_named_before_the_run() {
     let config = ScorerConfig {
         sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
         chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
+        programs: Vec::new(),
     };
     let error = Scorer::new(Vec::new(), config).err().unwrap().to_string();
     let expected = "chat.judge.api_key_env: the variable GAVEL_TEST_NO_SUCH_KEY is not set\nhint:";

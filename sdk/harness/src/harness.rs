@@ -5,7 +5,7 @@ use crate::error::HarnessError;
 use crate::http::FakeHttp;
 use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
-use gavel_plugin::{Inspection, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, Tape, inspect};
+use gavel_plugin::{Inspection, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, inspect};
 use gavel_scoring::chat::stand_in;
 use gavel_scoring::recording::{Recording, tape_folder};
 use std::num::NonZeroUsize;
@@ -50,6 +50,11 @@ impl Harness {
     pub fn replaying(recording: &Path) -> Result<Self, HarnessError> {
         let harness = Self { replaying: true, ..Self::new()? };
         harness.sandbox.use_tape(Tape::replay(&tape_folder(recording))?);
+        // Programs are no part of the world outside: they are run again.
+        let recording = Recording::open(recording)?;
+        for program in recording.lineups().iter().flat_map(|lineup| lineup.programs(recording.folder())) {
+            harness.program(program)?;
+        }
         Ok(harness)
     }
 
@@ -65,6 +70,17 @@ impl Harness {
     pub fn http(&self, fake: &FakeHttp) -> &Self {
         self.sandbox.answer_http(Arc::new(fake.clone()));
         self
+    }
+
+    /// Lets plugins that are loaded after this, and granted its name, run this
+    /// program. It is the real one: its children see nothing of the world
+    /// outside either.
+    ///
+    /// # Errors
+    /// It is no component with `wasi:cli/run`.
+    pub fn program(&self, program: ProgramSpec) -> Result<&Self, LoadError> {
+        self.sandbox.add_program(program)?;
+        Ok(self)
     }
 
     /// The component in the file `path`, to be loaded. Its name is the file's,

@@ -1,13 +1,13 @@
 //! The golden cases of the standard plugins, each in the sandbox of training.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_harness::{Harness, TestTable};
-use std::path::Path;
+use gavel_harness::{CaseFile, Harness, TestTable, run};
+use gavel_plugin::{LimitsTable, PluginSpec};
+use std::path::{Path, PathBuf};
 
 #[test]
 fn every_standard_plugin_passes_its_cases() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let harness = Harness::new().unwrap();
     for folder in std::fs::read_dir(root.join("plugins")).unwrap().map(|entry| entry.unwrap().path()) {
         // What is no crate of its own, such as `shared`, is no plugin.
         if !folder.join("Cargo.toml").exists() {
@@ -17,8 +17,28 @@ fn every_standard_plugin_passes_its_cases() {
         let manifest = std::fs::read_to_string(folder.join("plugin.toml")).unwrap();
         let mut manifest: toml::Table = toml::from_str(&manifest).unwrap();
         let test: TestTable = manifest.remove("test").map(|test| test.try_into().unwrap()).unwrap_or_default();
-        let component = root.join(format!("target/plugins/{name}.wasm"));
-        let plugin = harness.plugin(component).params(test.params.into());
-        plugin.cases(folder.join(&test.cases)).unwrap().assert_pass();
+        let harness = Harness::new().unwrap();
+        for (name, table) in &test.exec {
+            let mut program = table.program(name);
+            program.path = folder.join(program.path);
+            harness.program(program).unwrap();
+        }
+        let spec = PluginSpec {
+            params: test.params,
+            limits: test.limits.over(&LimitsTable::default()),
+            grants: test.grant,
+            ..PluginSpec::new(name, root.join(format!("target/plugins/{name}.wasm")))
+        };
+        for file in hostile(&folder).into_iter().chain([folder.join(&test.cases)]) {
+            let file = CaseFile::read(&file).unwrap();
+            file.require_expectations().unwrap();
+            run(&harness, &spec, &test.chat, &file).unwrap().assert_pass();
+        }
     }
+}
+
+/// The cases that a plugin has beside its golden ones: what tries to break it.
+fn hostile(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder.join("hostile"));
+    entries.map(|entries| entries.map(|entry| entry.unwrap().path()).collect()).unwrap_or_default()
 }

@@ -57,6 +57,10 @@ impl Subject {
         };
         table.limits.validate("test.limits").with_context(in_manifest)?;
         table.grant.check().with_context(in_manifest)?;
+        for (name, program) in &mut table.exec {
+            program.limits.validate(&format!("test.exec.{name}.limits")).with_context(in_manifest)?;
+            program.path = project.folder.join(&program.path);
+        }
         if let Some(name) = table.chat.keys().find(|name| !table.grant.chat.contains(name)) {
             bail!(
                 "{}: chat.{name} has replies, and the endpoint is not granted\nhint: write grant = {{ chat = [{name:?}] }} there",
@@ -90,6 +94,10 @@ impl Subject {
     }
 
     pub fn test(&self, file: &CaseFile) -> Result<CaseResults> {
-        Ok(run_cases(&Harness::new()?, &self.spec, &self.table.chat, file)?)
+        let harness = Harness::new()?;
+        for (name, program) in &self.table.exec {
+            harness.program(program.program(name))?;
+        }
+        Ok(run_cases(&harness, &self.spec, &self.table.chat, file)?)
     }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use gavel_data::{Sample, SampleOutcome};
+use gavel_plugin::ProgramSpec;
 use gavel_scoring::recording::{Grouping, Recording, SampleWriter, ScoredSample, TaskStore, keep_lineup};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use std::path::Path;
@@ -50,4 +51,9 @@ pub fn plugins(recording: &Recording) -> Result<Vec<WeightedPlugin>> {
             recording.folder().display()
         ),
     }
+}
+
+/// The programs that those plugins ran, from the copies in the recording.
+pub fn programs(recording: &Recording) -> Vec<ProgramSpec> {
+    recording.lineups().last().map(|lineup| lineup.programs(recording.folder())).unwrap_or_default()
 }

@@ -14,6 +14,7 @@ pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, Res
 pub use train::{GrpoTable, OnOutcome, SftTable};
 
 use gavel_plugin::LimitsTable;
+use gavel_scoring::ExecTable;
 use gavel_scoring::chat::ChatEndpoint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,6 +39,9 @@ pub struct Config<T> {
     /// The language models that plugins may be granted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub chat: BTreeMap<String, ChatEndpoint>,
+    /// The programs that plugins may be granted, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exec: BTreeMap<String, ExecTable>,
     /// What each of their calls may use.
     #[serde(default)]
     pub limits: LimitsTable,
@@ -69,6 +73,9 @@ impl<T: TrainTable> Config<T> {
         self.limits.validate("limits")?;
         for (name, endpoint) in &self.chat {
             endpoint.check().map_err(|what| ConfigError::Invalid(format!("chat.{name}.{what}")))?;
+        }
+        for (name, table) in &self.exec {
+            table.limits.validate(&format!("exec.{name}.limits"))?;
         }
         for reward in &self.reward {
             reward.validate()?;

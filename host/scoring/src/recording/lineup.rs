@@ -2,11 +2,12 @@
 
 use super::{RecordingError, Result};
 use crate::chat::ChatEndpoint;
+use crate::exec::LoadedProgram;
 use crate::scorer::{LoadedPlugin, Scorer, WeightedPlugin};
 use crate::when::When;
 use gavel_data::OutcomeKind;
 use gavel_data::files::write_whole;
-use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec};
+use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec, ProgramSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -24,6 +25,9 @@ pub struct Lineup {
     /// The endpoints that plugins might ask.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub chat: BTreeMap<String, ChatEndpoint>,
+    /// The programs that plugins might run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramRecord>,
     /// The plugins, in the order of the configuration.
     pub plugins: Vec<PluginRecord>,
 }
@@ -61,6 +65,41 @@ pub struct PluginRecord {
     pub limits: Limits,
     /// What it might reach.
     pub grants: Grants,
+}
+
+/// A program as it was used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramRecord {
+    /// Its name in the run.
+    pub name: String,
+    /// The file that it came from.
+    pub path: PathBuf,
+    /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
+    pub component: String,
+    /// What each of its children might use.
+    pub limits: Limits,
+}
+
+impl ProgramRecord {
+    fn of(LoadedProgram { spec, hash }: &LoadedProgram) -> Self {
+        let ProgramSpec { name, path, limits } = spec.clone();
+        Self { name, path, component: hash.clone(), limits }
+    }
+
+    /// What is not as it was in `old`.
+    fn changes(&self, old: &Self) -> Vec<String> {
+        let name = &self.name;
+        let mut changes = Vec::new();
+        if self.component != old.component {
+            let (now, was) = (short(&self.component), short(&old.component));
+            changes.push(format!("the program `{name}` has another component (hash {now}; it was {was})"));
+        }
+        if self.limits != old.limits {
+            let (now, was) = (self.limits, old.limits);
+            changes.push(format!("the program `{name}` has another set of limits ({now:?}; it was {was:?})"));
+        }
+        changes
+    }
 }
 
 impl PluginRecord {
@@ -136,11 +175,23 @@ fn short(hash: &str) -> &str {
 impl Lineup {
     /// The plugins of `scorer`, from `from_step` on.
     pub fn of(scorer: &Scorer, grouping: Grouping, from_step: u64) -> Self {
-        let granted =
-            |name: &str| scorer.loaded().iter().any(|each| each.spec.grants.chat.iter().any(|own| own == name));
-        let chat = scorer.chat().iter().filter(|(name, _)| granted(name));
+        let grants = || scorer.loaded().iter().map(|each| &each.spec.grants);
+        let chat = scorer.chat().iter().filter(|(name, _)| grants().any(|grants| grants.chat.contains(name)));
         let chat = chat.map(|(name, endpoint)| (name.clone(), endpoint.clone())).collect();
-        Self { from_step, grouping, chat, plugins: scorer.loaded().iter().map(PluginRecord::of).collect() }
+        let programs = scorer.programs().iter();
+        let programs = programs.filter(|each| grants().any(|grants| grants.exec.contains(&each.spec.name)));
+        let programs = programs.map(ProgramRecord::of).collect();
+        Self { from_step, grouping, chat, programs, plugins: scorer.loaded().iter().map(PluginRecord::of).collect() }
+    }
+
+    /// The programs from their copies in `folder`.
+    pub fn programs(&self, folder: &Path) -> Vec<ProgramSpec> {
+        let program = |record: &ProgramRecord| ProgramSpec {
+            name: record.name.clone(),
+            path: component_file(folder, &record.component),
+            limits: record.limits,
+        };
+        self.programs.iter().map(program).collect()
     }
 
     /// The plugin of this name.
@@ -171,6 +222,11 @@ impl Lineup {
             let (was, now) = (asked(old.chat.get(name)?), asked(now));
             (now != was)
                 .then(|| format!("the endpoint `{name}` has another model or other options ({now}; it was {was})"))
+        }));
+        // One that is new or gone comes with a plugin's other grants.
+        changes.extend(self.programs.iter().flat_map(|now| {
+            let was = old.programs.iter().find(|was| was.name == now.name);
+            was.map(|was| now.changes(was)).unwrap_or_default()
         }));
         changes
     }
@@ -225,8 +281,11 @@ pub fn keep_lineup(
     }
     let plugins = folder.join("plugins");
     fs::create_dir_all(&plugins).map_err(RecordingError::io("make the folder", &plugins))?;
-    for plugin in &now.plugins {
-        keep_component(folder, plugin)?;
+    for PluginRecord { name, path, component, .. } in &now.plugins {
+        keep_component(folder, name, path, component)?;
+    }
+    for ProgramRecord { name, path, component, .. } in &now.programs {
+        keep_component(folder, name, path, component)?;
     }
     lineups.push(now);
     write(folder, &lineups)
@@ -242,20 +301,16 @@ fn write(folder: &Path, lineups: &[Lineup]) -> Result<()> {
 
 /// A copy rather than a link: the file may be written over, and then a link
 /// would be another component.
-fn keep_component(folder: &Path, plugin: &PluginRecord) -> Result<()> {
-    let kept = component_file(folder, &plugin.component);
+fn keep_component(folder: &Path, name: &str, path: &Path, component: &str) -> Result<()> {
+    let kept = component_file(folder, component);
     if kept.exists() {
         return Ok(());
     }
-    let bytes = fs::read(&plugin.path).map_err(RecordingError::io("read", &plugin.path))?;
+    let bytes = fs::read(path).map_err(RecordingError::io("read", path))?;
     let found = blake3::hash(&bytes).to_hex().to_string();
-    if found != plugin.component {
-        return Err(RecordingError::Swapped {
-            plugin: plugin.name.clone(),
-            path: plugin.path.clone(),
-            found,
-            expected: plugin.component.clone(),
-        });
+    if found != component {
+        let (plugin, path, expected) = (name.to_owned(), path.to_owned(), component.to_owned());
+        return Err(RecordingError::Swapped { plugin, path, found, expected });
     }
     write_whole(&kept, &bytes).map_err(RecordingError::io("write", &kept))
 }
@@ -280,7 +335,7 @@ mod tests {
     }
 
     fn lineup(from_step: u64, plugins: Vec<PluginRecord>) -> Lineup {
-        Lineup { from_step, grouping: Grouping::default(), chat: BTreeMap::new(), plugins }
+        Lineup { from_step, grouping: Grouping::default(), chat: BTreeMap::new(), programs: Vec::new(), plugins }
     }
 
     #[test]
@@ -301,6 +356,23 @@ mod tests {
                 "`b` is gone",
             ]
         );
+    }
+
+    #[test]
+    fn another_program_is_a_change() {
+        let python = |hash: &str, limits| ProgramRecord {
+            name: "python".into(),
+            path: "python.wasm".into(),
+            component: hash.repeat(64),
+            limits,
+        };
+        let of = |program| Lineup { programs: vec![program], ..lineup(0, vec![plugin("a")]) };
+        let old = of(python("a", Limits::default()));
+        assert_eq!(of(python("a", Limits::default())).changes(&old), Vec::<String>::new());
+        let changes = of(python("b", Limits { handles: 7, ..Limits::default() })).changes(&old);
+        let expected = "the program `python` has another component (hash bbbbbbbbbbbbbbbb; it was aaaaaaaaaaaaaaaa)";
+        assert_eq!(changes[0], expected);
+        assert!(changes[1].starts_with("the program `python` has another set of limits"), "{}", changes[1]);
     }
 
     #[test]

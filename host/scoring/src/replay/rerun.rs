@@ -3,7 +3,7 @@
 use super::error::{ReplayError, Result};
 use crate::group::Group;
 use crate::recording::{Lineup, RecordedSample, Recording, tape_folder};
-use crate::scorer::{Pending, Scorer, WeightedPlugin};
+use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::SampleOutcome;
 use gavel_plugin::{SandboxConfig, Tape};
 use std::collections::VecDeque;
@@ -54,7 +54,11 @@ pub(super) fn rerun(
         let plugins = plugins(lineup);
         let scorer = match plugins.is_empty() {
             true => None,
-            false => Some(Scorer::with_tape(plugins, config.clone().into(), Some(tape.clone()))?),
+            false => {
+                let programs = lineup.programs(recording.folder());
+                let config = ScorerConfig { programs, ..config.clone().into() };
+                Some(Scorer::with_tape(plugins, config, Some(tape.clone()))?)
+            }
         };
         let wait = |pending: Option<Pending>| Some(scorer.as_ref()?.wait(pending?));
         // A judger is asked about whole groups, whatever of them was selected.

@@ -1,6 +1,7 @@
 //! `[test]` of a `plugin.toml`.
 
 use gavel_plugin::{Grants, LimitsTable};
+use gavel_scoring::ExecTable;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ pub struct TestTable {
     pub grant: Grants,
     /// The endpoints that it may ask, by name.
     pub chat: BTreeMap<String, FakeChatTable>,
+    /// The programs that it may run, by name; a path is from the project's
+    /// folder.
+    pub exec: BTreeMap<String, ExecTable>,
 }
 
 /// `[test.chat.NAME]`
@@ -38,6 +42,7 @@ impl Default for TestTable {
             limits: LimitsTable::default(),
             grant: Grants::default(),
             chat: BTreeMap::new(),
+            exec: BTreeMap::new(),
         }
     }
 }

@@ -1,0 +1,171 @@
+//! The plugin `llm-judge`, against a real HTTP server that speaks the
+//! chat-completions protocol.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use gavel_data::{Evaluation, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_plugin::{Grants, PluginSpec, SandboxConfig};
+use gavel_scoring::chat::ChatEndpoint;
+use gavel_scoring::{Group, Scorer, ScorerConfig, WeightedPlugin};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tokio::runtime::Runtime;
+
+/// A model: from the messages to what it says, or nothing where it is down.
+type Model = fn(&[Value]) -> Option<String>;
+
+#[derive(Clone)]
+struct Server {
+    model: Model,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+async fn answer(State(server): State<Server>, body: String) -> Response {
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let said = (server.model)(body["messages"].as_array().unwrap());
+    server.asked.lock().unwrap().push(body);
+    match said {
+        Some(text) => {
+            json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
+                .to_string()
+                .into_response()
+        }
+        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+fn start(runtime: &Runtime, server: &Server) -> SocketAddr {
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(server.clone());
+    runtime.spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+/// What a judge with these parameters says of the responses of a group, and
+/// what the model was asked.
+fn judge(params: Value, responses: &[&str], model: Model) -> (Vec<Evaluation>, Vec<Value>) {
+    let runtime = Runtime::new().unwrap();
+    let server = Server { model, asked: Arc::default() };
+    let address = start(&runtime, &server);
+    let endpoint = json!({"base_url": format!("http://{address}/v1"), "model": "judge-7b", "retries": 0});
+    let endpoint: ChatEndpoint = serde_json::from_value(endpoint).unwrap();
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/llm-judge.wasm");
+    assert!(path.exists(), "llm-judge.wasm is missing: run `cargo xtask plugins`");
+    let mut spec = PluginSpec::new("judge", path);
+    spec.params = serde_json::from_value(params).unwrap();
+    spec.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
+    let config = ScorerConfig {
+        sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
+        chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
+        programs: Vec::new(),
+    };
+    let scorer = Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config).unwrap();
+    let columns = json!({"prompt": "Greet me.", "ground_truth": "Good morning."});
+    let task = Arc::new(Task::from_row(serde_json::from_value(columns).unwrap(), 0, "data").unwrap());
+    let group = Group::new(responses.len());
+    let pending: Vec<_> = (0u32..)
+        .zip(responses)
+        .map(|(index, response)| {
+            let messages = vec![Message::new(Role::Assistant, *response)];
+            let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
+            scorer.start(&group, Sample { task: task.clone(), index, trajectories }, 1)
+        })
+        .collect();
+    let found = pending.into_iter().map(|each| scorer.wait(each).plugins.remove("judge").unwrap()).collect();
+    let asked = server.asked.lock().unwrap().clone();
+    (found, asked)
+}
+
+/// The scores, or the kinds of outcomes where there are none.
+fn scores(found: &[Evaluation]) -> Vec<Result<f64, &'static str>> {
+    let score = |each: &Evaluation| match &each.outcome {
+        Outcome::Scored(score) => Ok(score.value),
+        outcome => Err(outcome.kind().as_str()),
+    };
+    found.iter().map(score).collect()
+}
+
+/// The text that stands in a prompt between `<name>` and `</name>`.
+fn part<'a>(messages: &'a [Value], name: &str) -> &'a str {
+    let prompt = messages[0]["content"].as_str().unwrap();
+    let (_, rest) = prompt.split_once(&format!("<{name}>\n")).unwrap();
+    rest.split_once(&format!("\n</{name}>")).unwrap().0
+}
+
+#[test]
+fn each_response_is_rated_by_itself_and_an_unclear_reply_is_asked_again() {
+    let (found, asked) =
+        judge(json!({"mode": "single", "options": {"temperature": 0}}), &["Hello!", "Hm."], |messages| {
+            let polite = part(messages, "response") == "Hello!";
+            Some(match (polite, messages.len()) {
+                (true, _) => "It greets.\nScore: 9".into(),
+                (false, 1) => "I would rather not say.".into(),
+                (false, _) => "Score: 1".into(),
+            })
+        });
+    assert_eq!(scores(&found), [Ok(0.9), Ok(0.1)]);
+    assert_eq!(asked.len(), 3);
+    assert_eq!((&asked[0]["model"], &asked[0]["temperature"]), (&json!("judge-7b"), &json!(0)));
+    let again = asked.iter().find(|body| body["messages"].as_array().unwrap().len() == 3).unwrap();
+    assert_eq!(again["messages"][1], json!({"role": "assistant", "content": "I would rather not say."}));
+    assert_eq!(part(again["messages"].as_array().unwrap(), "task"), "Greet me.");
+}
+
+#[test]
+fn a_model_that_prefers_what_stands_first_decides_nothing() {
+    let params = json!({"mode": "pairwise"});
+    let (found, asked) = judge(params.clone(), &["a", "bb", "ccc"], |_| Some("Better: A".into()));
+    assert_eq!(scores(&found), [Ok(0.5), Ok(0.5), Ok(0.5)]);
+    assert_eq!(asked.len(), 6);
+    let (found, _) = judge(params, &["a", "bb", "ccc"], |messages| {
+        let longer = part(messages, "response_a").len() > part(messages, "response_b").len();
+        Some(format!("Better: {}", if longer { "A" } else { "B" }))
+    });
+    assert_eq!(scores(&found), [Ok(0.0), Ok(0.5), Ok(1.0)]);
+}
+
+#[test]
+fn a_pair_may_be_a_response_and_the_reference() {
+    let params = json!({"mode": "pairwise", "against": "reference"});
+    let (found, asked) = judge(params, &["Good morning.", "Go away."], |messages| {
+        let good = |name| part(messages, name) == "Good morning.";
+        Some(format!("Better: {}", if good("response_a") { "A" } else { "B" }))
+    });
+    assert_eq!(scores(&found), [Ok(0.5), Ok(0.0)]);
+    assert_eq!(asked.len(), 2, "equal texts are not asked about");
+}
+
+#[test]
+fn criteria_are_asked_at_once_and_weighed() {
+    let criteria = json!([{"text": "It greets.", "weight": 3}, {"text": "It has one word."}]);
+    let (found, asked) =
+        judge(json!({"mode": "rubric", "criteria": criteria}), &["Hello, you!", "Hello!"], |messages| {
+            let one = !part(messages, "response").contains(' ');
+            Some(format!("1: yes\n2: {}", if one { "yes" } else { "no, two" }))
+        });
+    assert_eq!(scores(&found), [Ok(0.75), Ok(1.0)]);
+    assert_eq!(asked.len(), 2);
+}
+
+#[test]
+fn what_is_not_judged_has_no_score() {
+    let model: Model = |messages| (part(messages, "response") == "a").then(|| "Score: 5".into());
+    let (found, _) = judge(json!({"mode": "single"}), &["a", "b"], model);
+    assert_eq!(scores(&found), [Ok(0.5), Err("abstained")]);
+    assert!(found[1].outcome.reason().unwrap().contains("unavailable"));
+    let (found, _) = judge(json!({"mode": "single"}), &["b", "b"], model);
+    assert_eq!(scores(&found), [Err("unavailable"), Err("unavailable")]);
+    let (found, asked) = judge(json!({"mode": "single", "retries": 1}), &["b"], |_| Some("Hm.".into()));
+    assert_eq!(scores(&found), [Err("abstained")]);
+    assert!(found[0].outcome.reason().unwrap().contains("Hm."));
+    assert_eq!(asked.len(), 2);
+}

@@ -1,0 +1,143 @@
+//! Asking the model until it gives a verdict.
+
+use crate::params::Judge;
+use gavel_sdk::Failure;
+use gavel_sdk::chat::{self, Error, Request};
+use std::fmt;
+
+/// Bytes of a reply that a message shows.
+const SHOWN: usize = 300;
+
+/// A verdict and the reply that it is from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Given<T> {
+    pub(crate) verdict: T,
+    pub(crate) reply: String,
+}
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Missing {
+    /// The model did not answer.
+    Unavailable(String),
+    /// It answered, the last time with this, and gave no verdict.
+    Unclear(String),
+    /// There was nothing to ask.
+    Alone,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(what) => write!(f, "unavailable: {what}"),
+            Self::Unclear(reply) => write!(f, "the judge gave no verdict; its last reply was {:?}", cut(reply)),
+            Self::Alone => f.write_str("the group has no other response to compare with"),
+        }
+    }
+}
+
+/// The end of a reply, where the verdict is.
+pub(crate) fn cut(reply: &str) -> &str {
+    let reply = reply.trim();
+    &reply[reply.ceil_char_boundary(reply.len().saturating_sub(SHOWN))..]
+}
+
+/// Asks everything at once. A reply without a verdict is answered with
+/// `reminder`, again at once.
+///
+/// # Errors
+/// The endpoint refuses the requests, which is no matter of one sample.
+pub(crate) fn ask<T: Clone>(
+    judge: &Judge,
+    prompts: &[String],
+    reminder: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<Result<Given<T>, Missing>>, Failure> {
+    let send = |requests| chat::complete(requests).into_iter().map(|reply| reply.map(|reply| reply.text())).collect();
+    ask_with(judge, prompts, reminder, parse, send)
+}
+
+/// The turns after the prompt: what the model said, each time with the
+/// reminder.
+type Turns = Vec<String>;
+
+fn ask_with<T: Clone>(
+    judge: &Judge,
+    prompts: &[String],
+    reminder: &str,
+    parse: impl Fn(&str) -> Option<T>,
+    send: impl Fn(Vec<Request>) -> Vec<Result<String, Error>>,
+) -> Result<Vec<Result<Given<T>, Missing>>, Failure> {
+    let mut found: Vec<Option<Result<Given<T>, Missing>>> = vec![None; prompts.len()];
+    let mut turns: Vec<Turns> = vec![Turns::new(); prompts.len()];
+    for _ in 0..=judge.retries {
+        let open: Vec<usize> = (0..prompts.len()).filter(|at| found[*at].is_none()).collect();
+        if open.is_empty() {
+            break;
+        }
+        let requests = open.iter().map(|at| request(judge, &prompts[*at], &turns[*at], reminder)).collect();
+        for (at, reply) in open.into_iter().zip(send(requests)) {
+            match reply {
+                Ok(reply) => match parse(&reply) {
+                    Some(verdict) => found[at] = Some(Ok(Given { verdict, reply })),
+                    None => turns[at].push(reply),
+                },
+                Err(Error::Unavailable(what)) => found[at] = Some(Err(Missing::Unavailable(what))),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    let unclear = |turns: Turns| Missing::Unclear(turns.into_iter().next_back().unwrap_or_default());
+    Ok(found.into_iter().zip(turns).map(|(found, turns)| found.unwrap_or_else(|| Err(unclear(turns)))).collect())
+}
+
+fn request(judge: &Judge, prompt: &str, turns: &Turns, reminder: &str) -> Request {
+    let mut request = Request::new(&judge.endpoint);
+    if let Some(system) = &judge.system {
+        request = request.system(system);
+    }
+    request = request.user(prompt);
+    for reply in turns {
+        request = request.assistant(reply).user(reminder);
+    }
+    judge.options.iter().fold(request, |request, (name, value)| request.option(name, value.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Params;
+    use crate::parse::score;
+    use serde_json::json;
+    use std::cell::RefCell;
+
+    fn asked(retries: u32, rounds: &[&[Result<&str, Error>]]) -> (Vec<Result<f64, Missing>>, Vec<usize>) {
+        let params: Params = serde_json::from_value(json!({"mode": "single", "retries": retries})).unwrap();
+        let judge = params.check().unwrap();
+        let prompts: Vec<String> = rounds[0].iter().map(|_| "?".to_owned()).collect();
+        let sizes = RefCell::new(Vec::new());
+        let send = |requests: Vec<Request>| {
+            let round = rounds[sizes.borrow().len()];
+            assert_eq!(round.len(), requests.len());
+            sizes.borrow_mut().push(requests.len());
+            round.iter().map(|reply| reply.clone().map(str::to_owned)).collect()
+        };
+        let found = ask_with(&judge, &prompts, "again", score, send).unwrap();
+        (found.into_iter().map(|each| each.map(|given| given.verdict)).collect(), sizes.into_inner())
+    }
+
+    #[test]
+    fn only_what_is_unclear_is_asked_again() {
+        let (found, sizes) =
+            asked(2, &[&[Ok("Score: 5"), Ok("Hm."), Ok("Well.")], &[Ok("Hm?"), Ok("Score: 10")], &[Ok("Score: 0")]]);
+        assert_eq!(found, [Ok(0.5), Ok(0.0), Ok(1.0)]);
+        assert_eq!(sizes, [3, 2, 1]);
+    }
+
+    #[test]
+    fn an_end_is_put_to_it() {
+        let (found, sizes) = asked(1, &[&[Ok("a"), Err(Error::Unavailable("busy".into()))], &[Ok("b")]]);
+        assert_eq!(found, [Err(Missing::Unclear("b".into())), Err(Missing::Unavailable("busy".into()))]);
+        assert_eq!(sizes, [2, 1]);
+    }
+}

@@ -1,0 +1,155 @@
+//! Prompts with placeholders.
+
+use gavel_sdk::{ContentPart, Message, Role};
+
+/// A placeholder that a prompt may have.
+pub(crate) struct Name {
+    pub(crate) name: &'static str,
+    /// Whether a prompt without it asks nothing.
+    pub(crate) needed: bool,
+}
+
+/// A placeholder that may be left out.
+pub(crate) const fn optional(name: &'static str) -> Name {
+    Name { name, needed: false }
+}
+
+/// A placeholder that may not.
+pub(crate) const fn needed(name: &'static str) -> Name {
+    Name { name, needed: true }
+}
+
+/// A prompt, taken apart: what is put in is never looked at again, so that a
+/// response which has `{reference}` in it gets to see none.
+pub(crate) struct Template(Vec<Part>);
+
+enum Part {
+    Text(String),
+    Place(&'static str),
+}
+
+impl Template {
+    /// Takes a text apart. Braces around anything but a lower-case word are
+    /// text, as in JSON.
+    ///
+    /// # Errors
+    /// It has a placeholder that is not among `names`.
+    pub(crate) fn read(text: &str, names: &'static [Name]) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            let (before, after) = (&rest[..open], &rest[open + 1..]);
+            plain.push_str(before);
+            let word = after.split_once('}').map(|(word, _)| word);
+            match word.filter(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')) {
+                Some(word) => {
+                    let known = names.iter().find(|name| name.name == word).ok_or_else(|| {
+                        let known: Vec<_> = names.iter().map(|name| format!("{{{}}}", name.name)).collect();
+                        format!("`prompt` has {{{word}}}, and this mode has {}", known.join(", "))
+                    })?;
+                    parts.push(Part::Text(std::mem::take(&mut plain)));
+                    parts.push(Part::Place(known.name));
+                    rest = &after[word.len() + 1..];
+                }
+                None => {
+                    plain.push('{');
+                    rest = after;
+                }
+            }
+        }
+        parts.push(Part::Text(plain + rest));
+        Ok(Self(parts))
+    }
+
+    /// Whether it has this placeholder.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Place(place) if *place == name))
+    }
+
+    /// The prompt for a task, with further values.
+    pub(crate) fn fill(&self, task: &Task, more: &[(&str, &str)]) -> String {
+        let value = |name: &str| match name {
+            "prompt" => &task.prompt,
+            "rubric" => &task.rubric,
+            "reference" => task.reference.as_deref().unwrap_or_default(),
+            _ => more.iter().find(|(own, _)| *own == name).map(|(_, value)| *value).unwrap_or_default(),
+        };
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Place(name) => value(name).to_owned(),
+        };
+        self.0.iter().map(part).collect()
+    }
+}
+
+/// What all responses of a group have in common.
+pub(crate) struct Task {
+    pub(crate) prompt: String,
+    pub(crate) reference: Option<String>,
+    pub(crate) rubric: String,
+}
+
+/// A conversation as one text: that of the only message, else each with its
+/// role.
+pub(crate) fn conversation(messages: &[Message]) -> String {
+    match messages {
+        [only] => text(only),
+        _ => {
+            messages.iter().map(|each| format!("{}: {}", role(each.role), text(each))).collect::<Vec<_>>().join("\n\n")
+        }
+    }
+}
+
+fn text(message: &Message) -> String {
+    let part = |part: &ContentPart| match part {
+        ContentPart::Text(text) => text.clone(),
+        ContentPart::Media(media) => format!("[{}]", media.media_type()),
+    };
+    message.content.iter().map(part).collect()
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: &[Name] = &[optional("prompt"), optional("reference"), needed("response")];
+
+    #[test]
+    fn what_is_put_in_is_not_a_prompt() {
+        let template = Template::read("Q: {prompt}\nA: {response}\n{\"score\": 1} {} {", NAMES).unwrap();
+        let task = Task { prompt: "{response}?".into(), reference: Some("secret".into()), rubric: String::new() };
+        let filled = template.fill(&task, &[("response", "{reference}")]);
+        assert_eq!(filled, "Q: {response}?\nA: {reference}\n{\"score\": 1} {} {");
+        assert!(template.has("response") && !template.has("reference"));
+    }
+
+    #[test]
+    fn a_placeholder_that_is_not_known_is_named() {
+        let error = Template::read("{answer}", NAMES).err().unwrap();
+        assert_eq!(error, "`prompt` has {answer}, and this mode has {prompt}, {reference}, {response}");
+    }
+
+    #[test]
+    fn a_conversation_has_its_roles() {
+        let message = |role, text: &str| Message {
+            role,
+            content: vec![ContentPart::Text(text.into())],
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            name: None,
+        };
+        assert_eq!(conversation(&[message(Role::User, "2 + 2?")]), "2 + 2?");
+        let both = [message(Role::System, "Be brief."), message(Role::User, "2 + 2?")];
+        assert_eq!(conversation(&both), "system: Be brief.\n\nuser: 2 + 2?");
+    }
+}

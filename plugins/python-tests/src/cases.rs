@@ -1,0 +1,221 @@
+//! The test cases of a ground truth, in the form that APPS, LiveCodeBench and
+//! verl have: `{"inputs": […], "outputs": […], "fn_name": …}`.
+
+use crate::compare::{same_output, same_value};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct Written<'a> {
+    #[serde(borrow)]
+    inputs: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    outputs: Vec<&'a RawValue>,
+    #[serde(default)]
+    fn_name: Option<String>,
+}
+
+/// Cases of one kind.
+pub(crate) struct Cases {
+    function: Option<String>,
+    cases: Vec<Case>,
+}
+
+struct Case {
+    input: Input,
+    expected: Expected,
+}
+
+enum Input {
+    Stdin(String),
+    Arguments(Vec<Box<RawValue>>),
+}
+
+/// What a case should answer.
+pub(crate) enum Expected {
+    /// A program prints this.
+    Printed(String),
+    /// A function returns this, or the only element of this, as JSON.
+    Returned(Box<RawValue>),
+}
+
+/// What a child reads.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Job<'a> {
+    Program { code: &'a str, stdin: &'a str },
+    Function { code: &'a str, function: &'a str, arguments: &'a [Box<RawValue>] },
+}
+
+impl Cases {
+    /// Reads a ground truth.
+    ///
+    /// # Errors
+    /// What is wrong with it. One without a case is: every code would pass.
+    pub(crate) fn read(truth: &str) -> Result<Self, String> {
+        let form = r#"{"inputs": […], "outputs": […]}, with "fn_name" where a function is tested"#;
+        let written: Written =
+            serde_json::from_str(truth).map_err(|error| format!("the ground truth is not {form}: {error}"))?;
+        let Written { inputs, outputs, fn_name } = written;
+        if inputs.len() != outputs.len() {
+            let (inputs, outputs) = (inputs.len(), outputs.len());
+            return Err(format!("the ground truth has {inputs} inputs and {outputs} outputs"));
+        }
+        if inputs.is_empty() {
+            return Err("the ground truth has no test case: any code would pass".into());
+        }
+        let function = fn_name.filter(|name| !name.is_empty());
+        let read = |(number, (input, output)): (usize, (&RawValue, &RawValue))| {
+            let case = match function {
+                None => Case::program(input, output),
+                Some(_) => Case::function(input, output),
+            };
+            case.map_err(|what| format!("case {} of the ground truth: {what}", number + 1))
+        };
+        let cases = inputs.into_iter().zip(outputs).enumerate().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { function, cases })
+    }
+
+    /// Keeps the first `most`.
+    pub(crate) fn keep(&mut self, most: usize) {
+        self.cases.truncate(most);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.cases.len()
+    }
+
+    /// What a child reads in each case.
+    pub(crate) fn inputs(&self, code: &str) -> impl Iterator<Item = String> {
+        self.cases.iter().map(move |case| {
+            let function = self.function.as_deref().unwrap_or_default();
+            let job = match &case.input {
+                Input::Stdin(stdin) => Job::Program { code, stdin },
+                Input::Arguments(arguments) => Job::Function { code, function, arguments },
+            };
+            // Texts and JSON become JSON whatever they hold.
+            serde_json::to_string(&job).unwrap_or_default()
+        })
+    }
+
+    /// What the case should answer.
+    pub(crate) fn expected(&self, number: usize) -> &Expected {
+        &self.cases[number].expected
+    }
+}
+
+impl Case {
+    fn program(input: &RawValue, output: &RawValue) -> Result<Self, String> {
+        let (stdin, printed) = (lines(input)?, lines(output)?);
+        Ok(Self { input: Input::Stdin(stdin), expected: Expected::Printed(printed) })
+    }
+
+    /// APPS writes arguments as a list, LiveCodeBench as a text with JSON in
+    /// each line, and then the result is a text with JSON, too.
+    fn function(input: &RawValue, output: &RawValue) -> Result<Self, String> {
+        if let Ok(arguments) = serde_json::from_str(input.get()) {
+            return Ok(Self { input: Input::Arguments(arguments), expected: Expected::Returned(output.to_owned()) });
+        }
+        let text: String = serde_json::from_str(input.get())
+            .map_err(|_| "its input is neither a list of arguments nor a text with one in each line".to_owned())?;
+        let arguments = text.lines().filter(|line| !line.trim().is_empty()).map(json).collect::<Result<_, _>>()?;
+        let returned = match serde_json::from_str::<String>(output.get()) {
+            Ok(text) => json(&text)?,
+            Err(_) => output.to_owned(),
+        };
+        Ok(Self { input: Input::Arguments(arguments), expected: Expected::Returned(returned) })
+    }
+}
+
+/// A text, or a list of its lines.
+fn lines(value: &RawValue) -> Result<String, String> {
+    let text = serde_json::from_str::<String>(value.get());
+    text.or_else(|_| serde_json::from_str::<Vec<String>>(value.get()).map(|lines| lines.join("\n")))
+        .map_err(|_| "a program reads and prints a text, or a list of lines".into())
+}
+
+fn json(text: &str) -> Result<Box<RawValue>, String> {
+    serde_json::from_str(text).map_err(|error| format!("{text:?} is no JSON: {error}"))
+}
+
+impl Expected {
+    /// Whether `stdout`, what the child printed, is that.
+    pub(crate) fn is(&self, stdout: &str) -> bool {
+        match self {
+            Self::Printed(expected) => same_output(expected, stdout),
+            Self::Returned(expected) => answer(stdout).is_some_and(|answer| {
+                let only = serde_json::from_str::<[&RawValue; 1]>(expected.get());
+                same_value(expected, answer) || only.is_ok_and(|[only]| same_value(only, answer))
+            }),
+        }
+    }
+}
+
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Printed(text) => f.write_str(text),
+            Self::Returned(value) => f.write_str(value.get()),
+        }
+    }
+}
+
+/// What a function returned: the last line that the child printed.
+fn answer(stdout: &str) -> Option<&RawValue> {
+    serde_json::from_str(stdout.lines().next_back()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(truth: &str) -> Vec<String> {
+        Cases::read(truth).unwrap().inputs("c").collect()
+    }
+
+    #[test]
+    fn programs_read_a_text_or_lines() {
+        let truth = r#"{"inputs": ["1 2\n", ["3", "4"]], "outputs": ["3", ["7"]], "fn_name": null, "more": 1}"#;
+        assert_eq!(jobs(truth), [r#"{"code":"c","stdin":"1 2\n"}"#, r#"{"code":"c","stdin":"3\n4"}"#]);
+        assert!(Cases::read(truth).unwrap().expected(1).is("7\n"));
+    }
+
+    #[test]
+    fn functions_have_arguments_in_a_list_or_in_lines() {
+        let truth = r#"{"inputs": [[[1, 2], "a"], "[1, 2]\n\"a\"\n"], "outputs": [["x"], "\"x\""], "fn_name": "f"}"#;
+        let job = |space| format!(r#"{{"code":"c","function":"f","arguments":[[1,{space}2],"a"]}}"#);
+        assert_eq!(jobs(truth), [job(" "), job(" ")]);
+        let cases = Cases::read(truth).unwrap();
+        for number in 0..2 {
+            assert!(cases.expected(number).is("\"x\"\n"), "{number}");
+            assert!(!cases.expected(number).is("\"y\"\n"), "{number}");
+        }
+        assert!(cases.expected(0).is("[\"x\"]\n"));
+    }
+
+    #[test]
+    fn an_answer_is_the_last_line_and_json() {
+        let cases = Cases::read(r#"{"inputs": [[]], "outputs": [900719925474099399], "fn_name": "f"}"#).unwrap();
+        let is = |stdout| cases.expected(0).is(stdout);
+        assert!(is("1\n900719925474099399\n"));
+        assert!(!is("900719925474099398\n"));
+        assert!(!is("900719925474099399\n1\n"));
+        assert!(!is(""));
+        assert!(!is("NaN\n"));
+    }
+
+    #[test]
+    fn what_is_no_test_is_refused() {
+        for (truth, what) in [
+            ("72", "is not {\"inputs\""),
+            (r#"{"inputs": [], "outputs": []}"#, "any code would pass"),
+            (r#"{"inputs": ["1"], "outputs": []}"#, "1 inputs and 0 outputs"),
+            (r#"{"inputs": [1], "outputs": ["1"]}"#, "case 1 of the ground truth: a program reads"),
+            (r#"{"inputs": ["1"], "outputs": ["x"], "fn_name": "f"}"#, "\"x\" is no JSON"),
+            (r#"{"inputs": [1], "outputs": ["1"], "fn_name": "f"}"#, "neither a list of arguments"),
+        ] {
+            let error = Cases::read(truth).err().unwrap();
+            assert!(error.contains(what), "{truth}: {error}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Runs the Python code of a response against test cases, each in a fresh child
+//! that sees the case's input and nothing else. What it should answer stays
+//! here, and so does the comparison.
+
+mod cases;
+mod code;
+mod compare;
+mod verdict;
+
+use cases::Cases;
+use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Verdict, exec};
+use serde::Deserialize;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use verdict::{Tally, judge};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Params {
+    /// The program that runs Python, by its name in the configuration.
+    program: String,
+    /// The cases that count, from the first.
+    max_tests: NonZeroUsize,
+    /// Time on a processor of each case, in milliseconds.
+    cpu_ms: NonZeroU32,
+    /// Memory of each case, in MiB; what the program may have by default.
+    memory_mib: Option<NonZeroU64>,
+    /// Whether the score is 1 where every case passes, and 0 otherwise; the
+    /// share of cases that pass by default.
+    all_or_nothing: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            program: "python".into(),
+            // As many as verl runs.
+            max_tests: NonZeroUsize::new(10).unwrap_or(NonZeroUsize::MIN),
+            cpu_ms: NonZeroU32::new(2000).unwrap_or(NonZeroU32::MIN),
+            memory_mib: None,
+            all_or_nothing: false,
+        }
+    }
+}
+
+struct PythonTests {
+    params: Params,
+}
+
+impl Reward for PythonTests {
+    type Params = Params;
+
+    fn new(params: Params) -> Result<Self, String> {
+        Ok(Self { params })
+    }
+
+    fn info(&self) -> Info {
+        // Not pure: whether a case ends within its time is not for the sample alone to say.
+        Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).score_range(0.0, 1.0)
+    }
+
+    fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
+        let truth = reference.require_ground_truth()?;
+        let mut cases = Cases::read(&truth).map_err(Failure::invalid_input)?;
+        cases.keep(self.params.max_tests.get());
+        let response = sample.response();
+        let code = code::of(&response);
+        if code.trim().is_empty() {
+            return Ok(Tally::new(cases.len())
+                .score(self.params.all_or_nothing)
+                .note("no code in the response")
+                .into());
+        }
+        let outputs = exec::run(cases.inputs(code).map(|input| self.job(input)).collect());
+        let mut tally = Tally::new(cases.len());
+        for (number, output) in outputs.into_iter().enumerate() {
+            tally.add(number, judge(&output?, cases.expected(number)));
+        }
+        Ok(tally.score(self.params.all_or_nothing).into())
+    }
+}
+
+gavel_sdk::export_reward!(PythonTests);
+
+impl PythonTests {
+    fn job(&self, input: String) -> exec::Job {
+        let job = exec::Job::new(&self.params.program).stdin(input).cpu_ms(self.params.cpu_ms.get());
+        match self.params.memory_mib {
+            Some(mib) => job.memory(mib.get().saturating_mul(1 << 20)),
+            None => job,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What became of the cases.
+
+use crate::cases::Expected;
+use gavel_sdk::Score;
+use gavel_sdk::exec::{Ending, Output};
+
+/// Bytes of an answer that a note shows.
+const SHOWN: usize = 120;
+
+/// What became of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Passed,
+    /// It ended well, and its answer is another.
+    Wrong,
+    /// It ran out of time.
+    TimedOut,
+    /// It ran out of memory.
+    OutOfMemory,
+    /// It ended badly, or printed too much, or left the stack.
+    Error,
+}
+
+/// What became of a case, and what is to be said of it.
+pub(crate) struct Verdict {
+    kind: Kind,
+    note: String,
+}
+
+/// Judges what a child did.
+pub(crate) fn judge(output: &Output, expected: &Expected) -> Verdict {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last_words = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let (kind, note) = match &output.ending {
+        Ending::Exited(0) => {
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            match expected.is(&stdout) {
+                true => (Kind::Passed, String::new()),
+                false => (Kind::Wrong, format!("expected {:?}, not {:?}", cut(&expected.to_string()), cut(&stdout))),
+            }
+        }
+        Ending::Exited(_) => (Kind::Error, cut(last_words).to_owned()),
+        Ending::OutOfBudget(which) if which == "memory" => (Kind::OutOfMemory, "it ran out of memory".into()),
+        Ending::OutOfBudget(which) if ["cpu", "deadline", "fuel"].contains(&which.as_str()) => {
+            (Kind::TimedOut, "it ran out of time".into())
+        }
+        Ending::OutOfBudget(which) => (Kind::Error, format!("it exceeded the budget {which}")),
+        Ending::Trapped(what) => (Kind::Error, cut(what).to_owned()),
+    };
+    Verdict { kind, note }
+}
+
+fn cut(text: &str) -> &str {
+    let text = text.trim();
+    &text[..text.floor_char_boundary(SHOWN)]
+}
+
+/// What became of all cases.
+pub(crate) struct Tally {
+    total: usize,
+    kinds: Vec<Kind>,
+    first: Option<String>,
+}
+
+impl Tally {
+    pub(crate) fn new(total: usize) -> Self {
+        Self { total, kinds: Vec::new(), first: None }
+    }
+
+    /// Adds the case `number`, from 0.
+    pub(crate) fn add(&mut self, number: usize, verdict: Verdict) {
+        if verdict.kind != Kind::Passed {
+            self.first.get_or_insert_with(|| format!("case {}: {}", number + 1, verdict.note));
+        }
+        self.kinds.push(verdict.kind);
+    }
+
+    /// The share of cases that passed, or whether all did.
+    pub(crate) fn score(self, all_or_nothing: bool) -> Score {
+        let count = |kind| self.kinds.iter().filter(|other| **other == kind).count() as f64;
+        let (passed, total) = (count(Kind::Passed), self.total as f64);
+        let value = if all_or_nothing { f64::from(passed == total) } else { passed / total };
+        let score = Score::new(value)
+            .metric("passed", passed)
+            .metric("total", total)
+            .metric("wrong", count(Kind::Wrong))
+            .metric("timeouts", count(Kind::TimedOut))
+            .metric("out_of_memory", count(Kind::OutOfMemory))
+            .metric("errors", count(Kind::Error));
+        match self.first {
+            Some(first) => score.note(first),
+            None => score,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(ending: Ending) -> Output {
+        Output { ending, stdout: b"4\n".to_vec(), stderr: b"Traceback\nValueError: no\n".to_vec(), cpu_us: 1 }
+    }
+
+    #[test]
+    fn a_child_s_end_says_what_became_of_its_case() {
+        let four = Expected::Printed("4".into());
+        for (ending, kind, note) in [
+            (Ending::Exited(0), Kind::Passed, ""),
+            (Ending::Exited(1), Kind::Error, "ValueError: no"),
+            (Ending::OutOfBudget("cpu".into()), Kind::TimedOut, "time"),
+            (Ending::OutOfBudget("memory".into()), Kind::OutOfMemory, "memory"),
+            (Ending::OutOfBudget("log".into()), Kind::Error, "log"),
+            (Ending::Trapped("unreachable".into()), Kind::Error, "unreachable"),
+        ] {
+            let verdict = judge(&output(ending), &four);
+            assert_eq!(verdict.kind, kind);
+            assert!(verdict.note.contains(note), "{}", verdict.note);
+        }
+        let wrong = judge(&output(Ending::Exited(0)), &Expected::Printed("5".into()));
+        assert_eq!((wrong.kind, wrong.note.as_str()), (Kind::Wrong, r#"expected "5", not "4""#));
+    }
+
+    #[test]
+    fn the_score_is_the_share_or_all() {
+        let tally = || {
+            let mut tally = Tally::new(4);
+            for (number, kind) in [Kind::Passed, Kind::Wrong, Kind::Passed, Kind::TimedOut].into_iter().enumerate() {
+                tally.add(number, Verdict { kind, note: format!("{kind:?}") });
+            }
+            tally
+        };
+        let share = tally().score(false);
+        assert_eq!((share.value, share.note.as_deref()), (0.5, Some("case 2: Wrong")));
+        assert_eq!(tally().score(true).value, 0.0);
+    }
+}
