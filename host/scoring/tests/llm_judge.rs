@@ -68,7 +68,7 @@ fn judge(params: Value, responses: &[&str], model: Model) -> (Vec<Evaluation>, V
         chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
         programs: Vec::new(),
     };
-    let scorer = Scorer::new(vec![WeightedPlugin { spec, weight: 1.0 }], config).unwrap();
+    let scorer = Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config).unwrap();
     let columns = json!({"prompt": "Greet me.", "ground_truth": "Good morning."});
     let task = Arc::new(Task::from_row(serde_json::from_value(columns).unwrap(), 0, "data").unwrap());
     let group = Group::new(responses.len());

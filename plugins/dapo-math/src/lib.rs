@@ -47,7 +47,8 @@ impl Reward for DapoMath {
         })?;
         let answer = self.reader.answer(&sample.response());
         let right = answer.as_ref().is_some_and(|answer| answer.is(&key, &truth));
-        let penalty = self.overlong.map(|overlong| tokens(sample).map(|tokens| overlong.penalty(tokens))).transpose()?;
+        let penalty =
+            self.overlong.map(|overlong| tokens(sample).map(|tokens| overlong.penalty(tokens))).transpose()?;
         let mut score = Score::new(if right { 1.0 } else { -1.0 } + penalty.unwrap_or(0.0))
             .metric("acc", f64::from(right))
             .metric("answered", f64::from(answer.is_some()));

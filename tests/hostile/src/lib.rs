@@ -2,7 +2,8 @@
 //! and says with [`on_score!`] or [`on_init!`] when it strikes.
 
 pub use gavel_sdk::{
-    ContentPart, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger, export_reward,
+    ContentPart, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger,
+    export_reward,
 };
 
 /// What an attack may hand back from `score`.

@@ -25,9 +25,9 @@ impl Judger for Shortest {
         let shortest = lengths.iter().copied().filter(|length| *length > 0).min();
         let verdict = |(sample, length): (&Sample, &usize)| match length {
             0 => Verdict::abstain("the response is empty"),
-            _ => Score::new(f64::from(Some(*length) == shortest))
-                .metric("index", f64::from(sample.group_index()))
-                .into(),
+            _ => {
+                Score::new(f64::from(Some(*length) == shortest)).metric("index", f64::from(sample.group_index())).into()
+            }
         };
         Ok(samples.iter().zip(&lengths).map(verdict).collect())
     }
