@@ -1,5 +1,6 @@
 //! The plugin `llm-judge`, against a real HTTP server that speaks the
 //! chat-completions protocol.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use axum::Router;
 use axum::extract::State;
