@@ -23,6 +23,7 @@ from gavel_world.imports import types
 
 from . import chat, params
 from .exports import Export, exported
+from .late import import_late, packages
 from .reference import Reference
 from .sample import Message, Sample
 from .verdict import Abstained, InvalidInput, Score, Unavailable, as_verdict
@@ -41,6 +42,8 @@ _params: dict[str, Any] = {}
 def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[str] = ()) -> None:
     """Imports the plugin's module at build time, and `preload`, what it and
     Python's library would import when they are called: there are no files then.
+    What its packages would import goes with it: SymPy takes a part of itself
+    that it cannot import for two expressions that differ.
 
     Raises SystemExit where the module does not define what is exported.
     """
@@ -53,6 +56,7 @@ def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[st
         # What is missing is an error when it is asked for, as it would be elsewhere.
         with contextlib.suppress(ImportError):
             importlib.import_module(late)
+    import_late(packages())
     for interface in interfaces:
         if interface not in exported:
             raise SystemExit(
