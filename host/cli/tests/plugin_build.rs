@@ -243,14 +243,14 @@ error: could not compile `wrong` (lib) due to 1 previous error
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`, or correct `exports` in plugin.toml
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`, or correct `exports` in plugin.toml
 
 "#]]);
     change("wrong/plugin.toml", "[\"judger\"]", "[\"reward\", \"judger\"]");
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`, or correct `exports` in plugin.toml
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`, or correct `exports` in plugin.toml
 
 "#]]);
     change("wrong/plugin.toml", "[\"reward\", \"judger\"]", "[\"reward\"]");
@@ -259,7 +259,7 @@ hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` exports nothing of gavel:plugin
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`
 
 "#]]);
     change("wrong/Cargo.toml", "crate-type = [\"cdylib\"]", "");

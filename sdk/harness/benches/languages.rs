@@ -3,7 +3,7 @@
 //! `cargo bench --workspace --bench languages` makes the templates of `gavel
 //! plugin new` in a temporary folder, builds them with the tools that they name
 //! (componentize-py and ziglang in the Python that comes first, npm), and
-//! prints the table that docs/languages has.
+//! prints the table of docs/speed.md.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_harness::sample;

@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_wrong_request_stays_wrong() {
         let help = |status: u16| may_help(StatusCode::from_u16(status).unwrap());
-        assert!([408, 429, 500, 502, 503, 504, 529].into_iter().all(help));
+        assert!([408, 409, 425, 429, 500, 502, 503, 504, 529].into_iter().all(help));
         assert!(![400, 401, 403, 404, 422].into_iter().any(help));
     }
 }

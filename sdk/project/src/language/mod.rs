@@ -19,7 +19,7 @@ pub enum Language {
     Rust,
     /// Python, by componentize-py.
     Python,
-    /// JavaScript or TypeScript, by jco.
+    /// JavaScript or TypeScript, by componentize-js.
     Js,
     /// C, by zig or clang.
     C,

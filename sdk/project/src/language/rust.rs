@@ -66,7 +66,7 @@ impl Toolchain for Rust {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);` or `gavel_sdk::export_judger!(Type);`"
+        "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`"
     }
 }
 
