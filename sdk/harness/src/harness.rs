@@ -7,7 +7,7 @@ use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
 use gavel_plugin::{Inspection, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, inspect};
 use gavel_scoring::chat::stand_in;
-use gavel_scoring::recording::{Recording, tape_folder};
+use gavel_scoring::recording::{Recording, RecordingError, tape_folder};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,11 +51,17 @@ impl Harness {
         let harness = Self { replaying: true, ..Self::new()? };
         harness.sandbox.use_tape(Tape::replay(&tape_folder(recording))?);
         // Programs are no part of the world outside: they are run again.
-        let recording = Recording::open(recording)?;
-        for program in recording.lineups().iter().flat_map(|lineup| lineup.programs(recording.folder())) {
-            harness.program(program)?;
+        match Recording::open(recording) {
+            Ok(recording) => {
+                for program in recording.lineups().iter().flat_map(|lineup| lineup.programs(recording.folder())) {
+                    harness.program(program)?;
+                }
+                Ok(harness)
+            }
+            // A tape by itself names none.
+            Err(RecordingError::Nothing { .. }) => Ok(harness),
+            Err(error) => Err(error.into()),
         }
-        Ok(harness)
     }
 
     /// Lets `fake` answer what plugins that are loaded after this, and granted
