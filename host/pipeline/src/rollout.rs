@@ -46,17 +46,12 @@ pub(crate) fn rollout(
 ) -> Result<(Vec<Rolled>, Timing)> {
     let start = Instant::now();
     for (id, draw) in draws.iter().enumerate() {
-        engine.submit(Request {
-            id: id as u64,
-            prompt: draw.prompt.ids.clone(),
-            sampling: sampling.clone(),
-            seed: draw.seed,
-        })?;
+        engine.submit(Request::new(id as u64, draw.prompt.ids.clone(), sampling.clone(), draw.seed))?;
     }
     let groups: Vec<Group> = draws.chunks(group_size).map(|draws| Group::new(draws.len())).collect();
     let mut under_way: Vec<Option<(Sample, Pending)>> = draws.iter().map(|_| None).collect();
     while !engine.is_idle() {
-        for finished in engine.step(&learner.model)? {
+        for finished in engine.step(&learner.model)?.finished {
             let at = finished.id as usize;
             let sample = sample(learner, &draws[at], finished)?;
             let pending = scorer.start(&groups[at / group_size], sample.clone(), draws[at].plugin_seed);

@@ -17,10 +17,10 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 impl Model {
-    /// Reads the checkpoint in the folder `dir`. Weights in half precision are
-    /// widened to 32 bits.
-    pub fn load(dir: &Path, device: Device) -> Result<Self> {
-        let model = Self::zeros(ModelConfig::load(dir)?, Kind::Float, device)?;
+    /// Reads the checkpoint in the folder `dir`; its weights become numbers of
+    /// `kind`: `Float`, `BFloat16` or `Half`.
+    pub fn load(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
+        let model = Self::zeros(ModelConfig::load(dir)?, kind, device)?;
         let mut missing: BTreeMap<String, Tensor> = model.named_weights()?.into_iter().collect();
         for path in weight_files(dir)? {
             load_file(&path, &mut missing, model.config())?;
@@ -40,15 +40,15 @@ impl Model {
     }
 
     /// Writes `config.json` and `model.safetensors` into the folder `dir`,
-    /// which is made where it is missing. Files are not replaced atomically:
-    /// save to a new folder and rename it.
+    /// which is made where it is missing, in the model's kind of numbers. Files
+    /// are not replaced atomically: save to a new folder and rename it.
     pub fn save(&self, dir: &Path) -> Result<()> {
         std::fs::create_dir_all(dir).map_err(io("create", dir))?;
         let path = dir.join(config::FILE);
-        let mut text = serde_json::to_string_pretty(self.config())
-            .map_err(|error| PolicyError::Checkpoint { path: path.clone(), what: error.to_string() })?;
-        text.push('\n');
-        std::fs::write(&path, text).map_err(io("write", &path))?;
+        let failed = |error: serde_json::Error| PolicyError::Checkpoint { path: path.clone(), what: error.to_string() };
+        let mut config = serde_json::to_value(self.config()).map_err(failed)?;
+        config["torch_dtype"] = stored_type(self.kind()).1.into();
+        std::fs::write(&path, format!("{config:#}\n")).map_err(io("write", &path))?;
 
         let path = dir.join(WEIGHTS);
         let stored = |(name, tensor): (String, Tensor)| Ok((name, Stored::new(&tensor)?));
@@ -130,6 +130,16 @@ fn read(name: &str, view: &TensorView, shape: &[i64]) -> std::result::Result<Ten
         .map_err(|error| format!("tensor `{name}`: {}", PolicyError::from(error)))
 }
 
+/// How numbers of a kind are stored, and the name that `config.json` gives
+/// them. Doubles become floats.
+fn stored_type(kind: Kind) -> (Kind, &'static str) {
+    match kind {
+        Kind::BFloat16 => (Kind::BFloat16, "bfloat16"),
+        Kind::Half => (Kind::Half, "float16"),
+        _ => (Kind::Float, "float32"),
+    }
+}
+
 /// A tensor on its way into a file.
 struct Stored {
     tensor: Tensor,
@@ -138,7 +148,8 @@ struct Stored {
 
 impl Stored {
     fn new(tensor: &Tensor) -> Result<Self> {
-        let tensor = tensor.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
+        let (kind, _) = stored_type(tensor.kind());
+        let tensor = tensor.f_to_device(Device::Cpu)?.f_to_kind(kind)?.f_contiguous()?;
         let shape = tensor.size().into_iter().map(|size| size as usize).collect();
         Ok(Self { tensor, shape })
     }
@@ -146,7 +157,11 @@ impl Stored {
 
 impl View for Stored {
     fn dtype(&self) -> Dtype {
-        Dtype::F32
+        match self.tensor.kind() {
+            Kind::BFloat16 => Dtype::BF16,
+            Kind::Half => Dtype::F16,
+            _ => Dtype::F32,
+        }
     }
 
     fn shape(&self) -> &[usize] {
@@ -154,12 +169,12 @@ impl View for Stored {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        // SAFETY: the tensor is contiguous, on the CPU and of 32-bit floats, so that `data_len` bytes
+        // SAFETY: the tensor is contiguous, on the CPU and of the kind of `dtype`, so that `data_len` bytes
         // are initialised from `data_ptr` on; `self` keeps them alive and nothing writes to them.
         Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.tensor.data_ptr().cast(), self.data_len()) })
     }
 
     fn data_len(&self) -> usize {
-        self.shape.iter().product::<usize>() * size_of::<f32>()
+        self.shape.iter().product::<usize>() * self.tensor.kind().elt_size_in_bytes()
     }
 }

@@ -1,7 +1,9 @@
 //! The forward pass over whole sequences, with gradients.
 
 use crate::error::{PolicyError, Result};
-use crate::layer::{Projected, rms_norm};
+use crate::layer::Projected;
+use crate::mask::Masks;
+use crate::norm::Norm;
 use crate::model::Model;
 use tch::{Kind, Tensor};
 
@@ -24,26 +26,44 @@ impl Model {
             PolicyError::Input(format!("token ids must have the shape [batch, time], not {:?}", ids.size()))
         })?;
         let config = self.config();
-        let (positions, mask) = match padding {
+        let (positions, left) = match padding {
             Padding::Right => (None, None),
             Padding::Left(lengths) => {
                 let start = left_starts(lengths, batch, time)?;
                 let start = Tensor::f_from_slice(&start)?.f_to_device(self.device())?.f_unsqueeze(1)?;
                 let column = Tensor::f_arange(time, (Kind::Int64, self.device()))?;
                 let positions = column.f_sub(&start)?.f_clamp_min(0)?.f_flatten(0, 1)?;
-                (Some(positions), Some(left_mask(&start, &column)?))
+                (Some(positions), Some(start))
             }
         };
+        let masks = Masks::new(config, time, left.as_ref(), self.device())?;
         let rotation = match positions {
             Some(positions) => self.rotary.at(&positions)?,
             None => self.rotary.at(&Tensor::f_arange(time, (Kind::Int64, self.device()))?)?.repeat(batch)?,
         };
         let mut x = self.embed(&ids.f_flatten(0, 1)?)?;
-        for layer in &self.layers {
+        for (index, layer) in self.layers.iter().enumerate() {
             let projected = layer.project(config, &x, &rotation)?;
-            x = layer.finish(config, &x, &attend(&projected, batch, mask.as_ref())?)?;
+            x = layer.finish(config, &x, &attend(&projected, batch, masks.of(config, index))?)?;
         }
-        Ok(rms_norm(&x, &self.norm, config.rms_norm_eps)?.f_view([batch, time, config.hidden_size])?)
+        Ok(self.normalise(&x)?.f_view([batch, time, config.hidden_size])?)
+    }
+
+    /// The scores, `[batch, labels]`, that a classifier gives to the rows of
+    /// `ids`, `[batch, time]`, which have these numbers of tokens and are padded
+    /// on the right.
+    pub fn scores(&self, ids: &Tensor, lengths: &[usize]) -> Result<Tensor> {
+        let (Some(head), Some(_)) = (&self.head, self.config().num_labels) else {
+            return Err(PolicyError::Input("a language model gives no scores: a classifier has labels".into()));
+        };
+        let hidden = self.hidden(ids, &Padding::Right)?;
+        let [batch, time] = [hidden.size()[0], hidden.size()[1]];
+        if lengths.len() as i64 != batch || lengths.iter().any(|&length| length == 0 || length as i64 > time) {
+            return Err(PolicyError::Input(format!("the rows of [{batch}, {time}] cannot have the lengths {lengths:?}")));
+        }
+        let last: Vec<i64> = lengths.iter().zip(0..).map(|(&length, row)| row * time + length as i64 - 1).collect();
+        let last = Tensor::f_from_slice(&last)?.f_to_device(self.device())?;
+        Ok(hidden.f_flatten(0, 1)?.f_index_select(0, &last)?.f_linear(head, None::<&Tensor>)?)
     }
 
     /// The logits, `[…, vocab]`, of `hidden`, `[…, hidden]`.
@@ -53,24 +73,42 @@ impl Model {
 
     /// The embeddings, `[tokens, hidden]`, of `ids`, `[tokens]`.
     pub(crate) fn embed(&self, ids: &Tensor) -> Result<Tensor> {
-        Ok(Tensor::f_embedding(&self.embedding, ids, -1, false, false)?)
+        let x = Tensor::f_embedding(&self.embedding, ids, -1, false, false)?;
+        if !self.config().architecture.scales_embedding() {
+            return Ok(x);
+        }
+        // Rounded to the weights' kind, as the model was trained with.
+        let scale = Tensor::from((self.config().hidden_size as f64).sqrt());
+        Ok(x.f_mul(&scale.f_to_kind(self.kind())?.f_to_device(self.device())?)?)
+    }
+
+    /// The norm after the last layer.
+    pub(crate) fn normalise(&self, x: &Tensor) -> Result<Tensor> {
+        Norm::new(self.config()).apply(x, &self.norm)
     }
 }
 
-/// Causal attention within each of `batch` rows; gives `[batch * time, hidden]`.
-/// `mask` is `[batch, 1, time, time]`, true where a query may look.
+/// Causal attention within each of `batch` rows; gives `[batch * time, heads *
+/// head_dim]`. `mask` is `[batch or 1, 1, time, time]`, true where a query may
+/// look.
 pub(crate) fn attend(projected: &Projected, batch: i64, mask: Option<&Tensor>) -> Result<Tensor> {
     let rows = |x: &Tensor| x.f_unflatten(0, [batch, -1])?.f_transpose(1, 2);
-    let query = rows(&projected.query)?;
-    let share = query.size()[1] / projected.key.size()[1];
+    attention(&rows(&projected.query)?, &rows(&projected.key)?, &rows(&projected.value)?, mask)
+}
+
+/// Attention of `query`, `[rows, heads, time, head_dim]`, to `key` and `value`,
+/// `[rows, kv_heads, keys, head_dim]`; gives `[rows * time, heads * head_dim]`.
+/// Without a `mask` it is causal, from the first key on.
+pub(crate) fn attention(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
+    let share = query.size()[1] / key.size()[1];
     // libtorch's fused attention on the CPU wants as many key heads as query heads.
     let spread = |x: &Tensor| match share {
-        1 => rows(x),
-        _ => rows(x)?.f_repeat_interleave_self_int(share, 1, None),
+        1 => Ok(x.shallow_clone()),
+        _ => x.f_repeat_interleave_self_int(share, 1, None),
     };
-    let (key, value) = (spread(&projected.key)?, spread(&projected.value)?);
+    let (key, value) = (spread(key)?, spread(value)?);
     let causal = mask.is_none();
-    let out = Tensor::f_scaled_dot_product_attention(&query, &key, &value, mask, 0.0, causal, None, false)?;
+    let out = Tensor::f_scaled_dot_product_attention(query, &key, &value, mask, 0.0, causal, None, false)?;
     Ok(out.f_transpose(1, 2)?.f_flatten(2, 3)?.f_flatten(0, 1)?)
 }
 
@@ -84,13 +122,4 @@ fn left_starts(lengths: &[usize], batch: i64, time: i64) -> Result<Vec<i64>> {
         _ => Err(PolicyError::Input(format!("a row of {length} tokens does not fit into {time} columns"))),
     };
     lengths.iter().map(start).collect()
-}
-
-/// `[batch, 1, time, time]`: a token sees itself and the real tokens before it.
-/// (Padding sees itself, as a row of the softmax must not be empty.)
-fn left_mask(start: &Tensor, column: &Tensor) -> Result<Tensor> {
-    let (query, key) = (column.f_unsqueeze(1)?, column.f_unsqueeze(0)?);
-    let real = key.f_ge_tensor(start)?.f_unsqueeze(1)?;
-    let before = key.f_lt_tensor(&query)?.f_logical_and(&real)?;
-    Ok(before.f_logical_or(&key.f_eq_tensor(&query)?)?.f_unsqueeze(1)?)
 }

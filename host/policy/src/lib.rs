@@ -6,23 +6,24 @@
 //! one token a [`step`](Engine::step). Nothing here draws from libtorch's
 //! global random generator.
 
-mod cache;
+mod architecture;
 mod checkpoint;
 pub mod config;
-mod decode;
 pub mod device;
 pub mod engine;
 mod error;
 mod forward;
 mod init;
 mod layer;
+mod mask;
 pub mod model;
+mod norm;
 mod rotary;
-mod sampler;
 pub mod sampling;
 
-pub use config::ModelConfig;
-pub use engine::{Engine, EngineConfig, Finished, Request};
+pub use architecture::Architecture;
+pub use config::{ModelConfig, RopeScaling};
+pub use engine::{Drawn, Engine, EngineConfig, Finished, Request, Step};
 pub use error::PolicyError;
 pub use forward::Padding;
 pub use model::Model;

@@ -4,10 +4,11 @@ use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::init;
 use crate::layer::Layer;
+use crate::norm::Norm;
 use crate::rotary::Rotary;
 use tch::{Device, Kind, Tensor};
 
-/// A language model of the Qwen2 architecture.
+/// A language model, or a classifier made of one.
 pub struct Model {
     config: ModelConfig,
     kind: Kind,
@@ -17,21 +18,22 @@ pub struct Model {
     pub(crate) layers: Vec<Layer>,
     /// `[hidden]`
     pub(crate) norm: Tensor,
-    /// `[vocab, hidden]`; absent where the embedding serves as the head.
+    /// `[vocab, hidden]`, or `[labels, hidden]` of a classifier; absent where
+    /// the embedding serves as the head.
     pub(crate) head: Option<Tensor>,
     pub(crate) rotary: Rotary,
 }
 
 impl Model {
     /// A model with random weights, a function of `config` and `seed`: normal
-    /// with the configuration's `initializer_range`, biases 0, norms 1.
+    /// with the configuration's `initializer_range`, biases 0, norms of no effect.
     pub fn random(config: ModelConfig, seed: u64, device: Device) -> Result<Self> {
         config.validate()?;
         let model = Self::zeros(config, Kind::Float, device)?;
         for (index, (name, mut weight)) in model.named_weights()?.into_iter().enumerate() {
             let _guard = tch::no_grad_guard();
             if name.ends_with("norm.weight") {
-                let _ = weight.f_fill_(1.0)?;
+                let _ = weight.f_fill_(Norm::initial(model.config.architecture))?;
             } else if !name.ends_with(".bias") {
                 weight.f_copy_(&init::normal(seed, index, &weight.size(), model.config.initializer_range)?)?;
             }
@@ -43,25 +45,21 @@ impl Model {
     /// A model whose weights are all 0 and need no gradient.
     pub(crate) fn zeros(config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
         let zeros = |shape: &[i64]| Tensor::f_zeros(shape, (kind, device));
-        let (hidden, vocab, inner) = (config.hidden_size, config.vocab_size, config.intermediate_size);
-        let qkv_width = hidden + 2 * config.kv_width();
-        let layers = (0..config.num_hidden_layers).map(|_| {
-            Ok(Layer {
-                input_norm: zeros(&[hidden])?,
-                qkv: zeros(&[qkv_width, hidden])?,
-                qkv_bias: zeros(&[qkv_width])?,
-                output: zeros(&[hidden, hidden])?,
-                post_norm: zeros(&[hidden])?,
-                gate_up: zeros(&[2 * inner, hidden])?,
-                down: zeros(&[hidden, inner])?,
-            })
-        });
+        let (hidden, vocab) = (config.hidden_size, config.vocab_size);
         let rotary_kind = if kind == Kind::Double { Kind::Double } else { Kind::Float };
+        let head_rows = match config.num_labels {
+            Some(labels) => Some(labels),
+            None if config.tie_word_embeddings => None,
+            None => Some(vocab),
+        };
         Ok(Self {
             embedding: zeros(&[vocab, hidden])?,
-            layers: layers.collect::<Result<_>>()?,
+            layers: (0..config.num_hidden_layers).map(|_| Layer::zeros(&config, kind, device)).collect::<Result<_>>()?,
             norm: zeros(&[hidden])?,
-            head: if config.tie_word_embeddings { None } else { Some(zeros(&[vocab, hidden])?) },
+            head: match head_rows {
+                Some(rows) => Some(zeros(&[rows, hidden])?),
+                None => None,
+            },
             rotary: Rotary::new(&config, rotary_kind, device)?,
             config,
             kind,
@@ -92,19 +90,12 @@ impl Model {
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
         let mut all = vec![("model.embed_tokens.weight".to_owned(), self.embedding.shallow_clone())];
         for (index, layer) in self.layers.iter().enumerate() {
-            let named = [
-                ("input_layernorm.weight", &layer.input_norm),
-                ("self_attn.qkv_proj.weight", &layer.qkv),
-                ("self_attn.qkv_proj.bias", &layer.qkv_bias),
-                ("self_attn.o_proj.weight", &layer.output),
-                ("post_attention_layernorm.weight", &layer.post_norm),
-                ("mlp.gate_up_proj.weight", &layer.gate_up),
-                ("mlp.down_proj.weight", &layer.down),
-            ];
+            let named = layer.parameters().into_iter();
             all.extend(named.map(|(name, tensor)| (format!("model.layers.{index}.{name}"), tensor.shallow_clone())));
         }
         all.push(("model.norm.weight".to_owned(), self.norm.shallow_clone()));
-        all.extend(self.head.as_ref().map(|head| ("lm_head.weight".to_owned(), head.shallow_clone())));
+        let head = if self.config.num_labels.is_some() { "score.weight" } else { "lm_head.weight" };
+        all.extend(self.head.as_ref().map(|weight| (head.to_owned(), weight.shallow_clone())));
         all
     }
 
@@ -114,24 +105,38 @@ impl Model {
     pub fn named_weights(&self) -> Result<Vec<(String, Tensor)>> {
         let mut all = Vec::new();
         for (name, tensor) in self.parameters() {
-            let tensor = tensor.f_detach()?;
-            let parts: &[(&str, i64)] = if name.contains("qkv_proj") {
-                let kv_width = self.config.kv_width();
-                &[("q_proj", self.config.hidden_size), ("k_proj", kv_width), ("v_proj", kv_width)]
-            } else if name.contains("gate_up_proj") {
-                &[("gate_proj", self.config.intermediate_size), ("up_proj", self.config.intermediate_size)]
-            } else {
-                all.push((name, tensor));
-                continue;
-            };
-            let mut start = 0;
-            for (part, rows) in parts {
-                let name = name.replace("qkv_proj", part).replace("gate_up_proj", part);
-                all.push((name, tensor.f_narrow(0, start, *rows)?));
-                start += rows;
-            }
+            all.extend(self.parts(&name, &tensor.f_detach()?)?);
         }
         Ok(all)
+    }
+
+    /// The tensors of a Hugging Face checkpoint that one of
+    /// [`parameters`](Self::parameters) holds; `tensor` is its value, or
+    /// something of the same shape, such as its gradient, of which they are
+    /// parts.
+    pub fn parts(&self, name: &str, tensor: &Tensor) -> Result<Vec<(String, Tensor)>> {
+        let config = &self.config;
+        let parts: &[(&str, &str, i64)] = if name.contains("qkv_proj") {
+            &[
+                ("qkv_proj", "q_proj", config.query_width()),
+                ("qkv_proj", "k_proj", config.kv_width()),
+                ("qkv_proj", "v_proj", config.kv_width()),
+            ]
+        } else if name.contains("gate_up_proj") {
+            &[
+                ("gate_up_proj", "gate_proj", config.intermediate_size),
+                ("gate_up_proj", "up_proj", config.intermediate_size),
+            ]
+        } else {
+            return Ok(vec![(name.to_owned(), tensor.shallow_clone())]);
+        };
+        let mut start = 0;
+        let part = |&(whole, part, rows): &(&str, &str, i64)| {
+            let piece = tensor.f_narrow(0, start, rows)?;
+            start += rows;
+            Ok((name.replace(whole, part), piece))
+        };
+        parts.iter().map(part).collect()
     }
 
     /// A copy of its own, without gradients, such as the frozen reference of a

@@ -2,13 +2,16 @@
 //! half-rotation layout of Hugging Face: dimension `i` is paired with
 //! `i + head_dim / 2`.
 
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, RopeScaling};
 use crate::error::Result;
 use tch::{Device, Kind, Tensor};
 
-/// The inverse wavelengths `theta^(-2i / head_dim)`.
+/// The inverse wavelengths `theta^(-2i / head_dim)`, or what a scaling makes of
+/// them.
 pub(crate) struct Rotary {
     inverse: Tensor,
+    /// What queries and keys are multiplied by.
+    attention: f64,
 }
 
 /// The rotations of a list of tokens.
@@ -22,17 +25,26 @@ pub(crate) struct Rotation {
 impl Rotary {
     /// Rotations are computed in `kind`: float, or double for a model in double.
     pub(crate) fn new(config: &ModelConfig, kind: Kind, device: Device) -> Result<Self> {
-        let half = config.head_dim() / 2;
-        let inverse: Vec<f64> = (0..half).map(|i| config.rope_theta.powf(-(i as f64) / half as f64)).collect();
-        Ok(Self { inverse: Tensor::f_from_slice(&inverse)?.f_to_kind(kind)?.f_to_device(device)? })
+        let half = config.head_dim / 2;
+        let mut inverse: Vec<f64> = (0..half).map(|i| config.rope_theta.powf(-(i as f64) / half as f64)).collect();
+        if let Some(scaling) = config.rope_scaling {
+            scaling.apply(&mut inverse, config.rope_theta);
+        }
+        Ok(Self {
+            inverse: Tensor::f_from_slice(&inverse)?.f_to_kind(kind)?.f_to_device(device)?,
+            attention: config.rope_scaling.map_or(1.0, RopeScaling::attention),
+        })
     }
 
     /// The rotations at `positions`, `[tokens]`.
     pub(crate) fn at(&self, positions: &Tensor) -> Result<Rotation> {
         let angle = positions.f_to_kind(self.inverse.kind())?.f_unsqueeze(1)?.f_mul(&self.inverse)?;
         let angle = angle.f_unsqueeze(1)?.f_unsqueeze(1)?;
-        let sin = angle.f_sin()?;
-        Ok(Rotation { cos: angle.f_cos()?, sin: Tensor::f_cat(&[sin.f_neg()?, sin], 2)? })
+        let (mut cos, mut sin) = (angle.f_cos()?, angle.f_sin()?);
+        if self.attention != 1.0 {
+            (cos, sin) = (cos.f_mul_scalar(self.attention)?, sin.f_mul_scalar(self.attention)?);
+        }
+        Ok(Rotation { cos, sin: Tensor::f_cat(&[sin.f_neg()?, sin], 2)? })
     }
 }
 
@@ -47,6 +59,7 @@ impl Rotation {
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
         let pairs = x.f_unflatten(2, [2, -1])?;
         let rotated = pairs.f_mul(&self.cos)?.f_addcmul(&pairs.f_flip([2])?, &self.sin)?;
-        Ok(rotated.f_flatten(2, 3)?)
+        // Angles keep more digits than weights in half precision.
+        Ok(rotated.f_flatten(2, 3)?.f_to_kind(x.kind())?)
     }
 }

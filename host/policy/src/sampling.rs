@@ -16,6 +16,12 @@ pub struct Sampling {
     /// Only tokens with at least this share of the most probable one's
     /// probability; 0 is no limit (arXiv:2407.01082).
     pub min_p: f32,
+    /// Positive logits of tokens that prompt or response have are divided by
+    /// it, negative ones multiplied (arXiv:1909.05858); 1 is none.
+    pub repetition_penalty: f32,
+    /// Added to the logits of these tokens, after the penalty and before the
+    /// temperature.
+    pub logit_bias: Vec<(u32, f32)>,
     /// The most tokens that a response may have, the stop token included.
     pub max_tokens: usize,
     /// Tokens that end a response; they belong to it.
@@ -25,7 +31,16 @@ pub struct Sampling {
 impl Sampling {
     /// Plain sampling at temperature 1 until one of `stop_ids`.
     pub fn new(max_tokens: usize, stop_ids: Vec<u32>) -> Self {
-        Self { temperature: 1.0, top_k: None, top_p: 1.0, min_p: 0.0, max_tokens, stop_ids }
+        Self {
+            temperature: 1.0,
+            top_k: None,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            logit_bias: Vec::new(),
+            max_tokens,
+            stop_ids,
+        }
     }
 
     /// The most probable token each time, as validation does.
@@ -47,6 +62,12 @@ impl Sampling {
         }
         if !(0.0..=1.0).contains(&self.min_p) {
             return wrong(format!("`min_p` must be from 0 to 1, not {}", self.min_p));
+        }
+        if !(0.01..=100.0).contains(&self.repetition_penalty) {
+            return wrong(format!("`repetition_penalty` must be from 0.01 to 100, not {}", self.repetition_penalty));
+        }
+        if let Some((token, bias)) = self.logit_bias.iter().find(|(_, bias)| !(-100.0..=100.0).contains(bias)) {
+            return wrong(format!("`logit_bias` of token {token} must be from -100 to 100, not {bias}"));
         }
         if self.max_tokens == 0 {
             return wrong("`max_tokens` must be at least 1".into());
@@ -77,6 +98,8 @@ mod tests {
             (Sampling { top_k: Some(0), ..fine.clone() }, "`top_k`"),
             (Sampling { top_p: 0.0, ..fine.clone() }, "`top_p`"),
             (Sampling { min_p: 1.5, ..fine.clone() }, "`min_p`"),
+            (Sampling { repetition_penalty: 0.0, ..fine.clone() }, "`repetition_penalty`"),
+            (Sampling { logit_bias: vec![(1, f32::NAN)], ..fine.clone() }, "`logit_bias` of token 1"),
             (Sampling { max_tokens: 0, ..fine }, "`max_tokens`"),
         ] {
             assert!(wrong.validate().unwrap_err().to_string().starts_with(name));

@@ -2,23 +2,28 @@
 
 use crate::Experience;
 use gavel_data::seed::uniform;
-use gavel_policy::{Device, Kind, Model, ModelConfig};
+use gavel_policy::{Architecture, Device, Kind, Model, ModelConfig};
 
 pub const VOCAB: u32 = 13;
 
 /// A model of two layers with grouped keys.
 pub fn tiny(seed: u64) -> Model {
     let config = ModelConfig {
+        architecture: Architecture::Qwen2,
         vocab_size: i64::from(VOCAB),
         hidden_size: 8,
         intermediate_size: 12,
         num_hidden_layers: 2,
         num_attention_heads: 2,
         num_key_value_heads: 1,
+        head_dim: 4,
+        windows: Vec::new(),
         max_position_embeddings: 64,
         rms_norm_eps: 1e-6,
         rope_theta: 10_000.0,
+        rope_scaling: None,
         tie_word_embeddings: true,
+        num_labels: None,
         // Large, so that the logits of a random model differ.
         initializer_range: 0.5,
         bos_token_id: None,

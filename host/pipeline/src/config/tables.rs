@@ -135,8 +135,7 @@ impl RolloutTable {
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
-            max_tokens: self.max_tokens,
-            stop_ids,
+            ..Sampling::new(self.max_tokens, stop_ids)
         }
     }
 }

@@ -35,7 +35,7 @@ fn a_saved_model_loads_bit_for_bit() {
         let dir = folder.path().join("step-1");
         let model = model(config);
         model.save(&dir).unwrap();
-        let loaded = Model::load(&dir, Device::Cpu).unwrap();
+        let loaded = Model::load(&dir, Kind::Float, Device::Cpu).unwrap();
         assert_eq!(loaded.config(), model.config());
         assert_eq!(logits(&loaded), logits(&model));
         assert!(loaded.parameters().iter().all(|(_, parameter)| parameter.requires_grad()));
@@ -87,7 +87,7 @@ fn shards_and_half_precision_are_read() {
     let map: HashMap<String, String> = halves.iter().enumerate().map(place).collect();
     let index = serde_json::json!({"metadata": {}, "weight_map": map});
     std::fs::write(folder.path().join("model.safetensors.index.json"), index.to_string()).unwrap();
-    let loaded = Model::load(folder.path(), Device::Cpu).unwrap();
+    let loaded = Model::load(folder.path(), Kind::Float, Device::Cpu).unwrap();
     let rounded = model.to_kind(Kind::BFloat16).unwrap().to_kind(Kind::Float).unwrap();
     assert_eq!(logits(&loaded), logits(&rounded));
 }
@@ -100,7 +100,7 @@ fn a_broken_checkpoint_is_named() {
         let folder = tempfile::tempdir().unwrap();
         model.save(folder.path()).unwrap();
         change(folder.path());
-        let error = Model::load(folder.path(), Device::Cpu).err().expect("the checkpoint is broken");
+        let error = Model::load(folder.path(), Kind::Float, Device::Cpu).err().expect("the checkpoint is broken");
         error.to_string().replace(&folder.path().display().to_string(), "DIR")
     };
     let with =
@@ -116,7 +116,7 @@ fn a_broken_checkpoint_is_named() {
     );
     assert!(
         attempt(&|dir| std::fs::write(dir.join("config.json"), r#"{"vocab_size": 31}"#).unwrap())
-            .starts_with("DIR/config.json: missing field `hidden_size`")
+            .starts_with("DIR/config.json: model configuration: missing field `hidden_size`")
     );
     assert!(
         attempt(&|dir| std::fs::write(dir.join("model.safetensors"), b"nonsense").unwrap())
@@ -144,5 +144,5 @@ fn a_broken_checkpoint_is_named() {
     let folder = tempfile::tempdir().unwrap();
     model.save(folder.path()).unwrap();
     write(&folder.path().join("model.safetensors"), Dtype::F32, &derived);
-    assert!(Model::load(folder.path(), Device::Cpu).is_ok(), "a tied head in the file is passed over");
+    assert!(Model::load(folder.path(), Kind::Float, Device::Cpu).is_ok(), "a tied head in the file is passed over");
 }

@@ -3,15 +3,21 @@ use gavel_data::{FinishReason, seed};
 use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Padding, Request, Sampling, Tensor};
 
 fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
-    let mut engine = Engine::new(model, EngineConfig { max_batch, prefill_tokens: 24 }).unwrap();
+    let mut engine = Engine::new(model, EngineConfig { max_batch, prefill_tokens: 24, cache_bytes: None }).unwrap();
     requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
     let mut finished = Vec::new();
     while !engine.is_idle() {
         assert!(engine.active() <= max_batch);
-        finished.extend(engine.step(model).unwrap());
+        finished.extend(engine.step(model).unwrap().finished);
     }
     finished.sort_by_key(|response| response.id);
     finished
+}
+
+/// The same tokens, with the same log-probabilities but for rounding.
+fn assert_same(one: &Finished, other: &Finished) {
+    assert_eq!((one.id, &one.response, one.finish_reason), (other.id, &other.response, other.finish_reason));
+    assert!(one.logprobs.iter().zip(&other.logprobs).all(|(a, b)| (a - b).abs() < 3e-5), "{one:?} {other:?}");
 }
 
 /// Three groups of four with prompts of 1, 6 and 11 tokens, and temperatures
@@ -26,6 +32,7 @@ fn requests() -> Vec<Request> {
                 ..Sampling::new(5 + 3 * id as usize, vec![2, 17])
             },
             seed: 100 + id,
+            top_logprobs: 0,
         })
         .collect()
 }
@@ -79,8 +86,7 @@ fn a_response_does_not_depend_on_its_neighbours() {
     assert_eq!(together, run(&model, 12, &requests), "the same run twice is bit for bit the same");
     for (request, crowd) in requests.iter().zip(&together) {
         let alone = run(&model, 1, std::slice::from_ref(request)).remove(0);
-        assert_eq!((&alone.response, alone.finish_reason), (&crowd.response, crowd.finish_reason));
-        assert!(alone.logprobs.iter().zip(&crowd.logprobs).all(|(a, b)| (a - b).abs() < 1e-5));
+        assert_same(&alone, crowd);
     }
     assert!(together.iter().any(|done| done.finish_reason == FinishReason::Stop));
     assert!(together.iter().any(|done| done.finish_reason == FinishReason::Length));
@@ -110,6 +116,7 @@ fn long_responses_outgrow_the_first_cache() {
             prompt: tokens(id, 2 + id as usize),
             sampling: Sampling::new(100 + id as usize, vec![]),
             seed: id,
+            top_logprobs: 0,
         })
         .collect();
     for (request, done) in requests.iter().zip(run(&model, 2, &requests)) {
@@ -125,8 +132,8 @@ fn long_responses_outgrow_the_first_cache() {
 #[test]
 fn each_token_says_which_version_drew_it() {
     let (model, changed) = (model(config()), Model::random(config(), 9, gavel_policy::Device::Cpu).unwrap());
-    let mut engine = Engine::new(&model, EngineConfig { max_batch: 3, prefill_tokens: 64 }).unwrap();
-    let request = |id| Request { id, prompt: tokens(1, 8), sampling: Sampling::greedy(4, vec![]), seed: id };
+    let mut engine = Engine::new(&model, EngineConfig { max_batch: 3, prefill_tokens: 64, cache_bytes: None }).unwrap();
+    let request = |id| Request::new(id, tokens(1, 8), Sampling::greedy(4, vec![]), id);
     engine.set_version(7);
     engine.submit(request(0)).unwrap();
     engine.step(&model).unwrap();
@@ -135,7 +142,7 @@ fn each_token_says_which_version_drew_it() {
     engine.submit(request(1)).unwrap();
     let mut finished = Vec::new();
     while !engine.is_idle() {
-        finished.extend(engine.step(&changed).unwrap());
+        finished.extend(engine.step(&changed).unwrap().finished);
     }
     assert_eq!(finished[0].versions, [7, 8, 8, 8]);
     assert_eq!(finished[1].versions, [8; 4]);
@@ -146,7 +153,7 @@ fn each_token_says_which_version_drew_it() {
 fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
     let model = model(config());
     let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
-    let fine = Request { id: 4, prompt: vec![3], sampling: Sampling::new(8, vec![2]), seed: 0 };
+    let fine = Request { id: 4, prompt: vec![3], sampling: Sampling::new(8, vec![2]), seed: 0, top_logprobs: 0 };
     for (request, says) in [
         (Request { prompt: vec![], ..fine.clone() }, "request 4: the prompt has no tokens"),
         (Request { prompt: vec![31], ..fine.clone() }, "request 4: token 31 of the prompt is outside"),
@@ -164,5 +171,121 @@ fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
         let _ = broken.parameters().pop().unwrap().1.fill_(f64::NAN);
         let error = engine.step(&broken).unwrap_err().to_string();
         assert!(error.starts_with("the logits of request 4 at response token 0 are not finite"), "{error}");
+    }
+}
+
+#[test]
+fn a_full_cache_puts_rows_back_and_loses_nothing() {
+    let model = model(config());
+    // Two layers, keys and values, two heads of four, four bytes: 128 a token.
+    let requests = requests();
+    let roomy = run(&model, 12, &requests);
+    for tokens in [64, 128, 256] {
+        let config = EngineConfig { max_batch: 12, prefill_tokens: 24, cache_bytes: Some(128 * tokens) };
+        let mut engine = Engine::new(&model, config).unwrap();
+        requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
+        let mut finished = Vec::new();
+        while !engine.is_idle() {
+            assert!(engine.active() * 64 <= tokens, "{} rows in room for {tokens} tokens", engine.active());
+            finished.extend(engine.step(&model).unwrap().finished);
+        }
+        finished.sort_by_key(|response| response.id);
+        assert_eq!(finished.len(), roomy.len());
+        finished.iter().zip(&roomy).for_each(|(tight, roomy)| assert_same(tight, roomy));
+    }
+    let long = |id| Request::new(id, tokens(id, 3), Sampling::new(100, vec![]), id);
+    let mut engine =
+        Engine::new(&model, EngineConfig { cache_bytes: Some(128 * 192), ..EngineConfig::default() }).unwrap();
+    (0..3).for_each(|id| engine.submit(long(id)).unwrap());
+    let mut finished = Vec::new();
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    // Three rows fit as long as they are short, one when it is long.
+    assert!(engine.preemptions() >= 2, "{}", engine.preemptions());
+    finished.sort_by_key(|response| response.id);
+    let roomy = run(&model, 3, &[0, 1, 2].map(long));
+    finished.iter().zip(&roomy).for_each(|(tight, roomy)| assert_same(tight, roomy));
+    let tight = EngineConfig { cache_bytes: Some(128 * 64), ..EngineConfig::default() };
+    let error = Engine::new(&model, tight).unwrap().submit(long(7)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "request 7: a prompt of 3 tokens and `max_tokens` 100 need more than the cache's 8192 bytes: each token needs 128"
+    );
+}
+
+#[test]
+fn a_prompt_in_parts_is_the_prompt() {
+    for config in [config(), ModelConfig { windows: vec![Some(5), None], ..config() }] {
+        let model = model(config);
+        let request = Request::new(0, tokens(3, 60), Sampling::new(20, vec![]), 1);
+        let with = |prefill_tokens| {
+            let config = EngineConfig { max_batch: 1, prefill_tokens, cache_bytes: None };
+            let mut engine = Engine::new(&model, config).unwrap();
+            engine.submit(request.clone()).unwrap();
+            let mut finished = Vec::new();
+            while !engine.is_idle() {
+                finished.extend(engine.step(&model).unwrap().finished);
+            }
+            finished.remove(0)
+        };
+        let (whole, parts) = (with(64), with(7));
+        assert_same(&whole, &parts);
+        let expected = training_logprobs(&model, &request, &parts.response);
+        for (i, (&token, &logprob)) in parts.response.iter().zip(&parts.logprobs).enumerate() {
+            assert!((expected.double_value(&[i as i64, i64::from(token)]) - f64::from(logprob)).abs() < 1e-4);
+        }
+    }
+}
+
+#[test]
+fn a_request_can_be_taken_back() {
+    let model = model(config());
+    let requests = requests();
+    let mut engine = Engine::new(&model, EngineConfig { max_batch: 4, ..EngineConfig::default() }).unwrap();
+    requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
+    let mut finished = engine.step(&model).unwrap().finished;
+    // One that is under way, one that waits, and one that never came.
+    assert!(engine.cancel(1).unwrap() && engine.cancel(9).unwrap() && !engine.cancel(99).unwrap());
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    finished.sort_by_key(|response| response.id);
+    let ids: Vec<u64> = finished.iter().map(|response| response.id).collect();
+    assert_eq!(ids, [0, 2, 3, 4, 5, 6, 7, 8, 10, 11]);
+    let all = run(&model, 12, &requests);
+    assert!(finished.iter().all(|response| response.response == all[response.id as usize].response));
+}
+
+#[test]
+fn each_token_comes_with_the_most_probable_ones() {
+    let model = model(config());
+    let mut request = Request::new(3, tokens(1, 4), Sampling::new(6, vec![]), 2);
+    request.top_logprobs = 5;
+    let plain = Request::new(4, tokens(2, 3), Sampling::new(6, vec![]), 2);
+    let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+    engine.submit(request.clone()).unwrap();
+    engine.submit(plain).unwrap();
+    let (mut drawn, mut finished) = (Vec::new(), Vec::new());
+    while !engine.is_idle() {
+        let step = engine.step(&model).unwrap();
+        drawn.extend(step.drawn);
+        finished.extend(step.finished);
+    }
+    assert!(drawn.iter().filter(|drawn| drawn.id == 4).all(|drawn| drawn.top.is_empty()));
+    drawn.retain(|drawn| drawn.id == 3);
+    let whole = finished.iter().find(|response| response.id == 3).unwrap();
+    assert_eq!(drawn.iter().map(|drawn| drawn.token).collect::<Vec<_>>(), whole.response);
+    assert_eq!(drawn.iter().map(|drawn| drawn.logprob).collect::<Vec<_>>(), whole.logprobs);
+    let expected = training_logprobs(&model, &request, &whole.response);
+    for (i, drawn) in drawn.iter().enumerate() {
+        let mut here: Vec<(usize, f64)> =
+            Vec::<f64>::try_from(expected.get(i as i64).detach()).unwrap().into_iter().enumerate().collect();
+        here.sort_by(|a, b| b.1.total_cmp(&a.1));
+        assert_eq!(drawn.top.len(), 5);
+        for ((token, logprob), (right, value)) in drawn.top.iter().zip(here) {
+            assert_eq!(*token as usize, right);
+            assert!((f64::from(*logprob) - value).abs() < 1e-4);
+        }
     }
 }

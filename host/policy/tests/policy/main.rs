@@ -1,29 +1,35 @@
 //! The model against an independent reference, and the engine against the
 //! model.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checkpoint;
 mod engine;
 mod forward;
+mod parity;
 mod reference;
 mod sampling;
 
 use gavel_data::seed;
-use gavel_policy::{Device, Model, ModelConfig, Tensor};
+use gavel_policy::{Architecture, Device, Model, ModelConfig, Tensor};
 
 fn config() -> ModelConfig {
     ModelConfig {
+        architecture: Architecture::Qwen2,
         vocab_size: 31,
         hidden_size: 16,
         intermediate_size: 24,
         num_hidden_layers: 2,
         num_attention_heads: 4,
         num_key_value_heads: 2,
+        head_dim: 4,
+        windows: Vec::new(),
         max_position_embeddings: 128,
         rms_norm_eps: 1e-6,
         rope_theta: 10_000.0,
+        rope_scaling: None,
         tie_word_embeddings: true,
+        num_labels: None,
         initializer_range: 0.4,
         bos_token_id: None,
         eos_token_id: vec![2],

@@ -50,7 +50,7 @@ impl Reference {
     }
 
     fn attention(&self, layer: i64, inputs: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let width = self.config.head_dim() as usize;
+        let width = self.config.head_dim as usize;
         let heads = self.config.num_attention_heads as usize;
         let share = heads / self.config.num_key_value_heads as usize;
         let project = |name: &str, x: &[f64]| {
@@ -81,7 +81,7 @@ impl Reference {
     }
 
     fn rotate(&self, x: &[f64], position: usize) -> Vec<f64> {
-        let width = self.config.head_dim() as usize;
+        let width = self.config.head_dim as usize;
         let half = width / 2;
         let turn = |(index, &value): (usize, &f64)| {
             let i = index % width;

@@ -8,11 +8,11 @@ const DRAWS: u64 = 4000;
 fn first_tokens(model: &Model, prompt: &[u32], settings: &[&Sampling]) -> Vec<u32> {
     let mut engine = Engine::new(model, EngineConfig { max_batch: 512, ..EngineConfig::default() }).unwrap();
     for (id, sampling) in (0..DRAWS).zip(settings.iter().cycle()) {
-        engine.submit(Request { id, prompt: prompt.to_vec(), sampling: (*sampling).clone(), seed: id }).unwrap();
+        engine.submit(Request::new(id, prompt.to_vec(), (*sampling).clone(), id)).unwrap();
     }
     let mut drawn = Vec::new();
     while !engine.is_idle() {
-        drawn.extend(engine.step(model).unwrap());
+        drawn.extend(engine.step(model).unwrap().finished);
     }
     drawn.sort_by_key(|done| done.id);
     drawn.into_iter().map(|done| done.response[0]).collect()
@@ -93,4 +93,47 @@ fn a_neighbour_with_limits_changes_no_draw() {
     let mixed = first_tokens(&model, &prompt, &[&plain, &cut, &Sampling::greedy(1, vec![])]);
     assert!(alone.iter().zip(&mixed).step_by(3).all(|(a, b)| a == b));
     assert!(mixed.iter().skip(2).step_by(3).all(|token| *token == mixed[2]));
+}
+
+#[test]
+fn penalties_and_biases_change_the_logits() {
+    let model = model(config());
+    let prompt = tokens(2, 5);
+    let logits = model.logits(&model.hidden(&row(&prompt), &Padding::Right).unwrap()).unwrap().get(0).get(4).detach();
+    let logits = Vec::<f64>::try_from(logits.to_kind(tch::Kind::Double)).unwrap();
+    let best = |logits: &[f64]| (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap() as u32;
+    let greedy = Sampling::greedy(1, vec![]);
+    let first = |sampling: Sampling| {
+        let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+        // A neighbour without any, whose draw stays.
+        engine.submit(Request::new(0, prompt.clone(), sampling, 0)).unwrap();
+        engine.submit(Request::new(1, prompt.clone(), greedy.clone(), 0)).unwrap();
+        let finished = engine.step(&model).unwrap().finished;
+        assert_eq!(finished[1].response, [best(&logits)]);
+        (finished[0].response[0], f64::from(finished[0].logprobs[0]))
+    };
+    let bias = vec![(best(&logits), -50.0), (7, 30.0), (7, 10.0)];
+    let (token, logprob) = first(Sampling { logit_bias: bias, ..greedy.clone() });
+    assert!(token == 7 && logprob > -1e-3, "{token} {logprob}");
+
+    let mut changed = logits.clone();
+    for &token in &prompt.iter().copied().collect::<std::collections::BTreeSet<u32>>() {
+        let logit = &mut changed[token as usize];
+        *logit = if *logit > 0.0 { *logit / 3.0 } else { *logit * 3.0 };
+    }
+    let (token, logprob) = first(Sampling { repetition_penalty: 3.0, ..greedy.clone() });
+    assert_eq!(token, best(&changed));
+    assert!((crate::reference::softmax(&changed)[token as usize].ln() - logprob).abs() < 1e-4);
+
+    // What was drawn counts too: with this penalty nothing comes twice.
+    let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+    let sampling = Sampling { repetition_penalty: 100.0, ..Sampling::greedy(12, vec![]) };
+    engine.submit(Request::new(0, prompt.clone(), sampling, 0)).unwrap();
+    let mut response = Vec::new();
+    while !engine.is_idle() {
+        response.extend(engine.step(&model).unwrap().drawn.into_iter().map(|drawn| drawn.token));
+    }
+    let distinct: std::collections::BTreeSet<u32> = response.iter().chain(&prompt).copied().collect();
+    let of_prompt: std::collections::BTreeSet<u32> = prompt.iter().copied().collect();
+    assert_eq!(distinct.len(), of_prompt.len() + 12);
 }

@@ -258,7 +258,7 @@ fn updates_are_repeatable_and_resume_bit_for_bit() {
     let mut repeated = Trainer::new(&again, OptimizerConfig::default(), 16).unwrap();
     assert_eq!((0..2).map(|_| step(&mut repeated, &again)).collect::<Vec<_>>(), first);
 
-    let loaded = Model::load(folder.path(), model.device()).unwrap();
+    let loaded = Model::load(folder.path(), model.kind(), model.device()).unwrap();
     let mut resumed = Trainer::new(&loaded, OptimizerConfig::default(), 16).unwrap();
     resumed.load(&path).unwrap();
     assert_eq!((0..3).map(|_| step(&mut resumed, &loaded)).collect::<Vec<_>>(), rest);

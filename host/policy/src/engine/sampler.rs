@@ -1,12 +1,15 @@
 //! Draws one token a row from logits, on the device: the inverse of the
 //! cumulative distribution at a given uniform number.
 
+use super::row::Row;
 use crate::error::Result;
 use crate::sampling::Sampling;
 use tch::{Device, Kind, Tensor};
 
 /// The settings of a batch of rows, laid out for the device.
-pub(crate) struct Sampler {
+pub(super) struct Sampler {
+    penalty: Option<Penalty>,
+    bias: Option<Bias>,
     /// `[rows, 1]`, 1 for greedy rows; absent where all are 1.
     temperature: Option<Tensor>,
     /// `[rows]`; absent where no row is greedy.
@@ -14,6 +17,24 @@ pub(crate) struct Sampler {
     /// Every row is greedy: nothing is drawn.
     all_greedy: bool,
     truncation: Option<Truncation>,
+    /// Of each row.
+    top: Vec<usize>,
+}
+
+/// What is known of the tokens that a row has, prompt and response.
+struct Penalty {
+    /// `[rows, 1]`, 1 for rows without.
+    factor: Tensor,
+    /// `[rows, vocab]`, true for tokens that are there.
+    seen: Tensor,
+}
+
+/// What is added to single logits.
+struct Bias {
+    /// Row and token of each, `[n]`.
+    places: [Tensor; 2],
+    /// `[n]`
+    values: Tensor,
 }
 
 /// Limits of each row, `[rows, 1]`; a row without a limit has one that never binds.
@@ -25,30 +46,33 @@ struct Truncation {
     min_p: Tensor,
 }
 
-/// What was drawn.
-pub(crate) struct Picks {
-    pub(crate) tokens: Vec<u32>,
+/// What was drawn for a row.
+pub(super) struct Pick {
+    pub(super) token: u32,
     /// The log-probability under the tempered distribution, before truncation;
     /// not finite where the logits were not.
-    pub(crate) logprobs: Vec<f32>,
+    pub(super) logprob: f32,
+    /// The most probable tokens, as many as the row asks for.
+    pub(super) top: Vec<(u32, f32)>,
 }
 
 impl Sampler {
-    pub(crate) fn new(rows: &[&Sampling], vocab: i64, device: Device) -> Result<Self> {
+    pub(super) fn new(rows: &[Row], vocab: i64, device: Device) -> Result<Self> {
+        let settings: Vec<&Sampling> = rows.iter().map(|row| &row.request.sampling).collect();
         let floats = |value: &dyn Fn(&Sampling) -> f64| -> Result<Tensor> {
-            let values: Vec<f64> = rows.iter().map(|row| value(row)).collect();
+            let values: Vec<f64> = settings.iter().map(|row| value(row)).collect();
             Ok(Tensor::f_from_slice(&values)?.f_to_device(device)?.f_unsqueeze(1)?)
         };
-        let tempered = rows.iter().any(|row| !row.is_greedy() && row.temperature != 1.0);
+        let tempered = settings.iter().any(|row| !row.is_greedy() && row.temperature != 1.0);
         let temperature = |row: &Sampling| if row.is_greedy() { 1.0 } else { f64::from(row.temperature) };
-        let greedy: Vec<bool> = rows.iter().map(|row| row.is_greedy()).collect();
-        let truncated = rows.iter().any(|row| !row.is_greedy() && row.is_truncated());
+        let greedy: Vec<bool> = settings.iter().map(|row| row.is_greedy()).collect();
+        let truncated = settings.iter().any(|row| !row.is_greedy() && row.is_truncated());
         let top_k = |row: &Sampling| row.top_k.map_or(vocab, |k| (k as i64).min(vocab));
         let truncation = if truncated {
-            let bounded = rows.iter().all(|row| row.is_greedy() || row.top_k.is_some());
+            let bounded = settings.iter().all(|row| row.is_greedy() || row.top_k.is_some());
             Some(Truncation {
                 deepest: if bounded {
-                    rows.iter().filter(|row| !row.is_greedy()).map(|row| top_k(row)).max()
+                    settings.iter().filter(|row| !row.is_greedy()).map(|row| top_k(row)).max()
                 } else {
                     None
                 },
@@ -59,7 +83,16 @@ impl Sampler {
         } else {
             None
         };
+        let penalised = settings.iter().any(|row| row.repetition_penalty != 1.0);
+        let penalty = if penalised {
+            let factor = floats(&|row| f64::from(row.repetition_penalty))?.f_to_kind(Kind::Float)?;
+            Some(Penalty { factor, seen: seen(rows, vocab, device)? })
+        } else {
+            None
+        };
         Ok(Self {
+            penalty,
+            bias: Bias::new(&settings, device)?,
             temperature: if tempered { Some(floats(&temperature)?.f_to_kind(Kind::Float)?) } else { None },
             greedy: match greedy.contains(&true) {
                 true => Some(Tensor::f_from_slice(&greedy)?.f_to_device(device)?),
@@ -67,13 +100,21 @@ impl Sampler {
             },
             all_greedy: !greedy.contains(&false),
             truncation,
+            top: rows.iter().map(|row| row.request.top_logprobs).collect(),
         })
     }
 
     /// Draws from `logits`, `[rows, vocab]`, at `uniforms`, one in `[0, 1)` a
-    /// row. One transfer to the host.
-    pub(crate) fn sample(&self, logits: &Tensor, uniforms: &[f64]) -> Result<Picks> {
+    /// row. One transfer to the host, and one for the most probable tokens.
+    pub(super) fn sample(&mut self, logits: &Tensor, uniforms: &[f64]) -> Result<Vec<Pick>> {
         let mut logits = logits.f_to_kind(Kind::Float)?;
+        if let Some(Penalty { factor, seen }) = &self.penalty {
+            let less = logits.f_div(factor)?.f_where_self(&logits.f_gt(0)?, &logits.f_mul(factor)?)?;
+            logits = less.f_where_self(seen, &logits)?;
+        }
+        if let Some(Bias { places: [rows, tokens], values }) = &self.bias {
+            logits = logits.f_index_put(&[Some(rows), Some(tokens)], values, true)?;
+        }
         if let Some(temperature) = &self.temperature {
             logits = logits.f_div(temperature)?;
         }
@@ -93,15 +134,59 @@ impl Sampler {
         if let (Some(greedy), false) = (&self.greedy, self.all_greedy) {
             token = probs.f_argmax(-1, true)?.f_where_self(&greedy.f_unsqueeze(1)?, &token)?;
         }
+        if let Some(Penalty { seen, .. }) = &mut self.penalty {
+            let _ = seen.f_scatter_value_(1, &token, 1)?;
+        }
         // Only the drawn token's logarithm is needed; a probability that was drawn is never 0.
         let logprob = probs.f_gather(1, &token, false)?.f_log()?;
-        // Doubles hold every token id exactly.
-        let both = Tensor::f_cat(&[token.f_to_kind(Kind::Double)?, logprob.f_to_kind(Kind::Double)?], 1)?;
-        let both = Vec::<f64>::try_from(&both.f_to_device(Device::Cpu)?.f_flatten(0, 1)?)?;
-        Ok(Picks {
-            tokens: both.iter().step_by(2).map(|&token| token as u32).collect(),
-            logprobs: both.iter().skip(1).step_by(2).map(|&logprob| logprob as f32).collect(),
-        })
+        let mut top = self.most_probable(&probs)?.into_iter();
+        let picks = pairs(&token, &logprob)?;
+        Ok(picks.map(|(token, logprob)| Pick { token, logprob, top: top.next().unwrap_or_default() }).collect())
+    }
+
+    /// For each row the most probable tokens that it asks for; nothing where no
+    /// row does.
+    fn most_probable(&self, probs: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
+        let Some(most) = self.top.iter().copied().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
+        let (values, tokens) = probs.f_topk(most as i64, -1, true, true)?;
+        let all: Vec<(u32, f32)> = pairs(&tokens, &values.f_log()?)?.collect();
+        Ok(all.chunks(most).zip(&self.top).map(|(row, &wanted)| row[..wanted].to_vec()).collect())
+    }
+}
+
+/// Tokens and their log-probabilities, row by row, in one transfer to the host.
+fn pairs(tokens: &Tensor, logprobs: &Tensor) -> Result<impl Iterator<Item = (u32, f32)>> {
+    // Doubles hold every token id exactly.
+    let both = Tensor::f_stack(&[tokens.f_to_kind(Kind::Double)?, logprobs.f_to_kind(Kind::Double)?], -1)?;
+    let both = Vec::<f64>::try_from(&both.f_to_device(Device::Cpu)?.f_flatten(0, -1)?)?;
+    Ok((0..both.len() / 2).map(move |index| (both[2 * index] as u32, both[2 * index + 1] as f32)))
+}
+
+/// `[rows, vocab]`: true for the tokens of each row.
+fn seen(rows: &[Row], vocab: i64, device: Device) -> Result<Tensor> {
+    let mut seen = vec![false; rows.len() * vocab as usize];
+    for (row, seen) in rows.iter().zip(seen.chunks_mut(vocab as usize)) {
+        let tokens = row.request.prompt.iter().chain(&row.response);
+        tokens.for_each(|&token| seen[token as usize] = true);
+    }
+    Ok(Tensor::f_from_slice(&seen)?.f_view([rows.len() as i64, vocab])?.f_to_device(device)?)
+}
+
+impl Bias {
+    fn new(rows: &[&Sampling], device: Device) -> Result<Option<Self>> {
+        let all = || rows.iter().enumerate().flat_map(|(row, of)| of.logit_bias.iter().map(move |bias| (row, bias)));
+        if all().next().is_none() {
+            return Ok(None);
+        }
+        let longs = |values: Vec<i64>| Tensor::f_from_slice(&values)?.f_to_device(device);
+        let values: Vec<f32> = all().map(|(_, (_, bias))| *bias).collect();
+        Ok(Some(Self {
+            places: [
+                longs(all().map(|(row, _)| row as i64).collect())?,
+                longs(all().map(|(_, (token, _))| i64::from(*token)).collect())?,
+            ],
+            values: Tensor::f_from_slice(&values)?.f_to_device(device)?,
+        }))
     }
 }
 

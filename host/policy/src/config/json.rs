@@ -1,0 +1,256 @@
+//! `config.json` as it is written.
+
+use super::ModelConfig;
+use super::rope::RopeTable;
+use crate::architecture::Architecture;
+use crate::error::{PolicyError, Result};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// How many tokens a window has where the file does not say.
+const DEFAULT_WINDOW: i64 = 4096;
+/// The first layer with a window where the file does not say.
+const DEFAULT_WINDOW_LAYERS: i64 = 28;
+const LANGUAGE_MODEL: &str = "ForCausalLM";
+const CLASSIFIER: &str = "ForSequenceClassification";
+const SLIDING: &str = "sliding_attention";
+const FULL: &str = "full_attention";
+
+/// `config.json`. Keys that are not named here say nothing about the
+/// computation (version numbers, dropout) and are passed over.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct ConfigFile {
+    architectures: Option<Vec<String>>,
+    model_type: Option<String>,
+    vocab_size: Option<i64>,
+    hidden_size: Option<i64>,
+    intermediate_size: Option<i64>,
+    num_hidden_layers: Option<i64>,
+    num_attention_heads: Option<i64>,
+    num_key_value_heads: Option<i64>,
+    head_dim: Option<i64>,
+    hidden_act: Option<String>,
+    /// Gemma's former name for it.
+    #[serde(skip_serializing)]
+    hidden_activation: Option<String>,
+    max_position_embeddings: Option<i64>,
+    rms_norm_eps: Option<f64>,
+    rope_theta: Option<f64>,
+    /// Where transformers 5 writes the rotary settings.
+    rope_parameters: Option<RopeTable>,
+    /// Where transformers 4 reads changes of the rotary embedding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rope_scaling: Option<RopeTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    use_sliding_window: Option<bool>,
+    /// Absent is not `null`, which is no window.
+    #[serde(deserialize_with = "some")]
+    sliding_window: Option<Option<i64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_window_layers: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer_types: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attention_bias: Option<bool>,
+    #[serde(skip_serializing)]
+    mlp_bias: Option<bool>,
+    tie_word_embeddings: Option<bool>,
+    initializer_range: Option<f64>,
+    bos_token_id: Option<u32>,
+    eos_token_id: Option<OneOrMany>,
+    pad_token_id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id2label: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label2id: Option<Map<String, Value>>,
+}
+
+fn some<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<Option<i64>>, D::Error> {
+    Option::deserialize(value).map(Some)
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+/// What `model_type` and `architectures` say: the family, and whether it is a
+/// classifier.
+fn family(file: &ConfigFile) -> Result<(Architecture, bool)> {
+    let class = file.architectures.as_deref().and_then(<[String]>::first).map(String::as_str);
+    let found = match (file.model_type.as_deref(), class) {
+        (None, None) => Some(Architecture::Qwen2),
+        (Some(kind), _) => Architecture::ALL.into_iter().find(|known| known.model_type() == kind),
+        (None, Some(class)) => Architecture::ALL.into_iter().find(|known| class.starts_with(known.class_prefix())),
+    };
+    let head = found.and_then(|known| match class {
+        None => Some(LANGUAGE_MODEL),
+        Some(class) => class.strip_prefix(known.class_prefix()),
+    });
+    match (found, head) {
+        (Some(known), Some(LANGUAGE_MODEL)) => Ok((known, false)),
+        (Some(known), Some(CLASSIFIER)) => Ok((known, true)),
+        _ => {
+            let known: Vec<_> = Architecture::ALL.iter().map(|known| known.to_string()).collect();
+            Err(PolicyError::Config(format!(
+                "architecture {:?} (model_type {:?}) is not supported; {LANGUAGE_MODEL} and {CLASSIFIER} of {} are",
+                class.unwrap_or("none"),
+                file.model_type.as_deref().unwrap_or("none"),
+                known.join(", ")
+            )))
+        }
+    }
+}
+
+/// The window of each layer; empty where there is none.
+fn windows(file: &ConfigFile, architecture: Architecture, layers: i64) -> Result<Vec<Option<i64>>> {
+    let size = file.sliding_window.unwrap_or(Some(DEFAULT_WINDOW));
+    let Some(size) = size else { return Ok(Vec::new()) };
+    match architecture {
+        Architecture::Mistral => Ok((0..layers).map(|_| Some(size)).collect()),
+        Architecture::Qwen2 | Architecture::Qwen3 if file.use_sliding_window == Some(true) => match &file.layer_types {
+            Some(kinds) => kinds
+                .iter()
+                .map(|kind| match kind.as_str() {
+                    SLIDING => Ok(Some(size)),
+                    FULL => Ok(None),
+                    other => Err(PolicyError::Config(format!(
+                        "`layer_types` {other:?} is not supported; {FULL:?} and {SLIDING:?} are"
+                    ))),
+                })
+                .collect(),
+            None => {
+                let first = file.max_window_layers.unwrap_or(DEFAULT_WINDOW_LAYERS);
+                Ok((0..layers).map(|layer| (layer >= first).then_some(size)).collect())
+            }
+        },
+        _ => Ok(Vec::new()),
+    }
+}
+
+impl TryFrom<ConfigFile> for ModelConfig {
+    type Error = PolicyError;
+
+    fn try_from(file: ConfigFile) -> Result<Self> {
+        let wrong = |what: String| Err(PolicyError::Config(what));
+        let (architecture, classifies) = family(&file)?;
+        let size = |name: &str, value: Option<i64>| {
+            value.ok_or_else(|| PolicyError::Config(format!("missing field `{name}`")))
+        };
+        let activation = file.hidden_activation.as_deref().or(file.hidden_act.as_deref());
+        // A legacy value of Gemma that means the approximation.
+        let legacy = architecture == Architecture::Gemma && activation == Some("gelu");
+        if let Some(activation) = activation.filter(|name| *name != architecture.activation() && !legacy) {
+            return wrong(format!(
+                "`hidden_act` {activation:?} is not supported for {architecture}; only {:?} is",
+                architecture.activation()
+            ));
+        }
+        if file.attention_bias == Some(true) && architecture != Architecture::Qwen2 {
+            return wrong(format!("`attention_bias` is not supported for {architecture}; only without it"));
+        }
+        if file.mlp_bias == Some(true) {
+            return wrong("`mlp_bias` is not supported; only without it".into());
+        }
+        let (hidden_size, heads) =
+            (size("hidden_size", file.hidden_size)?, size("num_attention_heads", file.num_attention_heads)?);
+        let layers = size("num_hidden_layers", file.num_hidden_layers)?;
+        let windows = windows(&file, architecture, layers)?;
+        let max_position_embeddings = file.max_position_embeddings.unwrap_or(32_768);
+        let rope = file.rope_parameters.as_ref().or(file.rope_scaling.as_ref());
+        let head_dim = match file.head_dim.or(architecture.default_head_dim()) {
+            Some(width) => width,
+            None if heads > 0 && hidden_size % heads == 0 => hidden_size / heads,
+            None => {
+                return wrong(format!(
+                    "`hidden_size` {hidden_size} must be a multiple of `num_attention_heads` {heads} where there is no `head_dim`"
+                ));
+            }
+        };
+        let config = Self {
+            architecture,
+            vocab_size: size("vocab_size", file.vocab_size)?,
+            hidden_size,
+            intermediate_size: size("intermediate_size", file.intermediate_size)?,
+            num_hidden_layers: layers,
+            num_attention_heads: heads,
+            num_key_value_heads: file.num_key_value_heads.unwrap_or(heads),
+            head_dim,
+            windows,
+            max_position_embeddings,
+            rms_norm_eps: file.rms_norm_eps.unwrap_or(1e-6),
+            rope_theta: rope.and_then(|rope| rope.rope_theta).or(file.rope_theta).unwrap_or(10_000.0),
+            rope_scaling: match rope {
+                Some(rope) => rope.scaling(max_position_embeddings)?,
+                None => None,
+            },
+            tie_word_embeddings: file.tie_word_embeddings.unwrap_or(architecture.ties_embeddings_by_default()),
+            // transformers leaves two labels, its default, out of the file.
+            num_labels: classifies.then(|| file.id2label.as_ref().map_or(2, |labels| labels.len() as i64)),
+            initializer_range: file.initializer_range.unwrap_or(0.02),
+            bos_token_id: file.bos_token_id,
+            eos_token_id: match file.eos_token_id {
+                None => Vec::new(),
+                Some(OneOrMany::One(id)) => vec![id],
+                Some(OneOrMany::Many(ids)) => ids,
+            },
+            pad_token_id: file.pad_token_id,
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+impl From<ModelConfig> for ConfigFile {
+    fn from(config: ModelConfig) -> Self {
+        let architecture = config.architecture;
+        let eos_token_id = match config.eos_token_id.as_slice() {
+            [] => None,
+            [id] => Some(OneOrMany::One(*id)),
+            _ => Some(OneOrMany::Many(config.eos_token_id)),
+        };
+        let window = config.windows.iter().flatten().copied().next();
+        let kind = |window: &Option<i64>| if window.is_some() { SLIDING } else { FULL }.to_owned();
+        let by_layer = matches!(architecture, Architecture::Qwen2 | Architecture::Qwen3);
+        let rope = || RopeTable::new(config.rope_theta, config.rope_scaling);
+        let label = |label: i64| format!("LABEL_{label}");
+        let labels = |pair: fn(i64, String) -> (String, Value)| -> Option<Map<String, Value>> {
+            config.num_labels.map(|count| (0..count).map(|index| pair(index, label(index))).collect())
+        };
+        let head = if config.num_labels.is_some() { CLASSIFIER } else { LANGUAGE_MODEL };
+        Self {
+            architectures: Some(vec![format!("{}{head}", architecture.class_prefix())]),
+            model_type: Some(architecture.model_type().into()),
+            vocab_size: Some(config.vocab_size),
+            hidden_size: Some(config.hidden_size),
+            intermediate_size: Some(config.intermediate_size),
+            num_hidden_layers: Some(config.num_hidden_layers),
+            num_attention_heads: Some(config.num_attention_heads),
+            num_key_value_heads: Some(config.num_key_value_heads),
+            head_dim: Some(config.head_dim),
+            hidden_act: Some(architecture.activation().into()),
+            hidden_activation: None,
+            max_position_embeddings: Some(config.max_position_embeddings),
+            rms_norm_eps: Some(config.rms_norm_eps),
+            rope_theta: Some(config.rope_theta),
+            rope_parameters: Some(rope()),
+            rope_scaling: config.rope_scaling.map(|_| rope()),
+            use_sliding_window: by_layer.then_some(window.is_some()),
+            sliding_window: Some(window),
+            max_window_layers: None,
+            layer_types: (by_layer && window.is_some()).then(|| config.windows.iter().map(kind).collect()),
+            attention_bias: (!by_layer || architecture == Architecture::Qwen3).then_some(false),
+            mlp_bias: None,
+            tie_word_embeddings: Some(config.tie_word_embeddings),
+            initializer_range: Some(config.initializer_range),
+            bos_token_id: config.bos_token_id,
+            eos_token_id,
+            pad_token_id: config.pad_token_id,
+            id2label: labels(|index, label| (index.to_string(), label.into())),
+            label2id: labels(|index, label| (label, index.into())),
+        }
+    }
+}

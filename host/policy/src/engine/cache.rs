@@ -1,0 +1,144 @@
+//! Keys and values of the tokens that the engine has seen, one slot for each
+//! active row.
+
+use crate::config::ModelConfig;
+use crate::error::Result;
+use tch::{Device, Kind, Tensor};
+
+/// Room for tokens is added in steps of this many.
+const CHUNK: usize = 64;
+
+pub(super) struct Cache {
+    /// By layer: `[slots, kv_heads, capacity, head_dim]`.
+    keys: Vec<Tensor>,
+    values: Vec<Tensor>,
+    slots: usize,
+    max_slots: usize,
+    kv_heads: i64,
+    /// Tokens that a slot has room for.
+    capacity: usize,
+    /// Tokens that all slots together may have room for.
+    budget: usize,
+}
+
+impl Cache {
+    pub(super) fn new(
+        config: &ModelConfig,
+        max_slots: usize,
+        bytes: Option<usize>,
+        kind: Kind,
+        device: Device,
+    ) -> Result<Self> {
+        let empty = || -> Result<Vec<Tensor>> {
+            let shape = [0, config.num_key_value_heads, 0, config.head_dim];
+            (0..config.num_hidden_layers).map(|_| Ok(Tensor::f_zeros(shape, (kind, device))?)).collect()
+        };
+        Ok(Self {
+            keys: empty()?,
+            values: empty()?,
+            slots: 0,
+            max_slots,
+            kv_heads: config.num_key_value_heads,
+            capacity: 0,
+            budget: bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token(config, kind)),
+        })
+    }
+
+    /// Whether `slots` rows of `tokens` tokens are within the budget.
+    pub(super) fn fits(&self, slots: usize, tokens: usize) -> bool {
+        slots.saturating_mul(tokens.next_multiple_of(CHUNK)) <= self.budget
+    }
+
+    /// Makes room for `slots` rows of `tokens` tokens, which [fit](Self::fits).
+    /// Where the budget allows it grows by half at least, so that a long
+    /// response is not copied once a chunk.
+    pub(super) fn reserve(&mut self, slots: usize, tokens: usize) -> Result<()> {
+        if slots <= self.slots && tokens <= self.capacity {
+            return Ok(());
+        }
+        let least = tokens.next_multiple_of(CHUNK);
+        let capacity =
+            if tokens > self.capacity { least.max((self.capacity * 3 / 2).next_multiple_of(CHUNK)) } else { self.capacity };
+        let more = if slots > self.slots { slots.max(self.slots * 2).min(self.max_slots) } else { self.slots };
+        let shapes = [(more, capacity), (slots, capacity), (more, least), (slots, least)];
+        let fitting = shapes.into_iter().find(|&(slots, capacity)| slots.saturating_mul(capacity) <= self.budget);
+        let (slots, capacity) = fitting.unwrap_or((slots, least));
+        let kept = [self.slots.min(slots) as i64, self.capacity.min(capacity) as i64];
+        // Layer by layer, so that old and new are not both there as a whole.
+        for old in self.keys.iter_mut().chain(&mut self.values) {
+            let [_, heads, _, width] = <[i64; 4]>::try_from(old.size()).unwrap_or_default();
+            // Zeros: what is masked is still multiplied by a weight of 0, which must not meet a NaN.
+            let grown = Tensor::f_zeros([slots as i64, heads, capacity as i64, width], (old.kind(), old.device()))?;
+            let part = |x: &Tensor| x.f_narrow(0, 0, kept[0])?.f_narrow(2, 0, kept[1]);
+            part(&grown)?.f_copy_(&part(old)?)?;
+            *old = grown;
+        }
+        (self.slots, self.capacity) = (slots, capacity);
+        Ok(())
+    }
+
+    /// Stores the keys and values, each `[rows * time, kv_heads, head_dim]`, of
+    /// the tokens from `start` on in `slots`, `[rows]`.
+    pub(super) fn store(&mut self, layer: usize, slots: &Tensor, start: i64, key: &Tensor, value: &Tensor) -> Result<()> {
+        for (store, new) in [(&self.keys[layer], key), (&self.values[layer], value)] {
+            let new = new.f_unflatten(0, [slots.size()[0], -1])?.f_transpose(1, 2)?;
+            let _ = store.f_narrow(2, start, new.size()[2])?.f_index_copy_(0, slots, &new)?;
+        }
+        Ok(())
+    }
+
+    /// The keys and values of the first `tokens` tokens in `slots`, `[rows]`:
+    /// each `[rows, kv_heads, tokens, head_dim]`.
+    pub(super) fn gather(&self, layer: usize, slots: &Tensor, tokens: i64) -> Result<(Tensor, Tensor)> {
+        let part = |store: &Tensor| store.f_narrow(2, 0, tokens)?.f_index_select(0, slots);
+        Ok((part(&self.keys[layer])?, part(&self.values[layer])?))
+    }
+
+    /// Where the next key of each row goes: for slots `0..rows`, whose next
+    /// positions are `positions`, `[rows]`. Gives `[rows * kv_heads]`.
+    pub(super) fn places(&self, positions: &Tensor) -> Result<Tensor> {
+        let (heads, capacity) = (positions.size()[0] * self.kv_heads, self.capacity as i64);
+        let first = Tensor::f_arange_start_step(0, heads * capacity, capacity, (Kind::Int64, positions.device()))?;
+        Ok(first.f_unflatten(0, [-1, self.kv_heads])?.f_add(&positions.f_unsqueeze(1)?)?.f_flatten(0, 1)?)
+    }
+
+    /// Stores one key and value of each row, each `[rows, kv_heads, head_dim]`,
+    /// at `places`.
+    pub(super) fn append(&mut self, layer: usize, places: &Tensor, key: &Tensor, value: &Tensor) -> Result<()> {
+        for (store, new) in [(&self.keys[layer], key), (&self.values[layer], value)] {
+            let _ = store.f_flatten(0, 2)?.f_index_copy_(0, places, &new.f_flatten(0, 1)?)?;
+        }
+        Ok(())
+    }
+
+    /// The keys and values of the first `rows` slots and `tokens` positions,
+    /// each `[rows * kv_heads, tokens, head_dim]`.
+    pub(super) fn read(&self, layer: usize, rows: i64, tokens: i64) -> Result<(Tensor, Tensor)> {
+        let part = |x: &Tensor| x.f_flatten(0, 1)?.f_narrow(0, 0, rows * self.kv_heads)?.f_narrow(1, 0, tokens);
+        Ok((part(&self.keys[layer])?, part(&self.values[layer])?))
+    }
+
+    /// Copies the first `tokens` positions of slots to others, all at once:
+    /// pairs of (from, to).
+    pub(super) fn copy(&mut self, pairs: &[(usize, usize)], tokens: usize) -> Result<()> {
+        if pairs.is_empty() || tokens == 0 {
+            return Ok(());
+        }
+        let side = |pick: fn(&(usize, usize)) -> usize| -> Result<Tensor> {
+            let slots: Vec<i64> = pairs.iter().map(|pair| pick(pair) as i64).collect();
+            Ok(Tensor::f_from_slice(&slots)?.f_to_device(self.keys[0].device())?)
+        };
+        let (from, to) = (side(|pair| pair.0)?, side(|pair| pair.1)?);
+        for store in self.keys.iter().chain(&self.values) {
+            let mut part = store.f_narrow(2, 0, tokens as i64)?;
+            let moved = part.f_index_select(0, &from)?;
+            let _ = part.f_index_copy_(0, &to, &moved)?;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes that the keys and values of one token take in all layers.
+pub(super) fn bytes_per_token(config: &ModelConfig, kind: Kind) -> usize {
+    2 * (config.num_hidden_layers * config.kv_width()) as usize * kind.elt_size_in_bytes()
+}

@@ -1,0 +1,96 @@
+//! What the engine is asked for, and what it gives.
+
+use crate::error::{PolicyError, Result};
+use crate::sampling::Sampling;
+use gavel_data::FinishReason;
+
+/// How much the engine takes on at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// The most rows that are decoded together.
+    pub max_batch: usize,
+    /// The most tokens, padding included, of prompts that are computed
+    /// together; bounds peak memory. A longer prompt is computed in parts.
+    pub prefill_tokens: usize,
+    /// The most bytes that keys and values take. Where they would take more, the
+    /// requests that came last are put back and computed again later; nothing
+    /// that they have drawn is lost. `None` is no limit.
+    pub cache_bytes: Option<usize>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self { max_batch: 256, prefill_tokens: 8192, cache_bytes: None }
+    }
+}
+
+impl EngineConfig {
+    pub(super) fn validate(&self) -> Result<()> {
+        if self.max_batch == 0 || self.prefill_tokens == 0 {
+            return Err(PolicyError::Input("`max_batch` and `prefill_tokens` must be at least 1".into()));
+        }
+        Ok(())
+    }
+}
+
+/// One response to be drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Comes back with the response; no two that are under way share it.
+    pub id: u64,
+    /// Token ids of the prompt; not empty.
+    pub prompt: Vec<u32>,
+    /// How to draw.
+    pub sampling: Sampling,
+    /// The stream of uniform numbers: token `i` is drawn at
+    /// [`gavel_data::seed::uniform`]`(seed, i)`, whatever else is in the batch.
+    pub seed: u64,
+    /// How many of the most probable tokens come with each token that is drawn.
+    pub top_logprobs: usize,
+}
+
+impl Request {
+    /// A request without alternatives.
+    pub fn new(id: u64, prompt: Vec<u32>, sampling: Sampling, seed: u64) -> Self {
+        Self { id, prompt, sampling, seed, top_logprobs: 0 }
+    }
+}
+
+/// What one step did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    /// The tokens that were drawn, one for each active row.
+    pub drawn: Vec<Drawn>,
+    /// The responses that ended with theirs.
+    pub finished: Vec<Finished>,
+}
+
+/// One token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drawn {
+    /// The request's id.
+    pub id: u64,
+    /// The token.
+    pub token: u32,
+    /// Its log-probability, as in [`Finished::logprobs`].
+    pub logprob: f32,
+    /// The most probable tokens with theirs, the first the most probable; as
+    /// many as the request asked for.
+    pub top: Vec<(u32, f32)>,
+}
+
+/// One response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// The request's id.
+    pub id: u64,
+    /// The tokens drawn, the stop token included.
+    pub response: Vec<u32>,
+    /// For each token its log-probability after penalties and temperature and
+    /// before truncation; at temperature 0, that at temperature 1.
+    pub logprobs: Vec<f32>,
+    /// For each token the version of the policy that drew it.
+    pub versions: Vec<u64>,
+    /// Why it ended: `Stop` or `Length`.
+    pub finish_reason: FinishReason,
+}

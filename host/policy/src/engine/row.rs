@@ -1,0 +1,71 @@
+//! A response under way.
+
+use super::request::{Finished, Request};
+use gavel_data::{FinishReason, seed};
+
+/// A response under way, or one that waits for its place, maybe again.
+pub(super) struct Row {
+    pub(super) request: Request,
+    /// The order in which requests came.
+    pub(super) arrival: u64,
+    /// The version whose keys and values the tokens of its prompt have.
+    pub(super) prompt_version: u64,
+    pub(super) response: Vec<u32>,
+    pub(super) logprobs: Vec<f32>,
+    pub(super) versions: Vec<u64>,
+}
+
+impl Row {
+    pub(super) fn new(request: Request, arrival: u64) -> Self {
+        Self { request, arrival, prompt_version: 0, response: Vec::new(), logprobs: Vec::new(), versions: Vec::new() }
+    }
+
+    /// All tokens but the last, which is the next input: what must be in the
+    /// cache before it can go on.
+    pub(super) fn prefix(&self) -> impl Iterator<Item = u32> + Clone + '_ {
+        self.request.prompt.iter().chain(&self.response).copied().take(self.tokens() - 1)
+    }
+
+    /// The part of the prompt that rows with the same prompt can share: all of
+    /// it but its last token.
+    pub(super) fn shared(&self) -> &[u32] {
+        &self.request.prompt[..self.request.prompt.len() - 1]
+    }
+
+    /// Length of prompt and response so far.
+    pub(super) fn tokens(&self) -> usize {
+        self.request.prompt.len() + self.response.len()
+    }
+
+    pub(super) fn last_token(&self) -> i64 {
+        let last = self.response.last().or(self.request.prompt.last());
+        // `submit` refuses an empty prompt.
+        i64::from(last.copied().unwrap_or_default())
+    }
+
+    /// The number at which the next token is drawn.
+    pub(super) fn uniform(&self) -> f64 {
+        seed::uniform(self.request.seed, self.response.len() as u64)
+    }
+
+    pub(super) fn finish_reason(&self) -> Option<FinishReason> {
+        let last = self.response.last()?;
+        if self.request.sampling.stop_ids.contains(last) {
+            Some(FinishReason::Stop)
+        } else if self.response.len() >= self.request.sampling.max_tokens {
+            Some(FinishReason::Length)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn finish(self, finish_reason: FinishReason) -> Finished {
+        Finished {
+            id: self.request.id,
+            response: self.response,
+            logprobs: self.logprobs,
+            versions: self.versions,
+            finish_reason,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Who sees whom, where that is not simply everything before.
+
+use crate::config::ModelConfig;
+use crate::error::Result;
+use tch::{Device, Kind, Tensor};
+
+/// The masks of whole sequences, true where a query may look. Where there is
+/// none, causality is all.
+pub(crate) struct Masks {
+    /// `[batch, 1, time, time]`
+    full: Option<Tensor>,
+    /// The same for layers with a window: `[batch or 1, 1, time, time]`.
+    window: Option<Tensor>,
+}
+
+impl Masks {
+    /// Of rows of `time` tokens; `starts`, `[batch, 1]`, are the columns at
+    /// which rows that are padded on the left begin.
+    pub(crate) fn new(config: &ModelConfig, time: i64, starts: Option<&Tensor>, device: Device) -> Result<Self> {
+        let column = Tensor::f_arange(time, (Kind::Int64, device))?;
+        let full = match starts {
+            Some(starts) => Some(left(starts, &column)?),
+            None => None,
+        };
+        let window = match config.window_size().filter(|&size| size < time) {
+            Some(size) => {
+                let distance = column.f_unsqueeze(1)?.f_sub(&column)?;
+                let near = distance.f_ge(0)?.f_logical_and(&distance.f_lt(size)?)?.f_view([1, 1, time, time])?;
+                Some(match &full {
+                    Some(full) => near.f_logical_and(full)?,
+                    None => near,
+                })
+            }
+            None => None,
+        };
+        Ok(Self { full, window })
+    }
+
+    /// Of `time` tokens after `start` others: `[1, 1, time, start + time]`.
+    pub(crate) fn continued(config: &ModelConfig, start: i64, time: i64, device: Device) -> Result<Self> {
+        let query = Tensor::f_arange_start(start, start + time, (Kind::Int64, device))?.f_unsqueeze(1)?;
+        let distance = query.f_sub(&Tensor::f_arange(start + time, (Kind::Int64, device))?)?;
+        let shape = [1, 1, time, start + time];
+        let full = distance.f_ge(0)?.f_view(shape)?;
+        let window = match config.window_size() {
+            Some(size) => Some(distance.f_lt(size)?.f_view(shape)?.f_logical_and(&full)?),
+            None => None,
+        };
+        Ok(Self { full: Some(full), window })
+    }
+
+    /// That of one layer.
+    pub(crate) fn of(&self, config: &ModelConfig, layer: usize) -> Option<&Tensor> {
+        let window = self.window.as_ref().filter(|_| config.window(layer).is_some());
+        window.or(self.full.as_ref())
+    }
+}
+
+/// `[batch, 1, time, time]`: a token sees itself and the real tokens before it.
+/// (Padding sees itself, as a row of the softmax must not be empty.)
+fn left(starts: &Tensor, column: &Tensor) -> Result<Tensor> {
+    let (query, key) = (column.f_unsqueeze(1)?, column.f_unsqueeze(0)?);
+    let real = key.f_ge_tensor(starts)?.f_unsqueeze(1)?;
+    let before = key.f_lt_tensor(&query)?.f_logical_and(&real)?;
+    Ok(before.f_logical_or(&key.f_eq_tensor(&query)?)?.f_unsqueeze(1)?)
+}
+
+/// The masks of one query a row, to be added to its scores: `[rows, 1, longest]`,
+/// 0 where there is a token to see, −∞ elsewhere.
+pub(crate) struct StepMasks {
+    full: Option<Tensor>,
+    window: Option<Tensor>,
+}
+
+impl StepMasks {
+    /// Of queries at `positions`, `[rows]`, over `longest` keys; `ragged` says
+    /// whether a row has fewer.
+    pub(crate) fn new(config: &ModelConfig, positions: &Tensor, longest: i64, ragged: bool, kind: Kind) -> Result<Self> {
+        let window = config.window_size().filter(|&size| size < longest);
+        if !ragged && window.is_none() {
+            return Ok(Self { full: None, window: None });
+        }
+        let column = Tensor::f_arange(longest, (Kind::Int64, positions.device()))?;
+        let distance = positions.f_unsqueeze(1)?.f_sub(&column)?;
+        let later = distance.f_lt(0)?;
+        let added = |hidden: &Tensor| -> Result<Tensor> {
+            let mut mask = Tensor::f_zeros(hidden.size(), (kind, positions.device()))?;
+            Ok(mask.f_masked_fill_(hidden, f64::NEG_INFINITY)?.f_unsqueeze(1)?)
+        };
+        Ok(Self {
+            full: if ragged { Some(added(&later)?) } else { None },
+            window: match window {
+                Some(size) => Some(added(&later.f_logical_or(&distance.f_ge(size)?)?)?),
+                None => None,
+            },
+        })
+    }
+
+    /// That of one layer.
+    pub(crate) fn of(&self, config: &ModelConfig, layer: usize) -> Option<&Tensor> {
+        let window = self.window.as_ref().filter(|_| config.window(layer).is_some());
+        window.or(self.full.as_ref())
+    }
+}

@@ -1,0 +1,33 @@
+//! Root mean square normalisation (Zhang and Sennrich, arXiv:1910.07467).
+
+use crate::architecture::Architecture;
+use crate::config::ModelConfig;
+use crate::error::Result;
+use tch::Tensor;
+
+/// How a model normalises.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Norm {
+    eps: f64,
+    /// Added to the weight.
+    offset: f64,
+}
+
+impl Norm {
+    pub(crate) fn new(config: &ModelConfig) -> Self {
+        Self { eps: config.rms_norm_eps, offset: config.architecture.norm_offset() }
+    }
+
+    /// What a weight begins as, so that it multiplies by 1.
+    pub(crate) fn initial(architecture: Architecture) -> f64 {
+        1.0 - architecture.norm_offset()
+    }
+
+    /// Normalises the last dimension of `x`, whose width `weight` has.
+    pub(crate) fn apply(self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        if self.offset == 0.0 {
+            return Ok(x.f_rms_norm(weight.size(), Some(weight), self.eps)?);
+        }
+        Ok(x.f_rms_norm(weight.size(), Some(&weight.f_add_scalar(self.offset)?), self.eps)?)
+    }
+}

@@ -1,0 +1,199 @@
+//! The model against `transformers`, over checkpoints of every family that
+//! `tests/parity/models.py` wrote, with what it computes of them.
+
+use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Padding, Request, Sampling, Tensor};
+use safetensors::SafeTensors;
+use safetensors::tensor::Dtype;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/models")
+}
+
+fn checkpoints() -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 15, "{names:?}");
+    names
+}
+
+fn load(name: &str, kind: Kind) -> Model {
+    Model::load(&folder().join(name), kind, Device::Cpu).unwrap()
+}
+
+fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    file.iter()
+        .map(|(name, view)| {
+            let shape: Vec<i64> = view.shape().iter().map(|&size| size as i64).collect();
+            let kind = match view.dtype() {
+                Dtype::F32 => Kind::Float,
+                Dtype::BF16 => Kind::BFloat16,
+                Dtype::I64 => Kind::Int64,
+                other => panic!("{name} is of {other:?}"),
+            };
+            (name.to_owned(), Tensor::from_data_size(view.data(), &shape, kind))
+        })
+        .collect()
+}
+
+/// What transformers computes with a checkpoint.
+struct Expected {
+    tensors: BTreeMap<String, Tensor>,
+}
+
+impl Expected {
+    fn of(name: &str) -> Self {
+        Self { tensors: tensors(&folder().join(name).join("expected.safetensors")) }
+    }
+
+    fn ids(&self) -> &Tensor {
+        &self.tensors["ids"]
+    }
+
+    fn lengths(&self) -> Vec<usize> {
+        Vec::<i64>::try_from(&self.tensors["lengths"]).unwrap().into_iter().map(|length| length as usize).collect()
+    }
+
+    /// `[batch, time]`, 1 where there is a token.
+    fn real(&self) -> Tensor {
+        self.ids().ne(0).to_kind(Kind::Float)
+    }
+}
+
+/// The greatest difference, relative to the greatest of what is expected.
+fn relative(found: &Tensor, expected: &Tensor) -> f64 {
+    let scale = expected.to_kind(Kind::Double).abs().max().double_value(&[]);
+    (found.to_kind(Kind::Double) - expected.to_kind(Kind::Double)).abs().max().double_value(&[]) / scale.max(1e-12)
+}
+
+fn language_models() -> impl Iterator<Item = (String, Expected)> {
+    let all = checkpoints().into_iter().map(|name| (Expected::of(&name), name)).map(|(expected, name)| (name, expected));
+    all.filter(|(_, expected)| expected.tensors.contains_key("logits"))
+}
+
+#[test]
+fn logits_and_log_probs_equal_those_of_transformers() {
+    for (name, expected) in language_models() {
+        let model = load(&name, Kind::Float);
+        let found = model.logits(&model.hidden(expected.ids(), &Padding::Right).unwrap()).unwrap();
+        let real = expected.real().unsqueeze(2);
+        let logits = &expected.tensors["logits"];
+        let difference = relative(&(found.shallow_clone() * &real), &(logits * &real));
+        assert!(difference < 2e-4, "{name}: logits differ by {difference}");
+        let difference = (found.log_softmax(-1, None) - logits.log_softmax(-1, None)) * &real;
+        let difference = difference.abs().max().double_value(&[]);
+        assert!(difference < 2e-3, "{name}: log-probs differ by {difference}");
+    }
+}
+
+#[test]
+fn greedy_continuations_equal_those_of_transformers() {
+    for (name, expected) in language_models() {
+        let model = load(&name, Kind::Float);
+        let prompt = Vec::<i64>::try_from(&expected.ids().get(0)).unwrap().into_iter().map(|id| id as u32).collect();
+        let greedy: Vec<u32> =
+            Vec::<i64>::try_from(&expected.tensors["greedy"]).unwrap().into_iter().map(|id| id as u32).collect();
+        let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+        engine.submit(Request::new(0, prompt, Sampling::greedy(greedy.len(), Vec::new()), 0)).unwrap();
+        let mut finished = Vec::new();
+        while !engine.is_idle() {
+            finished.extend(engine.step(&model).unwrap().finished);
+        }
+        assert_eq!(finished[0].response, greedy, "{name}");
+    }
+}
+
+#[test]
+fn scores_of_classifiers_equal_those_of_transformers() {
+    let mut seen = 0;
+    for name in checkpoints() {
+        let expected = Expected::of(&name);
+        let Some(scores) = expected.tensors.get("scores") else { continue };
+        let found = load(&name, Kind::Float).scores(expected.ids(), &expected.lengths()).unwrap();
+        assert_eq!(found.size(), scores.size(), "{name}");
+        let difference = relative(&found, scores);
+        assert!(difference < 2e-4, "{name}: {difference}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn gradients_equal_those_of_transformers() {
+    for name in checkpoints() {
+        let (model, expected) = (load(&name, Kind::Float), Expected::of(&name));
+        let ids = expected.ids();
+        let loss = if expected.tensors.contains_key("scores") {
+            model.scores(ids, &expected.lengths()).unwrap().square().sum(None) / 2.0
+        } else {
+            let time = ids.size()[1];
+            let logits = model.logits(&model.hidden(ids, &Padding::Right).unwrap()).unwrap().narrow(1, 0, time - 1);
+            let targets = ids.narrow(1, 1, time - 1);
+            let said = logits.log_softmax(-1, None).gather(2, &targets.unsqueeze(2), false).squeeze_dim(2);
+            let real = expected.real().narrow(1, 1, time - 1);
+            -(said * &real).sum(None) / real.sum(None)
+        };
+        loss.backward();
+        let mut compared = 0;
+        for (parameter, tensor) in model.parameters() {
+            for (part, gradient) in model.parts(&parameter, &tensor.grad()).unwrap() {
+                let difference = relative(&gradient, &expected.tensors[&format!("grad.{part}")]);
+                assert!(difference < 1e-3, "{name}: the gradient of {part} differs by {difference}");
+                compared += 1;
+            }
+        }
+        let expected = expected.tensors.keys().filter(|key| key.starts_with("grad.")).count();
+        assert_eq!(compared, expected, "{name}");
+    }
+}
+
+#[test]
+fn half_precision_computes_nearly_the_same() {
+    for (name, expected) in language_models() {
+        for (kind, limit) in [(Kind::BFloat16, 0.1), (Kind::Half, 0.02)] {
+            let model = load(&name, kind);
+            let found = model.logits(&model.hidden(expected.ids(), &Padding::Right).unwrap()).unwrap();
+            assert_eq!(found.kind(), kind, "{name}");
+            let real = expected.real().unsqueeze(2);
+            let difference = relative(&(found.to_kind(Kind::Float) * &real), &(&expected.tensors["logits"] * &real));
+            assert!(difference < limit, "{name}, {kind:?}: {difference}");
+        }
+    }
+}
+
+/// What is saved has the tensors of the checkpoint, and its `config.json` says
+/// the same; `tests/parity/models.py --check` compares the logits.
+#[test]
+fn a_saved_checkpoint_is_that_of_transformers() {
+    for name in checkpoints() {
+        let kind = if name.contains("bf16") { Kind::BFloat16 } else { Kind::Float };
+        let (model, dir) = (load(&name, kind), tempfile::tempdir().unwrap());
+        model.save(dir.path()).unwrap();
+        let mut original = BTreeMap::new();
+        for entry in std::fs::read_dir(folder().join(&name)).unwrap() {
+            let path = entry.unwrap().path();
+            let file = path.file_name().unwrap().to_str().unwrap();
+            if file.starts_with("model") && file.ends_with(".safetensors") {
+                original.extend(tensors(&path));
+            }
+        }
+        assert_eq!(tensors(&dir.path().join("model.safetensors")), original, "{name}");
+        let again = Model::load(dir.path(), kind, Device::Cpu).unwrap();
+        assert_eq!(again.config(), model.config(), "{name}");
+        let config = |dir: &Path| -> serde_json::Map<String, serde_json::Value> {
+            serde_json::from_str(&std::fs::read_to_string(dir.join("config.json")).unwrap()).unwrap()
+        };
+        let (saved, original) = (config(dir.path()), config(&folder().join(&name)));
+        for (key, value) in &saved {
+            if let Some(before) = original.get(key).filter(|_| key != "rope_parameters") {
+                assert_eq!(value, before, "{name}: `{key}`");
+            }
+        }
+    }
+}
