@@ -76,6 +76,8 @@ pub struct Message {
     pub tool_call_id: Option<String>,
     /// The name of the speaker, where one is given.
     pub name: Option<String>,
+    /// What an assistant thought before it spoke, where that is kept apart.
+    pub reasoning: Option<String>,
 }
 
 impl Message {
@@ -87,6 +89,7 @@ impl Message {
             tool_calls: Vec::new(),
             tool_call_id: None,
             name: None,
+            reasoning: None,
         }
     }
 
@@ -120,6 +123,14 @@ struct RawMessage {
     tool_call_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    #[serde(
+        rename = "reasoning_content",
+        alias = "reasoning",
+        alias = "thinking",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    reasoning: Option<String>,
 }
 
 impl From<RawMessage> for Message {
@@ -135,6 +146,7 @@ impl From<RawMessage> for Message {
             tool_calls: raw.tool_calls.unwrap_or_default(),
             tool_call_id: raw.tool_call_id,
             name: raw.name,
+            reasoning: raw.reasoning,
         }
     }
 }
@@ -152,6 +164,7 @@ impl From<Message> for RawMessage {
             tool_calls: (!message.tool_calls.is_empty()).then_some(message.tool_calls),
             tool_call_id: message.tool_call_id,
             name: message.name,
+            reasoning: message.reasoning,
         }
     }
 }
@@ -263,6 +276,15 @@ mod tests {
         .unwrap();
         assert!(message.content.is_empty());
         assert_eq!(message.tool_calls[0].arguments, r#"{"x":1}"#);
+    }
+
+    #[test]
+    fn reasoning_keeps_its_name_apart_from_the_content() {
+        let message: Message = serde_json::from_str(r#"{"role":"assistant","content":"2","reasoning":"1+1"}"#).unwrap();
+        assert_eq!(message.reasoning.as_deref(), Some("1+1"));
+        let again = serde_json::to_value(&message).unwrap();
+        assert_eq!(again["reasoning_content"], "1+1");
+        assert_eq!(message.text(), "2");
     }
 
     #[test]

@@ -26,9 +26,30 @@ pub enum TextError {
     /// A text cannot be turned into tokens, or tokens into text.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(String),
-    /// A conversation cannot be rendered, or the template refused it.
-    #[error("the chat template failed: {0}")]
-    Template(String),
+    /// A template says by `raise_exception` that it does not take a conversation.
+    #[error("{}{}: the chat template refuses the conversation: {what}\nhint: change the messages, or the template", path.display(), at(*.line))]
+    Refused {
+        /// The file with the template.
+        path: PathBuf,
+        /// Where in the template, from 1 on.
+        line: Option<usize>,
+        /// What the template says.
+        what: String,
+    },
+    /// A template cannot render a conversation.
+    #[error("{}{}: the chat template failed: {what}\nhint: the template may not take such messages; correct it there, or the messages", path.display(), at(*.line))]
+    Template {
+        /// The file with the template.
+        path: PathBuf,
+        /// Where in the template, from 1 on.
+        line: Option<usize>,
+        /// What is wrong.
+        what: String,
+    },
 }
 
 pub(crate) type Result<T> = std::result::Result<T, TextError>;
+
+fn at(line: Option<usize>) -> String {
+    line.map(|line| format!(", line {line} of the template")).unwrap_or_default()
+}

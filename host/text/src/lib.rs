@@ -10,5 +10,5 @@ pub mod tokenizer;
 
 pub use error::TextError;
 pub use model::TextModel;
-pub use template::ChatTemplate;
+pub use template::{ChatTemplate, RenderOptions};
 pub use tokenizer::Tokenizer;

@@ -1,7 +1,7 @@
 //! The tokenizer and the chat template of a model, together.
 
 use crate::error::Result;
-use crate::template::ChatTemplate;
+use crate::template::{ChatTemplate, RenderOptions};
 use crate::tokenizer::Tokenizer;
 use gavel_data::Message;
 use std::path::Path;
@@ -29,11 +29,16 @@ impl TextModel {
     /// Writes both into the folder `dir`, which is made where it is missing,
     /// so that `transformers` loads them.
     pub fn save(&self, dir: &Path) -> Result<()> {
-        self.tokenizer.save_with(dir, Some(self.template.source()))
+        self.tokenizer.save_with(dir, Some(self.template.to_settings()))
     }
 
     /// The tokens that ask for the assistant's next message.
     pub fn prompt_ids(&self, messages: &[Message]) -> Result<Vec<u32>> {
-        self.tokenizer.encode(&self.template.render(messages, true)?)
+        self.prompt_ids_with(messages, &RenderOptions::prompt(&[]))
+    }
+
+    /// The tokens of a conversation that is rendered with `options`.
+    pub fn prompt_ids_with(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<Vec<u32>> {
+        self.tokenizer.encode(&self.template.render(messages, options)?)
     }
 }

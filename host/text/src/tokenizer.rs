@@ -112,7 +112,7 @@ impl Tokenizer {
     }
 
     /// The same, with a chat template in `tokenizer_config.json`.
-    pub(crate) fn save_with(&self, dir: &Path, template: Option<&str>) -> Result<()> {
+    pub(crate) fn save_with(&self, dir: &Path, template: Option<Value>) -> Result<()> {
         std::fs::create_dir_all(dir).map_err(|source| TextError::Io {
             action: "create",
             path: dir.to_owned(),
@@ -122,7 +122,7 @@ impl Tokenizer {
         files::write(&dir.join(FILE), &text)?;
         let mut settings = self.settings.clone();
         if let Some(template) = template {
-            settings.insert("chat_template".into(), template.into());
+            settings.insert("chat_template".into(), template);
         }
         files::write_object(&dir.join(SETTINGS), settings)?;
         let eos = if let [eos] = self.stop_ids[..] { eos.into() } else { Value::from(self.stop_ids.clone()) };

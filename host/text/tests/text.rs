@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use gavel_data::{ContentPart, Media, Message, Role, ToolCall};
-use gavel_text::{ChatTemplate, TextModel, Tokenizer};
+use gavel_text::{ChatTemplate, RenderOptions, TextModel, Tokenizer};
 use std::path::Path;
 
 fn conversation() -> Vec<Message> {
@@ -43,8 +43,8 @@ fn special_tokens_are_recognised_and_not_decoded() {
 fn chatml_renders_exactly() {
     let text = TextModel::byte_level();
     let expected = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOrder: 7 3<|im_end|>\n<|im_start|>assistant\n3 7<|im_end|>\n";
-    assert_eq!(text.template.render(&conversation(), false).unwrap(), expected);
-    assert_eq!(text.template.render(&conversation(), true).unwrap(), format!("{expected}<|im_start|>assistant\n"));
+    assert_eq!(text.template.render(&conversation(), &RenderOptions::default()).unwrap(), expected);
+    assert_eq!(text.template.render(&conversation(), &RenderOptions::prompt(&[])).unwrap(), format!("{expected}<|im_start|>assistant\n"));
     let ids = text.prompt_ids(&conversation()[1..2]).unwrap();
     assert_eq!((ids[0], ids[ids.len() - 1]), (1, 3 + 10));
     assert_eq!(text.tokenizer.decode(&ids).unwrap(), "user\nOrder: 7 3\nassistant\n");
@@ -97,7 +97,7 @@ fn broken_files_are_named() {
     write(dir.path(), "tokenizer.json", "{}");
     says("tokenizer.json: not a tokenizer");
     Tokenizer::byte_level().save(dir.path()).unwrap();
-    says("there is no chat template: add chat_template.jinja");
+    says("there is no chat template\nhint: add chat_template.jinja");
     write(dir.path(), "chat_template.jinja", "{% if %}");
     says("chat_template.jinja: the chat template has an error");
     write(dir.path(), "tokenizer_config.json", "[]");
@@ -117,7 +117,7 @@ fn template(source: &str) -> ChatTemplate {
 
 #[test]
 fn templates_run_as_transformers_runs_them() {
-    let render = |source: &str, messages: &[Message]| template(source).render(messages, false).unwrap();
+    let render = |source: &str, messages: &[Message]| template(source).render(messages, &RenderOptions::default()).unwrap();
     // Blocks take the white space before them on their line and the line break after them.
     let source = "{{ bos_token }}\n  {% for m in messages %}\n[{{ m.role }}] {{ m['content'].strip() | upper }}{{ eos_token }}\n  {% endfor %}\nend\n";
     assert_eq!(
@@ -137,26 +137,27 @@ fn tool_calls_and_media_reach_the_template() {
         vec![ToolCall { id: "c1".into(), name: "add".into(), arguments: r#"{"b":[1,2.0],"a":"<é>"}"#.into() }];
     let source = "{{ messages[0].tool_calls[0].function.arguments | tojson }}|{{ messages[0].content }}|{{ messages[0].tool_calls[0].function | tojson(indent=2) }}";
     assert_eq!(
-        template(source).render(&[call], false).unwrap(),
+        template(source).render(&[call], &RenderOptions::default()).unwrap(),
         "{\"b\": [1, 2.0], \"a\": \"<é>\"}||{\n  \"name\": \"add\",\n  \"arguments\": {\n    \"b\": [\n      1,\n      2.0\n    ],\n    \"a\": \"<é>\"\n  }\n}"
     );
     let mut seen = Message::new(Role::User, "what is ");
     seen.content.push(ContentPart::Media(Media { media_type: "image/png".into(), bytes: vec![1] }));
     let source =
         "{% for part in messages[0].content %}{{ part.text if part.type == 'text' else '<image>' }}{% endfor %}";
-    assert_eq!(template(source).render(&[seen], false).unwrap(), "what is <image>");
+    assert_eq!(template(source).render(&[seen], &RenderOptions::default()).unwrap(), "what is <image>");
 }
 
 #[test]
 fn a_template_may_refuse_a_conversation_and_ask_the_date() {
     let refusing =
         template("{% if messages[0].role == 'system' %}\n{{ raise_exception('no system role') }}{% endif %}");
-    assert_eq!(
-        refusing.render(&conversation(), false).unwrap_err().to_string(),
-        "the chat template failed: no system role (line 2 of the template)"
+    let refused = refusing.render(&conversation(), &RenderOptions::default()).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("tokenizer_config.json, line 2 of the template: the chat template refuses the conversation: no system role\nhint: change the messages, or the template"),
+        "{refused}"
     );
-    let date = template("{{ strftime_now('%Y-%m-%d') }}").render(&[], false).unwrap();
+    let date = template("{{ strftime_now('%Y-%m-%d') }}").render(&[], &RenderOptions::default()).unwrap();
     assert!(date.len() == 10 && date.as_str() > "2024-01-01", "{date}");
-    let wrong = template("{{ strftime_now('%Q') }}").render(&[], false).unwrap_err();
+    let wrong = template("{{ strftime_now('%Q') }}").render(&[], &RenderOptions::default()).unwrap_err();
     assert!(wrong.to_string().contains("does not know the format \"%Q\""), "{wrong}");
 }

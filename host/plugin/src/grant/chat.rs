@@ -169,6 +169,7 @@ impl State {
             tool_calls: message.tool_calls.into_iter().map(call).collect(),
             tool_call_id: message.tool_call_id,
             name: message.name,
+            reasoning: None,
         })
     }
 

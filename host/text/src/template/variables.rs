@@ -1,0 +1,99 @@
+//! What a template sees of a conversation.
+
+use super::json;
+use gavel_data::{ContentPart, Message, ToolCall};
+use serde_json::{Map, Value, json as object};
+
+/// In which form a template takes what others take in another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Content that is a text.
+    pub text: bool,
+    /// Content that is a list of parts.
+    pub parts: bool,
+    /// The arguments of a call as JSON text, not as an object.
+    pub arguments_as_text: bool,
+}
+
+impl Form {
+    /// Found by rendering probes, as the template's text does not tell.
+    pub fn probe(renders: impl Fn(&[Value]) -> Option<String>) -> Self {
+        const MARK: &str = "pröbe";
+        let shows = |messages: &[Value]| {
+            renders(messages).is_some_and(|text| {
+                text.contains(MARK) && !text.contains("'type': 'text'") && !text.contains("\"type\": \"text\"")
+            })
+        };
+        let calls = |arguments: Value| {
+            let call = object!({"id": "abc123XYZ", "type": "function", "function": {"name": "f", "arguments": arguments}});
+            let user = object!({"role": "user", "content": "x"});
+            shows(&[user.clone(), object!({"role": "assistant", "tool_calls": [call]})])
+                || shows(&[user, object!({"role": "assistant", "content": "x", "tool_calls": [call]})])
+        };
+        Self {
+            text: shows(&[object!({"role": "user", "content": MARK})]),
+            parts: shows(&[object!({"role": "user", "content": [{"type": "text", "text": MARK}]})]),
+            arguments_as_text: !calls(object!({MARK: MARK})) && calls(object!({MARK: 1}).to_string().into()),
+        }
+    }
+
+    /// A message in this form. What it does not have is no key, as transformers has it.
+    pub fn message(self, message: &Message) -> Value {
+        let mut value = Map::new();
+        if let Some(reasoning) = &message.reasoning {
+            // gpt-oss reads the second name.
+            value.insert("thinking".into(), reasoning.as_str().into());
+        }
+        value.insert("role".into(), message.role.as_str().into());
+        if let Some(content) = self.content(&message.content) {
+            value.insert("content".into(), content);
+        }
+        if !message.tool_calls.is_empty() {
+            value.insert("tool_calls".into(), message.tool_calls.iter().map(|call| self.call(call)).collect());
+        }
+        for (name, text) in [
+            ("tool_call_id", &message.tool_call_id),
+            ("name", &message.name),
+            ("reasoning_content", &message.reasoning),
+        ] {
+            if let Some(text) = text {
+                value.insert(name.into(), text.as_str().into());
+            }
+        }
+        Value::Object(value)
+    }
+
+    fn content(self, content: &[ContentPart]) -> Option<Value> {
+        let only_text = content.iter().all(|part| matches!(part, ContentPart::Text(_)));
+        let as_text = only_text && if content.len() == 1 { self.text || !self.parts } else { !self.parts };
+        match content {
+            [] => None,
+            _ if as_text => Some(
+                content
+                    .iter()
+                    .filter_map(|part| match part {
+                        ContentPart::Text(text) => Some(text.as_str()),
+                        ContentPart::Media(_) => None,
+                    })
+                    .collect::<String>()
+                    .into(),
+            ),
+            parts => Some(parts.iter().cloned().map(Value::from).collect()),
+        }
+    }
+
+    fn call(self, call: &ToolCall) -> Value {
+        let mut value = Map::new();
+        if !call.id.is_empty() {
+            value.insert("id".into(), call.id.as_str().into());
+        }
+        value.insert("type".into(), "function".into());
+        let arguments = match serde_json::from_str::<Value>(&call.arguments) {
+            Ok(arguments) if self.arguments_as_text => json::python(&arguments).into(),
+            Ok(arguments) => arguments,
+            Err(_) => call.arguments.as_str().into(),
+        };
+        value.insert("function".into(), object!({"name": call.name, "arguments": arguments}));
+        Value::Object(value)
+    }
+}
