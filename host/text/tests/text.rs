@@ -44,7 +44,10 @@ fn chatml_renders_exactly() {
     let text = TextModel::byte_level();
     let expected = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOrder: 7 3<|im_end|>\n<|im_start|>assistant\n3 7<|im_end|>\n";
     assert_eq!(text.template.render(&conversation(), &RenderOptions::default()).unwrap(), expected);
-    assert_eq!(text.template.render(&conversation(), &RenderOptions::prompt(&[])).unwrap(), format!("{expected}<|im_start|>assistant\n"));
+    assert_eq!(
+        text.template.render(&conversation(), &RenderOptions::prompt(&[])).unwrap(),
+        format!("{expected}<|im_start|>assistant\n")
+    );
     let ids = text.prompt_ids(&conversation()[1..2]).unwrap();
     assert_eq!((ids[0], ids[ids.len() - 1]), (1, 3 + 10));
     assert_eq!(text.tokenizer.decode(&ids).unwrap(), "user\nOrder: 7 3\nassistant\n");
@@ -117,7 +120,8 @@ fn template(source: &str) -> ChatTemplate {
 
 #[test]
 fn templates_run_as_transformers_runs_them() {
-    let render = |source: &str, messages: &[Message]| template(source).render(messages, &RenderOptions::default()).unwrap();
+    let render =
+        |source: &str, messages: &[Message]| template(source).render(messages, &RenderOptions::default()).unwrap();
     // Blocks take the white space before them on their line and the line break after them.
     let source = "{{ bos_token }}\n  {% for m in messages %}\n[{{ m.role }}] {{ m['content'].strip() | upper }}{{ eos_token }}\n  {% endfor %}\nend\n";
     assert_eq!(
