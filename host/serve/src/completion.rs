@@ -6,6 +6,8 @@ use crate::stop::StopTexts;
 use gavel_data::FinishReason;
 use gavel_policy::Drawn;
 use gavel_text::DecodeStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// A response under way. Dropping it takes the request back.
@@ -14,6 +16,8 @@ pub struct Completion {
     decoder: DecodeStream,
     stop_texts: StopTexts,
     stop_ids: Vec<u32>,
+    /// Says that the end was found in the text.
+    stopped: Arc<AtomicBool>,
     /// Tokens drawn so far.
     tokens: usize,
     ended: Option<FinishReason>,
@@ -48,8 +52,10 @@ impl Completion {
         decoder: DecodeStream,
         stop_texts: Vec<String>,
         stop_ids: Vec<u32>,
+        stopped: Arc<AtomicBool>,
     ) -> Self {
-        Self { events, decoder, stop_texts: StopTexts::new(stop_texts), stop_ids, tokens: 0, ended: None }
+        let stop_texts = StopTexts::new(stop_texts);
+        Self { events, decoder, stop_texts, stop_ids, stopped, tokens: 0, ended: None }
     }
 
     /// The next piece; nothing once the response has ended.
@@ -82,6 +88,7 @@ impl Completion {
                 if certain.stopped {
                     self.ended = Some(FinishReason::Stop);
                     // Nobody needs the rest.
+                    self.stopped.store(true, Ordering::Relaxed);
                     self.events.close();
                 }
                 Ok(Some(Piece { text: certain.text, token: Some(drawn) }))

@@ -8,7 +8,7 @@ use gavel_policy::{Drawn, Engine, EngineConfig, Model, ModelConfig, PolicyError,
 use gavel_text::TextModel;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -56,6 +56,8 @@ struct Order {
 /// Who waits for a request.
 struct Reply {
     events: UnboundedSender<Event>,
+    /// Whether its end was found in its text.
+    stopped: Arc<AtomicBool>,
     asked: Instant,
     begun: bool,
 }
@@ -101,10 +103,11 @@ impl Generator {
         let stop_ids = ask.sampling.stop_ids.clone();
         let mut request = Request::new(id, ask.prompt, ask.sampling, ask.seed);
         request.top_logprobs = ask.top_logprobs;
-        let reply = Reply { events, asked: Instant::now(), begun: false };
+        let stopped = Arc::<AtomicBool>::default();
+        let reply = Reply { events, stopped: stopped.clone(), asked: Instant::now(), begun: false };
         self.orders.send(Order { request, reply, taken }).map_err(|_| ServeError::Stopped)?;
         answer.await.map_err(|_| ServeError::Stopped)??;
-        Ok(Completion::new(receiver, self.text.tokenizer.stream(true), ask.stop, stop_ids))
+        Ok(Completion::new(receiver, self.text.tokenizer.stream(true), ask.stop, stop_ids, stopped))
     }
 }
 
@@ -152,12 +155,9 @@ impl Owner {
 
     /// Takes back the requests whose responses nobody waits for.
     fn drop_abandoned(&mut self) -> Result<(), PolicyError> {
-        let gone: Vec<u64> =
-            self.replies.iter().filter(|(_, reply)| reply.events.is_closed()).map(|(id, _)| *id).collect();
-        for id in gone {
-            self.replies.remove(&id);
+        for (id, reply) in self.replies.extract_if(|_, reply| reply.events.is_closed()) {
             self.engine.cancel(id)?;
-            self.metrics.ended("cancelled");
+            self.metrics.ended(if reply.stopped.load(Ordering::Relaxed) { "stop" } else { "cancelled" });
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Owner {
         }
         for finished in step.finished {
             if let Some(reply) = self.replies.remove(&finished.id) {
-                self.metrics.ended(finished.finish_reason.as_str());
+                self.metrics.ended(if finished.finish_reason == FinishReason::Stop { "stop" } else { "length" });
                 self.metrics.whole(reply.asked.elapsed());
                 let _ = reply.events.send(Event::Ended(finished.finish_reason));
             }

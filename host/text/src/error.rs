@@ -37,7 +37,7 @@ pub enum TextError {
         what: String,
     },
     /// A template cannot render a conversation.
-    #[error("{}{}: the chat template failed: {what}\nhint: the template may not take such messages; correct it there, or the messages", path.display(), at(*.line))]
+    #[error("{}{}: the chat template failed: {what}\nhint: correct the template there, or leave out of the messages what it does not take", path.display(), at(*.line))]
     Template {
         /// The file with the template.
         path: PathBuf,

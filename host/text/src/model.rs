@@ -3,7 +3,9 @@
 use crate::error::Result;
 use crate::template::{ChatTemplate, RenderOptions};
 use crate::tokenizer::Tokenizer;
+use crate::tool_calls::Reply;
 use gavel_data::Message;
+use serde_json::Value;
 use std::path::Path;
 
 /// Everything that turns messages into tokens for one model.
@@ -40,5 +42,17 @@ impl TextModel {
     /// The tokens of a conversation that is rendered with `options`.
     pub fn prompt_ids_with(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<Vec<u32>> {
         self.tokenizer.encode(&self.template.render(messages, options)?)
+    }
+
+    /// Takes apart what the model wrote: its text, with special tokens only
+    /// where they mark calls, and its calls of `tools`, numbered on from
+    /// `calls_before`. Without tools there are no calls.
+    pub fn reply(&self, ids: &[u32], tools: &[Value], calls_before: usize) -> Result<Reply> {
+        let content = self.tokenizer.decode(ids)?;
+        let plain = Reply { content, tool_calls: Vec::new() };
+        let Some(format) = self.template.tool_call_format().filter(|_| !tools.is_empty()) else { return Ok(plain) };
+        let ended = ids.iter().rposition(|id| !self.tokenizer.stop_ids().contains(id)).map_or(0, |last| last + 1);
+        let reply = format.parse(&self.tokenizer.decode_with(&ids[..ended], false)?, tools, calls_before);
+        Ok(if reply.tool_calls.is_empty() { plain } else { reply })
     }
 }

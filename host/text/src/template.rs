@@ -7,6 +7,7 @@ mod source;
 mod variables;
 
 use crate::error::{Result, TextError};
+use crate::tool_calls::ToolCallFormat;
 use chrono::{DateTime, Utc};
 use gavel_data::Message;
 use minijinja::value::Serde;
@@ -116,6 +117,13 @@ impl ChatTemplate {
         self.run(source, JinjaValue::from(Serde(&messages)), options).map_err(|error| failure(source, &error))
     }
 
+    /// How the model writes calls, by the template for conversations with
+    /// tools; nothing where that is not known.
+    pub fn tool_call_format(&self) -> Option<ToolCallFormat> {
+        let for_tools = self.sources.iter().find(|source| source.name == TOOL_USE);
+        ToolCallFormat::detect(for_tools.map_or(self.source(), |source| &source.text))
+    }
+
     /// The template for a conversation with these tools.
     fn choose(&self, tools: &[Value]) -> &Source {
         let named = |name: &str| self.sources.iter().find(|source| source.name == name);
@@ -130,7 +138,8 @@ impl ChatTemplate {
         options: &RenderOptions<'_>,
     ) -> std::result::Result<String, Error> {
         let now = options.now.unwrap_or_else(Utc::now);
-        let tools = if options.tools.is_empty() { JinjaValue::from(()) } else { JinjaValue::from(Serde(options.tools)) };
+        let tools =
+            if options.tools.is_empty() { JinjaValue::from(()) } else { JinjaValue::from(Serde(options.tools)) };
         let mut variables = BTreeMap::from([
             ("messages", messages),
             ("tools", tools),

@@ -2,8 +2,10 @@
 
 use crate::error::{Result, TextError};
 use crate::files;
+use crate::stream::{DecodeStream, Decoding};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const FILE: &str = "tokenizer.json";
 const SETTINGS: &str = "tokenizer_config.json";
@@ -13,7 +15,8 @@ const GENERATION: &str = "generation_config.json";
 /// end and pad a text.
 #[derive(Clone)]
 pub struct Tokenizer {
-    inner: tokenizers::Tokenizer,
+    inner: Arc<tokenizers::Tokenizer>,
+    decoding: Decoding,
     vocab_size: usize,
     /// Not empty; the first is the token that ends a text.
     stop_ids: Vec<u32>,
@@ -54,7 +57,7 @@ impl Tokenizer {
         let Value::Object(settings) = settings else { unreachable!("it is written as an object above") };
         #[expect(clippy::expect_used, reason = "the definition is a constant, which every test loads")]
         let inner = tokenizers::Tokenizer::from_bytes(definition.to_string()).expect("a valid definition");
-        Self { vocab_size: vocab_size(&inner), inner, stop_ids: vec![2], pad: 0, settings }
+        Self::of(inner, vec![2], 0, settings)
     }
 
     /// Reads `tokenizer.json` in the folder `dir`. The tokens that end a text
@@ -101,7 +104,12 @@ impl Tokenizer {
             ));
         };
         let pad = token("pad_token")?.or(ids("pad_token_id").first().copied()).unwrap_or(eos);
-        Ok(Self { vocab_size: vocab_size(&inner), inner, stop_ids, pad, settings })
+        Ok(Self::of(inner, stop_ids, pad, settings))
+    }
+
+    fn of(inner: tokenizers::Tokenizer, stop_ids: Vec<u32>, pad: u32, settings: Map<String, Value>) -> Self {
+        let (vocab_size, decoding) = (vocab_size(&inner), Decoding::of(&inner));
+        Self { inner: Arc::new(inner), decoding, vocab_size, stop_ids, pad, settings }
     }
 
     /// Writes `tokenizer.json`, `tokenizer_config.json` and
@@ -140,7 +148,37 @@ impl Tokenizer {
     /// The text of `ids`, without special tokens. Bytes that are not UTF-8
     /// become U+FFFD.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        self.inner.decode(ids, true).map_err(|error| TextError::Tokenizer(error.to_string()))
+        self.decode_with(ids, true)
+    }
+
+    /// The text of `ids`, with or without special tokens.
+    pub fn decode_with(&self, ids: &[u32], skip_special: bool) -> Result<String> {
+        self.inner.decode(ids, skip_special).map_err(|error| TextError::Tokenizer(error.to_string()))
+    }
+
+    /// Decodes tokens as they come. The pieces together are what
+    /// [`decode_with`](Self::decode_with) makes of all tokens.
+    pub fn stream(&self, skip_special: bool) -> DecodeStream {
+        DecodeStream::new(self.inner.clone(), self.decoding, skip_special)
+    }
+
+    /// What one token stands for, as the log-probs of chat completions tell
+    /// it: its bytes, which may be a part of a character, and its text, where
+    /// such a part is U+FFFD. An id without a token has neither.
+    pub fn token_to_text(&self, id: u32) -> TokenText {
+        let bytes = self.inner.id_to_token(id).map(|token| self.decoding.bytes(&token)).unwrap_or_default();
+        TokenText { text: String::from_utf8_lossy(&bytes).into_owned(), bytes }
+    }
+
+    /// The id of a token by its name in the vocabulary, such as `<|im_end|>`.
+    pub fn token_id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// Whether decoding leaves this token out.
+    pub fn is_special(&self, id: u32) -> bool {
+        let token = self.inner.id_to_token(id);
+        token.is_some_and(|token| self.inner.get_added_vocabulary().is_special_token(&token))
     }
 
     /// The token that ends a text.
@@ -166,6 +204,15 @@ impl Tokenizer {
     }
 }
 
+/// What one token stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenText {
+    /// The bytes as text; what is no UTF-8 by itself is U+FFFD.
+    pub text: String,
+    /// Its bytes in the text.
+    pub bytes: Vec<u8>,
+}
+
 fn vocab_size(inner: &tokenizers::Tokenizer) -> usize {
     inner.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
 }
@@ -182,7 +229,7 @@ fn ids(value: &Value) -> Vec<u32> {
 /// The printable character that stands for a byte in byte-level vocabularies
 /// (`bytes_to_unicode` of GPT-2): the byte's own where it is printable, else
 /// the next free one from U+0100 on.
-fn byte_char(byte: u8) -> char {
+pub(crate) fn byte_char(byte: u8) -> char {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..);
     if printable(byte) {
         return byte.into();

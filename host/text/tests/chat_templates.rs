@@ -83,7 +83,8 @@ fn conversations_are_rendered_as_by_transformers() {
     for path in paths {
         let family = path.file_stem().unwrap().to_string_lossy().into_owned();
         let theirs: Rendered = read(&path);
-        let template = load(&theirs.template, &theirs.special_tokens).unwrap_or_else(|error| panic!("{family}: {error}"));
+        let template =
+            load(&theirs.template, &theirs.special_tokens).unwrap_or_else(|error| panic!("{family}: {error}"));
         for (name, conversation) in &given.conversations {
             let messages: Vec<Message> = serde_json::from_value(conversation["messages"].clone()).unwrap();
             let tools = conversation["tools"].as_str().map(|name| given.tools[name].as_array().unwrap().as_slice());

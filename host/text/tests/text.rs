@@ -44,7 +44,10 @@ fn chatml_renders_exactly() {
     let text = TextModel::byte_level();
     let expected = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOrder: 7 3<|im_end|>\n<|im_start|>assistant\n3 7<|im_end|>\n";
     assert_eq!(text.template.render(&conversation(), &RenderOptions::default()).unwrap(), expected);
-    assert_eq!(text.template.render(&conversation(), &RenderOptions::prompt(&[])).unwrap(), format!("{expected}<|im_start|>assistant\n"));
+    assert_eq!(
+        text.template.render(&conversation(), &RenderOptions::prompt(&[])).unwrap(),
+        format!("{expected}<|im_start|>assistant\n")
+    );
     let ids = text.prompt_ids(&conversation()[1..2]).unwrap();
     assert_eq!((ids[0], ids[ids.len() - 1]), (1, 3 + 10));
     assert_eq!(text.tokenizer.decode(&ids).unwrap(), "user\nOrder: 7 3\nassistant\n");
@@ -117,7 +120,8 @@ fn template(source: &str) -> ChatTemplate {
 
 #[test]
 fn templates_run_as_transformers_runs_them() {
-    let render = |source: &str, messages: &[Message]| template(source).render(messages, &RenderOptions::default()).unwrap();
+    let render =
+        |source: &str, messages: &[Message]| template(source).render(messages, &RenderOptions::default()).unwrap();
     // Blocks take the white space before them on their line and the line break after them.
     let source = "{{ bos_token }}\n  {% for m in messages %}\n[{{ m.role }}] {{ m['content'].strip() | upper }}{{ eos_token }}\n  {% endfor %}\nend\n";
     assert_eq!(
@@ -160,4 +164,95 @@ fn a_template_may_refuse_a_conversation_and_ask_the_date() {
     assert!(date.len() == 10 && date.as_str() > "2024-01-01", "{date}");
     let wrong = template("{{ strftime_now('%Q') }}").render(&[], &RenderOptions::default()).unwrap_err();
     assert!(wrong.to_string().contains("does not know the format \"%Q\""), "{wrong}");
+}
+
+#[test]
+fn of_several_templates_the_one_for_tools_takes_tools() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = [serde_json::json!({"type": "function", "function": {"name": "f"}})];
+    let rendered = |tools: &[serde_json::Value]| {
+        let options = RenderOptions { tools, ..RenderOptions::default() };
+        ChatTemplate::load(dir.path()).unwrap().render(&conversation(), &options).unwrap()
+    };
+    let list = |first: &str| {
+        serde_json::json!({"chat_template": [
+            {"name": first, "template": "plain {{ tools is none }}"},
+            {"name": "tool_use", "template": "{{ tools[0].function.name }}"},
+        ]})
+    };
+    write(dir.path(), "tokenizer_config.json", &list("default").to_string());
+    assert_eq!((rendered(&[]).as_str(), rendered(&tools).as_str()), ("plain True", "f"));
+    // They are saved together.
+    Tokenizer::byte_level().save(dir.path()).unwrap();
+    write(dir.path(), "tokenizer_config.json", &list("default").to_string());
+    write(dir.path(), "generation_config.json", r#"{"eos_token_id": 2}"#);
+    let again = dir.path().join("again");
+    TextModel::load(dir.path()).unwrap().save(&again).unwrap();
+    let saved: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(again.join("tokenizer_config.json")).unwrap()).unwrap();
+    assert_eq!(saved["chat_template"], list("default")["chat_template"]);
+    // Templates in files come before those in tokenizer_config.json.
+    write(dir.path(), "chat_template.jinja", "in a file");
+    assert_eq!(rendered(&tools), "in a file");
+    std::fs::create_dir(dir.path().join("additional_chat_templates")).unwrap();
+    write(dir.path(), "additional_chat_templates/tool_use.jinja", "for tools");
+    assert_eq!((rendered(&[]).as_str(), rendered(&tools).as_str()), ("in a file", "for tools"));
+    std::fs::remove_file(dir.path().join("chat_template.jinja")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("additional_chat_templates")).unwrap();
+    write(dir.path(), "tokenizer_config.json", &list("rag").to_string());
+    let error = ChatTemplate::load(dir.path()).err().unwrap().to_string();
+    assert!(
+        error.ends_with("of the chat templates rag, tool_use none is the default\nhint: name one `default`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn variables_of_the_model_and_of_the_call_reach_the_template() {
+    let mut template = template("{{ enable_thinking }} {{ eos_token }}");
+    let variables = |json: serde_json::Value| json.as_object().unwrap().clone();
+    template.set_variables(variables(serde_json::json!({"enable_thinking": false})));
+    let render = |options: &RenderOptions| template.render(&conversation(), options).unwrap();
+    assert_eq!(render(&RenderOptions::default()), "False </s>");
+    let more = variables(serde_json::json!({"enable_thinking": "a bit"}));
+    assert_eq!(render(&RenderOptions { variables: more, ..RenderOptions::default() }), "a bit </s>");
+}
+
+#[test]
+fn a_template_that_fails_is_named_with_the_line() {
+    let fails =
+        |source: &str| template(source).render(&conversation(), &RenderOptions::default()).unwrap_err().to_string();
+    let error = fails("\n\n{{ messages[0].content + none }}");
+    assert!(
+        error.contains("tokenizer_config.json, line 3 of the template: the chat template failed: ")
+            && error
+                .ends_with("\nhint: correct the template there, or leave out of the messages what it does not take"),
+        "{error}"
+    );
+    // The place is where it happened, not where that was called from.
+    let error = fails("{% macro m(x) %}\n{{ raise_exception('no ' ~ x) }}{% endmacro %}\n\n{{ m('way') }}");
+    assert!(
+        error.contains(", line 2 of the template: the chat template refuses the conversation: no way\n"),
+        "{error}"
+    );
+    // Not even a panic of the engine takes the host down.
+    let error = fails("{{ [][::-1] }}");
+    assert!(error.contains("the template engine panicked"), "{error}");
+}
+
+#[test]
+fn a_reply_is_taken_apart_by_the_models_own_form() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "chat_template.jinja", "{# writes <tool_call> #}");
+    let text = TextModel { template: ChatTemplate::load(dir.path()).unwrap(), ..TextModel::byte_level() };
+    let reply = "I look. <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let mut ids = text.tokenizer.encode(reply).unwrap();
+    ids.push(text.tokenizer.eos());
+    let tools = [serde_json::json!({"type": "function", "function": {"name": "f"}})];
+    let taken = text.reply(&ids, &tools, 0).unwrap();
+    assert_eq!((taken.content.as_str(), taken.tool_calls[0].name.as_str()), ("I look.", "f"));
+    // Without tools, or where no calls are, it is the text.
+    assert_eq!(text.reply(&ids, &[], 0).unwrap().content, reply);
+    let plain = text.tokenizer.encode(" no call<|im_end|>").unwrap();
+    assert_eq!(text.reply(&plain, &tools, 0).unwrap().content, " no call");
 }

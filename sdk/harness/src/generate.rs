@@ -138,10 +138,15 @@ fn parts() -> impl Strategy<Value = ContentPart> {
 /// A message of anybody, of text, attachments, tool calls or nothing.
 pub fn messages() -> BoxedStrategy<Message> {
     let plain = (roles(), texts()).prop_map(|(role, text)| Message::new(role, text));
-    let any =
-        (roles(), vec(parts(), 0..3), vec(tool_calls(), 0..3), option::of(words()), option::of(words())).prop_map(
-            |(role, content, tool_calls, tool_call_id, name)| Message { role, content, tool_calls, tool_call_id, name, reasoning: None },
-        );
+    let any = (roles(), vec(parts(), 0..3), vec(tool_calls(), 0..3), option::of(words()), option::of(words()))
+        .prop_map(|(role, content, tool_calls, tool_call_id, name)| Message {
+            role,
+            content,
+            tool_calls,
+            tool_call_id,
+            name,
+            reasoning: None,
+        });
     prop_oneof![3 => plain, 1 => any].boxed()
 }
 

@@ -20,8 +20,7 @@ pub(super) struct Style {
 
 /// `json.dumps(value, ensure_ascii=False)`
 pub(super) fn python(value: &serde_json::Value) -> String {
-    let style =
-        Style { ensure_ascii: false, sort_keys: false, indent: None, item: ", ".into(), key: ": ".into() };
+    let style = Style { ensure_ascii: false, sort_keys: false, indent: None, item: ", ".into(), key: ": ".into() };
     // Plain JSON has nothing that cannot be written.
     dumps(&Value::from(Serde(value)), &style).unwrap_or_default()
 }

@@ -134,7 +134,11 @@ fn is_space(char: char) -> bool {
 
 /// Digits of any script, but neither fractions nor numerals.
 fn is_digit(char: char) -> bool {
-    char.is_ascii_digit() || (char.is_numeric() && !char.is_ascii() && char.to_lowercase().next() == Some(char) && !matches!(char, '¼'..='¾' | '\u{2150}'..='\u{218f}' | '\u{3007}' | '\u{3021}'..='\u{3029}'))
+    char.is_ascii_digit()
+        || (char.is_numeric()
+            && !char.is_ascii()
+            && char.to_lowercase().next() == Some(char)
+            && !matches!(char, '¼'..='¾' | '\u{2150}'..='\u{218f}' | '\u{3007}' | '\u{3021}'..='\u{3029}'))
 }
 
 fn swap_case(char: char) -> Box<dyn Iterator<Item = char>> {
@@ -217,8 +221,7 @@ fn rsplit_space(string: &str, limit: usize) -> Vec<&str> {
 
 /// The lines by each of the line boundaries that Python knows.
 fn lines(string: &str, keep: bool) -> Vec<&str> {
-    let boundary =
-        |char: char| matches!(char, '\n'..='\r' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let boundary = |char: char| matches!(char, '\n'..='\r' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let (mut lines, mut rest) = (Vec::new(), string);
     while !rest.is_empty() {
         let end = rest.find(boundary).unwrap_or(rest.len());

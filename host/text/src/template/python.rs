@@ -18,7 +18,8 @@ pub(super) fn environment() -> Result<Environment<'static>> {
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
     environment.add_filter("string", |value: Value| text(&value));
-    environment.add_filter("trim", |value: Value, chars: Option<String>| methods::strip(&text(&value), chars.as_deref()));
+    environment
+        .add_filter("trim", |value: Value, chars: Option<String>| methods::strip(&text(&value), chars.as_deref()));
     environment.add_filter("wordcount", |value: String| value.split_whitespace().count());
     environment.add_filter("join", join);
     environment.add_filter("indent", indent);
@@ -277,6 +278,9 @@ mod tests {
         };
         assert_eq!(quoted("it's"), "\"it's\"");
         assert_eq!(quoted("'\""), "'\\'\"'");
-        assert_eq!(quoted("é e\u{301} 🦀\u{a0}\u{7f}\u{200b}\u{e000}\0"), "'é e\u{301} 🦀\\xa0\\x7f\\u200b\\ue000\\x00'");
+        assert_eq!(
+            quoted("é e\u{301} 🦀\u{a0}\u{7f}\u{200b}\u{e000}\0"),
+            "'é e\u{301} 🦀\\xa0\\x7f\\u200b\\ue000\\x00'"
+        );
     }
 }

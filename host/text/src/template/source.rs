@@ -35,14 +35,19 @@ pub(super) fn sources(dir: &Path) -> Result<Vec<Source>> {
         };
     }
     let (path, what) = match &sources[..] {
-        [] => {
-            (dir, "there is no chat template\nhint: add chat_template.jinja, or `chat_template` to tokenizer_config.json".to_owned())
-        }
+        [] => (
+            dir,
+            "there is no chat template\nhint: add chat_template.jinja, or `chat_template` to tokenizer_config.json"
+                .to_owned(),
+        ),
         [_] => return Ok(sources),
         several if several.iter().any(|source| source.name == DEFAULT) => return Ok(sources),
         several => {
             let names: Vec<&str> = several.iter().map(|source| source.name.as_str()).collect();
-            (several[0].path.as_path(), format!("of the chat templates {} none is the default\nhint: name one `default`", names.join(", ")))
+            (
+                several[0].path.as_path(),
+                format!("of the chat templates {} none is the default\nhint: name one `default`", names.join(", ")),
+            )
         }
     };
     Err(TextError::File { path: path.to_owned(), what })

@@ -25,7 +25,8 @@ impl Form {
             })
         };
         let calls = |arguments: Value| {
-            let call = object!({"id": "abc123XYZ", "type": "function", "function": {"name": "f", "arguments": arguments}});
+            let call =
+                object!({"id": "abc123XYZ", "type": "function", "function": {"name": "f", "arguments": arguments}});
             let user = object!({"role": "user", "content": "x"});
             shows(&[user.clone(), object!({"role": "assistant", "tool_calls": [call]})])
                 || shows(&[user, object!({"role": "assistant", "content": "x", "tool_calls": [call]})])

@@ -1,0 +1,197 @@
+//! `/v1/chat/completions`
+
+use super::body::Body;
+use super::error::ApiError;
+use super::logprobs::of_chat;
+use super::settings::{MOST_LOGPROBS, Settings};
+use super::stream::{Progress, events, reason, together};
+use super::{Server, now, usage};
+use crate::completion::Completion;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures::stream::{self, StreamExt};
+use gavel_data::{FinishReason, Message};
+use gavel_text::{RenderOptions, ToolCallFormat};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    messages: Vec<Message>,
+    #[serde(default)]
+    tools: Vec<Value>,
+    tool_choice: Option<Value>,
+    response_format: Option<Value>,
+    #[serde(default)]
+    logprobs: Option<bool>,
+    top_logprobs: Option<usize>,
+    /// Variables of the chat template, such as `enable_thinking`.
+    #[serde(default)]
+    chat_template_kwargs: Map<String, Value>,
+    #[serde(flatten)]
+    settings: Settings,
+}
+
+impl Asked {
+    /// Refuses what would be passed over, and gives the tools that count.
+    fn check(&self) -> Result<&[Value], ApiError> {
+        if self.messages.is_empty() {
+            return Err(ApiError::field("messages", "`messages` is empty"));
+        }
+        if let Some(format) = self.response_format.as_ref().filter(|format| format["type"] != "text") {
+            return Err(ApiError::field("response_format", format!("the format {format} is not supported; only text is")));
+        }
+        if let Some(more) = self.top_logprobs.filter(|count| *count > MOST_LOGPROBS) {
+            let what = format!("`top_logprobs` must be at most {MOST_LOGPROBS}, not {more}");
+            return Err(ApiError::field("top_logprobs", what));
+        }
+        match self.tool_choice.as_ref().map(|choice| choice.as_str()) {
+            None | Some(Some("auto")) => Ok(&self.tools),
+            Some(Some("none")) => Ok(&[]),
+            Some(_) => Err(ApiError::field("tool_choice", "only \"auto\" and \"none\" are supported")),
+        }
+    }
+}
+
+pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
+    let settings = &asked.settings;
+    server.check_model(settings.model.as_deref())?;
+    let tools = asked.check()?;
+    let text = server.generator.text();
+    let options = RenderOptions { variables: asked.chat_template_kwargs.clone(), ..RenderOptions::prompt(tools) };
+    let prompt = text.prompt_ids_with(&asked.messages, &options)?;
+    let prompt_tokens = prompt.len();
+    let (number, id) = server.next_id("chatcmpl");
+    let top = if asked.logprobs == Some(true) { asked.top_logprobs.unwrap_or(0) } else { 0 };
+    let completions = server.ask(number, prompt, settings, top).await?;
+    let replies = Replies {
+        tools: tools.to_vec(),
+        format: if tools.is_empty() { None } else { ToolCallFormat::detect(text.template.source()) },
+        calls_before: asked.messages.iter().map(|message| message.tool_calls.len()).sum(),
+        logprobs: asked.logprobs == Some(true),
+    };
+    let base = json!({"id": id, "created": now(), "model": &*server.name});
+    if settings.stream == Some(true) {
+        let include_usage = settings.include_usage();
+        return Ok(replies.stream(server, base, completions, prompt_tokens, include_usage));
+    }
+    let (mut choices, mut drawn) = (Vec::new(), 0);
+    for (index, completion) in completions.into_iter().enumerate() {
+        let ended = completion.whole().await?;
+        drawn += ended.count;
+        let (message, called) = replies.message(&ended.text);
+        let logprobs = replies.logprobs.then(|| of_chat(&text.tokenizer, &ended.tokens));
+        choices.push(json!({"index": index, "message": message, "logprobs": logprobs,
+                            "finish_reason": why(ended.finish_reason, called)}));
+    }
+    let mut body = base;
+    body["object"] = "chat.completion".into();
+    body["choices"] = choices.into();
+    body["usage"] = usage(prompt_tokens, drawn);
+    Ok(Json(body).into_response())
+}
+
+/// How replies are told.
+struct Replies {
+    tools: Vec<Value>,
+    /// How the model calls tools, where it may.
+    format: Option<ToolCallFormat>,
+    calls_before: usize,
+    logprobs: bool,
+}
+
+impl Replies {
+    /// The assistant's message, and whether it calls tools.
+    fn message(&self, text: &str) -> (Value, bool) {
+        let reply = self.format.map(|format| format.parse(text, &self.tools, self.calls_before));
+        match reply.filter(|reply| !reply.tool_calls.is_empty()) {
+            Some(reply) => {
+                let calls: Vec<Value> = reply
+                    .tool_calls
+                    .iter()
+                    .map(|call| {
+                        json!({"id": call.id, "type": "function",
+                               "function": {"name": call.name, "arguments": call.arguments}})
+                    })
+                    .collect();
+                let content = if reply.content.is_empty() { Value::Null } else { reply.content.into() };
+                (json!({"role": "assistant", "content": content, "tool_calls": calls}), true)
+            }
+            None => (json!({"role": "assistant", "content": text}), false),
+        }
+    }
+
+    fn stream(
+        self,
+        server: Server,
+        base: Value,
+        completions: Vec<Completion>,
+        prompt_tokens: usize,
+        include_usage: bool,
+    ) -> Response {
+        let chunk = move |choices: Vec<Value>, usage: Value| {
+            let mut chunk = base.clone();
+            chunk["object"] = "chat.completion.chunk".into();
+            chunk["choices"] = choices.into();
+            chunk["usage"] = usage;
+            chunk
+        };
+        let delta = |index: usize, delta: Value, logprobs: Option<Value>, reason: Option<&str>| {
+            json!({"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason})
+        };
+        let roles = (0..completions.len())
+            .map(|index| delta(index, json!({"role": "assistant", "content": ""}), None, None))
+            .map(|choice| Ok(chunk(vec![choice], Value::Null)))
+            .collect::<Vec<_>>();
+        let mut drawn = 0;
+        // Whether a reply calls tools is known at its end.
+        let mut whole: Option<Vec<String>> = self.format.map(|_| vec![String::new(); completions.len()]);
+        let chunks = together(completions).map(Some).chain(stream::iter([None])).map(move |progress| match progress {
+            None if include_usage => vec![Ok(chunk(Vec::new(), usage(prompt_tokens, drawn)))],
+            None => Vec::new(),
+            Some(Err(error)) => vec![Err(error)],
+            Some(Ok((index, Progress::Piece(piece)))) => {
+                let tokens: Vec<_> = piece.token.into_iter().collect();
+                let told = self.logprobs && !tokens.is_empty();
+                let logprobs = told.then(|| of_chat(&server.generator.text().tokenizer, &tokens));
+                let text = match &mut whole {
+                    Some(whole) => {
+                        whole[index].push_str(&piece.text);
+                        String::new()
+                    }
+                    None => piece.text,
+                };
+                match text.is_empty() && logprobs.is_none() {
+                    true => Vec::new(),
+                    false => {
+                        let choice = delta(index, json!({"content": text}), logprobs, None);
+                        vec![Ok(chunk(vec![choice], Value::Null))]
+                    }
+                }
+            }
+            Some(Ok((index, Progress::End(reason, count)))) => {
+                drawn += count;
+                let mut choices = Vec::new();
+                let mut called = false;
+                if let Some(whole) = &whole {
+                    let (mut message, calls) = self.message(&whole[index]);
+                    called = calls;
+                    if let Some(calls) = message["tool_calls"].as_array_mut() {
+                        // A delta says which of the calls it is part of.
+                        calls.iter_mut().zip(0..).for_each(|(call, at)| call["index"] = at.into());
+                    }
+                    choices.push(delta(index, message, None, None));
+                }
+                choices.push(delta(index, json!({}), None, Some(why(reason, called))));
+                choices.into_iter().map(|choice| Ok(chunk(vec![choice], Value::Null))).collect()
+            }
+        });
+        events(stream::iter(roles).chain(chunks.flat_map(stream::iter)))
+    }
+}
+
+/// `finish_reason`, by the API's words.
+fn why(ended: FinishReason, called: bool) -> &'static str {
+    if called { "tool_calls" } else { reason(ended) }
+}

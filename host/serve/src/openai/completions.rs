@@ -1,0 +1,121 @@
+//! `/v1/completions`
+
+use super::body::Body;
+use super::error::ApiError;
+use super::logprobs::of_text;
+use super::settings::{MOST_LOGPROBS, Settings};
+use super::stream::{Progress, events, reason, together};
+use super::{Server, now, usage};
+use crate::completion::Completion;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures::stream::{self, StreamExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    prompt: Prompts,
+    #[serde(default)]
+    echo: bool,
+    logprobs: Option<usize>,
+    #[serde(flatten)]
+    settings: Settings,
+}
+
+/// Texts or token ids, one prompt or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Prompts {
+    Text(String),
+    Ids(Vec<u32>),
+    Texts(Vec<String>),
+    ManyIds(Vec<Vec<u32>>),
+}
+
+pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
+    let settings = &asked.settings;
+    server.check_model(settings.model.as_deref())?;
+    if asked.echo {
+        return Err(ApiError::field("echo", "`echo` is not supported: the prompt is known"));
+    }
+    if let Some(more) = asked.logprobs.filter(|count| *count > MOST_LOGPROBS) {
+        return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));
+    }
+    let tokenizer = &server.generator.text().tokenizer;
+    let encode = |text: String| tokenizer.encode(&text);
+    let prompts = match asked.prompt {
+        Prompts::Text(text) => vec![encode(text)?],
+        Prompts::Ids(ids) => vec![ids],
+        Prompts::Texts(texts) => texts.into_iter().map(encode).collect::<Result<_, _>>()?,
+        Prompts::ManyIds(ids) => ids,
+    };
+    if prompts.is_empty() {
+        return Err(ApiError::field("prompt", "`prompt` is empty"));
+    }
+    let (number, id) = server.next_id("cmpl");
+    let mut completions: Vec<Completion> = Vec::new();
+    let mut prompt_tokens = 0;
+    for prompt in prompts {
+        prompt_tokens += prompt.len();
+        completions.extend(server.ask(number, prompt, settings, asked.logprobs.unwrap_or(0)).await?);
+    }
+    let base = json!({"id": id, "object": "text_completion", "created": now(), "model": &*server.name});
+    if settings.stream == Some(true) {
+        let include_usage = settings.include_usage();
+        return Ok(streamed(server, base, completions, prompt_tokens, asked.logprobs.is_some(), include_usage));
+    }
+    let (mut choices, mut drawn) = (Vec::new(), 0);
+    for (index, completion) in completions.into_iter().enumerate() {
+        let ended = completion.whole().await?;
+        drawn += ended.count;
+        let logprobs = asked.logprobs.map(|_| of_text(tokenizer, &ended.tokens, 0));
+        choices.push(json!({"index": index, "text": ended.text, "logprobs": logprobs,
+                            "finish_reason": reason(ended.finish_reason)}));
+    }
+    let mut body = base;
+    body["choices"] = choices.into();
+    body["usage"] = usage(prompt_tokens, drawn);
+    Ok(Json(body).into_response())
+}
+
+fn streamed(
+    server: Server,
+    base: Value,
+    completions: Vec<Completion>,
+    prompt_tokens: usize,
+    logprobs: bool,
+    include_usage: bool,
+) -> Response {
+    let mut offsets = vec![0; completions.len()];
+    let mut drawn = 0;
+    let chunk = move |choices: Vec<Value>, usage: Value| {
+        let mut chunk = base.clone();
+        chunk["choices"] = choices.into();
+        chunk["usage"] = usage;
+        chunk
+    };
+    let end = chunk.clone();
+    let chunks = together(completions).map(Some).chain(stream::iter([None])).filter_map(move |progress| {
+        let made = match progress {
+            None => include_usage.then(|| Ok(end(Vec::new(), usage(prompt_tokens, drawn)))),
+            Some(Err(error)) => Some(Err(error)),
+            Some(Ok((index, Progress::Piece(piece)))) => {
+                let tokens: Vec<_> = piece.token.into_iter().collect();
+                let told = logprobs.then(|| of_text(&server.generator.text().tokenizer, &tokens, offsets[index]));
+                offsets[index] += piece.text.chars().count();
+                let silent = piece.text.is_empty() && (tokens.is_empty() || !logprobs);
+                let choice = json!({"index": index, "text": piece.text, "logprobs": told, "finish_reason": null});
+                (!silent).then(|| Ok(chunk(vec![choice], Value::Null)))
+            }
+            Some(Ok((index, Progress::End(why, count)))) => {
+                drawn += count;
+                let choice = json!({"index": index, "text": "", "logprobs": null, "finish_reason": reason(why)});
+                Some(Ok(chunk(vec![choice], Value::Null)))
+            }
+        };
+        std::future::ready(made)
+    });
+    events(chunks)
+}

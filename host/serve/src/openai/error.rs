@@ -1,0 +1,71 @@
+//! Errors as the OpenAI API writes them.
+
+use crate::error::ServeError;
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use gavel_policy::PolicyError;
+use gavel_text::TextError;
+use serde_json::{Value, json};
+
+/// What a client is told.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    message: String,
+    /// The field that is wrong.
+    param: Option<&'static str>,
+}
+
+impl ApiError {
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message: message.into(), param: None }
+    }
+
+    pub(super) fn field(param: &'static str, message: impl Into<String>) -> Self {
+        Self { param: Some(param), ..Self::invalid(message) }
+    }
+
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::NOT_FOUND, ..Self::invalid(message) }
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::invalid(message) }
+    }
+
+    pub(super) fn body(&self) -> Value {
+        let kind = if self.status.is_client_error() { "invalid_request_error" } else { "server_error" };
+        json!({"error": {"message": self.message, "type": kind, "param": self.param, "code": Value::Null}})
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.body())).into_response()
+    }
+}
+
+impl From<ServeError> for ApiError {
+    fn from(error: ServeError) -> Self {
+        match &error {
+            // What was asked for, not the model, is at fault.
+            ServeError::Policy(PolicyError::Input(what)) => {
+                // The number of the request is one of the engine's own.
+                let what = what.split_once(": ").filter(|(start, _)| start.starts_with("request "));
+                Self::invalid(what.map_or_else(|| error.to_string(), |(_, what)| what.to_owned()))
+            }
+            ServeError::Text(TextError::Template { .. }) => Self::field("messages", error.to_string()),
+            ServeError::Stopped => {
+                Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::internal(error.to_string()) }
+            }
+            _ => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<TextError> for ApiError {
+    fn from(error: TextError) -> Self {
+        ServeError::from(error).into()
+    }
+}

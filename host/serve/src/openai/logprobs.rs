@@ -1,0 +1,39 @@
+//! Log-probabilities as the two kinds of completions write them.
+
+use gavel_policy::Drawn;
+use gavel_text::Tokenizer;
+use serde_json::{Map, Value, json};
+
+/// `logprobs` of a chat completion.
+pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[Drawn]) -> Value {
+    let one = |token: u32, logprob: f32| {
+        let told = tokenizer.token_to_text(token);
+        json!({"token": told.text, "logprob": logprob, "bytes": told.bytes})
+    };
+    let content = tokens.iter().map(|drawn| {
+        let mut told = one(drawn.token, drawn.logprob);
+        told["top_logprobs"] = drawn.top.iter().map(|&(token, logprob)| one(token, logprob)).collect();
+        told
+    });
+    json!({"content": content.collect::<Vec<_>>(), "refusal": Value::Null})
+}
+
+/// `logprobs` of a plain completion, whose text before them has `offset`
+/// characters.
+pub(super) fn of_text(tokenizer: &Tokenizer, tokens: &[Drawn], mut offset: usize) -> Value {
+    let text = |token: u32| tokenizer.token_to_text(token).text;
+    let (mut texts, mut offsets, mut tops) = (Vec::new(), Vec::new(), Vec::new());
+    for drawn in tokens {
+        let own = text(drawn.token);
+        offsets.push(offset);
+        offset += own.chars().count();
+        let mut top: Map<String, Value> =
+            drawn.top.iter().map(|&(token, logprob)| (text(token), logprob.into())).collect();
+        // The token itself is always among them.
+        top.entry(own.clone()).or_insert_with(|| drawn.logprob.into());
+        tops.push(Value::Object(top));
+        texts.push(own);
+    }
+    let logprobs: Vec<f32> = tokens.iter().map(|drawn| drawn.logprob).collect();
+    json!({"tokens": texts, "token_logprobs": logprobs, "top_logprobs": tops, "text_offset": offsets})
+}

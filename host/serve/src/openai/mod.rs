@@ -1,0 +1,122 @@
+//! An HTTP server that speaks the OpenAI API: `/v1/chat/completions`,
+//! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`.
+
+mod body;
+mod chat;
+mod completions;
+mod error;
+mod logprobs;
+mod settings;
+mod stream;
+
+use crate::completion::Completion;
+use crate::generator::{Ask, Generator};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use error::ApiError;
+use gavel_data::seed::{Purpose, derive};
+use serde_json::{Value, json};
+use settings::Settings;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The most bytes of a request.
+const BODY: usize = 64 << 20;
+
+/// What all requests share.
+#[derive(Clone)]
+struct Server {
+    generator: Generator,
+    /// The model's name.
+    name: Arc<str>,
+    /// Unlike that of another start, so that ids and unseeded draws are too.
+    salt: u64,
+    answered: Arc<AtomicU64>,
+}
+
+/// The service over `generator`, whose model is called `name`.
+pub fn router(generator: Generator, name: &str) -> Router {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(48);
+    let server = Server { generator, name: name.into(), salt, answered: Arc::default() };
+    Router::new()
+        .route("/v1/chat/completions", post(chat::answer))
+        .route("/v1/completions", post(completions::answer))
+        .route("/v1/models", get(models))
+        .route("/health", get(|| async { Json(json!({"status": "ok"})) }))
+        .route("/metrics", get(metrics))
+        .fallback(|| async { ApiError::not_found("there is no such path: the API is at /v1/chat/completions, /v1/completions and /v1/models") })
+        .layer(DefaultBodyLimit::max(BODY))
+        .with_state(server)
+}
+
+async fn models(State(server): State<Server>) -> Json<Value> {
+    let positions = server.generator.model().max_position_embeddings;
+    let model = json!({"id": &*server.name, "object": "model", "created": 0, "owned_by": "gavel",
+                       "max_model_len": positions});
+    Json(json!({"object": "list", "data": [model]}))
+}
+
+async fn metrics(State(server): State<Server>) -> Response {
+    match server.generator.metrics().text() {
+        Ok(text) => ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response(),
+        Err(error) => ApiError::internal(error.to_string()).into_response(),
+    }
+}
+
+impl Server {
+    /// A number for the next answer, and its id.
+    fn next_id(&self, prefix: &str) -> (u64, String) {
+        let number = self.answered.fetch_add(1, Ordering::Relaxed);
+        (number, format!("{prefix}-{:016x}{number:08x}", self.salt))
+    }
+
+    /// Asks for as many responses to `prompt` as the settings say. `number` is
+    /// that of the answer.
+    async fn ask(
+        &self,
+        number: u64,
+        prompt: Vec<u32>,
+        settings: &Settings,
+        top_logprobs: usize,
+    ) -> Result<Vec<Completion>, ApiError> {
+        let sampling = settings.sampling(&self.generator, prompt.len())?;
+        let seed = settings.seed().unwrap_or_else(|| derive(self.salt, number, 0, Purpose::Rollout));
+        let mut completions = Vec::new();
+        for choice in 0..settings.choices()? as u64 {
+            let ask = Ask {
+                prompt: prompt.clone(),
+                sampling: sampling.clone(),
+                stop: settings.stop(),
+                seed: derive(seed, 0, choice, Purpose::Rollout),
+                top_logprobs,
+            };
+            completions.push(self.generator.ask(ask).await?);
+        }
+        Ok(completions)
+    }
+
+    /// Refuses a model that is not this one.
+    fn check_model(&self, asked: Option<&str>) -> Result<(), ApiError> {
+        match asked {
+            Some(name) if name != &*self.name => {
+                Err(ApiError::not_found(format!("the model `{name}` is not served here; `{}` is", self.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// `prompt` and what was drawn, as the API counts them.
+fn usage(prompt: usize, completion: usize) -> Value {
+    json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
+}

@@ -1,0 +1,58 @@
+//! Responses as they come, as server-sent events.
+
+use super::error::ApiError;
+use crate::completion::{Completion, Piece};
+use crate::error::ServeError;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::{self, Stream, StreamExt};
+use gavel_data::FinishReason;
+use serde_json::Value;
+use std::convert::Infallible;
+
+/// Something that one of several responses has come to.
+pub(super) enum Progress {
+    /// A piece of it.
+    Piece(Piece),
+    /// Its end, with how many tokens were drawn.
+    End(FinishReason, usize),
+}
+
+/// What comes of all `completions`, whichever is first, with their numbers.
+pub(super) fn together(
+    completions: Vec<Completion>,
+) -> impl Stream<Item = Result<(usize, Progress), ServeError>> + Send {
+    let one = |(index, completion): (usize, Completion)| {
+        let steps = stream::try_unfold(Some(completion), move |completion| async move {
+            let Some(mut completion) = completion else { return Ok(None) };
+            match completion.next().await? {
+                Some(piece) => Ok(Some(((index, Progress::Piece(piece)), Some(completion)))),
+                None => {
+                    let reason = completion.finish_reason().unwrap_or(FinishReason::Stop);
+                    Ok(Some(((index, Progress::End(reason, completion.tokens())), None)))
+                }
+            }
+        });
+        steps.boxed()
+    };
+    stream::select_all(completions.into_iter().enumerate().map(one))
+}
+
+/// Sends `chunks`, and then the word that ends them; a failure is an event of
+/// its own.
+pub(super) fn events(chunks: impl Stream<Item = Result<Value, ServeError>> + Send + 'static) -> Response {
+    let events = chunks.map(|chunk| match chunk {
+        Ok(chunk) => chunk.to_string(),
+        Err(error) => ApiError::from(error).body().to_string(),
+    });
+    let events = events.chain(stream::iter(["[DONE]".to_owned()]));
+    Sse::new(events.map(|data| Ok::<_, Infallible>(Event::default().data(data)))).into_response()
+}
+
+/// `finish_reason`, by the API's words.
+pub(super) fn reason(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::Length => "length",
+        _ => "stop",
+    }
+}

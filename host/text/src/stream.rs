@@ -1,0 +1,158 @@
+//! Text from tokens as they come, never half a character.
+
+use crate::error::{Result, TextError};
+use crate::tokenizer::byte_char;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// The bytes that the characters of byte-level vocabularies stand for.
+static BYTES: LazyLock<HashMap<char, u8>> = LazyLock::new(|| (0..=255).map(|byte| (byte_char(byte), byte)).collect());
+
+/// How the text of a token depends on others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decoding {
+    /// Not at all: each token is bytes.
+    Bytes,
+    /// On the token before it, and tokens that stand for a byte on their
+    /// neighbours: SentencePiece.
+    Window,
+    /// Perhaps on all: white space is cleaned up afterwards.
+    Whole,
+}
+
+impl Decoding {
+    /// By the decoder in `tokenizer.json`.
+    pub fn of(tokenizer: &tokenizers::Tokenizer) -> Self {
+        let decoder = tokenizer.get_decoder().and_then(|decoder| serde_json::to_value(decoder).ok());
+        let steps = match decoder {
+            None => return Self::Window,
+            Some(Value::Object(mut decoder)) => match decoder.remove("decoders") {
+                Some(Value::Array(steps)) => steps,
+                _ => vec![Value::Object(decoder)],
+            },
+            Some(_) => return Self::Whole,
+        };
+        let local = |step: &Value| match step["type"].as_str() {
+            Some("Strip") => step["stop"] == 0,
+            Some(name) => matches!(name, "Metaspace" | "Replace" | "ByteFallback" | "Fuse" | "BPEDecoder"),
+            None => false,
+        };
+        match &steps[..] {
+            [only] if only["type"] == "ByteLevel" => Self::Bytes,
+            steps if steps.iter().all(local) => Self::Window,
+            _ => Self::Whole,
+        }
+    }
+
+    /// The bytes of a token in the middle of a text.
+    pub fn bytes(self, token: &str) -> Vec<u8> {
+        match self {
+            // A token with other characters was added, and is written as it is.
+            Self::Bytes => token
+                .chars()
+                .map(|char| BYTES.get(&char).copied())
+                .collect::<Option<_>>()
+                .unwrap_or_else(|| token.as_bytes().to_vec()),
+            _ => match byte_of(token) {
+                Some(byte) => vec![byte],
+                None => token.replace('▁', " ").into_bytes(),
+            },
+        }
+    }
+}
+
+/// The byte that `<0x0A>` stands for.
+fn byte_of(token: &str) -> Option<u8> {
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
+    if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
+}
+
+/// Decodes tokens one by one, see [`Tokenizer::stream`](crate::Tokenizer::stream).
+#[derive(Clone)]
+pub struct DecodeStream {
+    tokenizer: Arc<tokenizers::Tokenizer>,
+    decoding: Decoding,
+    skip_special: bool,
+    /// Of [`Decoding::Bytes`]: the beginning of a character.
+    bytes: Vec<u8>,
+    /// Tokens whose text was given, which the text of the next ones depends on.
+    given: Vec<u32>,
+    /// Tokens whose text was not given yet.
+    held: Vec<u32>,
+}
+
+impl DecodeStream {
+    pub(crate) fn new(tokenizer: Arc<tokenizers::Tokenizer>, decoding: Decoding, skip_special: bool) -> Self {
+        Self { tokenizer, decoding, skip_special, bytes: Vec::new(), given: Vec::new(), held: Vec::new() }
+    }
+
+    /// The text that is certain with the token `id`; often that of the token,
+    /// sometimes nothing, or that of several.
+    pub fn push(&mut self, id: u32) -> Result<String> {
+        let Some(token) = self.tokenizer.id_to_token(id) else { return Ok(String::new()) };
+        if self.skip_special && self.tokenizer.get_added_vocabulary().is_special_token(&token) {
+            return Ok(String::new());
+        }
+        match self.decoding {
+            Decoding::Bytes => {
+                self.bytes.extend(self.decoding.bytes(&token));
+                Ok(self.characters())
+            }
+            Decoding::Window => {
+                self.held.push(id);
+                // A run of bytes is one text, or none of it is.
+                if byte_of(&token).is_some() { Ok(String::new()) } else { self.release() }
+            }
+            Decoding::Whole => {
+                self.held.push(id);
+                Ok(String::new())
+            }
+        }
+    }
+
+    /// The rest of the text, once there are no more tokens. A character that
+    /// was not finished is U+FFFD.
+    pub fn finish(&mut self) -> Result<String> {
+        match self.decoding {
+            Decoding::Bytes => Ok(String::from_utf8_lossy(&std::mem::take(&mut self.bytes)).into_owned()),
+            _ if self.held.is_empty() => Ok(String::new()),
+            _ => self.release(),
+        }
+    }
+
+    /// All characters that are complete, as `String::from_utf8_lossy` has them.
+    fn characters(&mut self) -> String {
+        let mut text = String::new();
+        let mut done = 0;
+        for chunk in self.bytes.utf8_chunks() {
+            let end = done + chunk.valid().len() + chunk.invalid().len();
+            text.push_str(chunk.valid());
+            done += chunk.valid().len();
+            if !chunk.invalid().is_empty() {
+                let incomplete = std::str::from_utf8(chunk.invalid()).is_err_and(|error| error.error_len().is_none());
+                if end == self.bytes.len() && incomplete {
+                    break;
+                }
+                text.push(char::REPLACEMENT_CHARACTER);
+                done = end;
+            }
+        }
+        self.bytes.drain(..done);
+        text
+    }
+
+    /// The text of the tokens held, after those given.
+    fn release(&mut self) -> Result<String> {
+        let decode = |ids: &[u32]| {
+            let decoded = self.tokenizer.decode(ids, self.skip_special);
+            decoded.map_err(|error| TextError::Tokenizer(error.to_string()))
+        };
+        let before = decode(&self.given)?;
+        let all = decode(&[&self.given[..], &self.held[..]].concat())?;
+        let Some(text) = all.strip_prefix(&before) else { return Ok(String::new()) };
+        let text = text.to_owned();
+        self.given = std::mem::take(&mut self.held);
+        Ok(text)
+    }
+}

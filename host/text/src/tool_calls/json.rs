@@ -1,0 +1,112 @@
+//! Calls that are written as JSON.
+
+use super::{Call, Parsed};
+use serde_json::{Map, Value};
+
+/// `{"name": …, "arguments": {…}}`; Llama says `parameters`.
+pub(super) fn call(text: &str) -> Option<Call> {
+    from_object(serde_json::from_str(text).ok()?)
+}
+
+fn from_object(mut object: Map<String, Value>) -> Option<Call> {
+    let name = object.get("name")?.as_str().filter(|name| !name.is_empty())?.to_owned();
+    let arguments = match object.remove("arguments").or_else(|| object.remove("parameters")) {
+        None => "{}".into(),
+        Some(arguments @ Value::Object(_)) => arguments.to_string(),
+        // As text, which some models write: it must be an object too.
+        Some(Value::String(text)) => serde_json::from_str::<Map<String, Value>>(&text).ok().map(|_| text)?,
+        Some(_) => return None,
+    };
+    Some(Call { name, arguments, id: object.get("id").and_then(Value::as_str).map(str::to_owned) })
+}
+
+/// The calls of which a whole reply of Llama 3 consists.
+pub(super) fn llama(said: &str) -> Parsed {
+    let (before, calls) = match said.split_once("<|python_tag|>") {
+        Some((before, calls)) => (before, calls.trim()),
+        None => ("", said.trim()),
+    };
+    let found = match builtin(calls) {
+        Some(call) => vec![call],
+        None => divided(calls)?,
+    };
+    Some((before.to_owned(), found))
+}
+
+/// JSON objects with `;` between them, and nothing else.
+fn divided(text: &str) -> Option<Vec<Call>> {
+    let (mut calls, mut rest) = (Vec::new(), text);
+    loop {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
+        calls.push(from_object(values.next()?.ok()?)?);
+        rest = rest[values.byte_offset()..].trim_start();
+        match rest.strip_prefix(';').map(str::trim_start) {
+            // A `;` may end the last one too.
+            Some("") => return Some(calls),
+            Some(more) => rest = more,
+            None if rest.is_empty() => return Some(calls),
+            None => return None,
+        }
+    }
+}
+
+/// `brave_search.call(query="…")`: how Llama calls what it knows by itself.
+/// The template writes values without escapes, so a value ends at `", NAME="`.
+fn builtin(text: &str) -> Option<Call> {
+    let (name, rest) = text.split_once(".call(")?;
+    let mut rest = rest.strip_suffix(')')?;
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.chars().all(|char| char.is_alphanumeric() || char == '_')
+            && !name.starts_with(char::is_numeric)
+    };
+    let mut arguments = Map::new();
+    while !rest.is_empty() {
+        let (key, value) = rest.split_once("=\"")?;
+        let ends = value
+            .match_indices("\", ")
+            .find(|(at, end)| value[at + end.len()..].split_once("=\"").is_some_and(|(next, _)| is_name(next)));
+        let (value, next) = match ends {
+            Some((at, end)) => (&value[..at], &value[at + end.len()..]),
+            None => (value.strip_suffix('"')?, ""),
+        };
+        if !is_name(key) {
+            return None;
+        }
+        arguments.insert(key.into(), value.into());
+        rest = next;
+    }
+    is_name(name).then(|| Call { name: name.into(), arguments: Value::Object(arguments).to_string(), id: None })
+}
+
+/// What follows `[TOOL_CALLS]`: one list of calls, or `NAME[ARGS]{…}`, where
+/// each has the marker before it.
+pub(super) fn mistral(said: &str) -> Parsed {
+    const MARK: &str = "[TOOL_CALLS]";
+    let (content, after) = said.split_once(MARK)?;
+    let calls: Vec<Call> = match serde_json::from_str::<Value>(after) {
+        Ok(Value::Array(list)) => list.into_iter().map(object).collect::<Option<_>>()?,
+        Ok(one) => vec![object(one)?],
+        Err(_) => after.split(MARK).map(with_arguments).collect::<Option<_>>()?,
+    };
+    (!calls.is_empty()).then(|| (content.to_owned(), calls))
+}
+
+fn object(value: Value) -> Option<Call> {
+    match value {
+        Value::Object(object) => from_object(object),
+        _ => None,
+    }
+}
+
+/// `NAME[ARGS]{…}` or `NAME[CALL_ID]ID[ARGS]{…}`
+fn with_arguments(text: &str) -> Option<Call> {
+    let (head, arguments) = text.split_once("[ARGS]")?;
+    let (name, id) = match head.split_once("[CALL_ID]") {
+        Some((name, id)) => (name, Some(id.trim().to_owned())),
+        None => (head, None),
+    };
+    let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
+    let name = name.trim().to_owned();
+    (!name.is_empty()).then(|| Call { name, arguments: Value::Object(arguments).to_string(), id })
+}

@@ -1,0 +1,114 @@
+//! Tokenizers of every kind give the ids and texts that transformers gives
+//! (`tests/parity/tokenizer_cases.py`), and streams give the same texts.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use gavel_text::Tokenizer;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+struct Cases {
+    encoded: Vec<Encoded>,
+    decoded: Vec<Decoded>,
+}
+
+#[derive(Deserialize)]
+struct Encoded {
+    text: String,
+    ids: Vec<u32>,
+}
+
+#[derive(Deserialize)]
+struct Decoded {
+    ids: Vec<u32>,
+    text: String,
+    without_special: String,
+}
+
+/// Each kind's name, tokenizer and cases.
+fn kinds() -> Vec<(String, Tokenizer, Cases)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/tokenizer_cases");
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let load = |folder: PathBuf| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::copy(folder.join("tokenizer.json"), dir.path().join("tokenizer.json")).unwrap();
+        std::fs::write(dir.path().join("tokenizer_config.json"), r#"{"eos_token": "</s>"}"#).unwrap();
+        let cases = serde_json::from_str(&std::fs::read_to_string(folder.join("cases.json")).unwrap()).unwrap();
+        (folder.file_name().unwrap().to_string_lossy().into_owned(), Tokenizer::load(dir.path()).unwrap(), cases)
+    };
+    folders.into_iter().map(load).collect()
+}
+
+#[test]
+fn texts_and_ids_are_those_of_transformers() {
+    let mut compared = 0;
+    for (kind, tokenizer, cases) in kinds() {
+        for case in &cases.encoded {
+            assert_eq!(tokenizer.encode(&case.text).unwrap(), case.ids, "{kind}: {:?}", case.text);
+        }
+        for case in &cases.decoded {
+            assert_eq!(tokenizer.decode_with(&case.ids, false).unwrap(), case.text, "{kind}: {:?}", case.ids);
+            assert_eq!(tokenizer.decode(&case.ids).unwrap(), case.without_special, "{kind}: {:?}", case.ids);
+        }
+        compared += cases.encoded.len() + 2 * cases.decoded.len();
+    }
+    println!("{compared} compared");
+    assert!(compared > 2000);
+}
+
+#[test]
+fn a_stream_gives_the_text_of_all_tokens_in_whole_characters() {
+    for (kind, tokenizer, cases) in kinds() {
+        for (case, skip) in cases.decoded.iter().flat_map(|case| [(case, true), (case, false)]) {
+            let mut stream = tokenizer.stream(skip);
+            let mut pieces: Vec<String> = case.ids.iter().map(|&id| stream.push(id).unwrap()).collect();
+            pieces.push(stream.finish().unwrap());
+            let whole = if skip { &case.without_special } else { &case.text };
+            assert_eq!(&pieces.concat(), whole, "{kind}: {:?}", case.ids);
+        }
+        // A text that is no nonsense comes in pieces, and none of it is held back.
+        let ids = tokenizer.encode("the answer is 42. Therefore").unwrap();
+        let mut stream = tokenizer.stream(true);
+        let empty = ids.iter().filter(|&&id| stream.push(id).unwrap().is_empty()).count();
+        assert_eq!(stream.finish().unwrap().is_empty(), kind != "word_piece", "{kind}");
+        assert!(empty <= 1 || kind == "word_piece", "{kind}: {empty} of {}", ids.len());
+    }
+}
+
+#[test]
+fn a_character_of_several_tokens_comes_when_it_is_whole() {
+    for (kind, tokenizer, _) in kinds().into_iter().filter(|(kind, ..)| kind.starts_with("byte")) {
+        let mut stream = tokenizer.stream(true);
+        let ids = tokenizer.encode("a🦀b").unwrap();
+        let pieces: Vec<String> = ids.iter().map(|&id| stream.push(id).unwrap()).collect();
+        assert!(pieces.iter().any(|piece| piece.contains('🦀')), "{kind}: {pieces:?}");
+        assert!(!pieces.concat().contains('\u{fffd}'), "{kind}: {pieces:?}");
+        // What is never finished is told at the end.
+        let mut stream = tokenizer.stream(true);
+        let crab = ids.iter().position(|&id| tokenizer.token_to_text(id).bytes == [0xf0]).unwrap();
+        assert_eq!(stream.push(ids[crab]).unwrap(), "", "{kind}");
+        assert_eq!(stream.finish().unwrap(), "\u{fffd}", "{kind}");
+    }
+}
+
+#[test]
+fn a_token_has_a_text_and_bytes() {
+    for (kind, tokenizer, _) in kinds() {
+        let bytes = |text: &str| -> Vec<u8> {
+            let ids = tokenizer.encode(text).unwrap();
+            ids.iter().flat_map(|&id| tokenizer.token_to_text(id).bytes).collect()
+        };
+        match kind.as_str() {
+            // They put a space before a text.
+            "byte_fallback" | "unigram" | "byte_level_prefix_space" => assert_eq!(bytes("the answer"), b" the answer"),
+            "word_piece" => continue,
+            _ => assert_eq!(bytes("the answer is 数 🦀"), "the answer is 数 🦀".as_bytes(), "{kind}"),
+        }
+        let end = tokenizer.token_id("<|im_end|>").unwrap();
+        assert_eq!(tokenizer.token_to_text(end).text, "<|im_end|>");
+        assert!(tokenizer.is_special(end) && !tokenizer.is_special(tokenizer.token_id("<tool_call>").unwrap()));
+        assert_eq!(tokenizer.token_to_text(u32::MAX).text, "");
+    }
+}

@@ -1,0 +1,245 @@
+//! Calls in replies, as models write them and as their templates write them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use gavel_data::{ContentPart, Message, Role, ToolCall};
+use gavel_text::{ChatTemplate, RenderOptions, ToolCallFormat};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn templates() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/chat_templates")
+}
+
+fn source(name: &str) -> String {
+    std::fs::read_to_string(templates().join(name).with_extension("jinja")).unwrap()
+}
+
+/// The content, and each call as `id name arguments`.
+fn parse(format: ToolCallFormat, reply: &str) -> (String, Vec<String>) {
+    let reply = format.parse(reply, &tools(), 0);
+    let calls = reply.tool_calls.iter().map(|call| format!("{} {} {}", call.id, call.name, call.arguments)).collect();
+    (reply.content, calls)
+}
+
+fn tools() -> Vec<Value> {
+    vec![json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
+        "text": {"type": "string"}, "number": {"type": "number"}, "list": {"type": "array"}}}}})]
+}
+
+#[track_caller]
+fn is(format: ToolCallFormat, reply: &str, content: &str, calls: &[&str]) {
+    assert_eq!(parse(format, reply), (content.to_owned(), calls.iter().map(|&call| call.to_owned()).collect()));
+}
+
+/// Stays content as it is.
+#[track_caller]
+fn is_content(format: ToolCallFormat, reply: &str) {
+    is(format, reply, reply, &[]);
+}
+
+#[test]
+fn the_format_is_told_by_the_template() {
+    let formats = [
+        ("qwen2_5", Some(ToolCallFormat::Hermes)),
+        ("qwen3", Some(ToolCallFormat::Hermes)),
+        ("qwen3_5_think", Some(ToolCallFormat::QwenXml)),
+        ("header_json_tools", Some(ToolCallFormat::Llama3)),
+        ("mistral_v3", Some(ToolCallFormat::Mistral)),
+        ("mistral_small", Some(ToolCallFormat::Mistral)),
+        ("glm4moe", None),
+        ("gptoss", None),
+        ("chatml", None),
+        ("zephyr", None),
+    ];
+    for (name, format) in formats {
+        assert_eq!(ToolCallFormat::detect(&source(name)), format, "{name}");
+    }
+}
+
+#[test]
+fn hermes() {
+    use ToolCallFormat::Hermes;
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, 2.0, \"</x>\"]}}\n</tool_call>";
+    is(Hermes, call, "", &[r#"call00000 f {"a":[1,2.0,"</x>"]}"#]);
+    is(
+        Hermes,
+        &format!("Let me look.\n{call}\n{call}\n"),
+        "Let me look.",
+        &[r#"call00000 f {"a":[1,2.0,"</x>"]}"#, r#"call00001 f {"a":[1,2.0,"</x>"]}"#],
+    );
+    // The end may be missing, and arguments may be text or absent.
+    is(Hermes, "<tool_call>{\"name\": \"f\"}", "", &["call00000 f {}"]);
+    is(Hermes, r#"<tool_call>{"name": "f", "arguments": "{\"a\": 1}"}</tool_call>"#, "", &[r#"call00000 f {"a": 1}"#]);
+    // A malformed one stays, the others are calls.
+    let mixed = format!("x <tool_call>{{\"name\": }}</tool_call> y {call} z");
+    is(Hermes, &mixed, "x <tool_call>{\"name\": }</tool_call> y z", &[r#"call00000 f {"a":[1,2.0,"</x>"]}"#]);
+    for malformed in [
+        "<tool_call>",
+        "<tool_call></tool_call>",
+        "<tool_call>f(1)</tool_call>",
+        "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}</tool_call>",
+        "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>",
+        "<tool_call>{\"name\": 1, \"arguments\": {}}</tool_call>",
+        "<tool_call>{\"arguments\": {}}</tool_call> \n",
+        "{\"name\": \"f\", \"arguments\": {}}",
+        "  no call \n",
+        "",
+    ] {
+        is_content(Hermes, malformed);
+    }
+    // A thought is no call.
+    let thought = format!("<think>\nShall I {call}?\n</think>\n\n");
+    is_content(Hermes, &thought);
+    is_content(Hermes, &format!("<think>{call}"));
+    is(Hermes, &format!("{thought}{call}"), thought.trim_end(), &[r#"call00000 f {"a":[1,2.0,"</x>"]}"#]);
+}
+
+#[test]
+fn qwen_xml() {
+    use ToolCallFormat::QwenXml;
+    let reply = "Look:\n\n<tool_call>\n<function=f>\n<parameter=text>\n12\n</parameter>\n<parameter=number>\n12\n</parameter>\n<parameter=list>\n[\"a\", {}]\n</parameter>\n<parameter=other>\na\n</parameter>\nb\n</parameter>\n</function>\n</tool_call>";
+    is(
+        QwenXml,
+        reply,
+        "Look:",
+        &[r#"call00000 f {"text":"12","number":12,"list":["a",{}],"other":"a\n</parameter>\nb"}"#],
+    );
+    is(QwenXml, "<tool_call>\n<function=now>\n</function>\n</tool_call>", "", &["call00000 now {}"]);
+    for malformed in [
+        "<tool_call>\n<function=f>\n<parameter=text>\n12\n</function>\n</tool_call>",
+        "<tool_call>\n<function=f>\n</tool_call>",
+        "<tool_call>{\"name\": \"f\"}</tool_call>",
+        "<function=f></function>",
+    ] {
+        is_content(QwenXml, malformed);
+    }
+}
+
+#[test]
+fn llama() {
+    use ToolCallFormat::Llama3;
+    is(Llama3, "{\"name\": \"f\", \"parameters\": {\"a\": \"1\"}}", "", &[r#"call00000 f {"a":"1"}"#]);
+    is(
+        Llama3,
+        "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\", \"arguments\": {\"x\": 1}}",
+        "",
+        &["call00000 f {}", r#"call00001 g {"x":1}"#],
+    );
+    is(
+        Llama3,
+        "<|python_tag|>brave_search.call(query=\"a \"b\", c\", page=\"2\")",
+        "",
+        &[r#"call00000 brave_search {"query":"a \"b\", c","page":"2"}"#],
+    );
+    for content in [
+        "{\"name\": \"f\"} is how to call it",
+        "I call {\"name\": \"f\", \"parameters\": {}}",
+        "{\"answer\": 42}",
+        "<|python_tag|>print(1)",
+        "<|python_tag|>",
+        "{\"name\": \"f\", \"parameters\": {}",
+        "",
+    ] {
+        is_content(Llama3, content);
+    }
+}
+
+#[test]
+fn mistral() {
+    use ToolCallFormat::Mistral;
+    is(
+        Mistral,
+        "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"abc123XYZ\"}, {\"name\": \"g\", \"arguments\": {}}]",
+        "",
+        &[r#"abc123XYZ f {"a":1}"#, "call00001 g {}"],
+    );
+    is(
+        Mistral,
+        "Sure. [TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g[CALL_ID]id0000001[ARGS]{}",
+        "Sure.",
+        &[r#"call00000 f {"a":1}"#, "id0000001 g {}"],
+    );
+    for malformed in
+        ["[TOOL_CALLS]", "[TOOL_CALLS][]", "[TOOL_CALLS] [1]", "[TOOL_CALLS]f{}", "[TOOL_CALLS]f[ARGS]{", "none"]
+    {
+        is_content(Mistral, malformed);
+    }
+}
+
+#[test]
+fn ids_count_on() {
+    let reply = ToolCallFormat::Hermes.parse("<tool_call>{\"name\": \"f\"}</tool_call>", &[], 41);
+    assert_eq!(reply.tool_calls[0].id, "call00041");
+    let message = reply.into_message();
+    assert!(message.content.is_empty() && message.role == Role::Assistant && message.tool_calls.len() == 1);
+}
+
+/// What a template writes for a call is read as that call.
+#[test]
+fn calls_that_templates_write_are_read() {
+    let nested = json!({"text": "a \"b\"\n</tool_call>", "list": [1, 2.5, {"k": null}], "number": 1e-7, "é": "🦀"});
+    let plain = json!({"text": "x", "number": 3});
+    for (name, several) in [
+        ("qwen2_5", true),
+        ("qwen3", true),
+        ("qwen3_5_think", true),
+        ("header_json_tools", false),
+        ("mistral_v3", true),
+        ("mistral_small", true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("chat_template.jinja"), source(name)).unwrap();
+        std::fs::write(dir.path().join("tokenizer_config.json"), r#"{"bos_token": "<s>", "eos_token": "</s>"}"#)
+            .unwrap();
+        let template = ChatTemplate::load(dir.path()).unwrap();
+        let format = template.tool_call_format().unwrap();
+        let call = |id: &str, arguments: &Value| ToolCall {
+            id: id.into(),
+            name: "f".into(),
+            arguments: arguments.to_string(),
+        };
+        // The mark that ends a call cannot be in one of those that have it.
+        let arguments = match format {
+            ToolCallFormat::Hermes | ToolCallFormat::QwenXml => {
+                json!({"text": "a \"b\"\n<x>", "list": nested["list"], "number": 1e-7})
+            }
+            _ => nested.clone(),
+        };
+        let mut calls = vec![call("call00000", &arguments)];
+        if several {
+            calls.push(call("call00001", &plain));
+        }
+        let user = Message::new(Role::User, "?");
+        let render = |messages: &[Message], add_generation_prompt| {
+            let options = RenderOptions { add_generation_prompt, ..RenderOptions::default() };
+            template.render(messages, &options).unwrap()
+        };
+        for content in ["", "Let me look."] {
+            // These templates write no content beside calls.
+            if !content.is_empty() && matches!(name, "header_json_tools" | "mistral_v3") {
+                continue;
+            }
+            let mut asked = Message::new(Role::Assistant, content);
+            asked.tool_calls = calls.clone();
+            let whole = render(&[user.clone(), asked], false);
+            let prompt = render(std::slice::from_ref(&user), true);
+            let common = prompt.bytes().zip(whole.bytes()).take_while(|(left, right)| left == right).count();
+            let written = whole[common..].trim_end();
+            let written =
+                ["</s>", "<|im_end|>", "<|eot_id|>"].iter().fold(written, |text, end| text.trim_end_matches(end));
+            let reply = format.parse(written, &tools(), 0);
+            assert_eq!(reply.tool_calls.len(), calls.len(), "{name}: {written}");
+            for (read, made) in reply.tool_calls.iter().zip(&calls) {
+                assert_eq!((&read.id, &read.name), (&made.id, &made.name), "{name}");
+                let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+                assert_eq!(value(&read.arguments), value(&made.arguments), "{name}: {written}");
+            }
+            let left = reply.content.rsplit("</think>").next().unwrap().trim();
+            assert_eq!(left, content, "{name}: {written}");
+            let message = reply.into_message();
+            assert_eq!(message.content.is_empty(), message.text().is_empty());
+            assert!(message.content.iter().all(|part| matches!(part, ContentPart::Text(_))));
+        }
+    }
+}
