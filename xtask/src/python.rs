@@ -34,26 +34,31 @@ pub fn environment() -> Result<PathBuf> {
     })
 }
 
-/// The version of Zig whose C compiler the tests use.
-const ZIG_VERSION: &str = "0.17.1";
+/// What else the tests use of PyPI, and for what.
+const TEST_TOOLS: [(&str, &str, &str); 2] = [
+    ("ziglang", "0.17.1", "which the tests compile C with"),
+    ("openai", "3.54.0", "which the tests ask `gavel serve` with"),
+];
 
-/// Provides what a stranger would install for plugins in Python and C, and
-/// gives the folder of its programs.
+/// Provides what a stranger would install for plugins in Python and C and to
+/// talk to a server, and gives the folder of its programs.
 pub fn test_tools() -> Result<PathBuf> {
     let environment = environment()?;
-    ui::step(&format!("ziglang {ZIG_VERSION}"), || {
-        let whole = environment.join(format!("ziglang-{ZIG_VERSION}"));
-        if whole.exists() {
-            return Ok(((), "found".into()));
-        }
-        let _lock = cache::lock("componentize-py")?;
-        let package = format!("ziglang=={ZIG_VERSION}");
-        Call::new(environment.join("bin/python3"), ["-m", "pip", "install", "--only-binary=:all:", &package])
-            .read(&format!("cannot install ziglang {ZIG_VERSION}, which the tests compile C with"))
-            .map_err(|failure| failure.hint("check the network, then repeat"))?;
-        fs::write(&whole, "").map_err(|error| cannot("write", &whole, &error))?;
-        Ok(((), "installed from PyPI".into()))
-    })?;
+    for (name, version, purpose) in TEST_TOOLS {
+        let package = format!("{name}=={version}");
+        ui::step(&format!("{name} {version}"), || {
+            let whole = environment.join(&package);
+            if whole.exists() {
+                return Ok(((), "found".into()));
+            }
+            let _lock = cache::lock("componentize-py")?;
+            Call::new(environment.join("bin/python3"), ["-m", "pip", "install", "--only-binary=:all:", &package])
+                .read(&format!("cannot install {name} {version}, {purpose}"))
+                .map_err(|failure| failure.hint("check the network, then repeat"))?;
+            fs::write(&whole, "").map_err(|error| cannot("write", &whole, &error))?;
+            Ok(((), "installed from PyPI".into()))
+        })?;
+    }
     Ok(environment.join("bin"))
 }
 

@@ -1,10 +1,18 @@
 //! The `gavel` command.
 
+#[cfg(feature = "train")]
+mod generate;
+#[cfg(feature = "train")]
+mod model_args;
+#[cfg(feature = "train")]
+mod openmp;
 mod plugin;
 mod plugin_args;
 mod progress;
 mod replay;
 mod score;
+#[cfg(feature = "train")]
+mod serve;
 mod table;
 #[cfg(feature = "train")]
 mod train;
@@ -34,6 +42,10 @@ enum Command {
     Sft(train::SftArgs),
     #[cfg(feature = "train")]
     Eval(train::EvalArgs),
+    #[cfg(feature = "train")]
+    Generate(generate::GenerateArgs),
+    #[cfg(feature = "train")]
+    Serve(serve::ServeArgs),
     Score(score::ScoreArgs),
     Replay(replay::ReplayArgs),
     /// Work on a plugin.
@@ -57,6 +69,10 @@ fn main() -> ExitCode {
         Command::Sft(args) => train::sft(args),
         #[cfg(feature = "train")]
         Command::Eval(args) => train::eval(args),
+        #[cfg(feature = "train")]
+        Command::Generate(args) => generate::run(args),
+        #[cfg(feature = "train")]
+        Command::Serve(args) => serve::run(args),
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),

@@ -1,14 +1,14 @@
 //! `gavel train`, `gavel sft` and `gavel eval`
 
-use anyhow::{Context, Result};
+use crate::openmp::quiet_openmp;
+use anyhow::Result;
 use clap::Args;
 use gavel_data::OutcomeKind;
 use gavel_pipeline::config::{GrpoTable, SftTable, load};
 use gavel_pipeline::{Check, Start, Summary};
 use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// Post-train a policy with GRPO from the scores of its rewards.
 #[derive(Args)]
@@ -112,26 +112,6 @@ pub fn eval(args: EvalArgs) -> Result<ExitCode> {
         println!("{name:<40} {value}");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// libgomp's threads spin while they wait, which starves the plugins that
-/// share their cores. They are told to sleep, after a spin that is just long
-/// enough to bridge two operations of a small model (without it decoding
-/// halves). libgomp reads the environment when the process starts, so the
-/// process starts once more.
-fn quiet_openmp() -> Result<()> {
-    const POLICY: &str = "OMP_WAIT_POLICY";
-    if std::env::var_os(POLICY).is_some() {
-        return Ok(());
-    }
-    let executable = std::env::current_exe().context("cannot find the path of gavel itself")?;
-    let mut again = Command::new(executable);
-    again.args(std::env::args_os().skip(1)).env(POLICY, "PASSIVE");
-    if std::env::var_os("GOMP_SPINCOUNT").is_none() {
-        again.env("GOMP_SPINCOUNT", "20000");
-    }
-    let error = again.exec();
-    Err(error).context("cannot start gavel again with OMP_WAIT_POLICY=PASSIVE\nhint: set it yourself")
 }
 
 fn print_checks((config, checks): (String, Vec<Check>)) -> ExitCode {

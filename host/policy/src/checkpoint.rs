@@ -60,6 +60,27 @@ impl Model {
     }
 }
 
+/// The kind of numbers that `config.json` in the folder `dir` says its weights
+/// are; `Float` where it says nothing.
+pub fn stored_kind(dir: &Path) -> Result<Kind> {
+    #[derive(Deserialize)]
+    struct Types {
+        /// As transformers 5 calls it.
+        dtype: Option<String>,
+        torch_dtype: Option<String>,
+    }
+    let path = dir.join(config::FILE);
+    let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
+    let wrong = |what: String| PolicyError::Checkpoint { path: path.clone(), what };
+    let types: Types = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    match types.dtype.or(types.torch_dtype).as_deref() {
+        None | Some("float32" | "float64") => Ok(Kind::Float),
+        Some("bfloat16") => Ok(Kind::BFloat16),
+        Some("float16") => Ok(Kind::Half),
+        Some(other) => Err(wrong(format!("`dtype` {other:?} is not supported; float32, bfloat16 and float16 are"))),
+    }
+}
+
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PolicyError {
     let path = path.to_owned();
     move |source| PolicyError::Io { action, path, source }

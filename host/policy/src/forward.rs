@@ -3,8 +3,8 @@
 use crate::error::{PolicyError, Result};
 use crate::layer::Projected;
 use crate::mask::Masks;
-use crate::norm::Norm;
 use crate::model::Model;
+use crate::norm::Norm;
 use tch::{Kind, Tensor};
 
 /// Where the padding of a batch stands.
@@ -59,7 +59,9 @@ impl Model {
         let hidden = self.hidden(ids, &Padding::Right)?;
         let [batch, time] = [hidden.size()[0], hidden.size()[1]];
         if lengths.len() as i64 != batch || lengths.iter().any(|&length| length == 0 || length as i64 > time) {
-            return Err(PolicyError::Input(format!("the rows of [{batch}, {time}] cannot have the lengths {lengths:?}")));
+            return Err(PolicyError::Input(format!(
+                "the rows of [{batch}, {time}] cannot have the lengths {lengths:?}"
+            )));
         }
         let last: Vec<i64> = lengths.iter().zip(0..).map(|(&length, row)| row * time + length as i64 - 1).collect();
         let last = Tensor::f_from_slice(&last)?.f_to_device(self.device())?;

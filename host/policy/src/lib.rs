@@ -22,6 +22,7 @@ mod rotary;
 pub mod sampling;
 
 pub use architecture::Architecture;
+pub use checkpoint::stored_kind;
 pub use config::{ModelConfig, RopeScaling};
 pub use engine::{Drawn, Engine, EngineConfig, Finished, Request, Step};
 pub use error::PolicyError;

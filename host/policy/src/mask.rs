@@ -75,7 +75,13 @@ pub(crate) struct StepMasks {
 impl StepMasks {
     /// Of queries at `positions`, `[rows]`, over `longest` keys; `ragged` says
     /// whether a row has fewer.
-    pub(crate) fn new(config: &ModelConfig, positions: &Tensor, longest: i64, ragged: bool, kind: Kind) -> Result<Self> {
+    pub(crate) fn new(
+        config: &ModelConfig,
+        positions: &Tensor,
+        longest: i64,
+        ragged: bool,
+        kind: Kind,
+    ) -> Result<Self> {
         let window = config.window_size().filter(|&size| size < longest);
         if !ragged && window.is_none() {
             return Ok(Self { full: None, window: None });

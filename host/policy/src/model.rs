@@ -54,7 +54,9 @@ impl Model {
         };
         Ok(Self {
             embedding: zeros(&[vocab, hidden])?,
-            layers: (0..config.num_hidden_layers).map(|_| Layer::zeros(&config, kind, device)).collect::<Result<_>>()?,
+            layers: (0..config.num_hidden_layers)
+                .map(|_| Layer::zeros(&config, kind, device))
+                .collect::<Result<_>>()?,
             norm: zeros(&[hidden])?,
             head: match head_rows {
                 Some(rows) => Some(zeros(&[rows, hidden])?),

@@ -4,6 +4,7 @@
 mod completion;
 mod error;
 mod generator;
+mod load;
 mod metrics;
 pub mod openai;
 mod stop;
@@ -11,3 +12,4 @@ mod stop;
 pub use completion::{Completion, Ended, Piece};
 pub use error::ServeError;
 pub use generator::{Ask, Generator};
+pub use load::{Dtype, load};

@@ -120,7 +120,9 @@ impl RopeTable {
         let kind = self.rope_type.as_deref().unwrap_or("default");
         let number = |name: &str, value: Option<f64>| match value {
             Some(value) if value.is_finite() && value > 0.0 => Ok(value),
-            Some(value) => Err(PolicyError::Config(format!("`{name}` of the rotary embedding must be positive, not {value}"))),
+            Some(value) => {
+                Err(PolicyError::Config(format!("`{name}` of the rotary embedding must be positive, not {value}")))
+            }
             None => Err(PolicyError::Config(format!("a rotary embedding of type {kind:?} needs `{name}`"))),
         };
         if let Some(part) = self.partial_rotary_factor.filter(|part| *part != 1.0) {

@@ -57,8 +57,11 @@ impl Cache {
             return Ok(());
         }
         let least = tokens.next_multiple_of(CHUNK);
-        let capacity =
-            if tokens > self.capacity { least.max((self.capacity * 3 / 2).next_multiple_of(CHUNK)) } else { self.capacity };
+        let capacity = if tokens > self.capacity {
+            least.max((self.capacity * 3 / 2).next_multiple_of(CHUNK))
+        } else {
+            self.capacity
+        };
         let more = if slots > self.slots { slots.max(self.slots * 2).min(self.max_slots) } else { self.slots };
         let shapes = [(more, capacity), (slots, capacity), (more, least), (slots, least)];
         let fitting = shapes.into_iter().find(|&(slots, capacity)| slots.saturating_mul(capacity) <= self.budget);
@@ -79,7 +82,14 @@ impl Cache {
 
     /// Stores the keys and values, each `[rows * time, kv_heads, head_dim]`, of
     /// the tokens from `start` on in `slots`, `[rows]`.
-    pub(super) fn store(&mut self, layer: usize, slots: &Tensor, start: i64, key: &Tensor, value: &Tensor) -> Result<()> {
+    pub(super) fn store(
+        &mut self,
+        layer: usize,
+        slots: &Tensor,
+        start: i64,
+        key: &Tensor,
+        value: &Tensor,
+    ) -> Result<()> {
         for (store, new) in [(&self.keys[layer], key), (&self.values[layer], value)] {
             let new = new.f_unflatten(0, [slots.size()[0], -1])?.f_transpose(1, 2)?;
             let _ = store.f_narrow(2, start, new.size()[2])?.f_index_copy_(0, slots, &new)?;

@@ -12,10 +12,8 @@ fn folder() -> PathBuf {
 }
 
 fn checkpoints() -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert!(names.len() >= 15, "{names:?}");
     names
@@ -73,7 +71,8 @@ fn relative(found: &Tensor, expected: &Tensor) -> f64 {
 }
 
 fn language_models() -> impl Iterator<Item = (String, Expected)> {
-    let all = checkpoints().into_iter().map(|name| (Expected::of(&name), name)).map(|(expected, name)| (name, expected));
+    let all =
+        checkpoints().into_iter().map(|name| (Expected::of(&name), name)).map(|(expected, name)| (name, expected));
     all.filter(|(_, expected)| expected.tensors.contains_key("logits"))
 }
 

@@ -1,8 +1,8 @@
 //! The body of a request, as JSON of the form that is expected.
 
 use super::error::ApiError;
-use axum::extract::{FromRequest, Request};
 use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
 use serde::de::DeserializeOwned;
 
 /// A body of this form, whatever its content type says, as other servers take
@@ -14,7 +14,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bytes = Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(|error| ApiError::invalid(format!("the body cannot be read: {}", error.body_text())))?;
+        let bytes =
+            bytes.map_err(|error| ApiError::invalid(format!("the body cannot be read: {}", error.body_text())))?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| ApiError::invalid(format!("the body: {error}")))
     }
 }

@@ -7,12 +7,13 @@ use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, reason, together};
 use super::{Server, now, usage};
 use crate::completion::Completion;
+use crate::error::ServeError;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
 use gavel_data::{FinishReason, Message};
-use gavel_text::{RenderOptions, ToolCallFormat};
+use gavel_text::{RenderOptions, TextModel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -40,7 +41,10 @@ impl Asked {
             return Err(ApiError::field("messages", "`messages` is empty"));
         }
         if let Some(format) = self.response_format.as_ref().filter(|format| format["type"] != "text") {
-            return Err(ApiError::field("response_format", format!("the format {format} is not supported; only text is")));
+            return Err(ApiError::field(
+                "response_format",
+                format!("`response_format` {format} is not supported; only text is"),
+            ));
         }
         if let Some(more) = self.top_logprobs.filter(|count| *count > MOST_LOGPROBS) {
             let what = format!("`top_logprobs` must be at most {MOST_LOGPROBS}, not {more}");
@@ -67,7 +71,7 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     let completions = server.ask(number, prompt, settings, top).await?;
     let replies = Replies {
         tools: tools.to_vec(),
-        format: if tools.is_empty() { None } else { ToolCallFormat::detect(text.template.source()) },
+        calls: !tools.is_empty() && text.template.tool_call_format().is_some(),
         calls_before: asked.messages.iter().map(|message| message.tool_calls.len()).sum(),
         logprobs: asked.logprobs == Some(true),
     };
@@ -80,7 +84,8 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     for (index, completion) in completions.into_iter().enumerate() {
         let ended = completion.whole().await?;
         drawn += ended.count;
-        let (message, called) = replies.message(&ended.text);
+        let ids = ended.tokens.iter().map(|drawn| drawn.token).collect();
+        let (message, called) = replies.message(text, Whole { text: ended.text, ids })?;
         let logprobs = replies.logprobs.then(|| of_chat(&text.tokenizer, &ended.tokens));
         choices.push(json!({"index": index, "message": message, "logprobs": logprobs,
                             "finish_reason": why(ended.finish_reason, called)}));
@@ -92,20 +97,30 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     Ok(Json(body).into_response())
 }
 
+/// A reply as it was drawn.
+#[derive(Clone, Default)]
+struct Whole {
+    text: String,
+    ids: Vec<u32>,
+}
+
 /// How replies are told.
 struct Replies {
     tools: Vec<Value>,
-    /// How the model calls tools, where it may.
-    format: Option<ToolCallFormat>,
+    /// Whether the model may call them.
+    calls: bool,
     calls_before: usize,
     logprobs: bool,
 }
 
 impl Replies {
     /// The assistant's message, and whether it calls tools.
-    fn message(&self, text: &str) -> (Value, bool) {
-        let reply = self.format.map(|format| format.parse(text, &self.tools, self.calls_before));
-        match reply.filter(|reply| !reply.tool_calls.is_empty()) {
+    fn message(&self, model: &TextModel, whole: Whole) -> Result<(Value, bool), ServeError> {
+        let reply = match self.calls {
+            true => Some(model.reply(&whole.ids, &self.tools, self.calls_before)?),
+            false => None,
+        };
+        Ok(match reply.filter(|reply| !reply.tool_calls.is_empty()) {
             Some(reply) => {
                 let calls: Vec<Value> = reply
                     .tool_calls
@@ -118,8 +133,8 @@ impl Replies {
                 let content = if reply.content.is_empty() { Value::Null } else { reply.content.into() };
                 (json!({"role": "assistant", "content": content, "tool_calls": calls}), true)
             }
-            None => (json!({"role": "assistant", "content": text}), false),
-        }
+            None => (json!({"role": "assistant", "content": whole.text}), false),
+        })
     }
 
     fn stream(
@@ -137,16 +152,14 @@ impl Replies {
             chunk["usage"] = usage;
             chunk
         };
-        let delta = |index: usize, delta: Value, logprobs: Option<Value>, reason: Option<&str>| {
-            json!({"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason})
-        };
+        let delta = |index: usize, delta: Value, logprobs: Option<Value>, reason: Option<&str>| json!({"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason});
         let roles = (0..completions.len())
             .map(|index| delta(index, json!({"role": "assistant", "content": ""}), None, None))
             .map(|choice| Ok(chunk(vec![choice], Value::Null)))
             .collect::<Vec<_>>();
         let mut drawn = 0;
         // Whether a reply calls tools is known at its end.
-        let mut whole: Option<Vec<String>> = self.format.map(|_| vec![String::new(); completions.len()]);
+        let mut whole = self.calls.then(|| vec![Whole::default(); completions.len()]);
         let chunks = together(completions).map(Some).chain(stream::iter([None])).map(move |progress| match progress {
             None if include_usage => vec![Ok(chunk(Vec::new(), usage(prompt_tokens, drawn)))],
             None => Vec::new(),
@@ -157,7 +170,8 @@ impl Replies {
                 let logprobs = told.then(|| of_chat(&server.generator.text().tokenizer, &tokens));
                 let text = match &mut whole {
                     Some(whole) => {
-                        whole[index].push_str(&piece.text);
+                        whole[index].text.push_str(&piece.text);
+                        whole[index].ids.extend(tokens.iter().map(|drawn| drawn.token));
                         String::new()
                     }
                     None => piece.text,
@@ -174,8 +188,12 @@ impl Replies {
                 drawn += count;
                 let mut choices = Vec::new();
                 let mut called = false;
-                if let Some(whole) = &whole {
-                    let (mut message, calls) = self.message(&whole[index]);
+                if let Some(whole) = &mut whole {
+                    let whole = std::mem::take(&mut whole[index]);
+                    let (mut message, calls) = match self.message(server.generator.text(), whole) {
+                        Ok(told) => told,
+                        Err(error) => return vec![Err(error)],
+                    };
                     called = calls;
                     if let Some(calls) = message["tool_calls"].as_array_mut() {
                         // A delta says which of the calls it is part of.

@@ -55,7 +55,9 @@ impl From<ServeError> for ApiError {
                 let what = what.split_once(": ").filter(|(start, _)| start.starts_with("request "));
                 Self::invalid(what.map_or_else(|| error.to_string(), |(_, what)| what.to_owned()))
             }
-            ServeError::Text(TextError::Template { .. }) => Self::field("messages", error.to_string()),
+            ServeError::Text(TextError::Template { .. } | TextError::Refused { .. }) => {
+                Self::field("messages", error.to_string())
+            }
             ServeError::Stopped => {
                 Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::internal(error.to_string()) }
             }

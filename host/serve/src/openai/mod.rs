@@ -49,7 +49,11 @@ pub fn router(generator: Generator, name: &str) -> Router {
         .route("/v1/models", get(models))
         .route("/health", get(|| async { Json(json!({"status": "ok"})) }))
         .route("/metrics", get(metrics))
-        .fallback(|| async { ApiError::not_found("there is no such path: the API is at /v1/chat/completions, /v1/completions and /v1/models") })
+        .fallback(|| async {
+            ApiError::not_found(
+                "there is no such path: the API is at /v1/chat/completions, /v1/completions and /v1/models",
+            )
+        })
         .layer(DefaultBodyLimit::max(BODY))
         .with_state(server)
 }
@@ -63,7 +67,9 @@ async fn models(State(server): State<Server>) -> Json<Value> {
 
 async fn metrics(State(server): State<Server>) -> Response {
     match server.generator.metrics().text() {
-        Ok(text) => ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response(),
+        Ok(text) => {
+            ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+        }
         Err(error) => ApiError::internal(error.to_string()).into_response(),
     }
 }

@@ -1,0 +1,128 @@
+//! `gavel generate`
+
+use crate::model_args::ModelArgs;
+use crate::openmp::quiet_openmp;
+use anyhow::{Context, Result};
+use clap::Args;
+use gavel_data::seed::{Purpose, derive};
+use gavel_data::{FinishReason, Message, Role};
+use gavel_policy::{Drawn, Sampling};
+use gavel_serve::{Ask, Completion, Ended, Generator};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Write what a model says to a prompt.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  gavel generate -m runs/demo/checkpoints/step-000120 --chat --prompt 'What is 2 + 3?' --temperature 0\n  gavel generate -m Qwen2.5-0.5B-Instruct --prompt 'Once upon' --n 4 --max-tokens 64 --json"
+)]
+pub struct GenerateArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// What the model goes on from.
+    #[arg(long, value_name = "TEXT")]
+    prompt: String,
+    /// The prompt is a user's message, put into the model's chat template.
+    #[arg(long)]
+    chat: bool,
+    /// Of sampling; 0 takes the most probable token each time.
+    #[arg(long, value_name = "T", default_value_t = 1.0)]
+    temperature: f32,
+    /// Only the K most probable tokens.
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Only the most probable tokens that reach this probability together.
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    top_p: f32,
+    /// The most tokens of a response; by default as many as the model has room for.
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<usize>,
+    /// A text that ends the response and is no part of it; may be given again.
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    /// How many responses.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    n: u32,
+    /// What is drawn follows from it.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Show the log-probability of each token.
+    #[arg(long)]
+    logprobs: bool,
+    /// Print a JSON object for each response: text, token_ids, logprobs, finish_reason.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: GenerateArgs) -> Result<ExitCode> {
+    quiet_openmp()?;
+    let generator = args.model.start()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().context("cannot start the runtime")?;
+    runtime.block_on(answer(&args, &generator))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
+    let text = generator.text();
+    let prompt = match args.chat {
+        true => text.prompt_ids(&[Message::new(Role::User, args.prompt.as_str())])?,
+        false => text.tokenizer.encode(&args.prompt)?,
+    };
+    let room = (generator.model().max_position_embeddings as usize).saturating_sub(prompt.len());
+    let plain = Sampling::new(args.max_tokens.unwrap_or(room.max(1)), text.tokenizer.stop_ids().to_vec());
+    let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, top_p: args.top_p, ..plain };
+    let mut completions = Vec::new();
+    for index in 0..u64::from(args.n) {
+        let ask = Ask {
+            prompt: prompt.clone(),
+            sampling: sampling.clone(),
+            stop: args.stop.clone(),
+            seed: derive(args.seed, 0, index, Purpose::Rollout),
+            top_logprobs: 0,
+        };
+        completions.push(generator.ask(ask).await?);
+    }
+    if let (false, false, [only]) = (args.json, args.logprobs, completions.as_mut_slice()) {
+        return print_as_it_comes(only).await;
+    }
+    for (number, completion) in (1..).zip(completions) {
+        let ended = completion.whole().await?;
+        if args.json {
+            println!("{}", object(&ended));
+            continue;
+        }
+        if args.n > 1 {
+            println!("== {number} of {} ({})", args.n, word(ended.finish_reason));
+        }
+        println!("{}", ended.text);
+        if args.logprobs {
+            ended.tokens.iter().for_each(|drawn| print_token(generator, drawn));
+        }
+    }
+    Ok(())
+}
+
+async fn print_as_it_comes(completion: &mut Completion) -> Result<()> {
+    let mut out = std::io::stdout();
+    while let Some(piece) = completion.next().await? {
+        out.write_all(piece.text.as_bytes()).and_then(|()| out.flush()).context("cannot write to stdout")?;
+    }
+    println!();
+    Ok(())
+}
+
+fn print_token(generator: &Generator, drawn: &Drawn) {
+    let told = generator.text().tokenizer.token_to_text(drawn.token).text;
+    println!("{:>9.4}  {told:?}", drawn.logprob);
+}
+
+fn object(ended: &Ended) -> Value {
+    let ids: Vec<u32> = ended.tokens.iter().map(|drawn| drawn.token).collect();
+    let logprobs: Vec<f32> = ended.tokens.iter().map(|drawn| drawn.logprob).collect();
+    json!({"text": ended.text, "token_ids": ids, "logprobs": logprobs, "finish_reason": word(ended.finish_reason)})
+}
+
+fn word(reason: FinishReason) -> &'static str {
+    if reason == FinishReason::Length { "length" } else { "stop" }
+}

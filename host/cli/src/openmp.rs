@@ -1,0 +1,25 @@
+//! The threads of libtorch.
+
+use anyhow::{Context, Result};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// libgomp's threads spin while they wait, which starves the plugins that
+/// share their cores. They are told to sleep, after a spin that is just long
+/// enough to bridge two operations of a small model (without it decoding
+/// halves). libgomp reads the environment when the process starts, so the
+/// process starts once more.
+pub fn quiet_openmp() -> Result<()> {
+    const POLICY: &str = "OMP_WAIT_POLICY";
+    if std::env::var_os(POLICY).is_some() {
+        return Ok(());
+    }
+    let executable = std::env::current_exe().context("cannot find the path of gavel itself")?;
+    let mut again = Command::new(executable);
+    again.args(std::env::args_os().skip(1)).env(POLICY, "PASSIVE");
+    if std::env::var_os("GOMP_SPINCOUNT").is_none() {
+        again.env("GOMP_SPINCOUNT", "20000");
+    }
+    let error = again.exec();
+    Err(error).context("cannot start gavel again with OMP_WAIT_POLICY=PASSIVE\nhint: set it yourself")
+}

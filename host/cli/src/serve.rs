@@ -1,0 +1,68 @@
+//! `gavel serve`
+
+use crate::model_args::ModelArgs;
+use crate::openmp::quiet_openmp;
+use anyhow::{Context, Result};
+use clap::Args;
+use gavel_serve::openai::router;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+/// Serve a model over HTTP, as the OpenAI API does.
+///
+/// /v1/chat/completions and /v1/completions with streaming, tools and logprobs, /v1/models, /health, and /metrics for
+/// Prometheus. There is no authentication: who reaches the port may use it.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  gavel serve -m runs/demo/checkpoints/step-000120 --port 8000\n  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}]}'"
+)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// The address to listen at.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port; 0 takes a free one.
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    port: u16,
+    /// The model's name in the API; by default that of its folder.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub fn run(args: ServeArgs) -> Result<ExitCode> {
+    quiet_openmp()?;
+    let generator = args.model.start()?;
+    let folder = args.model.model.canonicalize().unwrap_or_default();
+    let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = args.name.or_else(of_folder).unwrap_or_else(|| "model".into());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(async {
+        let at = (args.host, args.port);
+        let listener = tokio::net::TcpListener::bind(at).await.with_context(|| {
+            format!("cannot listen at {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
+        })?;
+        let address = listener.local_addr().context("cannot tell the address")?;
+        // Tests and scripts wait for this line.
+        println!("serving {name} at http://{address}/v1");
+        tokio::select! {
+            served = axum::serve(listener, router(generator, &name)) => served.context("cannot serve"),
+            stopped = stopped() => stopped,
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for Ctrl-C or the signal that ends a process.
+async fn stopped() -> Result<()> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot wait for Ctrl-C")?;
+    let wait = move || {
+        signals.forever().next();
+        // The receiver is gone only when there is nothing to stop.
+        let _ = sender.send(());
+    };
+    std::thread::Builder::new().name("gavel-signals".into()).spawn(wait).context("cannot wait for Ctrl-C")?;
+    receiver.await.context("cannot wait for Ctrl-C")
+}

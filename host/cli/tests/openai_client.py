@@ -1,0 +1,114 @@
+"""Asks a server with the official client: `openai_client.py BASE_URL MODEL`.
+
+Prints the greedy answer to a fixed prompt as the last line.
+"""
+
+import concurrent.futures
+import sys
+
+import openai
+
+base_url, model = sys.argv[1:]
+client = openai.OpenAI(base_url=base_url, api_key="none", max_retries=0, timeout=60)
+messages = [{"role": "system", "content": "Say letters."}, {"role": "user", "content": "Grüße 😀"}]
+
+
+def chat(**options):
+    return client.chat.completions.create(**{"model": model, "messages": messages, "max_tokens": 24, **options})
+
+
+def refused(kind, part, call, **options):
+    try:
+        call(**options)
+    except kind as error:
+        assert part in str(error), error
+        return
+    raise AssertionError(f"{options} were taken")
+
+
+assert [found.id for found in client.models.list()] == [model]
+
+# The same seed is the same answer, whole or as it comes; another seed is another.
+whole = chat(seed=7)
+again = chat(seed=7)
+choice = whole.choices[0]
+assert choice.message.role == "assistant" and choice.finish_reason in ("stop", "length"), choice
+assert choice.message.content == again.choices[0].message.content
+assert any(chat(seed=seed).choices[0].message.content != choice.message.content for seed in (8, 9))
+assert chat().id != whole.id
+usage = whole.usage
+assert 0 < usage.completion_tokens <= 24 and usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+pieces, reasons, counted = [], [], None
+for chunk in chat(seed=7, stream=True, stream_options={"include_usage": True}):
+    for part in chunk.choices:
+        pieces.append(part.delta.content or "")
+        reasons += [part.finish_reason] if part.finish_reason else []
+    counted = chunk.usage or counted
+assert "".join(pieces) == choice.message.content, (pieces, choice.message.content)
+assert reasons == [choice.finish_reason] and counted == usage, (reasons, counted, usage)
+assert len(pieces) > 3
+
+# Several answers, each with a seed of its own.
+several = chat(seed=7, n=3)
+assert [part.index for part in several.choices] == [0, 1, 2]
+assert several.choices[0].message.content == choice.message.content
+assert len({part.message.content for part in several.choices}) > 1
+streamed = ["", "", ""]
+for chunk in chat(seed=7, n=3, stream=True):
+    for part in chunk.choices:
+        streamed[part.index] += part.delta.content or ""
+assert streamed == [part.message.content for part in several.choices]
+
+# Log-probabilities: at temperature 0 the token is the most probable one.
+told = chat(temperature=0, logprobs=True, top_logprobs=3).choices[0].logprobs.content
+assert told and all(part.top_logprobs[0].logprob == part.logprob <= 0 for part in told)
+assert all(len(part.top_logprobs) == 3 for part in told)
+greedy = chat(temperature=0).choices[0].message.content
+assert b"".join(bytes(part.bytes) for part in told).decode(errors="replace") == greedy
+streamed = [part for chunk in chat(temperature=0, logprobs=True, stream=True) for part in chunk.choices]
+assert [part.logprob for one in streamed if one.logprobs for part in one.logprobs.content] == [
+    part.logprob for part in told
+]
+
+# Stops are no part of the answer; a bias decides it.
+middle = greedy[len(greedy) // 2]
+stopped = chat(temperature=0, stop=[middle]).choices[0]
+assert stopped.message.content == greedy[: greedy.index(middle)] and stopped.finish_reason == "stop", stopped
+pieces = [part.delta.content or "" for chunk in chat(temperature=0, stop=middle, stream=True) for part in chunk.choices]
+assert "".join(pieces) == stopped.message.content
+# Byte b is token 3 + b.
+biased = chat(temperature=0, logit_bias={str(3 + ord("z")): 100}, max_tokens=5).choices[0]
+assert biased.message.content == "zzzzz" and biased.finish_reason == "length", biased
+
+# Plain completions, of text and of tokens.
+text = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, logprobs=2)
+ids = client.completions.create(model=model, prompt=[3 + byte for byte in b"Once"], max_tokens=6, temperature=0)
+assert text.choices[0].text == ids.choices[0].text and text.usage == ids.usage
+assert len(text.choices[0].logprobs.tokens) <= 6 and text.choices[0].logprobs.text_offset[0] == 0
+both = client.completions.create(model=model, prompt=["Once", "Twice"], max_tokens=6, temperature=0)
+assert both.choices[0].text == text.choices[0].text and len(both.choices) == 2
+pieces = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, stream=True)
+assert "".join(part.text for chunk in pieces for part in chunk.choices) == text.choices[0].text
+
+# What cannot be done is refused, and says why.
+refused(openai.NotFoundError, f"`{model}` is", chat, model="gpt-9")
+refused(openai.BadRequestError, "positions", chat, max_tokens=100_000)
+refused(openai.BadRequestError, "`temperature`", chat, temperature=-1)
+refused(openai.BadRequestError, "`presence_penalty`", chat, presence_penalty=1)
+refused(openai.BadRequestError, "`response_format`", chat, response_format={"type": "json_object"})
+refused(openai.BadRequestError, "`messages` is empty", chat, messages=[])
+refused(openai.BadRequestError, "unknown variant", chat, messages=[{"role": "robot", "content": "x"}])
+refused(openai.NotFoundError, "no such path", client.embeddings.create, model=model, input="x")
+
+# Many at once, some of them given up, give what each gives alone.
+def alone(seed):
+    if seed % 5 == 0:
+        chat(seed=seed, stream=True, max_tokens=100).close()
+    return chat(seed=seed).choices[0].message.content
+
+
+with concurrent.futures.ThreadPoolExecutor(16) as pool:
+    found = list(pool.map(alone, range(40)))
+assert found == [chat(seed=seed).choices[0].message.content for seed in range(40)]
+
+print(greedy.encode().hex())

@@ -1,0 +1,146 @@
+//! `gavel serve`, asked by the official `openai` client, and `gavel generate`.
+//!
+//! It needs what `cargo xtask test` provides: the package openai in the Python
+//! that comes first.
+#![cfg(feature = "train")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use gavel_policy::{Device, Model, ModelConfig};
+use gavel_text::TextModel;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A model that says nonsense, in bytes.
+fn model(dir: &Path) {
+    let config: ModelConfig = serde_json::from_value(json!({
+        "vocab_size": 259, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
+        "initializer_range": 0.3, "tie_word_embeddings": false,
+    }))
+    .unwrap();
+    TextModel::byte_level().save(dir).unwrap();
+    Model::random(config, 3, Device::Cpu).unwrap().save(dir).unwrap();
+}
+
+fn gavel(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gavel"));
+    command.args(args).env("OMP_NUM_THREADS", "1");
+    command
+}
+
+/// A server that ends with the test, however that ends.
+struct Server {
+    child: Child,
+    /// `http://127.0.0.1:PORT/v1`
+    base_url: String,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        let mut child = gavel(&["serve", "--port", "0"]).args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let base_url = line.trim().rsplit(' ').next().unwrap().to_owned();
+        assert!(base_url.starts_with("http://127.0.0.1:"), "{line}");
+        Self { child, base_url }
+    }
+
+    /// The answer to a request that no client would make.
+    fn raw(&self, request: &str) -> String {
+        let address = self.base_url.trim_start_matches("http://").trim_end_matches("/v1");
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.raw(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn the_official_client_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    model(folder.path());
+    let dir = folder.path().to_str().unwrap();
+    let server = Server::start(&["-m", dir, "--name", "nonsense", "--max-batch", "8", "--cache-memory", "1MiB"]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai_client.py");
+    let mut python = Command::new("python3");
+    // A proxy must not be asked for what is on this machine.
+    python.arg(script).args([server.base_url.as_str(), "nonsense"]).env("NO_PROXY", "127.0.0.1");
+    let said = stdout(&python.output().unwrap());
+
+    assert!(server.get("/health").ends_with(r#"{"status":"ok"}"#));
+    let metrics = server.get("/metrics");
+    let value = |name: &str| -> f64 {
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {metrics}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert_eq!((value("gavel_requests_running "), value("gavel_requests_waiting ")), (0.0, 0.0));
+    assert!(value("gavel_requests_total{reason=\"length\"}") > 50.0);
+    assert!(value("gavel_requests_total{reason=\"stop\"}") >= 1.0);
+    assert!(value("gavel_generated_tokens_total ") > 1000.0);
+    assert!(value("gavel_time_to_first_token_seconds_count ") > 50.0);
+    let broken = server.raw(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 9\r\n\r\n{\"model\":",
+    );
+    assert!(broken.starts_with("HTTP/1.1 400") && broken.contains("EOF while parsing"), "{broken}");
+
+    // The same model says the same from the command line.
+    let prompt =
+        "<|im_start|>system\nSay letters.<|im_end|>\n<|im_start|>user\nGrüße 😀<|im_end|>\n<|im_start|>assistant\n";
+    let args = ["generate", "-m", dir, "--prompt", prompt, "--temperature", "0", "--max-tokens", "24", "--json"];
+    let object: Value = serde_json::from_str(&stdout(&gavel(&args).output().unwrap())).unwrap();
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(hex(object["text"].as_str().unwrap()), said.trim());
+}
+
+#[test]
+fn generate_prints_text_or_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    model(folder.path());
+    let dir = folder.path().to_str().unwrap();
+    let run = |args: &[&str]| gavel(&["generate", "-m", dir, "--prompt", "Once"]).args(args).output().unwrap();
+    let objects = stdout(&run(&["--n", "3", "--max-tokens", "9", "--json", "--seed", "5"]));
+    let objects: Vec<Value> = objects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 3);
+    assert_ne!(objects[0]["text"], objects[1]["text"]);
+    for object in &objects {
+        let count = |name: &str| object[name].as_array().unwrap().len();
+        assert_eq!(count("token_ids"), count("logprobs"));
+        assert!(object["finish_reason"] == "stop" || (object["finish_reason"] == "length" && count("token_ids") == 9));
+    }
+    let text = stdout(&run(&["--max-tokens", "9", "--seed", "5"]));
+    assert_eq!(text.strip_suffix('\n').unwrap(), objects[0]["text"].as_str().unwrap());
+    let chat = stdout(&run(&["--chat", "--max-tokens", "2", "--temperature", "0", "--logprobs", "--n", "2"]));
+    assert!(chat.starts_with("== 1 of 2 (") && chat.contains("\n== 2 of 2 ("), "{chat}");
+
+    for (arg, says) in [
+        ("--temperature=-1", "`temperature` must be 0 (greedy) or from 0.001 to 1000, not -1"),
+        ("--max-tokens=9999", "a prompt of 4 tokens and `max_tokens` 9999 exceed the model's 512 positions"),
+    ] {
+        let output = run(&[arg]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(says), "{error}");
+    }
+    let output = gavel(&["generate", "-m", "/nowhere", "--prompt", "x"]).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.starts_with("error: cannot read /nowhere/tokenizer.json: "), "{error}");
+}
