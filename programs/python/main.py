@@ -21,7 +21,7 @@ import sys
 import traceback
 import types
 
-import prelude
+import prelude  # what it does is enough
 from componentize_py_types import Err
 from wit_world import exports
 
@@ -33,7 +33,6 @@ class Run(exports.Run):
     def run(self) -> None:
         job = json.loads(sys.stdin.buffer.read())
         module = types.ModuleType("__main__")
-        module.__dict__.update(prelude.NAMES)
         sys.modules["__main__"] = module
         function = job.get("function")
         flush = flusher()
@@ -75,7 +74,7 @@ def execute(code, module):
 
 def find(module, name):
     solution = getattr(module, "Solution", None)
-    if not hasattr(module, name) and solution is not None:
+    if hasattr(solution, name):
         return getattr(solution(), name)
     return getattr(module, name)
 

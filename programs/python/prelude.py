@@ -28,7 +28,7 @@ BARE = "string re datetime collections heapq bisect copy math random statistics 
 
 
 def names():
-    found = {"__name__": "__main__"}
+    found = {}
     for module in map(sys.modules.get, STARS):
         public = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
         found.update((name, getattr(module, name)) for name in public)
@@ -36,4 +36,5 @@ def names():
     return found
 
 
-NAMES = names()
+# Where Python's own names are: in the module they would be taken for what the code defines.
+vars(sys.modules["builtins"]).update(names())

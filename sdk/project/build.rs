@@ -23,9 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (place, name) in EMBEDDED {
         let place = root.join(place);
         println!("cargo:rerun-if-changed={}", place.display());
-        if place.exists() {
-            collect(&place.canonicalize()?, name.to_owned(), &mut files)?;
-        }
+        let place = place.canonicalize().map_err(|error| format!("{}: {error}", place.display()))?;
+        collect(&place, name.to_owned(), &mut files)?;
     }
     files.sort();
     let mut table = String::from("pub(super) static FILES: &[(&str, &[u8])] = &[\n");

@@ -2,7 +2,7 @@
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
-use crate::{libtorch, ui};
+use crate::{libtorch, python, ui};
 use std::path::{Path, PathBuf};
 
 /// The target that plugins are built for.
@@ -12,6 +12,7 @@ pub const GUEST_TARGET: &str = "wasm32-wasip2";
 pub fn all(root: &Path) -> Result<PathBuf> {
     guest_target()?;
     compiler()?;
+    python::environment()?;
     libtorch::provide(root)
 }
 

@@ -5,6 +5,7 @@ use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
 use gavel_scoring::WeightedPlugin;
 use gavel_scoring::chat::ChatEndpoint;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,11 +97,26 @@ pub fn endpoint(text: &str) -> Result<(String, ChatEndpoint), String> {
         chat: ChatEndpoint,
     }
     let example = "write judge='{ base_url = \"http://127.0.0.1:8000/v1\", model = \"NAME\" }'";
-    let (name, table) = text.split_once('=').ok_or_else(|| format!("it is not NAME=TABLE; {example}"))?;
+    let (name, table) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| format!("it is not NAME=TABLE; {example}"))?;
     let line: Line =
         toml::from_str(&format!("chat = {table}")).map_err(|error| format!("{}; {example}", error.message()))?;
     line.chat.check()?;
     Ok((name.to_owned(), line.chat))
+}
+
+/// The endpoints of all `--chat`, each named once.
+pub fn endpoints(given: Vec<(String, ChatEndpoint)>) -> Result<BTreeMap<String, ChatEndpoint>> {
+    let mut endpoints = BTreeMap::new();
+    for (name, endpoint) in given {
+        if endpoints.contains_key(&name) {
+            bail!("--chat names the endpoint `{name}` twice\nhint: give each a name of its own");
+        }
+        endpoints.insert(name, endpoint);
+    }
+    Ok(endpoints)
 }
 
 /// `NAME=PATH`, a program with the limits that it has by default.
@@ -159,6 +175,16 @@ mod tests {
         assert_eq!(parse("odd:name.wasm"), Ok(arg("odd:name", "odd:name.wasm", 1.0)));
         assert!(parse("math.wasm:heavy").unwrap_err().contains("no weight"));
         assert!(parse("m=:1").is_err());
+    }
+
+    #[test]
+    fn endpoints_have_names_of_their_own() {
+        let table = r#"{ base_url = "http://127.0.0.1:1", model = "m" }"#;
+        assert!(endpoint(&format!("={table}")).unwrap_err().contains("NAME=TABLE"));
+        let judge = || endpoint(&format!("judge={table}")).unwrap();
+        assert_eq!(endpoints(vec![judge()]).unwrap().len(), 1);
+        let error = endpoints(vec![judge(), judge()]).unwrap_err().to_string();
+        assert!(error.contains("`judge` twice"), "{error}");
     }
 
     #[test]

@@ -12,12 +12,12 @@ use gavel_data::{OutcomeKind, Sample, SampleOutcome};
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::{Recording, tape_folder};
-use gavel_scoring::{Group, Pending, Scorer, ScorerConfig};
+use gavel_scoring::{Ahead, Group, Pending, Scorer, ScorerConfig};
 use indicatif::ProgressBar;
 use recording::Recorder;
 use serde::Serialize;
 use source::{Completion, Source};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -88,9 +88,6 @@ pub struct ScoreArgs {
     json: bool,
 }
 
-/// Rows read ahead of the one that is written next.
-const WINDOW: usize = 1024;
-
 pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     let limits =
         Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };
@@ -115,23 +112,21 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         Some(recording) if args.programs.is_empty() => recording::programs(recording),
         _ => args.programs,
     };
-    let config = ScorerConfig { sandbox, chat: args.chat.into_iter().collect(), programs };
+    let config = ScorerConfig { sandbox, chat: plugin_args::endpoints(args.chat)?, programs };
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
     let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
     let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };
 
     let start = Instant::now();
-    let mut waiting: VecDeque<Waiting> = VecDeque::new();
+    let mut ahead = Ahead::default();
     for (number, members) in rows.enumerate() {
-        let group = Group::new(members.len());
-        waiting.extend(members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer)));
-        while waiting.len() > WINDOW
-            && let Some(first) = waiting.pop_front()
-        {
-            out.write(sink.finish(first)?)?;
+        let group = Group::new(members.iter().filter(|member| member.is_ok()).count());
+        let started = members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer));
+        for row in ahead.start(started) {
+            out.write(sink.finish(row)?)?;
         }
     }
-    for row in waiting {
+    for row in ahead {
         out.write(sink.finish(row)?)?;
     }
     let mut summary = sink.end()?;

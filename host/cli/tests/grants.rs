@@ -93,6 +93,14 @@ fn inspect_says_how_each_import_stands_and_what_to_add() {
     let output = gavel(&folder, &["plugin", "inspect", &fetch, "-c", "run.toml"]);
     assert_eq!(line(&output, "wasi:http/outgoing-handler@"), granted);
     assert!(line(&output, "name ").contains("fetch"), "{}", text(&output.stdout));
+    let (runs, child) = (guest("runs"), guest("child"));
+    let program = format!("[exec.child]\npath = \"{child}\"\n");
+    let reward = format!("[[reward]]\nname = \"runs\"\npath = \"{runs}\"\ngrant = {{ exec = [\"child\"] }}\n");
+    std::fs::write(folder.join("exec.toml"), reward + &program).unwrap();
+    let output = gavel(&folder, &["plugin", "inspect", &runs, "-c", "exec.toml"]);
+    assert!(line(&output, "name ").contains("runs"), "{}", text(&output.stdout));
+    assert!(line(&output, "gavel:plugin/exec@").contains("granted"));
+
     let other = gavel(&folder, &["plugin", "inspect", &guest("probe"), "-c", "run.toml"]);
     assert!(text(&other.stderr).contains("no [[reward]] of run.toml has the component"), "{}", text(&other.stderr));
 }

@@ -107,6 +107,27 @@ fn rows_of_one_task_are_judged_together_offline_and_again() {
 }
 
 #[test]
+fn a_group_stays_whole_around_a_sample_that_no_plugin_was_called_for() {
+    let project = Project::empty();
+    let row = |response: &str| json!({"id": "a", "prompt": "?", "response": response}).to_string() + "\n";
+    project.write("rows.jsonl", &["longest", "longer", "ab"].map(row).concat());
+    let short = format!("short={}", built("guests/shortest.wasm").display());
+    project.succeed(&["score", "--plugin", &short, "--data", "rows.jsonl", "--out", "out.jsonl", "--record", "kept"]);
+    // As a gate leaves it.
+    let step = project.path("kept/trajectories/step-000000.jsonl");
+    let mut recorded = lines(&step);
+    recorded[1].insert("plugins".into(), json!({}));
+    std::fs::write(&step, recorded.into_iter().map(|line| Value::from(line).to_string() + "\n").collect::<String>())
+        .unwrap();
+    let output = project.run(&["score", "--replay", "kept", "--out", "again.jsonl"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no plugin was called for it"), "{}", stderr(&output));
+    let again = lines(&project.path("again.jsonl"));
+    let scores = again.iter().map(|line| line["plugins"]["short"]["score"].as_f64()).collect::<Vec<_>>();
+    assert_eq!(scores, [Some(0.0), None, Some(1.0)]);
+}
+
+#[test]
 fn a_dataset_is_no_reward() {
     let project = Project::empty();
     project.write("rows.jsonl", "{\"prompt\": \"?\", \"response\": \"x\"}\n");

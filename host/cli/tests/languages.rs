@@ -38,6 +38,9 @@ fn make(project: &Project, language: &str, kind: &str) {
     run(&["plugin", "build", &name]);
     let said = run(&["plugin", "test", &name]);
     assert!(said.contains(" passed, with at most "), "{said}");
+    // An interpreter that started anew for each sample would cost more than the sample.
+    let said = run(&["plugin", "inspect", &component(kind, language)]);
+    assert!(said.contains("snapshot  yes"), "{said}");
 }
 
 fn component(kind: &str, language: &str) -> String {
@@ -70,7 +73,8 @@ fn rows(count: usize) -> String {
     let numbers = ["4", "-3.5", "1,234,567", "$12", "0.1", "7e2", "−8", "1/2", "50%", ".5", "12:30", "x2", "1,2345"];
     let words =
         ["", "It is", "ответ", "答え", "🦀", "no, wait\nAnswer: 9", "\u{a0}", "So\r\n", "\\boxed{3}", "Answer:"];
-    let truths = ["4", "-3.5", " 1234567 ", "12", "0.1", "700", "-8", "2", "Ada", "0.5"];
+    let truths =
+        ["4", "-3.5", " 1234567 ", "12", "0.1", "700", "-8", "2", "Ada", "0.5", "nan", "-inf", "Infinity", "1e999"];
     let mut state = 1u64;
     let mut pick = |of: usize| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -295,14 +295,25 @@ hint: its SDK and this gavel are of different versions: take the SDK that `gavel
     );
 }
 
+/// A command that would go on where an assertion fails.
+struct Watch(std::process::Child);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // One that has ended already is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn watching_goes_on_after_a_failure_and_ends_with_control_c() {
     let place = Place::new();
     place.succeed(&["plugin", "new", "polite", "--lang", "c"]);
     // Without tools each build fails, and at once.
     let mut command = place.command(&["plugin", "watch", "polite"]);
-    let mut watch = command.env("PATH", "").stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut watch = Watch(command.env("PATH", "").stderr(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(watch.0.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut until_it_waits = || {
         let said: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("waiting for a change")).collect();
         said.join("\n")
@@ -313,7 +324,7 @@ fn watching_goes_on_after_a_failure_and_ends_with_control_c() {
     place.edit("polite/plugin.toml", |text| text.replace("[plugin]", "[plugins]"));
     assert!(until_it_waits().contains("unknown field `plugins`"));
 
-    let interrupted = Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
+    let interrupted = Command::new("kill").args(["-INT", &watch.0.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
-    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    assert_eq!(watch.0.wait().unwrap().code(), Some(0));
 }

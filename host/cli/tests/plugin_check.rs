@@ -40,6 +40,7 @@ fn a_check_reports_findings_for_people_and_machines() {
     for (args, said) in [
         (&["plugin", "check", "GUEST"][..], "name them with --data"),
         (&["plugin", "check", "GUEST", "--data", "none.jsonl"][..], "none.jsonl"),
+        (&["plugin", "check", "gone.wasm", "--data", "rows.jsonl"][..], "cannot read gone.wasm"),
         (&["plugin", "check", "GUEST", "--data", "rows.jsonl", "--params", "1"][..], "--params is not a JSON object"),
     ] {
         let output = gavel(&project, args);
@@ -59,6 +60,27 @@ fn a_benchmark_gives_advice() {
     assert!(output.status.success(), "{}", stderr(&output));
     for part in ["throughput", "latency, reuse = 64", "fuel", "from the cache", "advice"] {
         assert!(stdout(&output).contains(part), "{part:?} is not in {}", stdout(&output));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_rows_is_told_before_a_build() {
+    let project = Project::empty();
+    std::fs::create_dir(project.path("asks")).unwrap();
+    let manifest = "[plugin]\nname = \"asks\"\nlanguage = \"c\"\nexports = [\"reward\"]\nimports = [\"chat\"]\n[test.grant]\nchat = [\"judge\"]\n";
+    project.write("asks/plugin.toml", manifest);
+    for (command, said) in [
+        ("check", "cannot open dataset none.jsonl"),
+        ("bench", "cannot open dataset none.jsonl"),
+        ("diff", "asks language models"),
+    ] {
+        let mut args = vec!["plugin", command, "asks", "--data", "none.jsonl"];
+        if command == "diff" {
+            args.insert(3, "asks");
+        }
+        let output = gavel(&project, &args);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(stderr(&output).contains(said) && !stderr(&output).contains("building"), "{}", stderr(&output));
     }
 }
 

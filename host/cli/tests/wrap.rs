@@ -98,6 +98,20 @@ def right(prompts, completions, answer, **kwargs):
 }
 
 #[test]
+fn a_function_that_wants_tokens_is_refused() {
+    let project = Project::empty();
+    project.write(
+        "rewards.py",
+        "def count(completions, completion_ids):\n    return [len(ids) for ids in completion_ids]\n",
+    );
+    project.succeed(&["plugin", "new", "mine", "--from-trl", "rewards.py"]);
+    let output = project.run(&["plugin", "build", "mine"]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "error: `mine`: `count` takes `completion_ids`, and a plugin has no tokens\nhint: let it work on";
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+#[test]
 fn what_cannot_come_along_is_named_before_a_run() {
     let project = Project::empty();
     project.write(
@@ -125,6 +139,22 @@ fn a_package_that_is_compiled_is_named_when_it_is_built() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("ujson") && said.contains("hint:"), "{said}");
+}
+
+#[test]
+fn packages_are_those_of_the_requirements_also_after_a_refusal() {
+    let project = Project::empty();
+    // The build ends once the packages are there.
+    let text =
+        "import absent\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info):\n    return 1.0\n";
+    project.write("reward.py", text);
+    project.succeed(&["plugin", "new", "mine", "--from-verl", "reward.py"]);
+    for (wanted, named, pure) in [("six==1.17.0\n", "absent", true), ("ujson==5.10.0\n", "ujson", false)].repeat(2) {
+        project.write("mine/requirements.txt", wanted);
+        let output = project.run(&["plugin", "build", "mine"]);
+        assert!(stderr(&output).contains(named), "{wanted}: {}", stderr(&output));
+        assert_eq!(project.path("mine/build/packages/six.py").exists(), pure, "{wanted}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! [`gavel_data::SampleOutcome`] is waited for when it is needed. What a verdict was made of is kept by [`recording`];
 //! [`replay`] gives it again.
 
+mod ahead;
 pub mod chat;
 mod combine;
 mod exec;
@@ -15,9 +16,10 @@ mod round;
 mod scorer;
 mod when;
 
+pub use ahead::Ahead;
 pub use combine::{PluginCall, combine, weighted_sum};
 pub use exec::ExecTable;
 pub use group::Group;
-pub use offline::{CompletionError, completion};
+pub use offline::{Attempts, CompletionError, completion};
 pub use scorer::{Pending, Scorer, ScorerConfig, ScorerError, Uncovered, WeightedPlugin};
 pub use when::{Condition, SourcePattern, When};

@@ -58,6 +58,24 @@ pub fn completion(row: Row, split: &str) -> Result<Sample, CompletionError> {
     Ok(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
 }
 
+/// Counts the attempts at one task among completions that follow each other.
+#[derive(Debug, Default)]
+pub struct Attempts(Option<(String, u32)>);
+
+impl Attempts {
+    /// Gives the next sample its place in its group: neighbours with one task
+    /// id are one.
+    pub fn number(&mut self, sample: Sample) -> Sample {
+        let id = &sample.task.id;
+        let index = match &self.0 {
+            Some((last, index)) if last == id => index + 1,
+            _ => 0,
+        };
+        self.0 = Some((id.clone(), index));
+        Sample { index, ..sample }
+    }
+}
+
 fn split_conversation(
     columns: serde_json::Map<String, Value>,
     mut messages: Vec<Message>,

@@ -1,20 +1,18 @@
 //! Endpoints, against a real HTTP server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use axum::Router;
+mod common;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use gavel_data::{FinishReason, Message, Outcome, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
-use gavel_plugin::{Grants, PluginSpec, SandboxConfig};
+use common::{asking, endpoint, run, sample, serve};
+use gavel_data::{Outcome, OutcomeKind, SampleOutcome};
 use gavel_scoring::chat::ChatEndpoint;
-use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
@@ -31,11 +29,7 @@ struct Server {
 
 impl Server {
     fn start(&self, runtime: &Runtime) -> SocketAddr {
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(self.clone());
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        address
+        serve(runtime, post(answer).with_state(self.clone()))
     }
 }
 
@@ -50,30 +44,11 @@ async fn answer(State(server): State<Server>, headers: HeaderMap, body: String) 
     }
 }
 
-fn endpoint(address: SocketAddr, more: Value) -> ChatEndpoint {
-    let mut table = json!({"base_url": format!("http://{address}/v1"), "model": "judge-7b"});
-    table.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    serde_json::from_value(table).unwrap()
-}
-
 fn score(endpoint: ChatEndpoint, params: Value) -> SampleOutcome {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests/asks.wasm");
-    assert!(path.exists(), "asks.wasm is missing: run `cargo xtask plugins`");
-    let mut spec = PluginSpec::new("asks", path);
-    spec.params = serde_json::from_value(params).unwrap();
-    spec.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
-    let config = ScorerConfig {
-        sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
-        chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
-        programs: Vec::new(),
-    };
-    let scorer = Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config).unwrap();
+    let scorer = run(vec![asking("asks", "guests/asks.wasm", params)], endpoint).unwrap();
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AQID"}});
     let columns = json!({"prompt": [{"role": "user", "content": ["look", image]}]});
-    let task = Task::from_row(serde_json::from_value(columns).unwrap(), 0, "data").unwrap();
-    let messages = vec![Message::new(Role::Assistant, "42")];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-    scorer.wait(scorer.start_alone(Sample { task: Arc::new(task), index: 0, trajectories }, 1))
+    scorer.wait(scorer.start_alone(sample(columns, 0, "42"), 1))
 }
 
 fn outcome(found: &SampleOutcome) -> &Outcome {
@@ -156,12 +131,7 @@ fn a_server_that_is_not_there_is_unavailable() {
 fn a_key_that_is_not_set_is_named_before_the_run() {
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let endpoint = endpoint(address, json!({"api_key_env": "GAVEL_TEST_NO_SUCH_KEY"}));
-    let config = ScorerConfig {
-        sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
-        chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
-        programs: Vec::new(),
-    };
-    let error = Scorer::new(Vec::new(), config).err().unwrap().to_string();
+    let error = run(Vec::new(), endpoint).err().unwrap();
     let expected = "chat.judge.api_key_env: the variable GAVEL_TEST_NO_SUCH_KEY is not set\nhint:";
     assert!(error.starts_with(expected), "{error}");
 }

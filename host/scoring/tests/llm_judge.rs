@@ -2,20 +2,16 @@
 //! chat-completions protocol.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use axum::Router;
+mod common;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use gavel_data::{Evaluation, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Grants, PluginSpec, SandboxConfig};
-use gavel_scoring::chat::ChatEndpoint;
-use gavel_scoring::{Group, Scorer, ScorerConfig, WeightedPlugin};
+use common::{asking, endpoint, run, sample, serve};
+use gavel_data::{Evaluation, Outcome};
+use gavel_scoring::Group;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
@@ -42,45 +38,18 @@ async fn answer(State(server): State<Server>, body: String) -> Response {
     }
 }
 
-fn start(runtime: &Runtime, server: &Server) -> SocketAddr {
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-    let address = listener.local_addr().unwrap();
-    let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(server.clone());
-    runtime.spawn(async move { axum::serve(listener, router).await });
-    address
-}
-
 /// What a judge with these parameters says of the responses of a group, and
 /// what the model was asked.
 fn judge(params: Value, responses: &[&str], model: Model) -> (Vec<Evaluation>, Vec<Value>) {
     let runtime = Runtime::new().unwrap();
     let server = Server { model, asked: Arc::default() };
-    let address = start(&runtime, &server);
-    let endpoint = json!({"base_url": format!("http://{address}/v1"), "model": "judge-7b", "retries": 0});
-    let endpoint: ChatEndpoint = serde_json::from_value(endpoint).unwrap();
-
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/llm-judge.wasm");
-    assert!(path.exists(), "llm-judge.wasm is missing: run `cargo xtask plugins`");
-    let mut spec = PluginSpec::new("judge", path);
-    spec.params = serde_json::from_value(params).unwrap();
-    spec.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
-    let config = ScorerConfig {
-        sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
-        chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
-        programs: Vec::new(),
-    };
-    let scorer = Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config).unwrap();
+    let address = serve(&runtime, post(answer).with_state(server.clone()));
+    let plugin = asking("judge", "plugins/llm-judge.wasm", params);
+    let scorer = run(vec![plugin], endpoint(address, json!({"retries": 0}))).unwrap();
     let columns = json!({"prompt": "Greet me.", "ground_truth": "Good morning."});
-    let task = Arc::new(Task::from_row(serde_json::from_value(columns).unwrap(), 0, "data").unwrap());
     let group = Group::new(responses.len());
-    let pending: Vec<_> = (0u32..)
-        .zip(responses)
-        .map(|(index, response)| {
-            let messages = vec![Message::new(Role::Assistant, *response)];
-            let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-            scorer.start(&group, Sample { task: task.clone(), index, trajectories }, 1)
-        })
-        .collect();
+    let start = |(index, response): (u32, &&str)| scorer.start(&group, sample(columns.clone(), index, response), 1);
+    let pending: Vec<_> = (0..).zip(responses).map(start).collect();
     let found = pending.into_iter().map(|each| scorer.wait(each).plugins.remove("judge").unwrap()).collect();
     let asked = server.asked.lock().unwrap().clone();
     (found, asked)

@@ -42,7 +42,8 @@ impl Reward for DapoMath {
         let truth = reference.require_ground_truth()?;
         let key = self.reader.key(&truth).ok_or_else(|| {
             Failure::invalid_input(format!(
-                "the ground truth {truth:?} is blank after normalisation: an empty answer would equal it"
+                "nothing of the ground truth {truth:?} is left to compare with after normalisation: \
+                 no answer would equal it"
             ))
         })?;
         let answer = self.reader.answer(&sample.response());

@@ -37,9 +37,13 @@ impl Reward for ExactAnswer {
 
     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
         let truth = reference.require_ground_truth()?;
+        let truth = collapse(&truth);
+        if truth.is_empty() {
+            return Err(Failure::invalid_input("the ground truth is blank: an empty answer would equal it"));
+        }
         let response = sample.response();
         let answer = answer_after(&response, &self.prefix);
-        let correct = answer.as_deref().is_some_and(|answer| answer == collapse(&truth));
+        let correct = answer.as_deref().is_some_and(|answer| answer == truth);
         let score = Score::new(f64::from(correct)).metric("answered", f64::from(answer.is_some()));
         Ok(score.note(answer.unwrap_or_else(|| format!("no {:?} in the response", self.prefix))).into())
     }

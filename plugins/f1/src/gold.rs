@@ -1,5 +1,6 @@
 //! The answers that a ground truth accepts.
 
+use answer_rules::strip;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -34,13 +35,18 @@ enum Answer {
 /// # Errors
 /// A sentence where it has none, or one that is blank.
 pub fn answers(truth: &str) -> Result<Vec<String>, String> {
-    let is_text = !matches!(serde_json::from_str(truth), Ok(Value::Object(_) | Value::Array(_)));
-    let answers = match serde_json::from_str(truth) {
-        Ok(Gold::Target { target: Answers::Many(answers) } | Gold::Text { text: Answers::Many(answers) }) => answers,
-        Ok(Gold::Target { target: Answers::One(answer) } | Gold::Text { text: Answers::One(answer) }) => vec![answer],
-        Ok(Gold::List(answers)) => answers,
-        Err(_) if is_text => vec![Answer::Text(truth.to_owned())],
-        Err(_) => {
+    let structured = serde_json::from_str(truth).ok().filter(|value: &Value| value.is_object() || value.is_array());
+    let answers = match structured.map(serde_json::from_value) {
+        None => vec![Answer::Text(truth.to_owned())],
+        Some(Ok(
+            Gold::Target { target: Answers::Many(answers) }
+            | Gold::Text { text: Answers::Many(answers) }
+            | Gold::List(answers),
+        )) => answers,
+        Some(Ok(Gold::Target { target: Answers::One(answer) } | Gold::Text { text: Answers::One(answer) })) => {
+            vec![answer]
+        }
+        Some(Err(_)) => {
             return Err("the ground truth is JSON of another form: expected a text, a list of texts, \
                         {\"target\": …} or {\"text\": …}"
                 .into());
@@ -50,7 +56,7 @@ pub fn answers(truth: &str) -> Result<Vec<String>, String> {
     if answers.is_empty() {
         return Err("the ground truth has no answer: its list is empty".into());
     }
-    if answers.iter().any(|answer| answer.trim().is_empty()) {
+    if answers.iter().any(|answer| strip(answer).is_empty()) {
         return Err("the ground truth has a blank answer: an empty response would equal it".into());
     }
     Ok(answers)
@@ -89,7 +95,7 @@ mod tests {
             assert!(answers(truth).unwrap_err().contains("of another form"), "{truth}");
         }
         assert!(answers("[]").unwrap_err().contains("its list is empty"));
-        for truth in ["", " ", r#"{"target":["a",""]}"#] {
+        for truth in ["", " ", "\u{1c}", r#"{"target":["a",""]}"#] {
             assert!(answers(truth).unwrap_err().contains("blank answer"), "{truth}");
         }
     }

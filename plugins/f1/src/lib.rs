@@ -4,7 +4,7 @@
 mod gold;
 mod words;
 
-use answer_rules::{last_element, strip};
+use answer_rules::{check_name, last_element, strip};
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use serde::Deserialize;
 use words::Pair;
@@ -46,8 +46,8 @@ impl Reward for F1 {
     type Params = Params;
 
     fn new(params: Params) -> Result<Self, String> {
-        if params.tag.contains(['<', '>', '/']) {
-            return Err(format!("`tag` is {:?}: give the name alone, such as \"answer\"", params.tag));
+        if !params.tag.is_empty() {
+            check_name(&params.tag).map_err(|error| format!("`tag`: {error}"))?;
         }
         Ok(Self { params })
     }

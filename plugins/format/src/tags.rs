@@ -1,5 +1,7 @@
 //! A response that consists of elements.
 
+use answer_rules::check_name;
+
 /// Elements in their order, such as `think` and `answer`.
 pub struct Tags(Vec<String>);
 
@@ -10,11 +12,7 @@ impl Tags {
             return Err("the list is empty: give the elements that a response consists of".into());
         }
         for (at, name) in names.iter().enumerate() {
-            if name.is_empty()
-                || name.contains(|character: char| "<>/".contains(character) || character.is_whitespace())
-            {
-                return Err(format!("{name:?} is not the name of an element, such as \"think\""));
-            }
+            check_name(name)?;
             if names[..at].contains(name) {
                 return Err(format!("{name:?} stands twice: each element occurs once"));
             }

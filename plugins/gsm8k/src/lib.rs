@@ -25,7 +25,12 @@ impl Reward for Gsm8k {
 
     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
         let truth = reference.require_ground_truth()?;
-        let truth = key(&truth).ok_or_else(|| Failure::invalid_input("the ground truth is blank"))?;
+        let truth = key(&truth).ok_or_else(|| {
+            Failure::invalid_input(format!(
+                "the ground truth {truth:?} is no number, so no answer could equal it: \
+                 give digits, or a solution that ends in `#### 72`"
+            ))
+        })?;
         let response = sample.response();
         let answer = answer(tail(&response, WINDOW));
         let correct = answer.as_ref() == Some(&truth);
@@ -47,10 +52,13 @@ fn answer(text: &str) -> Option<String> {
 }
 
 /// The ground truth as an answer would give it: a whole solution of the dataset
-/// ends in its answer; `None` where nothing is left.
+/// ends in its answer; `None` where no answer could equal it.
 fn key(truth: &str) -> Option<String> {
     let key = answer(truth).unwrap_or_else(|| strip(truth).replace([',', '$'], ""));
-    (!key.is_empty()).then_some(key)
+    let digits = key.strip_prefix('-').unwrap_or(&key);
+    // Of what an answer may be: `.` alone is one, too.
+    let is_answer = !digits.is_empty() && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
+    is_answer.then_some(key)
 }
 
 #[cfg(test)]
@@ -82,6 +90,13 @@ mod tests {
     fn a_key_may_be_a_whole_solution_or_written_with_commas() {
         assert_eq!(key("48/2 = <<48/2=24>>24\n#### 72").as_deref(), Some("72"));
         assert_eq!(key(" $1,234 ").as_deref(), Some("1234"));
-        assert_eq!(key(" \n"), None);
+        assert_eq!(key("-0.5").as_deref(), Some("-0.5"));
+    }
+
+    #[test]
+    fn what_no_answer_could_equal_is_no_key() {
+        for truth in [" \n", "72 dollars", "1/2", "-", ",", "--7", "٧", "So #### ,"] {
+            assert_eq!(key(truth), None, "{truth}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Which part of a response is the JSON.
 
-use answer_rules::last_element;
+use answer_rules::{check_name, fences, last_element};
 use serde::Deserialize;
 use std::fmt;
 
@@ -18,6 +18,14 @@ pub enum Content {
 }
 
 impl Content {
+    /// Refuses an element that no response can have, in a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Tag(name) => check_name(name),
+            Self::Response | Self::Fence => Ok(()),
+        }
+    }
+
     /// The part of `response`; `None` where it has no such part.
     pub fn of<'a>(&self, response: &'a str) -> Option<&'a str> {
         match self {
@@ -38,21 +46,9 @@ impl fmt::Display for Content {
     }
 }
 
-/// The text between the last pair of fences.
+/// The last block that is closed: one that is cut off is not all of its JSON.
 fn last_fence(text: &str) -> Option<&str> {
-    let (mut open, mut last, mut at) = (None, None, 0);
-    for line in text.split_inclusive('\n') {
-        let end = at + line.len();
-        if line.trim_start().starts_with("```") {
-            match open.take() {
-                Some(start) if line.trim() == "```" => last = Some(&text[start..at]),
-                // Another fence with a language's name: the first was not closed.
-                _ => open = Some(end),
-            }
-        }
-        at = end;
-    }
-    last
+    fences(text).into_iter().rfind(|fence| fence.closed).map(|fence| fence.content)
 }
 
 #[cfg(test)]
@@ -63,10 +59,7 @@ mod tests {
     fn the_last_fence_that_is_closed_counts() {
         assert_eq!(last_fence("```json\n{}\n```\nor\n```\n[1]\n```\n"), Some("[1]\n"));
         assert_eq!(last_fence("```json\n{}\n```\n```json\n[1]"), Some("{}\n"));
-        assert_eq!(last_fence("```\n{}\n```json\n[1]\n```"), Some("[1]\n"));
-        assert_eq!(last_fence("  ```json\r\n{}\r\n  ```\r\n"), Some("{}\r\n"));
         assert_eq!(last_fence("```{}```"), None);
-        assert_eq!(last_fence(""), None);
     }
 
     #[test]

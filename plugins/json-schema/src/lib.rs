@@ -52,6 +52,7 @@ impl Reward for JsonSchema {
         if !(0.0..1.0).contains(&params.partial) {
             return Err(format!("`partial` is {}: give a score from 0 to below 1", params.partial));
         }
+        params.content.check().map_err(|error| format!("`content`: {error}"))?;
         Ok(Self { source, content: params.content, partial: params.partial })
     }
 
@@ -181,6 +182,9 @@ mod tests {
         assert!(error(json!({"schema": {"type": "strin"}})).starts_with("`schema`: not a JSON schema: "));
         assert!(error(json!({"schema": {"$ref": "https://example.com/schema.json"}})).starts_with("`schema`: "));
         assert!(error(json!({"schema": {}, "partial": 1.0})).starts_with("`partial` is 1"));
+        for tag in ["<answer>", ""] {
+            assert!(error(json!({"schema": {}, "content": {"tag": tag}})).starts_with("`content`: "), "{tag}");
+        }
     }
 
     #[test]

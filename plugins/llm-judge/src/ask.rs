@@ -1,7 +1,6 @@
 //! Asking the model until it gives a verdict.
 
 use crate::params::Judge;
-use gavel_sdk::Failure;
 use gavel_sdk::chat::{self, Error, Request};
 use std::fmt;
 
@@ -20,6 +19,8 @@ pub(crate) struct Given<T> {
 pub(crate) enum Missing {
     /// The model did not answer.
     Unavailable(String),
+    /// The endpoint refused the request: it is too long for the model, say.
+    Refused(String),
     /// It answered, the last time with this, and gave no verdict.
     Unclear(String),
     /// There was nothing to ask.
@@ -30,6 +31,7 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unavailable(what) => write!(f, "unavailable: {what}"),
+            Self::Refused(what) => write!(f, "refused: {what}"),
             Self::Unclear(reply) => write!(f, "the judge gave no verdict; its last reply was {:?}", cut(reply)),
             Self::Alone => f.write_str("the group has no other response to compare with"),
         }
@@ -44,15 +46,12 @@ pub(crate) fn cut(reply: &str) -> &str {
 
 /// Asks everything at once. A reply without a verdict is answered with
 /// `reminder`, again at once.
-///
-/// # Errors
-/// The endpoint refuses the requests, which is no matter of one sample.
 pub(crate) fn ask<T: Clone>(
     judge: &Judge,
     prompts: &[String],
     reminder: &str,
     parse: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<Result<Given<T>, Missing>>, Failure> {
+) -> Vec<Result<Given<T>, Missing>> {
     let send = |requests| chat::complete(requests).into_iter().map(|reply| reply.map(|reply| reply.text())).collect();
     ask_with(judge, prompts, reminder, parse, send)
 }
@@ -67,7 +66,7 @@ fn ask_with<T: Clone>(
     reminder: &str,
     parse: impl Fn(&str) -> Option<T>,
     send: impl Fn(Vec<Request>) -> Vec<Result<String, Error>>,
-) -> Result<Vec<Result<Given<T>, Missing>>, Failure> {
+) -> Vec<Result<Given<T>, Missing>> {
     let mut found: Vec<Option<Result<Given<T>, Missing>>> = vec![None; prompts.len()];
     let mut turns: Vec<Turns> = vec![Turns::new(); prompts.len()];
     for _ in 0..=judge.retries {
@@ -83,12 +82,14 @@ fn ask_with<T: Clone>(
                     None => turns[at].push(reply),
                 },
                 Err(Error::Unavailable(what)) => found[at] = Some(Err(Missing::Unavailable(what))),
-                Err(error) => return Err(error.into()),
+                Err(Error::InvalidRequest(what) | Error::Refused(what)) => {
+                    found[at] = Some(Err(Missing::Refused(what)));
+                }
             }
         }
     }
     let unclear = |turns: Turns| Missing::Unclear(turns.into_iter().next_back().unwrap_or_default());
-    Ok(found.into_iter().zip(turns).map(|(found, turns)| found.unwrap_or_else(|| Err(unclear(turns)))).collect())
+    found.into_iter().zip(turns).map(|(found, turns)| found.unwrap_or_else(|| Err(unclear(turns)))).collect()
 }
 
 fn request(judge: &Judge, prompt: &str, turns: &Turns, reminder: &str) -> Request {
@@ -122,7 +123,7 @@ mod tests {
             sizes.borrow_mut().push(requests.len());
             round.iter().map(|reply| reply.clone().map(str::to_owned)).collect()
         };
-        let found = ask_with(&judge, &prompts, "again", score, send).unwrap();
+        let found = ask_with(&judge, &prompts, "again", score, send);
         (found.into_iter().map(|each| each.map(|given| given.verdict)).collect(), sizes.into_inner())
     }
 
@@ -132,6 +133,12 @@ mod tests {
             asked(2, &[&[Ok("Score: 5"), Ok("Hm."), Ok("Well.")], &[Ok("Hm?"), Ok("Score: 10")], &[Ok("Score: 0")]]);
         assert_eq!(found, [Ok(0.5), Ok(0.0), Ok(1.0)]);
         assert_eq!(sizes, [3, 2, 1]);
+    }
+
+    #[test]
+    fn a_request_that_is_refused_is_a_matter_of_its_own() {
+        let (found, _) = asked(1, &[&[Ok("Score: 5"), Err(Error::Refused("too long".into()))]]);
+        assert_eq!(found, [Ok(0.5), Err(Missing::Refused("too long".into()))]);
     }
 
     #[test]

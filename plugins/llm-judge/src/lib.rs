@@ -30,7 +30,8 @@ impl Judger for Judge {
         let reference = reference.ground_truth();
         if reference.is_none() && self.needs_reference() {
             return Err(Failure::invalid_input(
-                "the row has no ground truth, which the judge's prompt has as {reference}",
+                "the row has no ground truth, which this judge needs: leave {reference} out of `prompt`, \
+                 or set `against = \"others\"`",
             ));
         }
         let task = Task { prompt: prompt::conversation(&first.prompt()), reference, rubric: self.rubric.clone() };
@@ -40,26 +41,35 @@ impl Judger for Judge {
             Mode::Pairwise { against } => pairwise::judge(self, &task, &responses, *against),
             Mode::Rubric { criteria } => rubric::judge(self, &task, &responses, criteria),
         };
-        verdicts(judged?)
+        verdicts(judged)
     }
 }
 
 gavel_sdk::export_judger!(Judge);
 
-/// A sample that could not be judged abstains; where none could, because the
-/// model did not answer, that is what the group gets.
+/// A sample that could not be judged abstains. Where none could, the group
+/// fails: to try again may help where the model did not answer, and a request
+/// that was refused may be a wrong key, which abstentions would hide.
 fn verdicts(judged: Vec<Result<Score, Missing>>) -> Result<Vec<Verdict>, Failure> {
-    let unavailable = judged.iter().find_map(|each| match each {
-        Err(Missing::Unavailable(what)) => Some(what.clone()),
-        _ => None,
-    });
-    match unavailable {
-        Some(what) if judged.iter().all(Result::is_err) => Err(Failure::unavailable(what)),
-        _ => Ok(judged
-            .into_iter()
-            .map(|each| each.map_or_else(|missing| Verdict::Abstained(missing.to_string()), Verdict::from))
-            .collect()),
+    if judged.iter().all(Result::is_err) {
+        let missing = || judged.iter().filter_map(|each| each.as_ref().err());
+        let unavailable = missing().find_map(|each| match each {
+            Missing::Unavailable(what) => Some(Failure::unavailable(what)),
+            _ => None,
+        });
+        let refused = missing().find_map(|each| match each {
+            Missing::Refused(what) => Some(Failure::internal(what)),
+            _ => None,
+        });
+        if let Some(failure) = unavailable.or(refused) {
+            return Err(failure);
+        }
     }
+    let verdict = |each: Result<Score, Missing>| match each {
+        Ok(score) => score.into(),
+        Err(missing) => Verdict::Abstained(missing.to_string()),
+    };
+    Ok(judged.into_iter().map(verdict).collect())
 }
 
 #[cfg(test)]
@@ -75,5 +85,16 @@ mod tests {
         let failure = verdicts(vec![down(), Err(Missing::Unclear("?".into()))]).unwrap_err();
         assert!(matches!(failure, Failure::Unavailable(what) if what == "busy"));
         assert_eq!(verdicts(vec![Err(Missing::Unclear("?".into()))]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_refusal_fails_the_group_only_where_nobody_is_judged() {
+        let refused = || Err(Missing::Refused("too long".into()));
+        let found = verdicts(vec![refused(), Ok(Score::new(0.5))]).unwrap();
+        assert!(matches!(&found[0], Verdict::Abstained(what) if what == "refused: too long"));
+        let failure = verdicts(vec![Err(Missing::Unclear("?".into())), refused()]).unwrap_err();
+        assert!(matches!(failure, Failure::Internal(what) if what == "too long"));
+        let failure = verdicts(vec![refused(), Err(Missing::Unavailable("busy".into()))]).unwrap_err();
+        assert!(matches!(failure, Failure::Unavailable(_)));
     }
 }

@@ -5,7 +5,7 @@ use crate::ask::{Given, Missing, ask};
 use crate::params::{Against, Judge};
 use crate::parse::{self, Better};
 use crate::prompt::{Name, Task, needed, optional};
-use gavel_sdk::{Failure, Score};
+use gavel_sdk::Score;
 
 pub(crate) const NAMES: &[Name] =
     &[optional("prompt"), needed("response"), needed("other"), optional("reference"), optional("rubric")];
@@ -42,12 +42,7 @@ struct Pair {
     second: Option<usize>,
 }
 
-pub(crate) fn judge(
-    judge: &Judge,
-    task: &Task,
-    responses: &[String],
-    against: Against,
-) -> Result<Vec<Result<Score, Missing>>, Failure> {
+pub(crate) fn judge(judge: &Judge, task: &Task, responses: &[String], against: Against) -> Vec<Result<Score, Missing>> {
     let text = |at: Option<usize>| at.map_or(task.reference.as_deref().unwrap_or_default(), |at| &responses[at]);
     let pairs = pairs(responses.len(), against);
     // Equal texts are equally good, and nobody needs to be asked.
@@ -59,7 +54,7 @@ pub(crate) fn judge(
         .map(|pair| (text(Some(pair.first)), text(pair.second)))
         .flat_map(|(first, second)| [prompt(first, second), prompt(second, first)])
         .collect();
-    let mut replies = ask(judge, &prompts, REMINDER, parse::better)?.into_iter();
+    let mut replies = ask(judge, &prompts, REMINDER, parse::better).into_iter();
     let mut tallies: Vec<Tally> = responses.iter().map(|_| Tally::default()).collect();
     for pair in pairs {
         let won = match differ(&pair) {
@@ -74,7 +69,7 @@ pub(crate) fn judge(
         }
         tallies[pair.first].add(won);
     }
-    Ok(tallies.into_iter().map(Tally::score).collect())
+    tallies.into_iter().map(Tally::score).collect()
 }
 
 fn pairs(responses: usize, against: Against) -> Vec<Pair> {

@@ -4,7 +4,7 @@ use crate::ask::{Missing, ask, cut};
 use crate::params::{Criterion, Judge};
 use crate::parse;
 use crate::prompt::{Name, Task, needed, optional};
-use gavel_sdk::{Failure, Score};
+use gavel_sdk::Score;
 
 pub(crate) const NAMES: &[Name] = &[optional("prompt"), needed("response"), optional("reference"), needed("rubric")];
 
@@ -37,16 +37,13 @@ pub(crate) fn judge(
     task: &Task,
     responses: &[String],
     criteria: &[Criterion],
-) -> Result<Vec<Result<Score, Missing>>, Failure> {
+) -> Vec<Result<Score, Missing>> {
     let prompts: Vec<String> = responses.iter().map(|each| judge.prompt.fill(task, &[("response", each)])).collect();
     let count = criteria.len();
     let reminder =
         format!("That does not answer all. Reply with {count} lines, `N: yes` or `N: no` for N from 1 to {count}.");
-    let given = ask(judge, &prompts, &reminder, |reply| parse::answers(reply, count))?;
-    Ok(given
-        .into_iter()
-        .map(|each| each.map(|given| score(criteria, &given.verdict).note(cut(&given.reply))))
-        .collect())
+    let given = ask(judge, &prompts, &reminder, |reply| parse::answers(reply, count));
+    given.into_iter().map(|each| each.map(|given| score(criteria, &given.verdict).note(cut(&given.reply)))).collect()
 }
 
 /// The share of the weights whose criteria are met.

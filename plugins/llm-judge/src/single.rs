@@ -4,7 +4,7 @@ use crate::ask::{Missing, ask, cut};
 use crate::params::Judge;
 use crate::parse;
 use crate::prompt::{Name, Task, needed, optional};
-use gavel_sdk::{Failure, Score};
+use gavel_sdk::Score;
 
 pub(crate) const NAMES: &[Name] = &[optional("prompt"), needed("response"), optional("reference"), optional("rubric")];
 
@@ -28,8 +28,8 @@ Say briefly why. Then end with one line, `Score: N`, where N is the number.";
 
 const REMINDER: &str = "That has no score. Reply with one line, `Score: N`, where N is a number from 0 to 10.";
 
-pub(crate) fn judge(judge: &Judge, task: &Task, responses: &[String]) -> Result<Vec<Result<Score, Missing>>, Failure> {
+pub(crate) fn judge(judge: &Judge, task: &Task, responses: &[String]) -> Vec<Result<Score, Missing>> {
     let prompts: Vec<String> = responses.iter().map(|each| judge.prompt.fill(task, &[("response", each)])).collect();
-    let given = ask(judge, &prompts, REMINDER, parse::score)?;
-    Ok(given.into_iter().map(|each| each.map(|given| Score::new(given.verdict).note(cut(&given.reply)))).collect())
+    let given = ask(judge, &prompts, REMINDER, parse::score);
+    given.into_iter().map(|each| each.map(|given| Score::new(given.verdict).note(cut(&given.reply)))).collect()
 }

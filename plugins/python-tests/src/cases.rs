@@ -76,9 +76,17 @@ impl Cases {
         Ok(Self { function, cases })
     }
 
-    /// Keeps the first `most`.
-    pub(crate) fn keep(&mut self, most: usize) {
+    /// The first `most`.
+    ///
+    /// # Errors
+    /// None of them prints anything: code that does nothing would pass.
+    pub(crate) fn first(mut self, most: usize) -> Result<Self, String> {
         self.cases.truncate(most);
+        let silent = |case: &Case| matches!(&case.expected, Expected::Printed(text) if text.trim().is_empty());
+        if self.cases.iter().all(silent) {
+            return Err("every output of the ground truth is blank: code that does nothing would pass".into());
+        }
+        Ok(self)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -202,6 +210,16 @@ mod tests {
         assert!(!is("900719925474099399\n1\n"));
         assert!(!is(""));
         assert!(!is("NaN\n"));
+    }
+
+    #[test]
+    fn an_output_that_counts_is_not_blank() {
+        let first = |most| {
+            let cases = Cases::read(r#"{"inputs": ["1", "2"], "outputs": [" \n", "2"]}"#).unwrap();
+            cases.first(most).map(|cases| cases.len())
+        };
+        assert_eq!(first(2), Ok(2));
+        assert!(first(1).unwrap_err().contains("is blank"));
     }
 
     #[test]

@@ -1,35 +1,22 @@
 //! Where the code is in a response.
 
-/// The code of a response: the last block that is fenced as Python, else the
-/// last that is fenced as nothing, else the whole response. A block that is not
-/// closed goes to the end.
-pub(crate) fn of(response: &str) -> &str {
-    let mut python = None;
-    let mut plain = None;
-    let mut open: Option<(usize, &str)> = None;
-    let mut at = 0;
-    for line in response.split_inclusive('\n') {
-        let next = at + line.len();
-        if let Some(language) = line.trim().strip_prefix("```") {
-            match open.take() {
-                None => open = Some((next, language)),
-                Some((from, language)) => keep(&response[from..at], language, &mut python, &mut plain),
-            }
-        }
-        at = next;
-    }
-    if let Some((from, language)) = open {
-        keep(&response[from..], language, &mut python, &mut plain);
-    }
-    python.or(plain).unwrap_or(response)
-}
+use answer_rules::fences;
 
-fn keep<'a>(block: &'a str, language: &str, python: &mut Option<&'a str>, plain: &mut Option<&'a str>) {
-    match language.trim().to_ascii_lowercase().as_str() {
-        "python" | "python3" | "py" => *python = Some(block),
-        "" => *plain = Some(block),
-        _ => {}
+/// The code of a response: the last block that is fenced as Python, else the
+/// last that is fenced as nothing, none of them blank, else the whole response.
+/// A block that is not closed goes to the end.
+pub(crate) fn of(response: &str) -> &str {
+    let blocks = fences(response).into_iter().filter_map(|fence| match fence.language.to_ascii_lowercase().as_str() {
+        "python" | "python3" | "py" => Some((true, fence.content)),
+        "" => Some((false, fence.content)),
+        _ => None,
+    });
+    let blocks: Vec<(bool, &str)> = blocks.collect();
+    if blocks.is_empty() {
+        return response;
     }
+    let last = |wanted| blocks.iter().rfind(|(python, code)| *python == wanted && !code.trim().is_empty());
+    last(true).or_else(|| last(false)).map_or("", |(_, code)| code)
 }
 
 #[cfg(test)]
@@ -49,6 +36,7 @@ mod tests {
         assert_eq!(of("print(1)\n"), "print(1)\n");
         assert_eq!(of("```text\na\n```"), "```text\na\n```");
         assert_eq!(of("```python"), "");
+        assert_eq!(of("```python\na\n```\n```python\n"), "a\n");
         assert_eq!(of(""), "");
     }
 }

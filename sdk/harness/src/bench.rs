@@ -3,7 +3,7 @@
 use crate::distribution::Distribution;
 use crate::error::HarnessError;
 use crate::harness::Harness;
-use crate::plugin::LoadedPlugin;
+use crate::plugin::{LoadedPlugin, verdict};
 use crate::rows::DataRow;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -80,19 +80,23 @@ pub struct Reuse {
 }
 
 /// Measures the plugin of `spec`, which may run `programs`, over `rows` for
-/// about `time`. The endpoints that it is granted are not there.
+/// about `time`.
 ///
 /// # Errors
-/// The plugin does not load or scores nothing, or no row has a completion.
+/// The plugin does not load, scores nothing or asks language models, or no row
+/// has a completion.
 pub fn bench(
     spec: &PluginSpec,
     programs: &[ProgramSpec],
     rows: &[DataRow],
     time: Duration,
 ) -> Result<BenchReport, HarnessError> {
+    if !spec.grants.chat.is_empty() {
+        return Err(HarnessError::AsksModels(spec.name.clone()));
+    }
     let folder = tempfile::tempdir().map_err(HarnessError::Temporary)?;
     let load = |spec: PluginSpec| {
-        let harness = Harness::with_cache(folder.path(), &spec.grants.chat)?;
+        let harness = Harness::with_cache(folder.path())?;
         for program in programs {
             harness.program(program.clone())?;
         }
@@ -109,22 +113,24 @@ pub fn bench(
     if inputs.is_empty() {
         return Err(HarnessError::NoCompletions);
     }
-    let parts = if plugin.info().pure { 3 } else { 2 };
-    let one = one_by_one(&plugin, &inputs, time / parts);
-    let (calls_per_second, threads) = together(&plugin, &inputs, time / parts);
+    let time = time / if plugin.info().pure { 4 } else { 3 };
+    let one = one_by_one(&plugin, &inputs, time);
+    let (calls_per_second, threads) = together(&plugin, &inputs, time);
 
     let mut metered = spec.clone();
     // More than any call uses within its time: it is only counted.
     metered.limits.fuel.get_or_insert(i64::MAX as u64);
     let (fuelled, _) = load(metered)?;
-    let fuel = inputs.iter().take(METERED).filter_map(|input| input.ask(&fuelled).usage.fuel);
-    let fuel = Distribution::of(fuel.collect::<Vec<_>>());
+    let start = Instant::now();
+    let metered = inputs.iter().take(METERED).enumerate();
+    let metered = metered.take_while(|(number, _)| *number < LEAST || start.elapsed() < time);
+    let fuel = Distribution::of(metered.filter_map(|(_, input)| input.ask(&fuelled).usage.fuel));
 
     let reuse = match plugin.info().pure {
         false => None,
         true => {
             let (kept, _) = load(PluginSpec { reuse: Some(REUSED), ..spec.clone() })?;
-            let again = one_by_one(&kept, &inputs, time / parts);
+            let again = one_by_one(&kept, &inputs, time);
             let factor = one.latency.mean / again.latency.mean.max(f64::MIN_POSITIVE);
             let same_verdicts = one.verdicts.iter().zip(&again.verdicts).all(|(fresh, again)| fresh == again);
             Some(Reuse { calls: REUSED, latency_us: again.latency, factor, same_verdicts })
@@ -178,10 +184,7 @@ impl Input {
     async fn start(&self, plugin: &LoadedPlugin) -> Evaluation {
         match self {
             Self::Sample(sample, seed) => plugin.plugin().score(sample, *seed).await,
-            Self::Group(samples, seed) => {
-                let first = plugin.plugin().judge(samples, *seed).await.into_iter().next();
-                first.unwrap_or_else(|| Evaluation::without_call(gavel_data::Outcome::Abstained("no sample".into())))
-            }
+            Self::Group(samples, seed) => verdict(plugin.plugin().judge(samples, *seed).await.into_iter().next()),
         }
     }
 }

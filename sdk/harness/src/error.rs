@@ -31,18 +31,21 @@ pub enum HarnessError {
     #[error(transparent)]
     Cases(#[from] CaseError),
     /// The plugin of a case's own parameters does not load.
-    #[error("{}, line {line}: {source}", path.display())]
+    #[error("{place}: {source}")]
     CaseParams {
-        /// The file of cases.
-        path: PathBuf,
-        /// The line, from 1.
-        line: NonZeroUsize,
+        /// Where the case stands.
+        place: String,
         /// Why it does not load.
         source: LoadError,
     },
     /// A component that is only a dataset.
     #[error("plugin `{0}` scores nothing: it exports neither `reward` nor `judger`, so that it has no cases")]
     ScoresNothing(String),
+    /// What a benchmark would measure is a language model.
+    #[error(
+        "plugin `{0}` asks language models, whose time a benchmark cannot tell from its own\nhint: `gavel plugin test --usage` says what each case costs with the replies of the test"
+    )]
+    AsksModels(String),
     /// A dataset cannot be read.
     #[error(transparent)]
     Rows(#[from] RowError),

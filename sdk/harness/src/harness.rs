@@ -25,19 +25,16 @@ impl Harness {
     /// # Errors
     /// The engine does not start.
     pub fn new() -> Result<Self, HarnessError> {
-        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let sandbox = Sandbox::new(SandboxConfig::with_threads(threads))?;
-        Ok(Self { sandbox: Arc::new(sandbox), replaying: false })
+        Self::start(SandboxConfig::with_threads(threads()))
     }
 
-    /// A sandbox that keeps compiled plugins in `cache`, in which the endpoints
-    /// of these names answer nothing.
-    pub(crate) fn with_cache(cache: &Path, chat: &[String]) -> Result<Self, HarnessError> {
-        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let config = SandboxConfig { cache: Some(cache.to_owned()), ..SandboxConfig::with_threads(threads) };
-        let sandbox = Sandbox::new(config)?;
-        stand_in(&sandbox, chat);
-        Ok(Self { sandbox: Arc::new(sandbox), replaying: false })
+    /// A sandbox that keeps compiled plugins in `cache`.
+    pub(crate) fn with_cache(cache: &Path) -> Result<Self, HarnessError> {
+        Self::start(SandboxConfig { cache: Some(cache.to_owned()), ..SandboxConfig::with_threads(threads()) })
+    }
+
+    fn start(config: SandboxConfig) -> Result<Self, HarnessError> {
+        Ok(Self { sandbox: Arc::new(Sandbox::new(config)?), replaying: false })
     }
 
     /// A sandbox in which nobody outside is asked: plugins get the answers that
@@ -111,6 +108,10 @@ impl Harness {
     pub(crate) fn inspect(&self, spec: PluginSpec) -> Result<Inspection, LoadError> {
         self.sandbox.handle().block_on(inspect(&self.sandbox, spec))
     }
+}
+
+fn threads() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 /// A sample that was scored once, and what its plugins saw as random.

@@ -18,6 +18,7 @@
 //! runs a file of golden cases, and [`LoadedPlugin::assert_never_faults`] tries
 //! what nobody thought of.
 
+mod about;
 mod bench;
 mod call;
 mod chat;
@@ -31,6 +32,7 @@ mod golden;
 mod harness;
 mod http;
 mod plugin;
+mod plugins;
 mod property;
 mod report;
 mod rows;

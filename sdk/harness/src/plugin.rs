@@ -5,7 +5,7 @@ use crate::error::HarnessError;
 use crate::golden::{CaseFile, CaseResults, run};
 use crate::harness::{Harness, Recorded};
 use futures::future::join_all;
-use gavel_data::{Evaluation, Outcome, Sample};
+use gavel_data::{Blame, Evaluation, Outcome, Sample};
 use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, Sandbox};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -129,9 +129,8 @@ impl LoadedPlugin {
 
     /// Judges a group; what the plugin sees as random follows from `seed`.
     pub fn judge_seeded<S: Into<Arc<Sample>>>(&self, group: impl IntoIterator<Item = S>, seed: u64) -> Vec<Call> {
-        let placed = |(index, sample): (u32, S)| Arc::new(Sample { index, ..Arc::unwrap_or_clone(sample.into()) });
-        let group: Vec<Arc<Sample>> = (0..).zip(group).map(placed).collect();
-        let evaluations = self.sandbox.handle().block_on(self.plugin.judge(&group, seed));
+        let group = placed(group);
+        let evaluations = self.block_on(self.plugin.judge(&group, seed));
         let call = |(sample, evaluation)| Call::new(self.plugin.name(), sample, evaluation);
         group.into_iter().zip(evaluations).map(call).collect()
     }
@@ -173,21 +172,33 @@ impl LoadedPlugin {
 
     /// What is said of a group.
     pub(crate) fn judge_all(&self, group: &[Arc<Sample>], seed: u64) -> Vec<Evaluation> {
-        let placed = |(index, sample): (u32, &Arc<Sample>)| Arc::new(Sample { index, ..Sample::clone(sample) });
-        let group: Vec<Arc<Sample>> = (0..).zip(group).map(placed).collect();
-        self.block_on(self.plugin.judge(&group, seed))
+        self.block_on(self.plugin.judge(&placed(group.iter().cloned()), seed))
     }
 
     async fn evaluation(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
         if !self.judges() {
             return self.plugin.score(sample, seed).await;
         }
-        let nothing = || Evaluation::without_call(Outcome::Abstained("the judger said nothing".into()));
-        self.plugin.judge(std::slice::from_ref(sample), seed).await.pop().unwrap_or_else(nothing)
+        verdict(self.plugin.judge(std::slice::from_ref(sample), seed).await.pop())
     }
 
     /// Scores a sample of a recording as it was scored then.
     pub fn score_recorded(&self, recorded: &Recorded) -> Call {
         self.score_seeded(recorded.sample.clone(), recorded.seed)
     }
+}
+
+/// Samples with their places in the group.
+fn placed<S: Into<Arc<Sample>>>(group: impl IntoIterator<Item = S>) -> Vec<Arc<Sample>> {
+    let placed = |(index, sample): (u32, S)| Arc::new(Sample { index, ..Arc::unwrap_or_clone(sample.into()) });
+    (0..).zip(group).map(placed).collect()
+}
+
+/// What a judger said of a sample. The host gives a verdict to each, or it is
+/// at fault.
+pub(crate) fn verdict(said: Option<Evaluation>) -> Evaluation {
+    said.unwrap_or_else(|| {
+        let what = "the host gave no verdict of the judger".to_owned();
+        Evaluation::without_call(Outcome::Fault { whose: Blame::Host, what })
+    })
 }

@@ -1,9 +1,11 @@
 //! Rows of a dataset, with or without a completion.
 
+use crate::about::About;
 use crate::error::HarnessError;
+use crate::expectation::Expectation;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{OutcomeKind, Row, RowReader, Sample, Task};
-use gavel_scoring::completion;
+use gavel_scoring::{Attempts, completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,64 +30,59 @@ pub struct DataRow {
     pub expects_no_score: bool,
 }
 
-/// Reads a `.jsonl` or `.parquet` file. Of more than `most` rows, as many are
-/// taken, evenly from all of it. A row with a column `expect` is a golden case,
-/// whose columns about the case its plugin does not see.
+/// Reads a `.jsonl` or `.parquet` file. Of more than `most` rows, about as many
+/// are taken, evenly from all of it, and whole groups of them: neighbours with
+/// one id. A row with a column `expect` is a golden case, whose columns about
+/// the case its plugin does not see.
 ///
 /// # Errors
 /// The file or a row cannot be read.
 pub fn read_rows(path: &Path, most: usize) -> Result<Vec<DataRow>, HarnessError> {
-    let mut rows = Vec::new();
-    for row in RowReader::open(path)? {
-        let row = row?;
-        let place = format!("{}, {}", path.strip_prefix(".").unwrap_or(path).display(), row.place);
-        let made = DataRow::new(row, &place).map_err(|what| HarnessError::Row { place, what })?;
-        // Neighbours with one id are attempts at one task.
-        let index = match rows.last() {
-            Some(DataRow { task, sample: Some(last), .. }) if task.id == made.task.id => last.index + 1,
-            _ => 0,
-        };
-        let sample = made.sample.map(|sample| Arc::new(Sample { index, ..Arc::unwrap_or_clone(sample) }));
-        rows.push(DataRow { sample, ..made });
+    // Twice, so that only what is taken is kept in memory.
+    let (mut rows, mut groups) = (0, 0);
+    for numbered in numbered(path)? {
+        (rows, groups) = (rows + 1, numbered?.0 + 1);
     }
-    if rows.is_empty() {
+    if rows == 0 {
         return Err(HarnessError::NoRows(path.to_owned()));
     }
-    let count = rows.len();
-    let taken = |at: usize| count <= most || (at * most / count) != ((at + 1) * most / count);
-    Ok(rows.into_iter().enumerate().filter(|(at, _)| taken(*at)).map(|(_, row)| row).collect())
+    let wanted = if rows <= most { groups } else { (groups * most / rows).max(1) };
+    let taken = |group: usize| group * wanted / groups != (group + 1) * wanted / groups;
+    let kept = |numbered: &Result<(usize, DataRow), _>| numbered.as_ref().map_or(true, |(group, _)| taken(*group));
+    numbered(path)?.filter(kept).map(|numbered| Ok(numbered?.1)).collect()
+}
+
+/// The rows of a file, each with the number of its group.
+fn numbered(path: &Path) -> Result<impl Iterator<Item = Result<(usize, DataRow), HarnessError>>, HarnessError> {
+    let shown = path.strip_prefix(".").unwrap_or(path).display();
+    let mut attempts = Attempts::default();
+    let mut groups = 0;
+    Ok(RowReader::open(path)?.map(move |row| {
+        let row = row?;
+        let place = format!("{shown}, {}", row.place);
+        let made = DataRow::new(row, &place, &mut attempts).map_err(|what| HarnessError::Row { place, what })?;
+        let begins = made.sample.as_ref().is_none_or(|sample| sample.index == 0);
+        groups += usize::from(begins);
+        Ok((groups - 1, made))
+    }))
 }
 
 impl DataRow {
-    fn new(row: Row, place: &str) -> Result<Self, String> {
+    fn new(row: Row, place: &str, attempts: &mut Attempts) -> Result<Self, String> {
         let Row { position, place: in_file, mut columns } = row;
-        let (mut params, mut replies, mut expects_no_score) = (None, BTreeMap::new(), false);
-        if let Some(expect) = columns.shift_remove("expect") {
-            columns.shift_remove("case");
-            let read = |what: &str, error: serde_json::Error| format!("`{what}`: {error}");
-            let given = |value: Option<Value>| value.filter(|value| !value.is_null());
-            params = given(columns.shift_remove("params"))
-                .map(serde_json::from_value)
-                .transpose()
-                .map_err(|error| read("params", error))?;
-            replies = given(columns.shift_remove("replies"))
-                .map(serde_json::from_value)
-                .transpose()
-                .map_err(|error| read("replies", error))?
-                .unwrap_or_default();
-            let outcome = expect.get("outcome").and_then(Value::as_str);
-            expects_no_score = expect.get("budget").is_some_and(|budget| !budget.is_null())
-                || outcome.is_some_and(|outcome| outcome != OutcomeKind::Scored.as_str());
-        }
+        let about = if columns.contains_key("expect") { About::take(&mut columns)? } else { About::default() };
+        let expects_no_score =
+            about.expected.as_ref().and_then(Expectation::kind).is_some_and(|kind| kind != OutcomeKind::Scored);
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
         let there = |name: &str| columns.get(name).is_some_and(|value| !value.is_null());
         let (task, sample) = if there("response") || there("messages") {
             let row = Row { position, place: in_file, columns };
-            let sample = completion(row, "data").map_err(|error| error.to_string())?;
+            let sample = attempts.number(completion(row, "data").map_err(|error| error.to_string())?);
             (sample.task.clone(), Some(Arc::new(sample)))
         } else {
             (Arc::new(Task::from_row(columns, position, "data").map_err(|error| error.to_string())?), None)
         };
+        let (params, replies) = (about.params, about.replies);
         Ok(Self { place: place.to_owned(), task, sample, seed, params, replies, expects_no_score })
     }
 }
@@ -124,5 +121,22 @@ mod tests {
         assert_eq!(places, ["24", "49", "74", "99"]);
         assert_eq!(rows(&text, 100).unwrap().len(), 100);
         assert!(matches!(rows("", 4), Err(HarnessError::NoRows(_))));
+    }
+
+    #[test]
+    fn groups_are_taken_whole() {
+        let row = |number: usize| format!("{{\"id\": \"{}\", \"response\": \"x\"}}\n", number / 4);
+        let rows = rows(&(0..400).map(row).collect::<String>(), 40).unwrap();
+        assert_eq!(rows.len(), 40);
+        for group in rows.chunks(4) {
+            let places = group.iter().map(|row| (&row.task.id, row.sample.as_ref().unwrap().index));
+            assert!(places.eq((0..4).map(|index| (&group[0].task.id, index))), "{group:?}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_expectation_is_no_expectation() {
+        let error = rows("{\"response\": \"x\", \"expect\": {\"outcome\": \"falt\"}}\n", 4).unwrap_err().to_string();
+        assert!(error.contains("line 1: `expect.outcome` must be one of"), "{error}");
     }
 }

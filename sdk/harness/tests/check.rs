@@ -6,8 +6,8 @@ mod common;
 
 use common::built;
 use gavel_harness::check::{CheckReport, Kind, Severity, check};
-use gavel_harness::{Harness, bench, read_rows};
-use gavel_plugin::{Grants, PluginSpec};
+use gavel_harness::{Harness, HarnessError, bench, read_rows};
+use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -121,6 +121,30 @@ fn a_grant_that_nothing_needs_is_found() {
 }
 
 #[test]
+fn a_plugin_with_programs_is_compared_where_they_are() {
+    let harness = Harness::new().unwrap();
+    let limits = Limits::default();
+    harness.program(ProgramSpec { name: "child".into(), path: built("guests/child.wasm"), limits }).unwrap();
+    let mut spec = spec("guests/runs.wasm", json!({"pure": true}));
+    spec.grants = Grants { exec: vec!["child".into()], ..Grants::default() };
+    let rows = rows(&[json!({"prompt": "?", "response": "echo"})]);
+    let report = check(&harness, &spec, &BTreeMap::new(), &rows).unwrap();
+    assert_eq!(report.findings, [], "{report:#?}");
+    // Again, beside others, in an instance that has answered others, with another seed.
+    assert_eq!(report.compared, 4);
+    assert!(report.notes.iter().any(|note| note.contains("in this sandbox alone")), "{:?}", report.notes);
+}
+
+#[test]
+fn replies_of_an_endpoint_that_is_not_granted_are_no_grant() {
+    let mut spec = spec("guests/asks.wasm", json!({}));
+    spec.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
+    let rows = rows(&[json!({"response": "x", "replies": {"judge": ["1"], "jugde": ["1"]}, "expect": {"score": 1}})]);
+    let report = check(&Harness::new().unwrap(), &spec, &BTreeMap::new(), &rows).unwrap();
+    assert!(!report.findings.iter().any(|finding| finding.kind == Kind::Grant), "{report:#?}");
+}
+
+#[test]
 fn a_judger_is_shown_the_golden_answer_beside_the_mutated_one() {
     // The shorter answer wins, whatever it says: "I do not know." beats nothing here.
     let rows = rows(&[json!({"prompt": "2 + 2?", "answer": "4", "response": "4"})]);
@@ -152,4 +176,8 @@ fn a_benchmark_measures_what_it_says() {
     assert!(liar.advice.contains("plugin check"), "{}", liar.advice);
     let impure = bench(&spec("guests/gullible.wasm", json!({})), &[], &sums(), Duration::from_millis(50)).unwrap();
     assert!(impure.reuse.is_none() && impure.advice.contains("does not declare itself pure"));
+    let mut asks = spec("guests/asks.wasm", json!({}));
+    asks.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
+    let error = bench(&asks, &[], &sums(), Duration::from_millis(50)).unwrap_err();
+    assert!(matches!(error, HarnessError::AsksModels(_)), "{error}");
 }

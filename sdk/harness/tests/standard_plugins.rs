@@ -3,6 +3,7 @@
 
 use gavel_harness::{CaseFile, Harness, TestTable, run};
 use gavel_plugin::{LimitsTable, PluginSpec};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 #[test]
@@ -39,6 +40,9 @@ fn every_standard_plugin_passes_its_cases() {
 
 /// The cases that a plugin has beside its golden ones: what tries to break it.
 fn hostile(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder.join("hostile"));
-    entries.map(|entries| entries.map(|entry| entry.unwrap().path()).collect()).unwrap_or_default()
+    match std::fs::read_dir(folder.join("hostile")) {
+        Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound && !folder.ends_with("python-tests") => Vec::new(),
+        Err(error) => panic!("{}: {error}", folder.display()),
+    }
 }

@@ -1,9 +1,10 @@
 // What the host calls: the exports of the component, over the functions that the
 // plugin's author wrote. `gavel plugin build` writes the module that uses it.
 
-import { answerWith, hostChat, Refused } from "./chat.js";
+import { answerWith, hostChat } from "./chat.js";
 import { exported, readParams } from "./exports.js";
 import { Reference } from "./reference.js";
+import { rowJson } from "./row.js";
 import { Sample } from "./sample.js";
 import { asVerdict, InvalidInput, Unavailable } from "./verdict.js";
 
@@ -66,8 +67,7 @@ function len() {
 function get(index, seed) {
   return guarded(() => {
     const row = exported.get("taskset").rule({ index: Number(index), seed, params: params.get("taskset") });
-    if (typeof row !== "object" || row === null) throw new TypeError("a taskset returns a row as an object");
-    return JSON.stringify(row);
+    return rowJson(row);
   });
 }
 
@@ -83,7 +83,7 @@ function guarded(call) {
 
 function failure(error) {
   if (error instanceof InvalidInput) return { tag: "invalid-input", val: error.message };
-  if (error instanceof Unavailable || error instanceof Refused) return { tag: "unavailable", val: error.message };
+  if (error instanceof Unavailable) return { tag: "unavailable", val: error.message };
   if (!(error instanceof Error)) return { tag: "internal", val: `thrown: ${String(error)}` };
   // A frame is `function@file:line:column`; the innermost are the plugin's.
   const frames = String(error.stack ?? "").split("\n").filter((frame) => frame.includes("@"));

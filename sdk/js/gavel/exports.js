@@ -27,6 +27,7 @@ function add(kind, rule, options, known) {
 
 /** The parameters of a run as the rule gets them; throws where one is wrong. */
 export function readParams(declared = {}, given) {
+  if (kindOf(given) !== "object") throw new TypeError(`the parameters must be an object, not ${kindOf(given)}`);
   if (typeof declared === "function") return declared(given);
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(declared, name)) {
@@ -35,7 +36,8 @@ export function readParams(declared = {}, given) {
       throw new TypeError(`unknown parameter \`${name}\`: ${takes}`);
     }
     const [expected, found] = [kindOf(declared[name]), kindOf(value)];
-    if (expected !== found) throw new TypeError(`parameter \`${name}\`: expected ${expected}, not ${found}`);
+    // A default of null says nothing of the kind.
+    if (expected !== "null" && expected !== found) throw new TypeError(`parameter \`${name}\`: expected ${expected}, not ${found}`);
   }
   return { ...declared, ...given };
 }

@@ -29,15 +29,27 @@ export function asVerdict(value) {
     throw new TypeError(`the returned object has \`${unknown}\`: put numbers to be logged into \`metrics\``);
   }
   const metrics = Object.entries(given.metrics ?? {});
+  const credit = given.credit ?? [];
+  if (!Array.isArray(credit)) throw new TypeError(`\`credit\` must be an array, not ${typeof credit}`);
   return {
     tag: "scored",
     val: {
       value: finite("the score", given.score),
       metrics: metrics.map(([name, value]) => ({ name, value: finite(`the metric \`${name}\``, value) })),
-      credit: given.credit ?? [],
-      note: given.note ?? null,
+      credit: credit.map(asCredit),
+      note: given.note == null ? null : String(given.note),
     },
   };
+}
+
+function asCredit({ trajectory, message, start, end, value }) {
+  const places = Object.entries({ trajectory, message, start, end });
+  for (const [name, place] of places) {
+    if (!Number.isInteger(place) || place < 0 || place >= 2 ** 32) {
+      throw new TypeError(`the \`${name}\` of a credit must be a whole number from 0 to 2 ** 32 - 1, not ${String(place)}`);
+    }
+  }
+  return { ...Object.fromEntries(places), value: finite("the `value` of a credit", value) };
 }
 
 function finite(what, value) {

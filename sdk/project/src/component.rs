@@ -59,7 +59,7 @@ pub(crate) fn check(bytes: &[u8], manifest: &Manifest) -> Result<(), Error> {
     if let Some(import) = granted.map(Import::as_str).find(|import| outside.imports.contains(*import)) {
         return Err(Error::Component {
             what: format!("the component of `{name}` imports `{import}`, which {MANIFEST} does not name"),
-            hint_text: format!("add imports = [\"{import}\"] to [plugin] in {MANIFEST}"),
+            hint_text: format!("add \"{import}\" to `imports` below [plugin] in {MANIFEST}"),
         });
     }
     Ok(())
@@ -151,7 +151,11 @@ mod tests {
                 &[LIFECYCLE, REWARD, judger],
                 "exports `judger`, which plugin.toml does not name\nhint: add \"judger\"",
             ),
-            (&["gavel:plugin/chat@0.1.0"], &[LIFECYCLE, REWARD], "imports `chat`, which plugin.toml does not name"),
+            (
+                &["gavel:plugin/chat@0.1.0"],
+                &[LIFECYCLE, REWARD],
+                "imports `chat`, which plugin.toml does not name\nhint: add \"chat\" to `imports` below [plugin]",
+            ),
             (&["gavel:plugin/exec@0.1.0"], &[LIFECYCLE, REWARD], "imports `exec`, which plugin.toml does not name"),
             (
                 &["gavel:plugin/samples@0.2.0"],

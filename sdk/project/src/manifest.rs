@@ -156,6 +156,12 @@ fn parse(text: &str) -> Result<Manifest, Wrong> {
         ));
     }
     let imports = interfaces("plugin.imports", &imports, &Import::ALL, |import| import.as_str())?;
+    if imports.contains(&Import::Exec) && matches!(language, Language::Python | Language::Js) {
+        return Err(Wrong::new(
+            format!("plugin.imports: the SDK for {language} has no function for `exec`"),
+            "write a plugin that runs programs in Rust or C",
+        ));
+    }
     Ok(Manifest { name, language, exports, imports, test: written.test })
 }
 
@@ -214,6 +220,11 @@ cases = "more.jsonl"
             ("\"judger\", \"reward\"", "\"reward\", \"reward\"", "plugin.exports: `reward` stands there twice"),
             ("\"judger\", \"reward\"", "1", "line 5: invalid type: integer `1`, expected a string"),
             ("\"chat\"", "\"http\"", "plugin.imports: there is no `http`"),
+            (
+                "\"c\"\nexports = [\"judger\", \"reward\"]\nimports = [\"chat\"]",
+                "\"python\"\nexports = [\"reward\"]\nimports = [\"exec\"]",
+                "the SDK for Python has no function for `exec`",
+            ),
             ("[test]", "[tests]", "unknown field `tests`"),
             ("[plugin]", "[plugin", "line 2: "),
         ] {

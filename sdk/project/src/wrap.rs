@@ -4,7 +4,7 @@
 use crate::embedded;
 use crate::error::Error;
 use crate::language::Language;
-use crate::language::python::{ENTRY, python, scan};
+use crate::language::python::{APP, ENTRY, WORLD_MODULE, python, scan};
 use crate::name;
 use crate::scaffold::{Created, Files, sdk, write};
 use std::fs;
@@ -99,10 +99,12 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
     };
     files.insert("requirements.txt".into(), wanted);
     for local in &found.local {
-        if [format!("{ENTRY}.py"), "gavel.py".into()].iter().any(|taken| local == Path::new(taken)) {
+        // A module or a package.
+        let top = local.iter().next().map(|name| Path::new(name).with_extension(""));
+        if [ENTRY, "gavel", APP, WORLD_MODULE].iter().any(|taken| top.as_deref() == Some(Path::new(taken))) {
             return Err(Error::Source {
                 what: format!("{} cannot come along: the plugin has a module of that name", local.display()),
-                hint_text: "give the file another name".into(),
+                hint_text: "give the file, or its folder, another name".into(),
             });
         }
         let path = folder.join(local);

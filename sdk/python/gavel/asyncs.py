@@ -54,4 +54,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(coroutine)
     finally:
-        loop.close()
+        try:
+            loop.run_until_complete(_end_the_others())
+        finally:
+            loop.close()
+
+
+async def _end_the_others() -> None:
+    """Ends what was started and not waited for: it may hold something open."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

@@ -181,11 +181,8 @@ class Judger:
 
 class Taskset:
     def len(self) -> int | None:
-        export = exported["taskset"]
-        if not callable(export.length):
-            return export.length
-        takes = export.length.__code__.co_argcount
-        return export.length(*([_params.get("taskset")] if takes else []))
+        length = exported["taskset"].length
+        return length(_params.get("taskset")) if callable(length) else length
 
     def get(self, index: int, seed: int) -> str:
         def get() -> str:
@@ -213,7 +210,7 @@ def _guarded(call: Callable[[], T]) -> T:
         return call()
     except InvalidInput as error:
         raise Err(types.Failure_InvalidInput(str(error))) from None
-    except (Unavailable, chat.Refused) as error:
+    except Unavailable as error:
         raise Err(types.Failure_Unavailable(str(error))) from None
     except MemoryError:
         raise

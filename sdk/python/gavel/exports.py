@@ -25,8 +25,8 @@ class Export:
     version: str
     pure: bool
     score_range: tuple[float, float] | None
-    length: int | Callable[..., int | None] | None = None
-    """Of a taskset: the number of its rows."""
+    length: int | Callable[[Any], int | None] | None = None
+    """Of a taskset: the number of its rows, or what says it of `params`."""
     check_params: Callable[[dict[str, Any]], None] | None = None
     """Refuses parameters beyond what their type says, with a ParameterError."""
 
@@ -111,7 +111,13 @@ def taskset(
     of rows, or a function of `params` (or of nothing) that says it; none, and
     the rows never end.
     """
-    return _decorator("taskset", ("index", "seed", "params"), function, False, None, version, length)
+    return _decorator("taskset", ("index", "seed", "params"), function, False, None, version, _of_params(length))
+
+
+def _of_params(length: int | Callable[..., int | None] | None) -> int | Callable[[Any], int | None] | None:
+    if callable(length) and not inspect.signature(length).parameters:
+        return lambda _: length()
+    return length
 
 
 def _decorator(
@@ -121,7 +127,7 @@ def _decorator(
     pure: bool,
     score_range: tuple[float, float] | None,
     version: str,
-    length: int | Callable[..., int | None] | None = None,
+    length: int | Callable[[Any], int | None] | None = None,
 ) -> F | Callable[[F], F]:
     def decorate(function: F) -> F:
         if inspect.iscoroutinefunction(function):

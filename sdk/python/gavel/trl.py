@@ -32,9 +32,17 @@ def from_trl(
     Where the row's `prompt` is a list of messages, prompt and completion are
     lists of messages, otherwise texts, as in TRL. The parameters of the run are
     passed by name, over columns of the same name.
+
+    Raises SystemExit where the function takes `completion_ids`: there are none,
+    and an empty list would be a silent wrong score.
     """
     signature = inspect.signature(function)
     names = set(signature.parameters)
+    if "completion_ids" in names:
+        raise SystemExit(
+            f"`{function.__name__}` takes `completion_ids`, and a plugin has no tokens\n"
+            "hint: let it work on the texts in `completions`"
+        )
     takes_any = any(kind.kind is inspect.Parameter.VAR_KEYWORD for kind in signature.parameters.values())
 
     def score(sample: Sample, reference: Reference, params: dict[str, Any]) -> Any:
@@ -45,8 +53,7 @@ def from_trl(
         else:
             prompt, completion = sample.prompt[-1].text if sample.prompt else "", sample.response
         arguments: dict[str, Any] = {name: [value] for name, value in row.items() if name not in _NOT_COLUMNS}
-        arguments |= {"prompts": [prompt], "completions": [completion], "completion_ids": [[]]}
-        arguments |= {"trainer_state": None, "log_extra": _ignore, "log_metric": _ignore, **params}
+        arguments |= {"prompts": [prompt], "completions": [completion], **_OF_A_TRAINER, **params}
         given = arguments if takes_any else {name: arguments[name] for name in names if name in arguments}
         rewards = function(**given)
         if inspect.iscoroutine(rewards):
@@ -57,6 +64,8 @@ def from_trl(
 
     def check(params: dict[str, Any]) -> None:
         for name in params:
+            if name in ("prompts", "completions", "completion_ids", *_OF_A_TRAINER):
+                raise ParameterError(f"`{name}` is no parameter: it comes with each sample")
             if not takes_any and name not in names:
                 raise ParameterError(f"unknown parameter `{name}`: the function takes {signature}")
 
@@ -71,3 +80,6 @@ _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 
 def _ignore(*_: Any, **__: Any) -> None:
     """What TRL would log has no place in a single sample."""
+
+
+_OF_A_TRAINER = {"trainer_state": None, "log_extra": _ignore, "log_metric": _ignore}

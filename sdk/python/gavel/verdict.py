@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -73,10 +74,11 @@ def as_verdict(value: object) -> Score | Abstained:
     Raises TypeError or ValueError, saying what it should have returned.
     """
     if isinstance(value, Abstained):
-        return value
+        return Abstained(_text(value.reason))
     if isinstance(value, Score):
-        metrics = {name: _finite(f"the metric `{name}`", number) for name, number in value.metrics.items()}
-        return Score(_finite("the score", value.value), metrics, value.note, value.credit)
+        metrics = {_text(name): _finite(f"the metric `{name}`", number) for name, number in value.metrics.items()}
+        note = None if value.note is None else _text(value.note)
+        return Score(_finite("the score", value.value), metrics, note, [_credit(part) for part in value.credit])
     if isinstance(value, Mapping):
         return _from_mapping(value)
     if value is None:
@@ -98,9 +100,26 @@ def _from_mapping(value: Mapping[str, Any]) -> Score:
         elif isinstance(item, (Mapping, Sequence, set, frozenset)):
             notes.append(f"{name}: {json.dumps(item, default=str, ensure_ascii=False)}")
         else:
-            score.metrics[str(name)] = _finite(f"`{name}`", item)
-    score.note = "\n".join(notes) or None
+            score.metrics[_text(name)] = _finite(f"`{name}`", item)
+    score.note = _text("\n".join(notes)) or None
     return score
+
+
+def _credit(part: Credit) -> Credit:
+    places = {name: _place(name, getattr(part, name)) for name in ("trajectory", "message", "start", "end")}
+    return Credit(**places, value=_finite("the `value` of a credit", part.value))
+
+
+def _place(name: str, value: Any) -> int:
+    number = operator.index(value)
+    if not 0 <= number < 1 << 32:
+        raise ValueError(f"the `{name}` of a credit must be from 0 to 2 ** 32 - 1, not {number}")
+    return number
+
+
+def _text(value: object) -> str:
+    # Half of a surrogate pair, which a policy may write as JSON, has no UTF-8.
+    return str(value).encode(errors="replace").decode()
 
 
 def _finite(what: str, value: object) -> float:

@@ -1,10 +1,11 @@
 import asyncio
 import unittest
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Optional
 
-from gavel import InvalidInput, Message, Reference, Sample, Score, Trajectory, Unavailable, abstain, chat, exports
-from gavel import judger, params, reward, taskset
+from gavel import Credit, InvalidInput, Message, Reference, Sample, Score, Trajectory, Unavailable, abstain, chat, exports
+from gavel import asyncs, judger, params, reward, taskset
 from gavel.testing import scripted_chat
 from gavel.trl import from_trl
 from gavel.verdict import as_verdict
@@ -22,6 +23,13 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(as_verdict({"score": 0.5, "acc": True, "pred": "7", "none": None}), Score(0.5, {"acc": 1.0}, "pred: 7"))
         self.assertEqual(as_verdict(abstain("no")), abstain("no"))
 
+    def test_what_the_contract_has_as_text_and_whole_numbers(self) -> None:
+        self.assertEqual(as_verdict(abstain(ValueError("no"))), abstain("no"))  # type: ignore[arg-type]
+        self.assertEqual(as_verdict(Score(1, {7: 1}, 3.5)), Score(1.0, {"7": 1.0}, "3.5"))  # type: ignore[dict-item, arg-type]
+        self.assertEqual(as_verdict(abstain("\ud800")), abstain("?"))
+        credit = as_verdict(Score(1, credit=[Credit(True, 0, 1, 2, 1)]))
+        self.assertEqual(credit, Score(1.0, credit=[Credit(1, 0, 1, 2, 1.0)]))
+
     def test_what_it_may_not(self) -> None:
         for value, words in [
             (None, "but None"),
@@ -30,6 +38,9 @@ class Verdicts(unittest.TestCase):
             ({"acc": 1}, "no `score` (its keys: `acc`)"),
             (Score(1, {"m": float("inf")}), "the metric `m`"),
             (object(), "not object"),
+            (Score(1, credit=[Credit(0, 0, 0, 1.5, 1)]), "cannot be interpreted as an integer"),  # type: ignore[arg-type]
+            (Score(1, credit=[Credit(0, -1, 0, 1, 1)]), "the `message` of a credit"),
+            (Score(1, credit=[Credit(0, 0, 0, 1, float("nan"))]), "the `value` of a credit"),
         ]:
             with self.subTest(value=value), self.assertRaises((TypeError, ValueError)) as raised:
                 as_verdict(value)
@@ -78,6 +89,14 @@ class Decorators(Fresh):
 
         self.assertEqual(score(Sample("abc")), 3)
         self.assertEqual(exports.exported["reward"].call(None, sample=Sample("ab"), reference=None), 2)
+
+    def test_a_length_may_be_any_callable(self) -> None:
+        for length in (lambda: 7, partial(len, "of seven"[1:]), lambda params: params["rows"], partial(lambda a, p: a + p["rows"], 0)):
+            exports.exported.clear()
+            taskset(length=length)(lambda index: {})
+            of_params = exports.exported["taskset"].length
+            assert callable(of_params)
+            self.assertEqual(of_params({"rows": 7}), 7)
 
     def test_wrong_functions_are_refused(self) -> None:
         with self.assertRaisesRegex(TypeError, "takes `row`: a judger takes any of `samples`"):
@@ -145,3 +164,40 @@ class Wrapped(Fresh):
         prompt = [{"role": "user", "content": "?"}]
         self.assertEqual(score(Sample("it is 4", prompt=prompt), Reference(prompt=prompt, answer="4"), {}), 1.0)
         self.assertEqual(score(Sample("4"), Reference(prompt=prompt, answer=None), {}), abstain("the function returned None"))
+        check = exports.exported["reward"].check_params
+        assert check is not None
+        for name in ("completions", "completion_ids", "log_metric"):
+            with self.assertRaisesRegex(params.ParameterError, f"`{name}` is no parameter"):
+                check({name: 1})
+
+    def test_trl_without_tokens(self) -> None:
+        def count(completion_ids: Any, **_: Any) -> Any:
+            return [len(ids) for ids in completion_ids]
+
+        with self.assertRaisesRegex(SystemExit, "`count` takes `completion_ids`.*\nhint: "):
+            from_trl(count)
+
+    def test_what_an_async_function_left_behind_is_ended(self) -> None:
+        ended = []
+
+        async def forever() -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                ended.append("task")
+
+        async def numbers() -> Any:
+            try:
+                yield 1
+                yield 2
+            finally:
+                ended.append("generator")
+
+        async def first() -> int:
+            self.task = asyncio.ensure_future(forever())
+            self.numbers = numbers()
+            await asyncio.sleep(0)
+            return await anext(self.numbers)
+
+        self.assertEqual(asyncs.run(first()), 1)
+        self.assertEqual(ended, ["task", "generator"])

@@ -1,5 +1,5 @@
 //! Everything of a hostile reward but its attack: a guest writes one function
-//! and says with [`on_score!`] or [`on_init!`] when it strikes.
+//! and says with [`on_score!`], [`on_judge!`] or [`on_init!`] when it strikes.
 
 pub use gavel_sdk::{
     ContentPart, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger,

@@ -18,7 +18,7 @@ const ROWS: usize = 200;
 /// that change, and what fails, costs much or is granted for nothing is told.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  gavel plugin check polite\n  gavel plugin check gsm8k.wasm --data train.parquet\n\nA row without a `response` is answered with its ground truth, in the usual forms. Of more than 200 rows, 200 are taken, evenly from all of them.\n\nExit status: 0 nothing was found; 1 something was; 2 usage, or the plugin does not build or load."
+    after_help = "Examples:\n  gavel plugin check polite\n  gavel plugin check gsm8k.wasm --data train.parquet\n\nA row without a `response` is answered with its ground truth, in the usual forms. Of more than 200 rows, about 200 are taken, evenly from all of them and in whole groups.\n\nExit status: 0 nothing was found; 1 something was; 2 usage, or the plugin does not build or load."
 )]
 pub struct CheckArgs {
     /// The folder of the plugin, with its plugin.toml, or a component.
@@ -38,6 +38,7 @@ pub struct CheckArgs {
 pub fn run(args: CheckArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
     let rows = read_rows(&subject.data(args.data)?, ROWS)?;
+    subject.build()?;
     let report = check(&subject.harness()?, &subject.spec, &subject.table.chat, &rows)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);

@@ -38,22 +38,25 @@ pub struct DiffArgs {
 
 pub fn run(args: DiffArgs) -> Result<ExitCode> {
     let [old, new] = [&args.old, &args.new].map(|path| Subject::open(path, args.params.as_deref()));
-    let version = |subject: Subject| Version { programs: subject.programs(), plugin: subject.spec };
-    let (old, new) = (version(old?), version(new?));
-    if let Some(spec) = [&old.plugin, &new.plugin].into_iter().find(|spec| !spec.grants.chat.is_empty()) {
+    let (old, new) = (old?, new?);
+    if let Some(spec) = [&old.spec, &new.spec].into_iter().find(|spec| !spec.grants.chat.is_empty()) {
         bail!(
             "`{}` asks language models, whose answers two versions would not share\nhint: record them with `gavel score --record DIR`, and compare with `gavel replay DIR --plugin NAME=PATH`",
             spec.name
         );
     }
+    let rows = Source::file(&args.data, 0)?;
+    old.build()?;
+    new.build()?;
     let mut unreadable = None;
-    let groups = Source::file(&args.data, 0)?.map_while(|group| {
+    let groups = rows.map_while(|group| {
         let group: Result<Vec<_>, String> =
             group.into_iter().map(|row| row.map(|row| (row.sample, row.seed))).collect();
         group.map_err(|what| unreadable = Some(what)).ok()
     });
     let config = SandboxConfig::with_threads(plugin_args::workers(None)?);
-    let found = versions(old, new, groups, config, args.worst)?;
+    let version = |subject: Subject| Version { programs: subject.programs(), plugin: subject.spec };
+    let found = versions(version(old), version(new), groups, config, args.worst)?;
     if let Some(what) = unreadable {
         bail!("{what}");
     }

@@ -5,8 +5,10 @@ use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use clap::Args;
 use gavel_plugin::{Grants, Inspection, Limits, PluginSpec, Sandbox, SandboxConfig};
+use gavel_scoring::ExecTable;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,10 +34,11 @@ pub struct InspectArgs {
 
 pub fn run(args: InspectArgs) -> Result<ExitCode> {
     let name = args.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let reward = match &args.config {
+    let (reward, programs) = match &args.config {
         Some(config) => configured(config, &args.path)?,
         None => {
-            Reward { name, path: args.path.clone(), params: Map::new(), grant: args.grant.clone().unwrap_or_default() }
+            let grant = args.grant.clone().unwrap_or_default();
+            (Reward { name, path: args.path.clone(), params: Map::new(), grant }, BTreeMap::new())
         }
     };
     let spec = PluginSpec {
@@ -48,6 +51,9 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
     };
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN))?;
     gavel_scoring::chat::stand_in(&sandbox, &spec.grants.chat);
+    for (name, program) in &programs {
+        sandbox.add_program(program.program(name))?;
+    }
     let found = sandbox.handle().block_on(gavel_plugin::inspect(&sandbox, spec))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&found)?);
@@ -68,19 +74,21 @@ struct Reward {
     grant: Grants,
 }
 
-/// The reward in `config` whose component is `path`.
-fn configured(config: &Path, path: &Path) -> Result<Reward> {
+/// The reward in `config` whose component is `path`, and the programs there.
+fn configured(config: &Path, path: &Path) -> Result<(Reward, BTreeMap<String, ExecTable>)> {
     #[derive(Deserialize)]
     struct Run {
         #[serde(default)]
         reward: Vec<Reward>,
+        #[serde(default)]
+        exec: BTreeMap<String, ExecTable>,
     }
     let text = std::fs::read_to_string(config).with_context(|| format!("cannot read {}", config.display()))?;
     let run: Run = toml::from_str(&text).with_context(|| format!("{} is no configuration", config.display()))?;
     let wanted = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
     let same = |reward: &Reward| reward.path.canonicalize().is_ok_and(|path| path == wanted);
     match run.reward.into_iter().find(same) {
-        Some(reward) => Ok(reward),
+        Some(reward) => Ok((reward, run.exec)),
         None => bail!(
             "no [[reward]] of {} has the component {}\nhint: paths in it are relative to this folder",
             config.display(),

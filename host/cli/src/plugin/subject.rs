@@ -13,24 +13,32 @@ pub struct Subject {
     pub spec: PluginSpec,
     pub table: TestTable,
     pub cases: Option<PathBuf>,
+    /// What the component is built from.
+    project: Option<Project>,
 }
 
 impl Subject {
-    /// The plugin at `path`, a folder, which is built, or a component; `params`
-    /// are JSON and take the place of those in plugin.toml.
+    /// The plugin at `path`, a folder or a component; `params` are JSON and
+    /// take the place of those in plugin.toml. Nothing is built yet: all that
+    /// can be wrong with what is asked is told before.
     pub fn open(path: &Path, params: Option<&str>) -> Result<Self> {
-        let project = if path.is_file() { None } else { Some(Project::open(path)?) };
-        let mut subject = match &project {
-            Some(project) => Self::project(project)?,
-            None => Self::component(path),
+        let is_component = path.is_file() || path.extension().is_some_and(|kind| kind == "wasm");
+        let mut subject = match is_component {
+            true => Self::component(path),
+            false => Self::project(Project::open(path)?)?,
         };
         if let Some(params) = params {
             subject.spec.params = serde_json::from_str(params).context("--params is not a JSON object")?;
         }
-        if let Some(project) = &project {
-            compile(project)?;
-        }
         Ok(subject)
+    }
+
+    /// Builds the component of a project.
+    pub fn build(&self) -> Result<()> {
+        match &self.project {
+            Some(project) => compile(project).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// The file of rows: `given`, else the plugin's own cases.
@@ -42,13 +50,13 @@ impl Subject {
     }
 
     /// A component by itself.
-    pub fn component(path: &Path) -> Self {
+    fn component(path: &Path) -> Self {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        Self { spec: PluginSpec::new(name, path), table: TestTable::default(), cases: None }
+        Self { spec: PluginSpec::new(name, path), table: TestTable::default(), cases: None, project: None }
     }
 
     /// The component of a project, as its `[test]` says.
-    pub fn project(project: &Project) -> Result<Self> {
+    pub fn project(project: Project) -> Result<Self> {
         let manifest = project.folder.join(MANIFEST);
         let in_manifest = || format!("{}: [test]", shown(&manifest));
         let mut table: TestTable = match &project.manifest.test {
@@ -81,7 +89,7 @@ impl Subject {
             ..PluginSpec::new(&project.manifest.name, project.component())
         };
         let cases = Some(project.folder.join(&table.cases));
-        Ok(Self { spec, table, cases })
+        Ok(Self { spec, table, cases, project: Some(project) })
     }
 
     pub fn file(&self) -> Result<CaseFile> {

@@ -1,6 +1,5 @@
 //! `gavel plugin test`
 
-use super::build::compile;
 use super::subject::Subject;
 use crate::table::{self, cut};
 use anyhow::{Context, Result};
@@ -41,18 +40,9 @@ pub struct TestArgs {
 }
 
 pub fn run(args: TestArgs) -> Result<ExitCode> {
-    // All that can be wrong with the test is told before the build.
-    let is_component = args.path.is_file() || args.path.extension().is_some_and(|kind| kind == "wasm");
-    let project = if is_component { None } else { Some(Project::open(&args.path)?) };
-    let mut subject = match &project {
-        Some(project) => Subject::project(project)?,
-        None => Subject::component(&args.path),
-    };
+    let mut subject = Subject::open(&args.path, args.params.as_deref())?;
     if let Some(cases) = args.cases {
         subject.cases = Some(cases);
-    }
-    if let Some(params) = &args.params {
-        subject.spec.params = serde_json::from_str(params).context("--params is not a JSON object")?;
     }
     if args.usage {
         // More than any call uses within its time: it is only counted.
@@ -62,9 +52,7 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
     if !args.update {
         file.require_expectations()?;
     }
-    if let Some(project) = &project {
-        compile(project)?;
-    }
+    subject.build()?;
     let results = subject.test(&file)?;
     if args.usage {
         print_usage(&results);
@@ -82,7 +70,7 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
 }
 
 /// Runs the cases of a project that was just built, and says what came of them.
-pub fn test_built(project: &Project) -> Result<()> {
+pub fn test_built(project: Project) -> Result<()> {
     let subject = Subject::project(project)?;
     let file = subject.file()?;
     file.require_expectations()?;

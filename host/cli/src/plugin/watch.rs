@@ -38,5 +38,5 @@ pub fn run(args: WatchArgs) -> Result<ExitCode> {
 fn once(path: &Path) -> Result<()> {
     let project = Project::open(path)?;
     build(&project)?;
-    test_built(&project)
+    test_built(project)
 }

@@ -2,42 +2,36 @@
 
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Row, RowError, RowReader, Sample};
-use gavel_scoring::completion;
 use gavel_scoring::recording::{RecordedSample, Recording, RecordingError};
+use gavel_scoring::{Attempts, completion};
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A completion, ready to be scored.
 pub struct Completion {
-    /// What it has in common with the others of its group, which follow each
-    /// other: the task, in a file.
-    group: String,
     pub sample: Arc<Sample>,
     /// What plugins see as random.
     pub seed: u64,
 }
 
-/// Completions one after another, in groups; what cannot be read comes as
-/// words, in a group of its own.
-pub struct Source<'a>(Peekable<Box<dyn Iterator<Item = Result<Completion, String>> + 'a>>);
+/// A completion, or why there is none, and what it has in common with the
+/// others of its group, which follow each other: the task, in a file.
+type Keyed = (Option<String>, Result<Completion, String>);
+
+/// Completions one after another, in groups. What there is no completion for
+/// comes as words, in its group where that is known.
+pub struct Source<'a>(Peekable<Box<dyn Iterator<Item = Keyed> + 'a>>);
 
 impl<'a> Source<'a> {
     /// The rows of a file; seeds follow from `seed` and their place in it.
     pub fn file(path: &'a Path, seed: u64) -> Result<Self, RowError> {
         let rows = RowReader::open(path)?;
-        let mut last: Option<(String, u32)> = None;
-        let rows = rows.map(move |row| {
-            let mut completion = from_row(row, path, seed)?;
-            let index = match &last {
-                Some((group, index)) if *group == completion.group => index + 1,
-                _ => 0,
-            };
-            last = Some((completion.group.clone(), index));
-            completion.sample = Arc::new(Sample { index, ..Arc::unwrap_or_clone(completion.sample) });
-            Ok(completion)
-        });
-        Ok(Self::new(Box::new(rows)))
+        let mut attempts = Attempts::default();
+        Ok(Self::new(rows.map(move |row| match from_row(row, path, seed, &mut attempts) {
+            Ok(completion) => (Some(completion.sample.task.id.clone()), Ok(completion)),
+            Err(error) => (None, Err(error)),
+        })))
     }
 
     /// The samples of a recording, with the seeds that they had.
@@ -49,10 +43,14 @@ impl<'a> Source<'a> {
                 Err(error) => Box::new(std::iter::once(Err(error))),
             }
         });
-        Self::new(Box::new(samples.map(|recorded| from_recorded(recorded.map_err(|error| error.to_string())?))))
+        Self::new(samples.map(|recorded| match recorded {
+            Ok(recorded) => (Some(format!("{}.{}", recorded.step, recorded.group)), from_recorded(recorded)),
+            Err(error) => (None, Err(error.to_string())),
+        }))
     }
 
-    fn new(completions: Box<dyn Iterator<Item = Result<Completion, String>> + 'a>) -> Self {
+    fn new(completions: impl Iterator<Item = Keyed> + 'a) -> Self {
+        let completions: Box<dyn Iterator<Item = Keyed>> = Box::new(completions);
         Self(completions.peekable())
     }
 }
@@ -61,31 +59,26 @@ impl Iterator for Source<'_> {
     type Item = Vec<Result<Completion, String>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let first = self.0.next()?;
-        let Ok(Completion { group, .. }) = &first else { return Some(vec![first]) };
-        let group = group.clone();
+        let (group, first) = self.0.next()?;
         let mut members = vec![first];
-        while let Some(next) = self.0.next_if(|next| next.as_ref().is_ok_and(|next| next.group == group)) {
+        while let Some((_, next)) = self.0.next_if(|(next, _)| group.is_some() && *next == group) {
             members.push(next);
         }
         Some(members)
     }
 }
 
-fn from_row(row: Result<Row, RowError>, path: &Path, seed: u64) -> Result<Completion, String> {
+fn from_row(row: Result<Row, RowError>, path: &Path, seed: u64, attempts: &mut Attempts) -> Result<Completion, String> {
     let row = row.map_err(|error| error.to_string())?;
     let (position, place) = (row.position as u64, row.place.clone());
     let sample = completion(row, "data").map_err(|error| format!("{}, {place}: {error}", path.display()))?;
-    let group = sample.task.id.clone();
-    Ok(Completion { group, sample: Arc::new(sample), seed: derive(seed, 0, position, Purpose::Plugin) })
+    let seed = derive(seed, 0, position, Purpose::Plugin);
+    Ok(Completion { sample: Arc::new(attempts.number(sample)), seed })
 }
 
 fn from_recorded(recorded: RecordedSample) -> Result<Completion, String> {
     match recorded.seed() {
-        Some(seed) => {
-            let group = format!("{}.{}", recorded.step, recorded.group);
-            Ok(Completion { group, sample: recorded.sample, seed })
-        }
+        Some(seed) => Ok(Completion { sample: recorded.sample, seed }),
         None => Err(format!("sample {}: no plugin was called for it, so its seed is not known", recorded.id)),
     }
 }

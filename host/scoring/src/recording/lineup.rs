@@ -1,15 +1,14 @@
 //! `plugins/`: which plugins scored, since which step, and their components.
 
+use super::record::{PluginRecord, ProgramRecord};
 use super::{RecordingError, Result};
 use crate::chat::ChatEndpoint;
-use crate::exec::LoadedProgram;
-use crate::scorer::{LoadedPlugin, Scorer, WeightedPlugin};
-use crate::when::When;
+use crate::scorer::Scorer;
 use gavel_data::OutcomeKind;
 use gavel_data::files::write_whole;
-use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec, ProgramSpec};
+use gavel_plugin::ProgramSpec;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -41,137 +40,6 @@ pub struct Grouping {
     pub min_scored: usize,
 }
 
-/// A plugin as it was used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PluginRecord {
-    /// Its name in the run.
-    pub name: String,
-    /// The factor of its score in the reward.
-    pub weight: f64,
-    /// Which samples it was called for.
-    #[serde(flatten)]
-    pub when: When,
-    /// What it says of itself.
-    pub info: Info,
-    /// The file that it came from.
-    pub path: PathBuf,
-    /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
-    pub component: String,
-    /// The contract between it and its host.
-    pub contract: String,
-    /// What it was initialised with.
-    pub params: Map<String, Value>,
-    /// What each of its calls might use.
-    pub limits: Limits,
-    /// What it might reach.
-    pub grants: Grants,
-}
-
-/// A program as it was used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProgramRecord {
-    /// Its name in the run.
-    pub name: String,
-    /// The file that it came from.
-    pub path: PathBuf,
-    /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
-    pub component: String,
-    /// What each of its children might use.
-    pub limits: Limits,
-}
-
-impl ProgramRecord {
-    fn of(LoadedProgram { spec, hash }: &LoadedProgram) -> Self {
-        let ProgramSpec { name, path, limits } = spec.clone();
-        Self { name, path, component: hash.clone(), limits }
-    }
-
-    /// What is not as it was in `old`.
-    fn changes(&self, old: &Self) -> Vec<String> {
-        let name = &self.name;
-        let mut changes = Vec::new();
-        if self.component != old.component {
-            let (now, was) = (short(&self.component), short(&old.component));
-            changes.push(format!("the program `{name}` has another component (hash {now}; it was {was})"));
-        }
-        if self.limits != old.limits {
-            let (now, was) = (self.limits, old.limits);
-            changes.push(format!("the program `{name}` has another set of limits ({now:?}; it was {was:?})"));
-        }
-        changes
-    }
-}
-
-impl PluginRecord {
-    fn of(LoadedPlugin { plugin, spec, weight, when, .. }: &LoadedPlugin) -> Self {
-        Self {
-            name: spec.name.clone(),
-            weight: *weight,
-            when: when.clone(),
-            info: plugin.info().clone(),
-            path: spec.path.clone(),
-            component: plugin.hash().to_owned(),
-            contract: CONTRACT.to_owned(),
-            params: spec.params.clone(),
-            limits: spec.limits,
-            grants: spec.grants.clone(),
-        }
-    }
-
-    /// The plugin from its copy in `folder`.
-    pub fn plugin(&self, folder: &Path) -> WeightedPlugin {
-        let spec = PluginSpec {
-            name: self.name.clone(),
-            path: component_file(folder, &self.component),
-            params: self.params.clone(),
-            limits: self.limits,
-            grants: self.grants.clone(),
-            reuse: None,
-        };
-        WeightedPlugin { spec, weight: self.weight, when: self.when.clone() }
-    }
-
-    /// What is not as it was in `old`. Where the file lies does not count.
-    fn changes(&self, old: &Self) -> Vec<String> {
-        let name = &self.name;
-        let mut changes = Vec::new();
-        if self.component != old.component {
-            changes.push(format!(
-                "`{name}` has another component ({} {}, hash {}; it was {} {}, hash {})",
-                self.info.name,
-                self.info.version,
-                short(&self.component),
-                old.info.name,
-                old.info.version,
-                short(&old.component)
-            ));
-        }
-        let mut compare = |what: &str, now: String, was: String| {
-            if now != was {
-                changes.push(format!("`{name}` has another {what} ({now}; it was {was})"));
-            }
-        };
-        compare("weight", self.weight.to_string(), old.weight.to_string());
-        let gate = |when: &When| when.only_if.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-        compare("`only_if`", gate(&self.when), gate(&old.when));
-        let sources = |when: &When| match when.data_sources.as_slice() {
-            [] => "all".to_owned(),
-            some => some.iter().map(|source| source.0.as_str()).collect::<Vec<_>>().join(", "),
-        };
-        compare("list of data sources", sources(&self.when), sources(&old.when));
-        let text = |params: &Map<String, Value>| Value::Object(params.clone()).to_string();
-        compare("set of parameters", text(&self.params), text(&old.params));
-        compare("set of limits", format!("{:?}", self.limits), format!("{:?}", old.limits));
-        compare("set of grants", format!("{:?}", self.grants), format!("{:?}", old.grants));
-        changes
-    }
-}
-
-/// The beginning of a hash, which is enough for people.
-fn short(hash: &str) -> &str {
-    hash.get(..16).unwrap_or(hash)
-}
-
 impl Lineup {
     /// The plugins of `scorer`, from `from_step` on.
     pub fn of(scorer: &Scorer, grouping: Grouping, from_step: u64) -> Self {
@@ -186,12 +54,7 @@ impl Lineup {
 
     /// The programs from their copies in `folder`.
     pub fn programs(&self, folder: &Path) -> Vec<ProgramSpec> {
-        let program = |record: &ProgramRecord| ProgramSpec {
-            name: record.name.clone(),
-            path: component_file(folder, &record.component),
-            limits: record.limits,
-        };
-        self.programs.iter().map(program).collect()
+        self.programs.iter().map(|record| record.program(folder)).collect()
     }
 
     /// The plugin of this name.
@@ -236,7 +99,8 @@ fn lineups_file(folder: &Path) -> PathBuf {
     folder.join("plugins/lineups.json")
 }
 
-fn component_file(folder: &Path, hash: &str) -> PathBuf {
+/// The copy of a component in the recording `folder`.
+pub(super) fn component_file(folder: &Path, hash: &str) -> PathBuf {
     folder.join("plugins").join(format!("{hash}.wasm"))
 }
 
@@ -318,6 +182,9 @@ fn keep_component(folder: &Path, name: &str, path: &Path, component: &str) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::when::When;
+    use gavel_plugin::{CONTRACT, Grants, Info, Limits};
+    use serde_json::Map;
 
     fn plugin(name: &str) -> PluginRecord {
         PluginRecord {

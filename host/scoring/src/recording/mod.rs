@@ -14,11 +14,13 @@
 
 mod error;
 mod lineup;
+mod record;
 mod samples;
 mod tasks;
 
 pub use error::RecordingError;
-pub use lineup::{Grouping, Lineup, PluginRecord, keep_lineup};
+pub use lineup::{Grouping, Lineup, keep_lineup};
+pub use record::PluginRecord;
 pub use samples::{RecordedSample, SampleWriter, Samples, ScoredSample};
 pub use tasks::TaskStore;
 

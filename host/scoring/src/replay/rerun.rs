@@ -1,15 +1,12 @@
 //! Runs plugins over recorded samples.
 
 use super::error::{ReplayError, Result};
+use crate::ahead::Ahead;
 use crate::group::Group;
 use crate::recording::{Lineup, RecordedSample, Recording, tape_folder};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::SampleOutcome;
 use gavel_plugin::{SandboxConfig, Tape};
-use std::collections::VecDeque;
-
-/// Samples started before the first of them is waited for.
-const WINDOW: usize = 1024;
 
 /// Which samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +60,7 @@ pub(super) fn rerun(
         let wait = |pending: Option<Pending>| Some(scorer.as_ref()?.wait(pending?));
         // A judger is asked about whole groups, whatever of them was selected.
         let whole = scorer.as_ref().is_some_and(Scorer::has_judgers);
-        let mut waiting: VecDeque<(RecordedSample, Option<Pending>)> = VecDeque::new();
+        let mut ahead: Ahead<(RecordedSample, Option<Pending>)> = Ahead::default();
         for step in steps {
             let mut samples = recording.samples(step)?.peekable();
             while let Some(first) = samples.next() {
@@ -78,25 +75,18 @@ pub(super) fn rerun(
                 }
                 let asked = members.iter().filter(|member| member.seed().is_some()).count();
                 let group = Group::new(asked);
-                for recorded in members {
-                    let started = scorer
-                        .as_ref()
-                        .zip(recorded.seed())
-                        .map(|(scorer, seed)| scorer.start(&group, recorded.sample.clone(), seed));
-                    if !selection.has(&recorded) {
-                        continue;
-                    }
-                    found = true;
-                    waiting.push_back((recorded, started));
-                }
-                while waiting.len() > WINDOW
-                    && let Some((first, pending)) = waiting.pop_front()
-                {
-                    each(lineup, scorer.as_ref(), first, wait(pending));
+                let started = members.into_iter().map(|recorded| {
+                    let called = scorer.as_ref().zip(recorded.seed());
+                    let pending = called.map(|(scorer, seed)| scorer.start(&group, recorded.sample.clone(), seed));
+                    (recorded, pending)
+                });
+                let selected = started.filter(|(recorded, _)| selection.has(recorded)).inspect(|_| found = true);
+                for (recorded, pending) in ahead.start(selected) {
+                    each(lineup, scorer.as_ref(), recorded, wait(pending));
                 }
             }
         }
-        for (recorded, pending) in waiting {
+        for (recorded, pending) in ahead {
             each(lineup, scorer.as_ref(), recorded, wait(pending));
         }
     }

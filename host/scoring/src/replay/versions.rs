@@ -2,17 +2,15 @@
 
 use super::change::{Change, Now, Tally, WhatIf};
 use super::error::Result;
+use crate::ahead::Ahead;
 use crate::group::Group;
 use crate::recording::{Grouping, Lineup, RecordedSample};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::{EvaluationRecord, Sample, SampleOutcome};
 use gavel_plugin::{PluginSpec, ProgramSpec, SandboxConfig};
 use serde::Serialize;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Samples started before the first of them is waited for.
-const WINDOW: usize = 1024;
 /// A group with fewer scores has no ranks and no advantages.
 const MIN_SCORED: usize = 2;
 
@@ -47,7 +45,12 @@ pub struct Cost {
 }
 
 impl Cost {
-    fn add(&mut self, outcome: &SampleOutcome) {
+    /// Adds what `sample` cost. All of a group have the cost of the one call
+    /// that judged them.
+    fn add(&mut self, scorer: &Scorer, sample: &Sample, outcome: &SampleOutcome) {
+        if scorer.has_judgers() && sample.index > 0 {
+            return;
+        }
         for evaluation in outcome.plugins.values() {
             self.cpu_us += evaluation.usage.cpu_us;
             self.peak_memory = self.peak_memory.max(evaluation.usage.peak_memory);
@@ -80,25 +83,21 @@ pub fn versions(
     let mut costs = [Cost::default(); 2];
     let mut finish = |(group, sample, was, now): (u64, Arc<Sample>, Pending, Pending)| {
         let (was, now) = (old.wait(was), new.wait(now));
-        costs[0].add(&was);
-        costs[1].add(&now);
+        costs[0].add(&old, &sample, &was);
+        costs[1].add(&new, &sample, &now);
         tally.add(&lineup, Some(&new), &recorded(group, sample, &was), &Now::of(&now));
     };
-    let mut waiting = VecDeque::new();
+    let mut ahead = Ahead::default();
     for (number, members) in (0..).zip(groups) {
         let (judged_old, judged_new) = (Group::new(members.len()), Group::new(members.len()));
-        for (sample, seed) in members {
+        let started = members.into_iter().map(|(sample, seed)| {
             let was = old.start(&judged_old, sample.clone(), seed);
             let now = new.start(&judged_new, sample.clone(), seed);
-            waiting.push_back((number, sample, was, now));
-        }
-        while waiting.len() > WINDOW
-            && let Some(first) = waiting.pop_front()
-        {
-            finish(first);
-        }
+            (number, sample, was, now)
+        });
+        ahead.start(started).for_each(&mut finish);
     }
-    waiting.into_iter().for_each(&mut finish);
+    ahead.into_iter().for_each(&mut finish);
     let [old, new] = costs;
     Ok(Versions { what_if: tally.finish(true), old, new })
 }

@@ -19,6 +19,15 @@ pub fn last_element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     elements(text, name).last().map(|(_, inside)| inside)
 }
 
+/// Refuses a name that no element can have, in a sentence.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let stray = |character: char| "<>/".contains(character) || character.is_whitespace();
+    if name.is_empty() || name.contains(stray) {
+        return Err(format!("{name:?} is not the name of an element, such as \"answer\""));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +39,13 @@ mod tests {
         assert_eq!(last_element(text, "a"), Some("2<a>3"));
         assert_eq!(last_element("</a>1<a>", "a"), None);
         assert_eq!(last_element("<a></a>", "a"), Some(""));
+    }
+
+    #[test]
+    fn a_name_has_no_brackets() {
+        assert_eq!(check_name("answer"), Ok(()));
+        for name in ["", "<answer>", "/answer", "an answer"] {
+            assert!(check_name(name).unwrap_err().contains("is not the name of an element"), "{name}");
+        }
     }
 }

@@ -3,12 +3,14 @@
 //!
 //! The rules follow verl 0.9 where it has them, white space included.
 
-mod boxed;
+mod braces;
 mod element;
+mod fence;
 mod overlong;
 mod python;
 
-pub use boxed::balanced;
-pub use element::{elements, last_element};
+pub use braces::balanced;
+pub use element::{check_name, elements, last_element};
+pub use fence::{Fence, fences};
 pub use overlong::Overlong;
 pub use python::{is_space, strip, tail, words};

@@ -38,7 +38,7 @@ impl Answers {
 pub(super) fn answer(row: &DataRow) -> Option<String> {
     let truth = row.task.reference.ground_truth.as_deref()?;
     if let Some((_, last)) = truth.rsplit_once("####") {
-        return Some(last.trim().to_owned());
+        return Some(last.trim().to_owned()).filter(|answer| !answer.is_empty());
     }
     let first = match serde_json::from_str(truth) {
         Ok(Value::Array(values)) => match values.into_iter().next()? {
@@ -73,9 +73,30 @@ fn is_letter(text: &str) -> bool {
     text.len() == 1 && text.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
+/// Where the answer stands last in `text`: a 1 is not in `step 10`.
+pub(super) fn last_answer(text: &str, right: &str) -> Option<usize> {
+    let mut places = text.rmatch_indices(right).map(|(at, _)| at);
+    places.find(|at| {
+        let (before, after) = (&text[..*at], &text[at + right.len()..]);
+        !goes_on(right.chars().next(), before.chars().rev()) && !goes_on(right.chars().next_back(), after.chars())
+    })
+}
+
+/// Whether what is next to the edge of an answer belongs to the same word or
+/// number.
+fn goes_on(edge: Option<char>, mut beside: impl Iterator<Item = char>) -> bool {
+    match (edge, beside.next()) {
+        (Some('0'..='9'), Some('.' | ',')) => beside.next().is_some_and(|next| next.is_ascii_digit()),
+        // There are no spaces in some scripts.
+        (Some('0'..='9'), Some(next)) => next.is_ascii_alphanumeric() || next == '_',
+        (Some(edge), Some(next)) => edge.is_alphanumeric() && (next.is_alphanumeric() || next == '_'),
+        _ => false,
+    }
+}
+
 /// `text` with another answer in the place of its last one.
 pub(super) fn with_answer(text: &str, right: &str, other: &str) -> Option<String> {
-    let at = text.rfind(right)?;
+    let at = last_answer(text, right)?;
     Some(format!("{}{other}{}", &text[..at], &text[at + right.len()..]))
 }
 
@@ -107,5 +128,35 @@ mod tests {
     fn the_last_answer_is_replaced() {
         assert_eq!(with_answer("4 and #### 4.", "4", "5").as_deref(), Some("4 and #### 5."));
         assert_eq!(with_answer("x", "4", "5"), None);
+        assert_eq!(with_answer("答案是4。", "4", "5").as_deref(), Some("答案是5。"));
+        assert_eq!(with_answer("-0.5", "-0.5", "0.5").as_deref(), Some("0.5"));
+    }
+
+    #[test]
+    fn a_part_of_a_word_or_number_is_no_answer() {
+        assert_eq!(with_answer("Answer: 1 (see step 10)", "1", "2").as_deref(), Some("Answer: 2 (see step 10)"));
+        for (text, right) in [("x1", "1"), ("2.1", "1"), ("1,000", "1"), ("Paris-Parisian", "Parisi"), ("", "1")] {
+            assert_eq!(with_answer(text, right, "?"), None, "{text}");
+        }
+        assert_eq!(with_answer("Paris or Parisian", "Paris", "Rome").as_deref(), Some("Rome or Parisian"));
+    }
+
+    #[test]
+    fn a_mark_with_nothing_behind_it_is_no_answer() {
+        let row = |truth: &str| {
+            let columns = serde_json::from_value(serde_json::json!({"prompt": "?", "answer": truth})).unwrap();
+            let task = gavel_data::Task::from_row(columns, 0, "data").unwrap().into();
+            DataRow {
+                place: String::new(),
+                task,
+                sample: None,
+                seed: 0,
+                params: None,
+                replies: Default::default(),
+                expects_no_score: false,
+            }
+        };
+        assert_eq!(answer(&row("so #### 4 ")).as_deref(), Some("4"));
+        assert_eq!(answer(&row("so #### ")), None);
     }
 }

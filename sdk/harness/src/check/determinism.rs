@@ -1,10 +1,10 @@
 //! Whether the same input gives the same verdict.
 
 use super::finding::{CheckReport, Finding, Findings, Kind, Severity};
-use super::trial::Subjects;
 use crate::endpoints::Endpoints;
 use crate::error::HarnessError;
 use crate::harness::Harness;
+use crate::plugins::Plugins;
 use crate::rows::DataRow;
 use gavel_data::{Budget, Evaluation, EvaluationRecord, Sample};
 use gavel_plugin::PluginSpec;
@@ -19,7 +19,8 @@ const REUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(15);
 /// rows, with another seed and, where the plugin says that it is pure, in an
 /// instance that has answered others.
 pub(super) fn check(
-    subjects: &Subjects,
+    harness: &Harness,
+    subjects: &Plugins,
     spec: &PluginSpec,
     rows: &[DataRow],
     endpoints: &Endpoints<'_>,
@@ -27,16 +28,20 @@ pub(super) fn check(
     report: &mut CheckReport,
 ) -> Result<(), HarnessError> {
     let rows: Vec<(&DataRow, &Arc<Sample>)> = rows.iter().filter_map(|row| Some((row, row.sample.as_ref()?))).collect();
-    let ask = |subjects: &Subjects, row: &DataRow, sample: &Arc<Sample>, seed: u64| {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let ask = |subjects: &Plugins, row: &DataRow, sample: &Arc<Sample>, seed: u64| {
         endpoints.restart(&row.replies);
-        subjects.of(row).evaluate(sample, seed)
+        subjects.of(row.params.as_ref()).evaluate(sample, seed)
     };
     let first: Vec<Evaluation> = rows.iter().map(|(row, sample)| ask(subjects, row, sample, row.seed)).collect();
     let pure = subjects.any().info().pure;
+    let CheckReport { compared, notes, .. } = report;
     let mut compare = |what: &str, severity, again: Vec<Evaluation>| {
         let mut differs = 0;
         for (((row, sample), first), again) in rows.iter().zip(&first).zip(&again) {
-            report.compared += 1;
+            *compared += 1;
             let Some(different) = difference(first, again) else { continue };
             differs += 1;
             if let Some(severity) = severity {
@@ -53,20 +58,24 @@ pub(super) fn check(
     compare("the same input twice", Some(Severity::High), again);
 
     if spec.grants.chat.is_empty() {
-        let together = rows.iter().rev().map(|(row, sample)| (subjects.of(row), Arc::clone(sample), row.seed));
+        let together =
+            rows.iter().rev().map(|(row, sample)| (subjects.of(row.params.as_ref()), Arc::clone(sample), row.seed));
         let mut again = subjects.any().evaluate_together(together.collect());
         again.reverse();
         compare("the same input beside others", Some(Severity::High), again);
-        let other = Harness::new()?;
-        let others: Vec<DataRow> = rows.iter().map(|(row, _)| DataRow::clone(row)).collect();
-        // Where it may run programs, those of this sandbox are not in the other one.
-        if let Ok(elsewhere) = Subjects::load(&other, spec, &others) {
+        let params = || rows.iter().map(|(row, _)| (row.params.as_ref(), row.place.clone()));
+        if spec.grants.exec.is_empty() {
+            let elsewhere = Plugins::load(&Harness::new()?, spec, params())?;
             let again = rows.iter().map(|(row, sample)| ask(&elsewhere, row, sample, row.seed)).collect();
             compare("the same input in another sandbox", Some(Severity::High), again);
+        } else {
+            notes.push(
+                "its programs are in this sandbox alone: verdicts were not compared with those of another one".into(),
+            );
         }
         if pure {
             let reused = PluginSpec { reuse: Some(REUSED), ..spec.clone() };
-            let kept = Subjects::load(&other, &reused, &others)?;
+            let kept = Plugins::load(harness, &reused, params())?;
             let again = rows.iter().map(|(row, sample)| ask(&kept, row, sample, row.seed)).collect();
             compare("the same input in an instance that has answered others", Some(Severity::High), again);
         }
@@ -77,15 +86,13 @@ pub(super) fn check(
     let what = "another seed, though the plugin declares itself pure";
     let differs = compare(what, severity, again);
     match (pure, differs) {
-        (false, 0) if !rows.is_empty() => {
-            report.notes.push("no verdict depends on the seed: it could declare itself pure, and be reused".into());
+        (false, 0) => {
+            notes.push("no verdict depends on the seed: it could declare itself pure, and be reused".into());
         }
-        (false, differs) if differs > 0 => {
-            report
-                .notes
-                .push(format!("{differs} of {} verdicts depend on the seed; it does not claim otherwise", rows.len()));
+        (false, differs) => {
+            notes.push(format!("{differs} of {} verdicts depend on the seed; it does not claim otherwise", rows.len()));
         }
-        _ => {}
+        (true, _) => {}
     }
     Ok(())
 }

@@ -43,8 +43,13 @@ pub(super) fn find_golden(trial: &Trial<'_>) -> Option<Golden> {
         texts.map(move |answer| (form, text.replace('@', answer))).collect::<Vec<_>>()
     });
     let mut best: Option<(f64, Golden)> = None;
+    // A judger compares it with each.
+    let nonsense = (!trial.plugin.judges()).then(|| trial.own(&trial.with_response(NONSENSE)));
     for (form, response) in own.into_iter().chain(derived) {
-        let (said, nonsense) = trial.pair(&response, NONSENSE);
+        let (said, nonsense) = match &nonsense {
+            Some(nonsense) => (trial.own(&trial.with_response(&response)), nonsense.clone()),
+            None => trial.pair(&response, NONSENSE),
+        };
         let Some(score) = said.outcome.score() else { continue };
         let higher = nonsense.outcome.score().is_none_or(|nonsense| score > nonsense);
         if higher && best.as_ref().is_none_or(|(best, _)| score > *best) {

@@ -40,7 +40,7 @@ pub(super) fn check(
             add(format!("the grant `{grant}` is not needed: the component does not import {package}*"));
         }
     }
-    for name in endpoints.never_asked() {
+    for name in endpoints.never_asked().into_iter().filter(|name| chat.iter().any(|granted| granted == name)) {
         if imports("gavel:plugin/chat") {
             add(format!("the endpoint `{name}` is granted and was never asked"));
         }

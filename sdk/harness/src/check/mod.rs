@@ -17,6 +17,7 @@ use crate::endpoints::Endpoints;
 use crate::error::HarnessError;
 use crate::golden::FakeChatTable;
 use crate::harness::Harness;
+use crate::plugins::Plugins;
 use crate::rows::DataRow;
 use answer::Answers;
 use finding::Findings;
@@ -25,7 +26,7 @@ use gavel_plugin::PluginSpec;
 use golden::{Golden, find_golden};
 use mutation::{Must, mutations};
 use std::collections::BTreeMap;
-use trial::{Subjects, Trial};
+use trial::Trial;
 
 /// Golden answers that are mutated; each is tried two dozen times.
 const MUTATED: usize = 25;
@@ -42,14 +43,14 @@ pub fn check(
     rows: &[DataRow],
 ) -> Result<CheckReport, HarnessError> {
     let endpoints = Endpoints::new(harness, chat, rows.iter().flat_map(|row| row.replies.keys()));
-    let subjects = Subjects::load(harness, spec, rows)?;
+    let subjects = Plugins::load(harness, spec, rows.iter().map(|row| (row.params.as_ref(), row.place.clone())))?;
     let answers = Answers::of(rows);
     let mut report = CheckReport::of(subjects.any(), spec, rows.len());
     let mut findings = Findings::default();
 
     let mut usages = Vec::new();
     for row in rows {
-        let trial = Trial { plugin: subjects.of(row), row, endpoints: &endpoints };
+        let trial = Trial { plugin: subjects.of(row.params.as_ref()), row, endpoints: &endpoints };
         if let Some(sample) = &row.sample {
             let said = trial.own(sample);
             if !row.expects_no_score {
@@ -73,7 +74,7 @@ pub fn check(
     report.cpu_us = Distribution::of(usages.iter().map(|usage| usage.cpu_us));
     report.peak_memory = usages.iter().map(|usage| usage.peak_memory).max().unwrap_or_default();
     findings.cost(&report, &spec.limits);
-    determinism::check(&subjects, spec, rows, &endpoints, &mut findings, &mut report)?;
+    determinism::check(harness, &subjects, spec, rows, &endpoints, &mut findings, &mut report)?;
     grants::check(harness, spec, &endpoints, &mut findings, &mut report)?;
     report.findings = findings.into_list();
     Ok(report)

@@ -1,6 +1,6 @@
 //! What is done to golden answers.
 
-use super::answer::{Answers, with_answer};
+use super::answer::{Answers, last_answer, with_answer};
 use super::finding::Severity;
 use super::golden::{Golden, NONSENSE};
 use crate::rows::DataRow;
@@ -103,7 +103,7 @@ pub(super) fn mutations(golden: &Golden, row: &DataRow, answers: &Answers) -> Ve
     if let Some(response) = with("") {
         add("answer removed", "the answer with nothing in the place of the answer", ScoreLessIfJudged, High, response);
     }
-    if let Some(at) = text.rfind(right.as_str()).filter(|at| !text[..*at].contains(right.as_str())) {
+    if let Some(at) = last_answer(text, right).filter(|at| last_answer(&text[..*at], right).is_none()) {
         add("truncated", "the answer cut off before it says anything", ScoreLessIfJudged, High, text[..at].to_owned());
     }
     for (name, what, zero) in [

@@ -4,12 +4,13 @@ use crate::expectation::{Expectation, Mismatch};
 use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 const FIELDS: &str = "score, tolerance, min, max, outcome, budget, metrics and reason";
 
 impl Expectation {
     /// Reads the column `expect`. The error names the field.
-    pub(super) fn from_json(value: &Value) -> Result<Self, String> {
+    pub(crate) fn from_json(value: &Value) -> Result<Self, String> {
         let fields = value.as_object().ok_or_else(|| wrong("expect", "an object", value))?;
         let mut expected = Self::default();
         for (name, value) in fields {
@@ -88,21 +89,30 @@ impl Expectation {
         };
         let wrong = |what: &str| mismatches.iter().any(|mismatch| mismatch.what == what);
         let range_holds = (self.min.is_some() || self.max.is_some()) && !wrong("score");
+        let beside = |mismatch: &Mismatch| mismatch.what == "reason" || mismatch.what.starts_with("metrics.");
+        let only_beside = !mismatches.is_empty() && mismatches.iter().all(beside);
         let named = score.metrics.iter().filter(|metric| self.metrics.contains_key(&metric.name));
-        let metrics = named.map(|metric| {
-            let kept = self.metrics.get(&metric.name).filter(|_| !wrong(&format!("metrics.{}", metric.name)));
-            (metric.name.clone(), kept.copied().unwrap_or(metric.value))
-        });
+        let metrics: BTreeMap<String, f64> = named
+            .map(|metric| {
+                let kept = self.metrics.get(&metric.name).filter(|_| !wrong(&format!("metrics.{}", metric.name)));
+                (metric.name.clone(), kept.copied().unwrap_or(metric.value))
+            })
+            .collect();
+        let outcome = self.outcome.filter(|_| only_beside);
+        // A score that its author did not state is not pinned, unless nothing else is left to state.
+        let stated = range_holds || (only_beside && (!metrics.is_empty() || reason.is_some() || outcome.is_some()));
+        let score = match self.score {
+            Some(kept) if !wrong("score") => Some(kept),
+            None if stated => None,
+            _ => Some(score.value),
+        };
         Self {
-            score: match self.score {
-                Some(kept) if !wrong("score") => Some(kept),
-                None if range_holds => None,
-                _ => Some(score.value),
-            },
-            tolerance: self.tolerance,
+            score,
+            tolerance: self.tolerance.filter(|_| score.is_some() || !metrics.is_empty()),
             min: self.min.filter(|_| range_holds),
             max: self.max.filter(|_| range_holds),
-            metrics: metrics.collect(),
+            outcome,
+            metrics,
             reason,
             ..Self::default()
         }

@@ -1,10 +1,11 @@
 //! Reading a file of cases.
 
+use crate::about::About;
 use crate::error::CaseError;
 use crate::expectation::Expectation;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Row, Sample};
-use gavel_scoring::completion;
+use gavel_scoring::{Attempts, completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -47,20 +48,13 @@ impl CaseFile {
     pub fn read(path: &Path) -> Result<Self, CaseError> {
         let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: path.to_owned(), source })?;
         let mut cases: Vec<Case> = Vec::new();
+        let mut attempts = Attempts::default();
         for (line, text) in (1..).filter_map(NonZeroUsize::new).zip(text.lines()) {
             if text.trim().is_empty() {
                 continue;
             }
-            let mut case = Case::parse(text, cases.len(), line).map_err(|what| CaseError::Line {
-                path: path.to_owned(),
-                line,
-                what,
-            })?;
-            if let Some(last) = cases.last().filter(|last| last.sample.task.id == case.sample.task.id) {
-                let index = last.sample.index + 1;
-                case.sample = Arc::new(Sample { index, ..Arc::unwrap_or_clone(case.sample) });
-            }
-            cases.push(case);
+            let case = Case::parse(text, cases.len(), line, &mut attempts);
+            cases.push(case.map_err(|what| CaseError::Line { path: path.to_owned(), line, what })?);
         }
         if cases.is_empty() {
             return Err(CaseError::Empty(path.to_owned()));
@@ -96,32 +90,15 @@ impl CaseFile {
 }
 
 impl Case {
-    fn parse(text: &str, position: usize, line: NonZeroUsize) -> Result<Self, String> {
+    fn parse(text: &str, position: usize, line: NonZeroUsize, attempts: &mut Attempts) -> Result<Self, String> {
         let mut columns: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
-        // What is said of the case is not part of the row: a plugin must not see what is expected of it.
-        let name = match columns.shift_remove("case") {
-            None | Some(Value::Null) => format!("line {line}"),
-            Some(Value::String(name)) => name,
-            Some(other) => return Err(format!("`case` must be a text, the name of the case, not {other}")),
-        };
-        let params = match columns.shift_remove("params") {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(params)) => Some(params),
-            Some(other) => return Err(format!("`params` must be an object, the plugin's parameters, not {other}")),
-        };
-        let expected = match columns.shift_remove("expect") {
-            None | Some(Value::Null) => None,
-            Some(expected) => Some(Expectation::from_json(&expected)?),
-        };
-        let replies = match columns.shift_remove("replies") {
-            None | Some(Value::Null) => BTreeMap::new(),
-            Some(given) => serde_json::from_value(given)
-                .map_err(|error| format!("`replies` must be an object such as {{\"judge\": [\"yes\"]}}: {error}"))?,
-        };
+        let About { name, params, replies, expected } = About::take(&mut columns)?;
         let row = Row { position, place: format!("line {line}"), columns };
-        let sample = Arc::new(completion(row, "data").map_err(|error| error.to_string())?);
+        let sample = completion(row, "data").map_err(|error| error.to_string())?;
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
+        let name = name.unwrap_or_else(|| format!("line {line}"));
+        let sample = Arc::new(attempts.number(sample));
         Ok(Self { name, line, sample, seed, params, replies, expected })
     }
 }

@@ -7,14 +7,13 @@ use crate::endpoints::Endpoints;
 use crate::error::{CaseError, HarnessError};
 use crate::expectation::Mismatch;
 use crate::harness::Harness;
-use crate::plugin::LoadedPlugin;
+use crate::plugins::Plugins;
 use crate::report::Report;
 use gavel_data::Evaluation;
 use gavel_plugin::PluginSpec;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 /// What came of all cases of a file.
 #[derive(Debug)]
@@ -24,6 +23,9 @@ pub struct CaseResults {
     pub plugin: String,
     /// The file.
     pub path: PathBuf,
+    /// Whether groups were judged: the cases of one share a call, and each has
+    /// all that it used.
+    pub judged: bool,
     /// Its cases, in order.
     pub cases: Vec<CaseResult>,
 }
@@ -45,66 +47,49 @@ pub struct CaseResult {
 /// in each case, or what the case says.
 ///
 /// # Errors
-/// The plugin does not load, or is none that scores.
+/// The plugin does not load, or is none that scores; a case has replies of an
+/// endpoint that is not granted.
 pub fn run(
     harness: &Harness,
     spec: &PluginSpec,
     chat: &BTreeMap<String, FakeChatTable>,
     file: &CaseFile,
 ) -> Result<CaseResults, HarnessError> {
+    let line = |case: &Case, what: String| CaseError::Line { path: file.path.clone(), line: case.line, what };
+    for case in &file.cases {
+        if let Some(name) = case.replies.keys().find(|name| !spec.grants.chat.contains(name)) {
+            let granted = if spec.grants.chat.is_empty() { "none".to_owned() } else { spec.grants.chat.join(", ") };
+            let what = format!(
+                "`replies` names `{name}`, which is not granted; granted are: {granted}\nhint: correct the name, or add it to `grant = {{ chat = […] }}` of the test"
+            );
+            return Err(line(case, what).into());
+        }
+    }
     let endpoints = Endpoints::new(harness, chat, file.cases.iter().flat_map(|case| case.replies.keys()));
-    let mut plugins = Plugins { harness, spec, file, loaded: HashMap::new() };
+    let place = |case: &Case| format!("{}, line {}", file.path.display(), case.line);
+    let plugins = Plugins::load(harness, spec, file.cases.iter().map(|case| (case.params.as_ref(), place(case))))?;
+    let judged = plugins.any().judges();
     let mut cases = Vec::with_capacity(file.cases.len());
     for group in file.groups() {
         let first = &group[0];
-        let plugin = plugins.of(first)?;
-        if plugin.judges() {
+        if judged {
             if let Some(odd) = group.iter().find(|case| case.params != first.params) {
                 let what = format!("its `params` are not those of line {}, and a group is judged at once", first.line);
-                return Err(CaseError::Line { path: file.path.clone(), line: odd.line, what }.into());
+                return Err(line(odd, what).into());
             }
             endpoints.restart(&first.replies);
-            let calls = plugin.judge_seeded(group.iter().map(|case| case.sample.clone()), first.seed);
+            let samples = group.iter().map(|case| case.sample.clone());
+            let calls = plugins.of(first.params.as_ref()).judge_seeded(samples, first.seed);
             cases.extend(group.iter().zip(calls).map(|(case, call)| CaseResult::new(case, call)));
         } else {
             for case in group {
-                let plugin = plugins.of(case)?;
                 endpoints.restart(&case.replies);
-                cases.push(CaseResult::new(case, plugin.score_seeded(case.sample.clone(), case.seed)));
+                let call = plugins.of(case.params.as_ref()).score_seeded(case.sample.clone(), case.seed);
+                cases.push(CaseResult::new(case, call));
             }
         }
     }
-    Ok(CaseResults { plugin: spec.name.clone(), path: file.path.clone(), cases })
-}
-
-/// The plugin, once for each of the parameters that cases have.
-struct Plugins<'a> {
-    harness: &'a Harness,
-    spec: &'a PluginSpec,
-    file: &'a CaseFile,
-    loaded: HashMap<String, Rc<LoadedPlugin>>,
-}
-
-impl Plugins<'_> {
-    fn of(&mut self, case: &Case) -> Result<Rc<LoadedPlugin>, HarnessError> {
-        let params = case.params.as_ref().unwrap_or(&self.spec.params);
-        // A map of JSON values has only string keys.
-        let key = serde_json::to_string(params).unwrap_or_default();
-        if let Some(plugin) = self.loaded.get(&key) {
-            return Ok(plugin.clone());
-        }
-        let spec = PluginSpec { params: params.clone(), ..self.spec.clone() };
-        let plugin = self.harness.load(spec).map_err(|source| match case.params {
-            Some(_) => HarnessError::CaseParams { path: self.file.path.clone(), line: case.line, source },
-            None => HarnessError::Load(source),
-        })?;
-        if !plugin.scores() {
-            return Err(HarnessError::ScoresNothing(self.spec.name.clone()));
-        }
-        let plugin = Rc::new(plugin);
-        self.loaded.insert(key, plugin.clone());
-        Ok(plugin)
-    }
+    Ok(CaseResults { plugin: spec.name.clone(), path: file.path.clone(), judged, cases })
 }
 
 impl CaseResults {

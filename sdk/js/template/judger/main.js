@@ -7,7 +7,7 @@ import { abstain, afterLast, InvalidInput, judger, lastNumber } from "gavel";
 export function params({ prefix = "Answer:", penalty = 0.2, ...others }) {
   const unknown = Object.keys(others)[0];
   if (unknown !== undefined) throw new Error(`unknown parameter \`${unknown}\`, expected \`prefix\` or \`penalty\``);
-  if (typeof prefix !== "string") throw new Error("`prefix` must be the text before the answer");
+  if (typeof prefix !== "string" || prefix === "") throw new Error("`prefix` must be the text before the answer");
   if (!(penalty >= 0 && penalty <= 1)) throw new Error(`\`penalty\` must be between 0 and 1, not ${penalty}`);
   return { prefix, penalty };
 }
@@ -17,7 +17,7 @@ export const judge = judger(
   ({ samples, reference, params }) => {
     if (reference.groundTruth === null) return samples.map(() => abstain("the row has no ground truth"));
     const truth = Number(reference.groundTruth.trim() || NaN);
-    if (Number.isNaN(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
+    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
     const attempts = samples.map(({ response }) => {
       const correct = numberAfter(response, params.prefix) === truth;
       return { correct, bytes: new TextEncoder().encode(response).length };

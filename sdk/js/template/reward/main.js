@@ -16,7 +16,7 @@ export const score = reward(
   ({ sample, reference, params }) => {
     if (reference.groundTruth === null) return abstain("the row has no ground truth");
     const truth = Number(reference.groundTruth.trim() || NaN);
-    if (Number.isNaN(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
+    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
     const found = numberAfter(sample.response, params.prefix);
     const correct = found !== null && Math.abs(found - truth) <= params.tolerance;
     const note = found === null ? "no answer" : `the answer is ${found}`;

@@ -11,7 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-static NODE: Tool = Tool { name: "node", purpose: "runs the tools of JavaScript", install: "apt install nodejs npm" };
+static NODE: Tool = Tool {
+    name: "Node.js 20 or later",
+    purpose: "runs the tools of JavaScript",
+    install: "curl -fsSL https://deb.nodesource.com/setup_22.x | sudo bash - && sudo apt install nodejs",
+};
 static ESBUILD: Tool =
     Tool { name: "esbuild", purpose: "bundles JavaScript and compiles TypeScript", install: "npm install" };
 static COMPONENTIZE: Tool =
@@ -59,7 +63,9 @@ impl Toolchain for Js {
     }
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {
-        if !tool::works(Command::new("node").arg("--version")) {
+        // An older one fails in the middle of a build, and says nothing of its version.
+        let recent = "process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)";
+        if !tool::works(Command::new("node").args(["-e", recent])) {
             return vec![&NODE];
         }
         // Both come with the one command.

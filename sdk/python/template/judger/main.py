@@ -3,6 +3,7 @@ little less; a wrong answer scores 0."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ class Params:
 
     # Once, before any group; an error stops a run before it starts.
     def __post_init__(self) -> None:
+        if not self.prefix:
+            raise ValueError("`prefix` is empty: give the text that stands before the answer")
         if not 0 <= self.penalty <= 1:
             raise ValueError(f"`penalty` must be between 0 and 1, not {self.penalty}")
 
@@ -29,10 +32,7 @@ class Params:
 def judge(samples: Sequence[Sample], reference: Reference, params: Params) -> list[Verdict]:
     if reference.ground_truth is None:
         return [abstain("the row has no ground truth") for _ in samples]
-    try:
-        truth = float(reference.ground_truth)
-    except ValueError:
-        raise InvalidInput(f"the ground truth `{reference.ground_truth}` is no number") from None
+    truth = number(reference.ground_truth)
     responses = [sample.response for sample in samples]
     correct = [number_after(response, params.prefix) == truth for response in responses]
     lengths = [len(response.encode()) for response in responses]
@@ -48,6 +48,17 @@ def scores(correct: Sequence[bool], lengths: Sequence[int], penalty: float) -> l
     return [
         1 - penalty * (length - shortest) / spread if is_right else 0.0 for length, is_right in zip(lengths, correct)
     ]
+
+
+def number(truth: str) -> float:
+    """The ground truth as a number, which "nan" is not."""
+    try:
+        value = float(truth)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidInput(f"the ground truth `{truth}` is no number")
+    return value
 
 
 def number_after(response: str, prefix: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gavel import InvalidInput, Reference, Sample, Score, Verdict, abstain, after_last, last_number, reward
@@ -27,14 +28,22 @@ class Params:
 def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
     if reference.ground_truth is None:
         return abstain("the row has no ground truth")
-    try:
-        truth = float(reference.ground_truth)
-    except ValueError:
-        raise InvalidInput(f"the ground truth `{reference.ground_truth}` is no number") from None
+    truth = number(reference.ground_truth)
     found = number_after(sample.response, params.prefix)
     correct = found is not None and abs(found - truth) <= params.tolerance
     note = "no answer" if found is None else f"the answer is {found}"
     return Score(correct, {"answered": found is not None}, note)
+
+
+def number(truth: str) -> float:
+    """The ground truth as a number, which "nan" is not."""
+    try:
+        value = float(truth)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidInput(f"the ground truth `{truth}` is no number")
+    return value
 
 
 def number_after(response: str, prefix: str) -> float | None:

@@ -1,6 +1,6 @@
 //! A program that a plugin runs: it does what its first argument says.
 
-use std::io::{Read, Write, read_to_string, stdin, stdout};
+use std::io::{Write, read_to_string, stdin, stdout};
 use std::process::exit;
 
 fn main() {
@@ -29,10 +29,6 @@ fn main() {
             print!("{reached:?}");
         }
         Some("chance") => {
-            let mut bytes = [0; 8];
-            if let Ok(mut random) = std::fs::File::open("/dev/urandom") {
-                let _ = random.read_exact(&mut bytes);
-            }
             // The seed of a hash map is what WASI gives as random.
             let state = std::collections::hash_map::RandomState::new();
             print!("{}", std::hash::BuildHasher::hash_one(&state, 1));

@@ -14,6 +14,8 @@ struct Runs {
 struct Params {
     cpu_ms: Option<u32>,
     memory: Option<u64>,
+    #[serde(default)]
+    pure: bool,
     #[serde(default = "child")]
     program: String,
 }
@@ -30,7 +32,8 @@ impl Reward for Runs {
     }
 
     fn info(&self) -> Info {
-        Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+        let info = Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        if self.params.pure { info.pure() } else { info }
     }
 
     fn score(&self, sample: &Sample, _: &Reference) -> Result<Verdict, Failure> {

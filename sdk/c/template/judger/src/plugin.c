@@ -17,6 +17,9 @@ typedef struct {
 bool plugin_init(gavel_params *params, gavel_info *info) {
     prefix = gavel_param_text(params, "prefix", "Answer:");
     penalty = gavel_param_number(params, "penalty", 0.2);
+    if (!prefix.len) {
+        return gavel_refuse(params, "`prefix` is empty: give the text that stands before the answer");
+    }
     if (penalty < 0 || penalty > 1) return gavel_refuse(params, "`penalty` must be between 0 and 1");
     *info = (gavel_info){.name = "{{name}}", .version = "0.1.0", .pure = true, .min = 0, .max = 1};
     return true;

@@ -59,7 +59,7 @@ impl Toolchain for C {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "write `plugin_init` and the function that gavel.h declares for each export"
+        "write `plugin_init` and the function that gavel.h declares for each export; a taskset's functions are in build/bindings/plugin.h"
     }
 }
 

@@ -35,11 +35,12 @@ impl Toolchain for Python {
     }
 
     fn build(&self, project: &Project) -> Result<Compiled, Error> {
-        if let Some(tool) = self.missing(project).first() {
-            return Err(Error::MissingTool { tool });
-        }
         let name = &project.manifest.name;
         let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
+        if !is_recent(&root) {
+            return Err(Error::MissingTool { tool: &PYTHON });
+        }
+        let mut command = componentize(&root).ok_or(Error::MissingTool { tool: &COMPONENTIZE })?;
         let entry = root.join(format!("{ENTRY}.py"));
         if !entry.is_file() {
             return Err(Error::Source {
@@ -58,8 +59,7 @@ impl Toolchain for Python {
         let world = contract::write(project)?.canonicalize().map_err(Error::file("open", &root))?;
         // Not `build/NAME.wasm`: that one changes only when the build succeeds.
         let output = app.join("component.wasm");
-        let mut command = componentize(&root);
-        command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", "gavel_world"]);
+        command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", WORLD_MODULE]);
         command.args(["componentize", APP, "-o"]).arg(&output);
         // The plugin's own folder first: the SDK takes the first one's files for the plugin's.
         for folder in [&root, &app].into_iter().chain(&folders) {
@@ -76,12 +76,10 @@ impl Toolchain for Python {
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {
         let mut missing = Vec::new();
-        if !tool::works(
-            Command::new(python(&project.folder)).args(["-c", "import sys; assert sys.version_info >= (3, 10)"]),
-        ) {
+        if !is_recent(&project.folder) {
             missing.push(&PYTHON);
         }
-        if !tool::works(componentize(&project.folder).arg("--version")) {
+        if componentize(&project.folder).is_none() {
             missing.push(&COMPONENTIZE);
         }
         missing
@@ -93,7 +91,10 @@ impl Toolchain for Python {
 }
 
 /// The module that the component is made of, in `build/python`.
-const APP: &str = "gavel_app";
+pub(crate) const APP: &str = "gavel_app";
+
+/// The module that componentize-py makes of the contract.
+pub(crate) const WORLD_MODULE: &str = "gavel_world";
 
 /// Writes that module: it loads the plugin into the SDK's exports.
 fn write_app(project: &Project, root: &Path, preload: &[String]) -> Result<PathBuf, Error> {
@@ -132,15 +133,24 @@ pub(crate) fn python(root: &Path) -> PathBuf {
     in_environment(root, "python3").unwrap_or_else(|| "python3".into())
 }
 
-/// componentize-py, from the same places, or as a module of that Python.
-fn componentize(root: &Path) -> Command {
+/// Whether that Python can read what plugins are written in.
+fn is_recent(root: &Path) -> bool {
+    tool::works(Command::new(python(root)).args(["-c", "import sys; assert sys.version_info >= (3, 10)"]))
+}
+
+/// componentize-py, from the same places, or as a module of that Python;
+/// nothing where it does not run.
+fn componentize(root: &Path) -> Option<Command> {
     let program = in_environment(root, COMPONENTIZE.name).unwrap_or_else(|| COMPONENTIZE.name.into());
+    let module = || {
+        let mut command = Command::new(python(root));
+        command.args(["-m", "componentize_py"]);
+        command
+    };
     if tool::works(Command::new(&program).arg("--version")) {
-        return Command::new(program);
+        return Some(Command::new(program));
     }
-    let mut command = Command::new(python(root));
-    command.args(["-m", "componentize_py"]);
-    command
+    tool::works(module().arg("--version")).then(module)
 }
 
 /// A program in the project's `.venv`, else in the active environment.

@@ -42,6 +42,10 @@ pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Resu
     if !tool::works(Command::new(&python).args(["-m", "pip", "--version"])) {
         return Err(Error::MissingTool { tool: &PIP });
     }
+    // It speaks of the folder, which is about to change.
+    if mark.exists() {
+        fs::remove_file(&mark).map_err(Error::file("remove", &mark))?;
+    }
     let pip = |arguments: &[&str]| {
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(Error::file("remove", &folder))?;

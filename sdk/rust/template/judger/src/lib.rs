@@ -29,6 +29,9 @@ impl Judger for ShortAnswer {
 
     // Once, before any group; an error stops a run before it starts.
     fn new(params: Params) -> Result<Self, String> {
+        if params.prefix.is_empty() {
+            return Err("`prefix` is empty: give the text that stands before the answer".into());
+        }
         if !(0.0..=1.0).contains(&params.penalty) {
             return Err(format!("`penalty` must be between 0 and 1, not {}", params.penalty));
         }
@@ -44,7 +47,7 @@ impl Judger for ShortAnswer {
         let Some(truth) = reference.ground_truth() else {
             return Ok(samples.iter().map(|_| Verdict::abstain("the row has no ground truth")).collect());
         };
-        let Ok(truth) = truth.trim().parse::<f64>() else {
+        let Some(truth) = truth.trim().parse::<f64>().ok().filter(|truth| truth.is_finite()) else {
             return Err(Failure::invalid_input(format!("the ground truth `{truth}` is no number")));
         };
         let attempts: Vec<Attempt> = samples
@@ -94,7 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn a_penalty_above_one_is_refused() {
+    fn an_empty_prefix_and_a_penalty_above_one_are_refused() {
+        assert!(ShortAnswer::new(Params { prefix: String::new(), ..Params::default() }).is_err());
         assert!(ShortAnswer::new(Params { penalty: 2.0, ..Params::default() }).is_err());
     }
 }

@@ -43,7 +43,7 @@ impl Reward for NumericAnswer {
         let Some(truth) = reference.ground_truth() else {
             return Ok(Verdict::abstain("the row has no ground truth"));
         };
-        let Ok(truth) = truth.trim().parse::<f64>() else {
+        let Some(truth) = truth.trim().parse::<f64>().ok().filter(|truth| truth.is_finite()) else {
             return Err(Failure::invalid_input(format!("the ground truth `{truth}` is no number")));
         };
         let found = number_after(&sample.response(), &self.params.prefix);

@@ -1,0 +1,51 @@
+//! Calls started before the first of them is waited for.
+
+use std::collections::VecDeque;
+use std::collections::vec_deque::{Drain, IntoIter};
+
+/// How many are under way: enough to keep every thread busy behind a slow one,
+/// and few enough for memory.
+const WINDOW: usize = 1024;
+
+/// What was started and is not finished yet, in order.
+#[derive(Debug)]
+pub struct Ahead<T>(VecDeque<T>);
+
+impl<T> Default for Ahead<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> Ahead<T> {
+    /// Adds a whole group, since its judgers wait for all of it, and gives the
+    /// first ones, to be waited for, where there are too many now.
+    pub fn start(&mut self, group: impl IntoIterator<Item = T>) -> Drain<'_, T> {
+        self.0.extend(group);
+        let over = self.0.len().saturating_sub(WINDOW);
+        self.0.drain(..over)
+    }
+}
+
+/// All that is left.
+impl<T> IntoIterator for Ahead<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    fn into_iter(self) -> IntoIter<T> {
+        self.0.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_are_waited_for_where_there_are_too_many() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.start(0..WINDOW).count(), 0);
+        assert_eq!(ahead.start([WINDOW, WINDOW + 1]).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(ahead.into_iter().next(), Some(2));
+    }
+}

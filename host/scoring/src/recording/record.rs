@@ -1,0 +1,147 @@
+//! A plugin and a program as they were used, and what is another one.
+
+use super::lineup::component_file;
+use crate::exec::LoadedProgram;
+use crate::scorer::{LoadedPlugin, WeightedPlugin};
+use crate::when::When;
+use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec, ProgramSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// A plugin as it was used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PluginRecord {
+    /// Its name in the run.
+    pub name: String,
+    /// The factor of its score in the reward.
+    pub weight: f64,
+    /// Which samples it was called for.
+    #[serde(flatten)]
+    pub when: When,
+    /// What it says of itself.
+    pub info: Info,
+    /// The file that it came from.
+    pub path: PathBuf,
+    /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
+    pub component: String,
+    /// The contract between it and its host.
+    pub contract: String,
+    /// What it was initialised with.
+    pub params: Map<String, Value>,
+    /// What each of its calls might use.
+    pub limits: Limits,
+    /// What it might reach.
+    pub grants: Grants,
+}
+
+/// A program as it was used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramRecord {
+    /// Its name in the run.
+    pub name: String,
+    /// The file that it came from.
+    pub path: PathBuf,
+    /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
+    pub component: String,
+    /// What each of its children might use.
+    pub limits: Limits,
+}
+
+impl ProgramRecord {
+    pub(super) fn of(LoadedProgram { spec, hash }: &LoadedProgram) -> Self {
+        let ProgramSpec { name, path, limits } = spec.clone();
+        Self { name, path, component: hash.clone(), limits }
+    }
+
+    /// The program from its copy in `folder`.
+    pub(super) fn program(&self, folder: &Path) -> ProgramSpec {
+        let path = component_file(folder, &self.component);
+        ProgramSpec { name: self.name.clone(), path, limits: self.limits }
+    }
+
+    /// What is not as it was in `old`.
+    pub(super) fn changes(&self, old: &Self) -> Vec<String> {
+        let name = &self.name;
+        let mut changes = Vec::new();
+        if self.component != old.component {
+            let (now, was) = (short(&self.component), short(&old.component));
+            changes.push(format!("the program `{name}` has another component (hash {now}; it was {was})"));
+        }
+        if self.limits != old.limits {
+            let (now, was) = (self.limits, old.limits);
+            changes.push(format!("the program `{name}` has another set of limits ({now:?}; it was {was:?})"));
+        }
+        changes
+    }
+}
+
+impl PluginRecord {
+    pub(super) fn of(LoadedPlugin { plugin, spec, weight, when, .. }: &LoadedPlugin) -> Self {
+        Self {
+            name: spec.name.clone(),
+            weight: *weight,
+            when: when.clone(),
+            info: plugin.info().clone(),
+            path: spec.path.clone(),
+            component: plugin.hash().to_owned(),
+            contract: CONTRACT.to_owned(),
+            params: spec.params.clone(),
+            limits: spec.limits,
+            grants: spec.grants.clone(),
+        }
+    }
+
+    /// The plugin from its copy in `folder`.
+    pub fn plugin(&self, folder: &Path) -> WeightedPlugin {
+        let spec = PluginSpec {
+            name: self.name.clone(),
+            path: component_file(folder, &self.component),
+            params: self.params.clone(),
+            limits: self.limits,
+            grants: self.grants.clone(),
+            reuse: None,
+        };
+        WeightedPlugin { spec, weight: self.weight, when: self.when.clone() }
+    }
+
+    /// What is not as it was in `old`. Where the file lies does not count.
+    pub(super) fn changes(&self, old: &Self) -> Vec<String> {
+        let name = &self.name;
+        let mut changes = Vec::new();
+        if self.component != old.component {
+            changes.push(format!(
+                "`{name}` has another component ({} {}, hash {}; it was {} {}, hash {})",
+                self.info.name,
+                self.info.version,
+                short(&self.component),
+                old.info.name,
+                old.info.version,
+                short(&old.component)
+            ));
+        }
+        let mut compare = |what: &str, now: String, was: String| {
+            if now != was {
+                changes.push(format!("`{name}` has another {what} ({now}; it was {was})"));
+            }
+        };
+        compare("weight", self.weight.to_string(), old.weight.to_string());
+        let gate = |when: &When| when.only_if.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+        compare("`only_if`", gate(&self.when), gate(&old.when));
+        let sources = |when: &When| match when.data_sources.as_slice() {
+            [] => "all".to_owned(),
+            some => some.iter().map(|source| source.0.as_str()).collect::<Vec<_>>().join(", "),
+        };
+        compare("list of data sources", sources(&self.when), sources(&old.when));
+        let text = |params: &Map<String, Value>| Value::Object(params.clone()).to_string();
+        compare("set of parameters", text(&self.params), text(&old.params));
+        compare("set of limits", format!("{:?}", self.limits), format!("{:?}", old.limits));
+        compare("set of grants", format!("{:?}", self.grants), format!("{:?}", old.grants));
+        changes
+    }
+}
+
+/// The beginning of a hash, which is enough for people.
+fn short(hash: &str) -> &str {
+    hash.get(..16).unwrap_or(hash)
+}

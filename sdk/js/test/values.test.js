@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readParams } from "../gavel/exports.js";
+import { rowJson } from "../gavel/row.js";
+import { abstain, asVerdict } from "../gavel/verdict.js";
+
+const part = { trajectory: 0, message: 0, start: 1, end: 2, value: true };
+
+test("a verdict is what the contract has", () => {
+  const { val } = asVerdict({ score: 1, note: 3.5, credit: [part] });
+  assert.deepEqual(val, { value: 1, metrics: [], credit: [{ ...part, value: 1 }], note: "3.5" });
+  assert.deepEqual(asVerdict(abstain(7)), { tag: "abstained", val: "7" });
+});
+
+test("a credit that the contract cannot have is refused", () => {
+  for (const wrong of [{ start: 0.5 }, { end: -1 }, { message: "0" }, { trajectory: 2 ** 32 }, { value: NaN }]) {
+    const name = Object.keys(wrong)[0];
+    assert.throws(() => asVerdict({ score: 1, credit: [{ ...part, ...wrong }] }), { message: new RegExp(`\`${name}\` of a credit`) });
+  }
+  assert.throws(() => asVerdict({ score: 1, credit: part }), /`credit` must be an array/);
+});
+
+test("a row is all JSON", () => {
+  assert.equal(rowJson({ prompt: "?", deep: [1, null] }), '{"prompt":"?","deep":[1,null]}');
+  for (const lost of [NaN, -Infinity, undefined, () => 1, Symbol("s")]) {
+    assert.throws(() => rowJson({ prompt: "?", deep: { lost } }), /`lost` of the row is .*, which JSON does not have/);
+  }
+  for (const row of [[], null, "row"]) assert.throws(() => rowJson(row), /a row as an object/);
+});
+
+test("parameters are an object of the defaults' kinds", () => {
+  assert.deepEqual(readParams({ a: 1, b: null }, { b: [2] }), { a: 1, b: [2] });
+  for (const [given, what] of [
+    [[], /must be an object, not list/],
+    [5, /must be an object, not number/],
+    [{ a: "1" }, /`a`: expected number, not string/],
+    [{ c: 1 }, /unknown parameter `c`/],
+  ]) {
+    assert.throws(() => readParams({ a: 1, b: null }, given), what);
+  }
+});
