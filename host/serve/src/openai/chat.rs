@@ -213,3 +213,46 @@ impl Replies {
 fn why(ended: FinishReason, called: bool) -> &'static str {
     if called { "tool_calls" } else { reason(ended) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes as tokens, and a template that shows how to call tools.
+    fn model() -> TextModel {
+        let folder = tempfile::tempdir().unwrap();
+        TextModel::byte_level().save(folder.path()).unwrap();
+        let template = "{% if tools %}Answer or say <tool_call>{json}</tool_call>: {{ tools | tojson }}\n{% endif %}\
+                        {% for message in messages %}{{ message.content }}\n{% endfor %}";
+        std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
+        TextModel::load(folder.path()).unwrap()
+    }
+
+    fn told(model: &TextModel, text: &str, tools: &[Value]) -> (Value, bool) {
+        let calls = !tools.is_empty() && model.template.tool_call_format().is_some();
+        let replies = Replies { tools: tools.to_vec(), calls, calls_before: 2, logprobs: false };
+        let ids = model.tokenizer.encode(text).unwrap();
+        replies.message(model, Whole { text: text.to_owned(), ids }).unwrap()
+    }
+
+    #[test]
+    fn calls_in_a_reply_are_told_where_tools_were_given() {
+        let model = model();
+        let tools = [json!({"type": "function", "function": {"name": "add", "parameters": {}}})];
+        let reply = "I add.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 2}}\n</tool_call>";
+        let (message, called) = told(&model, reply, &tools);
+        assert!(called);
+        assert_eq!(message["content"], "I add.");
+        assert_eq!(message["tool_calls"][0]["id"], "call00002");
+        assert_eq!(message["tool_calls"][0]["function"]["name"], "add");
+        let arguments: Value =
+            serde_json::from_str(message["tool_calls"][0]["function"]["arguments"].as_str().unwrap()).unwrap();
+        assert_eq!(arguments, json!({"a": 2}));
+
+        assert_eq!(told(&model, reply, &[]), (json!({"role": "assistant", "content": reply}), false));
+        assert_eq!(told(&model, "5", &tools), (json!({"role": "assistant", "content": "5"}), false));
+        let options = RenderOptions::prompt(&tools);
+        let prompt = model.template.render(&[Message::new(gavel_data::Role::User, "2 + 3?")], &options).unwrap();
+        assert!(prompt.starts_with("Answer or say") && prompt.contains("\"name\": \"add\""), "{prompt}");
+    }
+}
