@@ -28,7 +28,7 @@ impl Learner {
 
 /// The tokenizer and the sizes of the model that `[model]` asks for.
 pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelConfig)> {
-    let (text, config) = match (&table.path, &table.init) {
+    let (mut text, config) = match (&table.path, &table.init) {
         (Some(path), _) => (TextModel::load(path)?, ModelConfig::load(path)?),
         (None, Some(init)) => {
             let text = TextModel::byte_level();
@@ -39,6 +39,10 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
         }
         (None, None) => return Err(PolicyError::Config("there is neither `path` nor `init`".into()).into()),
     };
+    text.template.set_variables(table.chat_template_kwargs.clone());
+    if config.num_labels.is_some() {
+        return Err(PolicyError::Config("a classifier is no policy: `[model]` needs a language model".into()).into());
+    }
     if (config.vocab_size as usize) < text.tokenizer.vocab_size() {
         let what = format!(
             "vocab_size {} is smaller than the tokenizer's vocabulary of {}",
@@ -48,4 +52,51 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
         return Err(PolicyError::Config(what).into());
     }
     Ok((text, config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_data::{Message, Role};
+    use gavel_policy::{Device, ModelConfig};
+    use serde_json::{Value, json};
+
+    fn saved(changes: Value) -> tempfile::TempDir {
+        let mut sizes = json!({"vocab_size": 259, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+                               "num_attention_heads": 2});
+        sizes.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        let config: ModelConfig = serde_json::from_value(sizes).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        TextModel::byte_level().save(folder.path()).unwrap();
+        Model::random(config, 0, Device::Cpu).unwrap().save(folder.path()).unwrap();
+        folder
+    }
+
+    fn table(folder: &tempfile::TempDir, kwargs: Value) -> ModelTable {
+        serde_json::from_value(json!({"path": folder.path(), "chat_template_kwargs": kwargs})).unwrap()
+    }
+
+    #[test]
+    fn the_template_sees_the_variables_of_the_run() {
+        let folder = saved(json!({}));
+        let template = "{{ style | default('plain') }}: {{ messages[0].content }}";
+        std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
+        let render = |kwargs: Value| {
+            let (text, _) = text_and_config(&table(&folder, kwargs)).unwrap();
+            text.tokenizer.decode(&text.prompt_ids(&[Message::new(Role::User, "hi")]).unwrap()).unwrap()
+        };
+        assert_eq!(render(json!({})), "plain: hi");
+        assert_eq!(render(json!({"style": "terse"})), "terse: hi");
+    }
+
+    #[test]
+    fn a_model_that_cannot_write_is_no_policy() {
+        for (changes, says) in [
+            (json!({"architectures": ["Qwen2ForSequenceClassification"]}), "a classifier is no policy"),
+            (json!({"vocab_size": 200}), "vocab_size 200 is smaller than the tokenizer's vocabulary of 259"),
+        ] {
+            let error = text_and_config(&table(&saved(changes), json!({}))).err().unwrap().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
 }

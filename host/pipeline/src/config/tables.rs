@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{ModelConfig, Sampling};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -20,6 +21,9 @@ pub struct ModelTable {
     /// `auto`, `cpu` or `cuda:N`; `auto` by default.
     #[serde(default = "auto")]
     pub device: String,
+    /// Variables of the chat template, such as `enable_thinking`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub chat_template_kwargs: Map<String, Value>,
 }
 
 fn auto() -> String {
