@@ -118,14 +118,15 @@ fn write_app(project: &Project, root: &Path, preload: &[String]) -> Result<PathB
 /// missing, else Python's traceback without that of componentize-py itself.
 fn own_words(error: Error, name: &str) -> Error {
     let Error::Failed { what, said } = error else { return error };
-    if let Some((words, hint)) = said.rsplit_once("SystemExit: ").and_then(|(_, words)| words.split_once("\nhint: ")) {
+    let inner = said.split_once("AssertionError: ").map_or(&*said, |(_, inner)| inner);
+    let inner = inner.split_once("\nCaused by:").map_or(inner, |(inner, _)| inner).trim();
+    // Of a SystemExit, Python shows the words alone.
+    if let Some((words, hint)) = inner.split_once("\nhint: ").filter(|_| !inner.contains("Traceback")) {
         let hint_text = hint.lines().next().unwrap_or_default().to_owned();
         return Error::Source { what: format!("`{name}`: {words}"), hint_text };
     }
-    let inner = said.split_once("AssertionError: ").map_or(&*said, |(_, inner)| inner);
-    let inner = inner.split_once("\nCaused by:").map_or(inner, |(inner, _)| inner);
     // The folders of the guest: the plugin's own is the first.
-    Error::Failed { what, said: inner.trim().replace("\"/0/", "\"") }
+    Error::Failed { what, said: inner.replace("\"/0/", "\"") }
 }
 
 /// The Python of the project's environment, else the one on the path.
