@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,8 @@ def row(index: int, seed: int, params: Params) -> dict[str, Any]:
     if params.name in DRAWN_FIRST:
         dataset = families.dataset(params.name, params.config, seed, params.size)
     dataset.seed = seed
+    # A few functions of `list_functions` draw from Python's own generator.
+    random.seed(seed + index)
     entry = dataset[index]
     system = SYSTEM_PROMPTS.get(params.system, params.system)
     return {

@@ -18,9 +18,9 @@ fn project() -> Project {
 #[test]
 fn a_run_learns_from_the_rows_of_a_family_and_its_scorer() {
     let project = project();
-    project.add_reward("gym", "plugins/reasoning-gym.wasm", "params = { tag = \"\" }");
+    project.add_reward("gym", "plugins/reasoning-gym.wasm", "");
     let data = |which: &str, rows: &str| format!("data.{which}=plugin:gym?name=chain_sum&system=&{rows}");
-    let (train, validation) = (data("train", "seed=1&size=12"), data("validation", "seed=1000&rows=3"));
+    let (train, validation) = (data("train", "seed=1&rows=12"), data("validation", "seed=1000&rows=3"));
     let settings = ["--set", "train.steps=1", "--set", &train, "--set", &validation];
     project.succeed(&[&["train", "-c", "train.toml"][..], &settings].concat());
 
@@ -28,9 +28,9 @@ fn a_run_learns_from_the_rows_of_a_family_and_its_scorer() {
     assert_eq!(samples.len(), 16);
     for sample in samples {
         assert_eq!(sample["data_source"], "reasoning-gym/chain_sum");
-        // Random weights hardly find the sum; what counts is that each response was scored.
-        assert!(sample["plugins"]["gym"]["score"].is_f64(), "{sample:?}");
-        assert_eq!(sample["plugins"]["gym"]["metrics"]["answered"], json!(1.0), "{sample:?}");
+        // Random weights do not mark an answer.
+        let verdict = &sample["plugins"]["gym"];
+        assert_eq!((&verdict["score"], &verdict["metrics"]["answered"]), (&json!(0.0), &json!(0.0)), "{sample:?}");
     }
 }
 
@@ -41,7 +41,6 @@ fn what_is_wrong_with_a_family_is_told_before_the_run() {
     for (query, expected) in [
         ("", "name a family, such as \"plugin:reasoning-gym?name=chain_sum\""),
         ("name=sokoban", "the family `sokoban` is not in this plugin: it needs numpy"),
-        ("name=chain_sum&config={\"min_terms\":9}", "the family `chain_sum`: max_terms must be >= min_terms"),
     ] {
         let train = format!("data.train=plugin:{}?{query}", gym.display());
         let output = project.run(&["train", "-c", "train.toml", "--dry-run", "--set", &train]);
