@@ -4,7 +4,7 @@
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::setup::{GUEST_TARGET, cannot};
-use crate::{attacks, programs, ui};
+use crate::{attacks, programs, python, python_plugins, ui};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,9 @@ const TEST_GUESTS: Guests = Guests { title: "test guests", workspace: "tests/gue
 pub fn build(root: &Path) -> Result<()> {
     let plugins = root.join(PLUGINS.folder);
     let mut names = PLUGINS.build(root)?;
-    names.append(&mut programs::build(root, &plugins)?);
+    let environment = python::environment()?;
+    names.append(&mut programs::build(root, &environment, &plugins)?);
+    names.append(&mut python_plugins::build(root, &environment, &plugins)?);
     remove_others(&names, &plugins)?;
     remove_others(&TEST_GUESTS.build(root)?, &root.join(TEST_GUESTS.folder))?;
     attacks::build(root)

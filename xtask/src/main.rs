@@ -9,6 +9,7 @@ mod guests;
 mod libtorch;
 mod programs;
 mod python;
+mod python_plugins;
 mod setup;
 mod suite;
 mod summary;

@@ -5,7 +5,7 @@ use crate::command::Call;
 use crate::failure::Result;
 use crate::guests::put;
 use crate::setup::cannot;
-use crate::{python, ui};
+use crate::ui;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 /// Builds every program to `<folder>/<name>.wasm` and gives their names. One
 /// whose files are those of its last build is not built again: that takes
 /// about 15 seconds.
-pub fn build(root: &Path, folder: &Path) -> Result<BTreeSet<String>> {
+pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<String>> {
     let sources = root.join("programs");
     let names = names(&sources)?;
-    let environment = python::environment()?;
     for name in &names {
         ui::step(&format!("program {name}"), || {
             let source = sources.join(name);
@@ -27,7 +26,7 @@ pub fn build(root: &Path, folder: &Path) -> Result<BTreeSet<String>> {
                 return Ok(((), "unchanged".into()));
             }
             fs::create_dir_all(&built).map_err(|error| cannot("make", &built, &error))?;
-            let made = componentize(&environment, &source, &built)?;
+            let made = componentize(environment, &source, &built)?;
             put(folder, name, &fs::read(&made).map_err(|error| cannot("read", &made, &error))?)?;
             let stamp = built.join("inputs");
             fs::write(&stamp, inputs).map_err(|error| cannot("write", &stamp, &error))?;
@@ -50,14 +49,15 @@ fn componentize(environment: &Path, source: &Path, built: &Path) -> Result<PathB
     Ok(made)
 }
 
-fn names(sources: &Path) -> Result<BTreeSet<String>> {
+/// The folders of `sources` with Python code in `main.py`.
+pub fn names(sources: &Path) -> Result<BTreeSet<String>> {
     let entries = fs::read_dir(sources).map_err(|error| cannot("read", sources, &error))?;
     let folders = entries.flatten().filter(|entry| entry.path().join("main.py").is_file());
     Ok(folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
-/// Every file of a program that decides what is built, with its name.
-fn inputs(source: &Path) -> Result<String> {
+/// Every file of a folder that decides what is built of it, with its name.
+pub fn inputs(source: &Path) -> Result<String> {
     let mut files = Vec::new();
     gather(source, &mut files)?;
     files.sort();
@@ -72,9 +72,13 @@ fn inputs(source: &Path) -> Result<String> {
 fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
     for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_dir() && !path.ends_with("__pycache__") {
-            gather(&path, files)?;
-        } else if path.extension().is_some_and(|kind| kind == "py" || kind == "wit") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            // Not what tools make, nor an environment.
+            if name != "build" && name != "__pycache__" && !name.starts_with('.') {
+                gather(&path, files)?;
+            }
+        } else if path.extension().is_some_and(|kind| ["py", "wit", "toml", "txt"].iter().any(|one| kind == *one)) {
             files.push(path);
         }
     }

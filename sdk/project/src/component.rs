@@ -106,7 +106,7 @@ fn add(name: &str, names: &mut BTreeSet<String>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::language::Language;
-    use crate::manifest::Export;
+    use crate::manifest::{Export, PythonTable};
 
     fn manifest() -> Manifest {
         Manifest {
@@ -114,6 +114,7 @@ mod tests {
             language: Language::Rust,
             exports: BTreeSet::from([Export::Reward]),
             imports: BTreeSet::new(),
+            python: PythonTable::default(),
             test: None,
         }
     }

@@ -42,7 +42,7 @@ fn world(manifest: &Manifest) -> String {
 mod tests {
     use super::*;
     use crate::language::Language;
-    use crate::manifest::{Export, Import};
+    use crate::manifest::{Export, Import, PythonTable};
     use std::collections::BTreeSet;
 
     #[test]
@@ -52,6 +52,7 @@ mod tests {
             language: Language::C,
             exports: BTreeSet::from([Export::Reward]),
             imports: BTreeSet::from([Import::Chat]),
+            python: PythonTable::default(),
             test: None,
         };
         assert_eq!(

@@ -31,8 +31,20 @@ pub struct Manifest {
     pub exports: BTreeSet<Export>,
     /// What it asks the host for beyond its sample.
     pub imports: BTreeSet<Import>,
+    /// What a build in Python is told.
+    pub python: PythonTable,
     /// `[test]`, which the test harness reads.
     pub test: Option<toml::Table>,
+}
+
+/// `[python]`: how the packages of a plugin in Python are installed.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PythonTable {
+    /// Whether `requirements.txt` names every package, and what these ask for
+    /// beyond it stays away.
+    #[serde(default)]
+    pub no_deps: bool,
 }
 
 /// An interface of the contract that a plugin exports.
@@ -85,6 +97,8 @@ impl Import {
 #[serde(deny_unknown_fields)]
 struct Written {
     plugin: WrittenPlugin,
+    #[serde(default)]
+    python: PythonTable,
     test: Option<toml::Table>,
 }
 
@@ -162,7 +176,7 @@ fn parse(text: &str) -> Result<Manifest, Wrong> {
             "write a plugin that runs programs in Rust or C",
         ));
     }
-    Ok(Manifest { name, language, exports, imports, test: written.test })
+    Ok(Manifest { name, language, exports, imports, python: written.python, test: written.test })
 }
 
 fn interfaces<T: Copy + Ord>(
@@ -194,6 +208,8 @@ name = "polite"
 language = "c"
 exports = ["judger", "reward"]
 imports = ["chat"]
+[python]
+no-deps = true
 [test]
 cases = "more.jsonl"
 "#;
@@ -205,6 +221,7 @@ cases = "more.jsonl"
         assert_eq!(manifest.language, Language::C);
         assert_eq!(manifest.exports, BTreeSet::from([Export::Reward, Export::Judger]));
         assert_eq!(manifest.imports, BTreeSet::from([Import::Chat]));
+        assert!(manifest.python.no_deps);
         assert_eq!(manifest.test.unwrap()["cases"].as_str(), Some("more.jsonl"));
     }
 
@@ -225,6 +242,7 @@ cases = "more.jsonl"
                 "\"python\"\nexports = [\"reward\"]\nimports = [\"exec\"]",
                 "the SDK for Python has no function for `exec`",
             ),
+            ("no-deps", "deps", "unknown field `deps`"),
             ("[test]", "[tests]", "unknown field `tests`"),
             ("[plugin]", "[plugin", "line 2: "),
         ] {

@@ -2,7 +2,7 @@
 
 use super::{program, python};
 use crate::error::Error;
-use crate::manifest::Project;
+use crate::manifest::{MANIFEST, Project};
 use crate::tool::{self, Tool};
 use serde::Deserialize;
 use std::fs;
@@ -35,6 +35,8 @@ pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Resu
     let mark = root.join("build/packages.txt");
     // What lies in other files may have changed.
     let plain = lines.iter().all(|line| !line.starts_with(['-', '.', '/']) && !line.contains("file:"));
+    let options: &[&str] = if project.manifest.python.no_deps { &["--no-deps"] } else { &[] };
+    let wanted = format!("{wanted}{}\n", options.concat());
     if plain && folder.is_dir() && fs::read_to_string(&mark).is_ok_and(|done| done == wanted) {
         return Ok(Some(folder));
     }
@@ -52,7 +54,7 @@ pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Resu
         }
         let mut command = Command::new(&python);
         command.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-compile", "--target"]);
-        command.arg(&folder).args(["-r", REQUIREMENTS]).args(arguments).current_dir(root);
+        command.arg(&folder).args(["-r", REQUIREMENTS]).args(options).args(arguments).current_dir(root);
         tool::run(&mut command, &PIP, &format!("cannot install {REQUIREMENTS} of `{}`", project.manifest.name))
     };
     // Of a package with compiled and pure wheels, the pure one. Where there is none, whatever pip
@@ -98,6 +100,9 @@ fn refuse_compiled(project: &Project, python: &Path, folder: &Path) -> Result<()
             project.manifest.name,
             lines.concat()
         ),
-        hint_text: format!("take them out of {REQUIREMENTS}, or name packages that do the same in Python"),
+        hint_text: format!(
+            "take them out of {REQUIREMENTS}, or name packages that do the same in Python; where the plugin does \
+             without them, name every package that it needs, and no-deps = true under [python] in {MANIFEST}"
+        ),
     })
 }
