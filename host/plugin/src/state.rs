@@ -84,25 +84,7 @@ pub(crate) fn store(
     traces: &Traces,
     reserved: Reservation,
 ) -> wasmtime::Result<Store<State>> {
-    let mut table = ResourceTable::new();
-    table.set_max_capacity(limits.handles);
-    let memory = MemoryMeter::new(limits.memory, traces.memory.clone(), reserved);
-    let (wasi, grants) = context(granted, seed, traces);
-    let mut store = Store::new(engine, State { wasi, grants, table, memory, traces: traces.clone() });
-    store.limiter(|state| &mut state.memory);
-    store.set_hostcall_fuel(limits.output);
-    store.set_max_component_handles(limits.handles);
-    if let Some(fuel) = limits.fuel {
-        store.set_fuel(fuel)?;
-    }
-    // At every tick the call yields, which is when its time is looked at.
-    store.set_epoch_deadline(1);
-    let pauses = traces.pauses.clone();
-    store.epoch_deadline_callback(move |_| {
-        pauses.interrupt();
-        Ok(UpdateDeadline::Yield(1))
-    });
-    Ok(store)
+    store_of(engine, limits, context(granted, seed, traces), traces, reserved)
 }
 
 /// What goes into a child and comes out of it.
@@ -129,13 +111,38 @@ pub(crate) fn child_store(
     reserved: Reservation,
     io: &ChildIo,
 ) -> wasmtime::Result<Store<State>> {
-    let mut store = store(engine, limits, granted, seed, traces, reserved)?;
     let mut wasi = WasiCtxBuilder::new();
     let grants = granted.call(&mut wasi, seed, traces);
     wasi.args(&io.args).stdin(MemoryInputPipe::new(io.stdin.clone()));
     wasi.stdout(io.stdout.clone()).stderr(io.stderr.clone());
-    let state = store.data_mut();
-    (state.wasi, state.grants) = (wasi.build(), grants);
+    store_of(engine, limits, (wasi.build(), grants), traces, reserved)
+}
+
+/// A store with this view of the world, metered and interruptible.
+fn store_of(
+    engine: &Engine,
+    limits: &Limits,
+    (wasi, grants): (WasiCtx, CallGrants),
+    traces: &Traces,
+    reserved: Reservation,
+) -> wasmtime::Result<Store<State>> {
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(limits.handles);
+    let memory = MemoryMeter::new(limits.memory, traces.memory.clone(), reserved);
+    let mut store = Store::new(engine, State { wasi, grants, table, memory, traces: traces.clone() });
+    store.limiter(|state| &mut state.memory);
+    store.set_hostcall_fuel(limits.output);
+    store.set_max_component_handles(limits.handles);
+    if let Some(fuel) = limits.fuel {
+        store.set_fuel(fuel)?;
+    }
+    // At every tick the call yields, which is when its time is looked at.
+    store.set_epoch_deadline(1);
+    let pauses = traces.pauses.clone();
+    store.epoch_deadline_callback(move |_| {
+        pauses.interrupt();
+        Ok(UpdateDeadline::Yield(1))
+    });
     Ok(store)
 }
 

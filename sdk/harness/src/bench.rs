@@ -8,7 +8,7 @@ use crate::rows::DataRow;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use gavel_data::{Evaluation, OutcomeKind, Sample, Usage};
-use gavel_plugin::PluginSpec;
+use gavel_plugin::{PluginSpec, ProgramSpec};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -79,15 +79,23 @@ pub struct Reuse {
     pub same_verdicts: bool,
 }
 
-/// Measures the plugin of `spec` over `rows` for about `time`. The endpoints
-/// that it is granted are not there.
+/// Measures the plugin of `spec`, which may run `programs`, over `rows` for
+/// about `time`. The endpoints that it is granted are not there.
 ///
 /// # Errors
 /// The plugin does not load or scores nothing, or no row has a completion.
-pub fn bench(spec: &PluginSpec, rows: &[DataRow], time: Duration) -> Result<BenchReport, HarnessError> {
+pub fn bench(
+    spec: &PluginSpec,
+    programs: &[ProgramSpec],
+    rows: &[DataRow],
+    time: Duration,
+) -> Result<BenchReport, HarnessError> {
     let folder = tempfile::tempdir().map_err(HarnessError::Temporary)?;
     let load = |spec: PluginSpec| {
         let harness = Harness::with_cache(folder.path(), &spec.grants.chat)?;
+        for program in programs {
+            harness.program(program.clone())?;
+        }
         let start = Instant::now();
         let plugin = harness.load(spec)?;
         Ok::<_, HarnessError>((plugin, micros(start)))

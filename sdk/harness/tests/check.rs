@@ -140,16 +140,16 @@ fn where_nothing_is_accepted_nothing_is_mutated() {
 #[test]
 fn a_benchmark_measures_what_it_says() {
     let report =
-        bench(&spec("guests/gullible.wasm", json!({"pure": true})), &sums(), Duration::from_millis(300)).unwrap();
+        bench(&spec("guests/gullible.wasm", json!({"pure": true})), &[], &sums(), Duration::from_millis(300)).unwrap();
     assert_eq!(report.inputs, 2, "the row without a completion is no call");
     assert!(report.latency_us.count >= 8 && report.fuel.count == 2 && report.fuel.p50 > 0, "{report:#?}");
     assert!(report.load_cold_us > 0 && report.load_cached_us > 0 && report.calls_per_second > 0.0);
     let reuse = report.reuse.unwrap();
     assert!(reuse.same_verdicts && reuse.factor > 0.0);
     let state = json!({"pure": true, "remembers": true});
-    let liar = bench(&spec("guests/gullible.wasm", state), &sums(), Duration::from_millis(300)).unwrap();
+    let liar = bench(&spec("guests/gullible.wasm", state), &[], &sums(), Duration::from_millis(300)).unwrap();
     assert!(!liar.reuse.unwrap().same_verdicts);
     assert!(liar.advice.contains("plugin check"), "{}", liar.advice);
-    let impure = bench(&spec("guests/gullible.wasm", json!({})), &sums(), Duration::from_millis(50)).unwrap();
+    let impure = bench(&spec("guests/gullible.wasm", json!({})), &[], &sums(), Duration::from_millis(50)).unwrap();
     assert!(impure.reuse.is_none() && impure.advice.contains("does not declare itself pure"));
 }

@@ -18,8 +18,10 @@ pub struct Built {
     pub hash: String,
     /// How long the build took.
     pub took: Duration,
-    /// What the language's tools printed, warnings included.
+    /// What the language's tools printed, the warnings apart.
     pub said: String,
+    /// What will not work although it builds, in lines; often nothing.
+    pub warnings: String,
 }
 
 /// Builds the component of `project` and checks it against its manifest. The
@@ -45,5 +47,6 @@ pub fn build(project: &Project) -> Result<Built, Error> {
         hash: blake3::hash(&compiled.component).to_hex().to_string(),
         took: begun.elapsed(),
         said: compiled.said,
+        warnings: compiled.warnings,
     })
 }

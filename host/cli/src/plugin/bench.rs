@@ -39,7 +39,7 @@ pub struct BenchArgs {
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
     let rows = read_rows(&subject.data(args.data)?, ROWS)?;
-    let report = bench(&subject.spec, &rows, Duration::from_secs(args.seconds))?;
+    let report = bench(&subject.spec, &subject.programs(), &rows, Duration::from_secs(args.seconds))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

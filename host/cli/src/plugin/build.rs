@@ -28,10 +28,17 @@ pub fn run(args: BuildArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds `project` and says what came of it.
-pub fn build(project: &Project) -> Result<Built> {
+/// Builds `project`, and says what will not work although it builds.
+pub fn compile(project: &Project) -> Result<Built> {
     eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
     let built = gavel_project::build(project)?;
+    eprint!("{}", built.warnings);
+    Ok(built)
+}
+
+/// Builds `project` and says what came of it.
+pub fn build(project: &Project) -> Result<Built> {
+    let built = compile(project)?;
     println!("built {} in {:.1} s", shown(&built.component), built.took.as_secs_f64());
     println!("  size  {}", ByteSize(built.size));
     println!("  hash  {}", built.hash);

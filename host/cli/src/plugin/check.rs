@@ -5,7 +5,7 @@ use super::test::{mib, ms};
 use anyhow::Result;
 use clap::Args;
 use gavel_harness::check::{CheckReport, Finding, Severity, check};
-use gavel_harness::{Harness, read_rows};
+use gavel_harness::read_rows;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ pub struct CheckArgs {
 pub fn run(args: CheckArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
     let rows = read_rows(&subject.data(args.data)?, ROWS)?;
-    let report = check(&Harness::new()?, &subject.spec, &subject.table.chat, &rows)?;
+    let report = check(&subject.harness()?, &subject.spec, &subject.table.chat, &rows)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

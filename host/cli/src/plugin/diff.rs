@@ -8,7 +8,7 @@ use crate::score::source::Source;
 use anyhow::{Result, bail};
 use clap::Args;
 use gavel_plugin::SandboxConfig;
-use gavel_scoring::replay::{Cost, Versions, versions};
+use gavel_scoring::replay::{Cost, Version, Versions, versions};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,8 +38,9 @@ pub struct DiffArgs {
 
 pub fn run(args: DiffArgs) -> Result<ExitCode> {
     let [old, new] = [&args.old, &args.new].map(|path| Subject::open(path, args.params.as_deref()));
-    let (old, new) = (old?.spec, new?.spec);
-    if let Some(spec) = [&old, &new].into_iter().find(|spec| !spec.grants.chat.is_empty()) {
+    let version = |subject: Subject| Version { programs: subject.programs(), plugin: subject.spec };
+    let (old, new) = (version(old?), version(new?));
+    if let Some(spec) = [&old.plugin, &new.plugin].into_iter().find(|spec| !spec.grants.chat.is_empty()) {
         bail!(
             "`{}` asks language models, whose answers two versions would not share\nhint: record them with `gavel score --record DIR`, and compare with `gavel replay DIR --plugin NAME=PATH`",
             spec.name

@@ -1,9 +1,10 @@
 //! The plugin that a command is about: a project, or a component by itself.
 
+use super::build::compile;
 use super::shown;
 use anyhow::{Context, Result, bail};
 use gavel_harness::{CaseFile, CaseResults, Harness, TestTable, run as run_cases};
-use gavel_plugin::{LimitsTable, PluginSpec};
+use gavel_plugin::{LimitsTable, PluginSpec, ProgramSpec};
 use gavel_project::{MANIFEST, Project};
 use std::path::{Path, PathBuf};
 
@@ -27,8 +28,7 @@ impl Subject {
             subject.spec.params = serde_json::from_str(params).context("--params is not a JSON object")?;
         }
         if let Some(project) = &project {
-            eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
-            gavel_project::build(project)?;
+            compile(project)?;
         }
         Ok(subject)
     }
@@ -94,10 +94,20 @@ impl Subject {
     }
 
     pub fn test(&self, file: &CaseFile) -> Result<CaseResults> {
+        Ok(run_cases(&self.harness()?, &self.spec, &self.table.chat, file)?)
+    }
+
+    /// A sandbox that has the programs of its `[test]`.
+    pub fn harness(&self) -> Result<Harness> {
         let harness = Harness::new()?;
-        for (name, program) in &self.table.exec {
-            harness.program(program.program(name))?;
+        for program in self.programs() {
+            harness.program(program)?;
         }
-        Ok(run_cases(&harness, &self.spec, &self.table.chat, file)?)
+        Ok(harness)
+    }
+
+    /// The programs of its `[test]`.
+    pub fn programs(&self) -> Vec<ProgramSpec> {
+        self.table.exec.iter().map(|(name, program)| program.program(name)).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! `gavel plugin test`
 
+use super::build::compile;
 use super::subject::Subject;
 use crate::table::{self, cut};
 use anyhow::{Context, Result};
@@ -62,8 +63,7 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
         file.require_expectations()?;
     }
     if let Some(project) = &project {
-        eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
-        gavel_project::build(project)?;
+        compile(project)?;
     }
     let results = subject.test(&file)?;
     if args.usage {

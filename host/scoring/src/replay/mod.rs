@@ -18,5 +18,5 @@ pub use error::ReplayError;
 pub use rerun::Selection;
 pub use rewards::RewardChange;
 pub use verify::{Difference, Verification, verify};
-pub use versions::{Cost, Versions, versions};
+pub use versions::{Cost, Version, Versions, versions};
 pub use worst::{Disagreement, Said};

@@ -4,9 +4,9 @@ use super::change::{Change, Now, Tally, WhatIf};
 use super::error::Result;
 use crate::group::Group;
 use crate::recording::{Grouping, Lineup, RecordedSample};
-use crate::scorer::{Pending, Scorer, WeightedPlugin};
+use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::{EvaluationRecord, Sample, SampleOutcome};
-use gavel_plugin::{PluginSpec, SandboxConfig};
+use gavel_plugin::{PluginSpec, ProgramSpec, SandboxConfig};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,6 +15,15 @@ use std::sync::Arc;
 const WINDOW: usize = 1024;
 /// A group with fewer scores has no ranks and no advantages.
 const MIN_SCORED: usize = 2;
+
+/// One of two versions.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// The plugin.
+    pub plugin: PluginSpec,
+    /// What it may run.
+    pub programs: Vec<ProgramSpec>,
+}
 
 /// How two versions stand to each other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,15 +61,18 @@ impl Cost {
 /// # Errors
 /// A version does not load.
 pub fn versions(
-    old: PluginSpec,
-    new: PluginSpec,
+    old: Version,
+    new: Version,
     groups: impl Iterator<Item = Vec<(Arc<Sample>, u64)>>,
     config: SandboxConfig,
     worst: usize,
 ) -> Result<Versions> {
-    let name = old.name.clone();
-    let new = PluginSpec { name: name.clone(), ..new };
-    let load = |spec| Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config.clone().into());
+    let name = old.plugin.name.clone();
+    let load = |Version { plugin, programs }| {
+        let plugin = PluginSpec { name: name.clone(), ..plugin };
+        let config = ScorerConfig { programs, ..config.clone().into() };
+        Scorer::new(vec![WeightedPlugin::new(plugin, 1.0)], config)
+    };
     let (old, new) = (load(old)?, load(new)?);
     let changes = [Change { name, path: None, params: None }];
     let lineup = Lineup::of(&old, Grouping { min_scored: MIN_SCORED, ..Grouping::default() }, 0);

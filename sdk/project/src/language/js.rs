@@ -55,7 +55,7 @@ impl Toolchain for Js {
         componentize.current_dir(&root);
         let made = tool::run(&mut componentize, &COMPONENTIZE, &format!("cannot build `{name}`"))?;
         let component = fs::read(&output).map_err(Error::file("read", &output))?;
-        Ok(Compiled { component, said: bundled.err + &made.err })
+        Ok(Compiled { component, said: made.err, warnings: bundled.err })
     }
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {

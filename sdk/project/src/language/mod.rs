@@ -92,6 +92,8 @@ pub(crate) trait Toolchain {
 pub(crate) struct Compiled {
     /// The component.
     pub component: Vec<u8>,
-    /// What the tools printed.
+    /// What the tools printed, the warnings apart.
     pub said: String,
+    /// What will not work although it builds, in lines.
+    pub warnings: String,
 }

@@ -49,7 +49,8 @@ impl Toolchain for Rust {
             hint_text: "write crate-type = [\"cdylib\"] below [lib] in its Cargo.toml".into(),
         })?;
         let component = std::fs::read(&path).map_err(Error::file("read", &path))?;
-        Ok(Compiled { component, said })
+        // Its warnings stand among its progress.
+        Ok(Compiled { component, said, warnings: String::new() })
     }
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {

@@ -46,12 +46,12 @@ impl Toolchain for C {
 
         let mut command = compiler.command();
         command.current_dir(&project.folder).args(flags(project)).args(["-o", MODULE]).args(sources(project)?);
-        let said = tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all();
+        let warnings = tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all();
 
         let path = project.folder.join(MODULE);
         let module = fs::read(&path).map_err(Error::file("read", &path))?;
         let component = component(&module).map_err(internal("make a component of"))?;
-        Ok(Compiled { component, said })
+        Ok(Compiled { component, said: String::new(), warnings })
     }
 
     fn missing(&self, _: &Project) -> Vec<&'static Tool> {

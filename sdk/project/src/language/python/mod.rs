@@ -52,7 +52,7 @@ impl Toolchain for Python {
         let folders: Vec<PathBuf> = [root.join("vendor")].into_iter().chain(packages).collect();
         let found = scan::scan(&python(&root), &root, ENTRY, &folders)?;
         found.refuse(name)?;
-        said.extend(found.warnings.iter().map(|warning| format!("warning: {warning}\n")));
+        let warnings = found.warnings.iter().map(|place| format!("warning: {place}\n  {}\n", place.hint)).collect();
 
         let app = write_app(project, &root, &found.preload)?;
         let world = contract::write(project)?.canonicalize().map_err(Error::file("open", &root))?;
@@ -71,7 +71,7 @@ impl Toolchain for Python {
         let made = made.map_err(|error| own_words(error, name))?;
         said += &made.err;
         let component = fs::read(&output).map_err(Error::file("read", &output))?;
-        Ok(Compiled { component, said })
+        Ok(Compiled { component, said, warnings })
     }
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {
