@@ -5,7 +5,7 @@ use crate::openmp::quiet_openmp;
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{FinishReason, Message, Role};
+use gavel_data::{Message, Role};
 use gavel_policy::{Drawn, Sampling};
 use gavel_serve::{Ask, Completion, Ended, Generator};
 use serde_json::{Value, json};
@@ -67,22 +67,19 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
     let text = generator.text();
     let prompt = match args.chat {
         true => text.prompt_ids(&[Message::new(Role::User, args.prompt.as_str())])?,
-        false => text.tokenizer.encode(&args.prompt)?,
+        false => text.tokenizer.encode_whole(&args.prompt)?,
     };
-    let room = (generator.model().max_position_embeddings as usize).saturating_sub(prompt.len());
-    let plain = Sampling::new(args.max_tokens.unwrap_or(room.max(1)), text.tokenizer.stop_ids().to_vec());
+    let room = generator.room(prompt.len()).max(1);
+    let plain = Sampling::new(args.max_tokens.unwrap_or(room), text.tokenizer.stop_ids().to_vec());
     let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, top_p: args.top_p, ..plain };
-    let mut completions = Vec::new();
-    for index in 0..u64::from(args.n) {
-        let ask = Ask {
-            prompt: prompt.clone(),
-            sampling: sampling.clone(),
-            stop: args.stop.clone(),
-            seed: derive(args.seed, 0, index, Purpose::Rollout),
-            top_logprobs: 0,
-        };
-        completions.push(generator.ask(ask).await?);
-    }
+    let asks = (0..u64::from(args.n)).map(|index| Ask {
+        prompt: prompt.clone(),
+        sampling: sampling.clone(),
+        stop: args.stop.clone(),
+        seed: derive(args.seed, 0, index, Purpose::Rollout),
+        top_logprobs: 0,
+    });
+    let mut completions = generator.ask_all(asks.collect()).await?;
     if let (false, false, [only]) = (args.json, args.logprobs, completions.as_mut_slice()) {
         return print_as_it_comes(only).await;
     }
@@ -93,7 +90,7 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
             continue;
         }
         if args.n > 1 {
-            println!("== {number} of {} ({})", args.n, word(ended.finish_reason));
+            println!("== {number} of {} ({})", args.n, ended.finish_reason.as_str());
         }
         println!("{}", ended.text);
         if args.logprobs {
@@ -120,9 +117,5 @@ fn print_token(generator: &Generator, drawn: &Drawn) {
 fn object(ended: &Ended) -> Value {
     let ids: Vec<u32> = ended.tokens.iter().map(|drawn| drawn.token).collect();
     let logprobs: Vec<f32> = ended.tokens.iter().map(|drawn| drawn.logprob).collect();
-    json!({"text": ended.text, "token_ids": ids, "logprobs": logprobs, "finish_reason": word(ended.finish_reason)})
-}
-
-fn word(reason: FinishReason) -> &'static str {
-    if reason == FinishReason::Length { "length" } else { "stop" }
+    json!({"text": ended.text, "token_ids": ids, "logprobs": logprobs, "finish_reason": ended.finish_reason.as_str()})
 }

@@ -56,7 +56,10 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(format!("warn,gavel={0},gavel_pipeline={0},gavel_train={0}", cli.log_level)))
+        .with_env_filter(EnvFilter::new(format!(
+            "warn,gavel={0},gavel_pipeline={0},gavel_serve={0},gavel_train={0}",
+            cli.log_level
+        )))
         .with_writer(std::io::stderr)
         .with_ansi(coloured())
         .with_target(false)

@@ -61,7 +61,7 @@ assert streamed == [part.message.content for part in several.choices]
 
 # Log-probabilities: at temperature 0 the token is the most probable one.
 told = chat(temperature=0, logprobs=True, top_logprobs=3).choices[0].logprobs.content
-assert told and all(part.top_logprobs[0].logprob == part.logprob <= 0 for part in told)
+assert told and all(abs(part.top_logprobs[0].logprob - part.logprob) < 1e-5 for part in told)
 assert all(len(part.top_logprobs) == 3 for part in told)
 greedy = chat(temperature=0).choices[0].message.content
 assert b"".join(bytes(part.bytes) for part in told).decode(errors="replace") == greedy
@@ -90,7 +90,19 @@ assert both.choices[0].text == text.choices[0].text and len(both.choices) == 2
 pieces = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, stream=True)
 assert "".join(part.text for chunk in pieces for part in chunk.choices) == text.choices[0].text
 
+many = client.completions.create(model=model, prompt=["Once"] * 4, max_tokens=20)
+assert len({part.text for part in many.choices}) > 1, "prompts share what is random"
+cold = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0.01, logprobs=20)
+assert all(value is not None for top in cold.choices[0].logprobs.top_logprobs for value in top.values())
+
 # What cannot be done is refused, and says why.
+refused(openai.BadRequestError, "`best_of` is not supported", chat, extra_body={"best_of": 2})
+refused(openai.BadRequestError, "needs `logprobs`", chat, top_logprobs=2)
+refused(openai.BadRequestError, "`stop` must be a text", chat, extra_body={"stop": 5})
+picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+refused(openai.BadRequestError, "reads text", chat, messages=[{"role": "user", "content": [picture]}])
+developer = [{"role": "developer", "content": "Say letters."}, messages[1]]
+assert chat(messages=developer, temperature=0, extra_body={"tools": None}).choices[0].message.content == greedy
 refused(openai.NotFoundError, f"`{model}` is", chat, model="gpt-9")
 refused(openai.BadRequestError, "positions", chat, max_tokens=100_000)
 refused(openai.BadRequestError, "`temperature`", chat, temperature=-1)
@@ -103,7 +115,7 @@ refused(openai.NotFoundError, "no such path", client.embeddings.create, model=mo
 # Many at once, some of them given up, give what each gives alone.
 def alone(seed):
     if seed % 5 == 0:
-        chat(seed=seed, stream=True, max_tokens=100).close()
+        chat(seed=seed, stream=True, max_tokens=400, extra_body={"ignore_eos": True}).close()
     return chat(seed=seed).choices[0].message.content
 
 

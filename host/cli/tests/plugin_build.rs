@@ -99,6 +99,24 @@ fn a_judger_is_built() {
 }
 
 #[test]
+fn a_source_in_cpp_is_compiled_with_its_library() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "cpp", "--lang", "c"]);
+    let source = std::fs::read_to_string(place.path("cpp/src/plugin.c")).unwrap();
+    let source =
+        source.replace("#include <math.h>", "#include <cmath>\n#include <string>\n#include <vector>\nusing std::fabs;");
+    // Something that only C++ has.
+    let source = source.replace(
+        "    double truth, found;",
+        "    std::vector<std::string> all{\"c\", \"++\"};\n    double truth, found = double(all.size());",
+    );
+    std::fs::remove_file(place.path("cpp/src/plugin.c")).unwrap();
+    std::fs::write(place.path("cpp/src/plugin.cpp"), source).unwrap();
+    let tested = place.succeed(&["plugin", "test", "cpp"]);
+    assert!(tested.contains("cpp: 7 cases passed"), "{tested}");
+}
+
+#[test]
 fn a_new_plugin_needs_a_name_a_language_and_a_place() {
     let place = Place::new();
     place.fail(

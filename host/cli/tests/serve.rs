@@ -80,7 +80,7 @@ fn the_official_client_is_served() {
     let folder = tempfile::tempdir().unwrap();
     model(folder.path());
     let dir = folder.path().to_str().unwrap();
-    let server = Server::start(&["-m", dir, "--name", "nonsense", "--max-batch", "8", "--cache-memory", "1MiB"]);
+    let server = Server::start(&["-m", dir, "--name", "nonsense", "--max-batch", "8", "--cache-memory", "192KiB"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai_client.py");
     let mut python = Command::new("python3");
     // A proxy must not be asked for what is on this machine.
@@ -96,6 +96,8 @@ fn the_official_client_is_served() {
     assert_eq!((value("gavel_requests_running "), value("gavel_requests_waiting ")), (0.0, 0.0));
     assert!(value("gavel_requests_total{reason=\"length\"}") > 50.0);
     assert!(value("gavel_requests_total{reason=\"stop\"}") >= 1.0);
+    assert!(value("gavel_requests_total{reason=\"cancelled\"}") >= 1.0);
+    assert!(value("gavel_preemptions_total ") >= 1.0);
     assert!(value("gavel_generated_tokens_total ") > 1000.0);
     assert!(value("gavel_time_to_first_token_seconds_count ") > 50.0);
     let broken = server.raw(

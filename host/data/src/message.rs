@@ -10,6 +10,7 @@ use serde_json::Value;
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Instructions from whoever runs the model.
+    #[serde(alias = "developer")]
     System,
     /// The person that asks.
     User,
@@ -106,7 +107,10 @@ impl Message {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`content` must be a text or a list of parts of the types \"text\" and \"image_url\", images as `data:…;base64,…`"
+)]
 enum RawContent {
     Text(String),
     Parts(Vec<ContentPart>),

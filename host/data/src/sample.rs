@@ -21,6 +21,19 @@ pub enum FinishReason {
     Error,
 }
 
+impl FinishReason {
+    /// Its word in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::MaxTurns => "max-turns",
+            Self::Timeout => "timeout",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// The tokens of a trajectory: the prompt, then everything after it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tokens {

@@ -43,14 +43,7 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
     if config.num_labels.is_some() {
         return Err(PolicyError::Config("a classifier is no policy: `[model]` needs a language model".into()).into());
     }
-    if (config.vocab_size as usize) < text.tokenizer.vocab_size() {
-        let what = format!(
-            "vocab_size {} is smaller than the tokenizer's vocabulary of {}",
-            config.vocab_size,
-            text.tokenizer.vocab_size()
-        );
-        return Err(PolicyError::Config(what).into());
-    }
+    config.check_vocabulary(text.tokenizer.vocab_size())?;
     Ok((text, config))
 }
 
@@ -93,7 +86,7 @@ mod tests {
     fn a_model_that_cannot_write_is_no_policy() {
         for (changes, says) in [
             (json!({"architectures": ["Qwen2ForSequenceClassification"]}), "a classifier is no policy"),
-            (json!({"vocab_size": 200}), "vocab_size 200 is smaller than the tokenizer's vocabulary of 259"),
+            (json!({"vocab_size": 200}), "`vocab_size` 200 is smaller than the tokenizer's vocabulary of 259"),
         ] {
             let error = text_and_config(&table(&saved(changes), json!({}))).err().unwrap().to_string();
             assert!(error.contains(says), "{error}");

@@ -3,7 +3,7 @@
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::error::Result;
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 /// How a model normalises.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,9 @@ impl Norm {
         if self.offset == 0.0 {
             return Ok(x.f_rms_norm(weight.size(), Some(weight), self.eps)?);
         }
-        Ok(x.f_rms_norm(weight.size(), Some(&weight.f_add_scalar(self.offset)?), self.eps)?)
+        // A small weight beside 1 would lose its digits in 16 bits.
+        let kind = if x.kind() == Kind::Double { Kind::Double } else { Kind::Float };
+        let weight = weight.f_to_kind(kind)?.f_add_scalar(self.offset)?;
+        Ok(x.f_to_kind(kind)?.f_rms_norm(weight.size(), Some(&weight), self.eps)?.f_to_kind(x.kind())?)
     }
 }

@@ -3,6 +3,7 @@
 use crate::completion::Completion;
 use crate::error::ServeError;
 use crate::metrics::Metrics;
+use futures::future::try_join_all;
 use gavel_data::FinishReason;
 use gavel_policy::{Drawn, Engine, EngineConfig, Model, ModelConfig, PolicyError, Request, Sampling, Step};
 use gavel_text::TextModel;
@@ -10,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -20,8 +22,26 @@ pub struct Generator {
     text: Arc<TextModel>,
     model: Arc<ModelConfig>,
     metrics: Arc<Metrics>,
-    orders: Sender<Order>,
+    thread: Arc<Thread>,
     next: Arc<AtomicU64>,
+    longest: usize,
+}
+
+/// The thread, which ends with the last handle: nothing of libtorch runs while
+/// the process exits.
+struct Thread {
+    orders: Option<Sender<Order>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(handle) = self.handle.take() {
+            // A panic was told when it came.
+            let _ = handle.join();
+        }
+    }
 }
 
 /// What is asked for.
@@ -70,12 +90,14 @@ impl Generator {
     pub fn start(model: Model, text: TextModel, config: EngineConfig) -> Result<Self, ServeError> {
         let sizes = Arc::new(model.config().clone());
         let engine = Engine::new(&model, config.clone())?;
+        let longest = engine.longest();
         let metrics = Arc::new(Metrics::default());
         let (orders, taken) = mpsc::channel();
         let mut owner = Owner { model, config, engine, replies: HashMap::new(), metrics: metrics.clone() };
         let thread = std::thread::Builder::new().name("gavel-model".into());
-        thread.spawn(move || owner.run(&taken)).map_err(ServeError::Thread)?;
-        Ok(Self { text: Arc::new(text), model: sizes, metrics, orders, next: Arc::default() })
+        let handle = thread.spawn(move || owner.run(&taken)).map_err(ServeError::Thread)?;
+        let thread = Arc::new(Thread { orders: Some(orders), handle: Some(handle) });
+        Ok(Self { text: Arc::new(text), model: sizes, metrics, thread, next: Arc::default(), longest })
     }
 
     /// Its tokenizer and chat template.
@@ -86,6 +108,17 @@ impl Generator {
     /// Its sizes.
     pub fn model(&self) -> &ModelConfig {
         &self.model
+    }
+
+    /// How many tokens may follow a prompt of `prompt` tokens; 0 where it is too
+    /// long itself.
+    pub fn room(&self, prompt: usize) -> usize {
+        self.longest.saturating_sub(prompt)
+    }
+
+    /// Whether the thread still decodes.
+    pub fn is_alive(&self) -> bool {
+        self.thread.handle.as_ref().is_some_and(|handle| !handle.is_finished())
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -105,9 +138,18 @@ impl Generator {
         request.top_logprobs = ask.top_logprobs;
         let stopped = Arc::<AtomicBool>::default();
         let reply = Reply { events, stopped: stopped.clone(), asked: Instant::now(), begun: false };
-        self.orders.send(Order { request, reply, taken }).map_err(|_| ServeError::Stopped)?;
+        let orders = self.thread.orders.as_ref().ok_or(ServeError::Stopped)?;
+        orders.send(Order { request, reply, taken }).map_err(|_| ServeError::Stopped)?;
         answer.await.map_err(|_| ServeError::Stopped)??;
         Ok(Completion::new(receiver, self.text.tokenizer.stream(true), ask.stop, stop_ids, stopped))
+    }
+
+    /// Asks for all of these at once, so that they begin together.
+    ///
+    /// # Errors
+    /// One of them is none that the model can serve; the others are taken back.
+    pub async fn ask_all(&self, asks: Vec<Ask>) -> Result<Vec<Completion>, ServeError> {
+        try_join_all(asks.into_iter().map(|ask| self.ask(ask))).await
     }
 }
 
@@ -134,9 +176,16 @@ impl Owner {
                 self.take(order);
             }
             let stepped = self.drop_abandoned().and_then(|()| self.engine.step(&self.model));
-            match stepped {
-                Ok(step) => self.deliver(step),
+            let goes_on = match stepped {
+                Ok(step) => {
+                    self.deliver(step);
+                    true
+                }
+                Err(PolicyError::NonFinite { request, position }) => self.fail_one(request, position),
                 Err(error) => self.fail(&error),
+            };
+            if !goes_on {
+                return;
             }
             self.metrics.load(self.engine.active(), self.engine.waiting());
         }
@@ -157,7 +206,11 @@ impl Owner {
     fn drop_abandoned(&mut self) -> Result<(), PolicyError> {
         for (id, reply) in self.replies.extract_if(|_, reply| reply.events.is_closed()) {
             self.engine.cancel(id)?;
-            self.metrics.ended(if reply.stopped.load(Ordering::Relaxed) { "stop" } else { "cancelled" });
+            let stopped = reply.stopped.load(Ordering::Relaxed);
+            if stopped {
+                self.metrics.whole(reply.asked.elapsed());
+            }
+            self.metrics.ended(if stopped { "stop" } else { "cancelled" });
         }
         Ok(())
     }
@@ -175,22 +228,46 @@ impl Owner {
         }
         for finished in step.finished {
             if let Some(reply) = self.replies.remove(&finished.id) {
-                self.metrics.ended(if finished.finish_reason == FinishReason::Stop { "stop" } else { "length" });
+                self.metrics.ended(finished.finish_reason.as_str());
                 self.metrics.whole(reply.asked.elapsed());
                 let _ = reply.events.send(Event::Ended(finished.finish_reason));
             }
         }
     }
 
-    /// Tells everyone, and begins anew: the engine is not to be used again.
-    fn fail(&mut self, error: &PolicyError) {
-        for (_, reply) in self.replies.drain() {
-            self.metrics.ended("error");
-            let _ = reply.events.send(Event::Failed(error.to_string()));
+    /// Takes out the one request that the model computed no number for; whether
+    /// the others go on.
+    fn fail_one(&mut self, request: u64, position: usize) -> bool {
+        let error = PolicyError::NonFinite { request, position };
+        if let Some(reply) = self.replies.remove(&request) {
+            self.tell(reply, &error);
         }
-        // It was made with these once.
-        if let Ok(engine) = Engine::new(&self.model, self.config.clone()) {
-            self.engine = engine;
+        match self.engine.cancel(request) {
+            Ok(_) => true,
+            Err(error) => self.fail(&error),
         }
+    }
+
+    /// Tells everyone, and begins anew, as the engine is not to be used again;
+    /// whether that can be done.
+    fn fail(&mut self, error: &PolicyError) -> bool {
+        let replies = std::mem::take(&mut self.replies);
+        replies.into_values().for_each(|reply| self.tell(reply, error));
+        match Engine::new(&self.model, self.config.clone()) {
+            Ok(engine) => {
+                self.engine = engine;
+                true
+            }
+            Err(error) => {
+                tracing::error!("the model is stopped: {error}");
+                false
+            }
+        }
+    }
+
+    fn tell(&self, reply: Reply, error: &PolicyError) {
+        tracing::error!("a request failed: {error}");
+        self.metrics.ended("error");
+        let _ = reply.events.send(Event::Failed(error.to_string()));
     }
 }

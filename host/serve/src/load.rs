@@ -1,7 +1,7 @@
 //! A model from its folder.
 
 use crate::error::ServeError;
-use gavel_policy::{Device, Kind, Model, PolicyError, device, stored_kind};
+use gavel_policy::{Device, Kind, Model, device, stored_kind};
 use gavel_text::TextModel;
 use std::path::Path;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ impl FromStr for Dtype {
 }
 
 /// Loads the checkpoint in the folder `dir`, its tokenizer and chat template,
-/// onto the device of this name. The model keeps no gradients.
+/// onto the device of this name.
 ///
 /// # Errors
 /// A file is missing or wrong, or the device cannot be used.
@@ -50,10 +50,6 @@ pub fn load(dir: &Path, device: &str, dtype: Dtype) -> Result<(Model, TextModel)
         Dtype::Auto => stored_kind(dir)?,
     };
     let model = Model::load(dir, kind, device)?;
-    let (rows, tokens) = (model.config().vocab_size, text.tokenizer.vocab_size());
-    if (rows as usize) < tokens {
-        let what = format!("`vocab_size` {rows} is smaller than the tokenizer's vocabulary of {tokens}");
-        return Err(PolicyError::Checkpoint { path: dir.join("config.json"), what }.into());
-    }
+    model.config().check_vocabulary(text.tokenizer.vocab_size())?;
     Ok((model, text))
 }

@@ -141,8 +141,18 @@ impl Tokenizer {
     /// The tokens of `text`. Special tokens that are written out in it are
     /// recognised; none are added.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self.inner.encode_fast(text, false).map_err(|error| TextError::Tokenizer(error.to_string()))?;
-        Ok(encoding.get_ids().to_vec())
+        self.encode_with(text, false)
+    }
+
+    /// The tokens of a text that stands alone: with those that the tokenizer
+    /// puts around one, such as the token that begins a sequence.
+    pub fn encode_whole(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_with(text, true)
+    }
+
+    fn encode_with(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        let encoding = self.inner.encode_fast(text, add_special);
+        Ok(encoding.map_err(|error| TextError::Tokenizer(error.to_string()))?.get_ids().to_vec())
     }
 
     /// The text of `ids`, without special tokens. Bytes that are not UTF-8

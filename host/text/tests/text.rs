@@ -256,3 +256,24 @@ fn a_reply_is_taken_apart_by_the_models_own_form() {
     let plain = text.tokenizer.encode(" no call<|im_end|>").unwrap();
     assert_eq!(text.reply(&plain, &tools, 0).unwrap().content, " no call");
 }
+
+#[test]
+fn a_text_that_stands_alone_gets_its_special_tokens() {
+    let dir = tempfile::tempdir().unwrap();
+    TextModel::byte_level().save(dir.path()).unwrap();
+    let path = dir.path().join("tokenizer.json");
+    let mut definition: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let special = |name: &str| serde_json::json!({"SpecialToken": {"id": name, "type_id": 0}});
+    let sequence = serde_json::json!({"Sequence": {"id": "A", "type_id": 0}});
+    definition["post_processor"] = serde_json::json!({
+        "type": "TemplateProcessing", "single": [special("<|im_start|>"), sequence],
+        "pair": [sequence, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}}
+    });
+    std::fs::write(&path, definition.to_string()).unwrap();
+    let tokenizer = Tokenizer::load(dir.path()).unwrap();
+    let byte = |byte: u8| 3 + u32::from(byte);
+    assert_eq!(tokenizer.encode("a").unwrap(), [byte(b'a')]);
+    assert_eq!(tokenizer.encode_whole("a").unwrap(), [1, byte(b'a')]);
+    assert_eq!(TextModel::byte_level().tokenizer.encode_whole("a").unwrap(), [byte(b'a')]);
+}

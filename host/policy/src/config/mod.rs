@@ -72,6 +72,17 @@ impl ModelConfig {
         serde_json::from_str(&text).map_err(|error| PolicyError::Checkpoint { path, what: error.to_string() })
     }
 
+    /// Checks that there is a row of the embedding for each of a tokenizer's
+    /// `tokens`.
+    pub fn check_vocabulary(&self, tokens: usize) -> Result<()> {
+        match self.vocab_size {
+            rows if rows as u64 >= tokens as u64 => Ok(()),
+            rows => Err(PolicyError::Config(format!(
+                "`vocab_size` {rows} is smaller than the tokenizer's vocabulary of {tokens}"
+            ))),
+        }
+    }
+
     /// Width of all query heads together.
     pub(crate) fn query_width(&self) -> i64 {
         self.num_attention_heads * self.head_dim
@@ -167,6 +178,11 @@ mod tests {
             json.insert("rope_parameters".into(), serde_json::json!({"rope_theta": 1e6, "rope_type": "default"}));
         });
         assert_eq!(five.unwrap(), four);
+        let both = with(|json| {
+            let scaling = serde_json::json!({"rope_type": "linear", "type": "linear", "factor": 2.0});
+            json.insert("rope_scaling".into(), scaling);
+        });
+        assert_eq!(both.unwrap().rope_scaling, Some(RopeScaling::Linear { factor: 2.0 }));
         let again: ModelConfig = serde_json::from_str(&serde_json::to_string(&four).unwrap()).unwrap();
         assert_eq!(again, four);
     }

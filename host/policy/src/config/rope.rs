@@ -86,8 +86,11 @@ impl RopeScaling {
 pub(super) struct RopeTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rope_theta: Option<f64>,
-    #[serde(default, alias = "type")]
+    #[serde(default)]
     pub(super) rope_type: Option<String>,
+    /// Its former name, which transformers 4 writes beside it.
+    #[serde(default, rename = "type", skip_serializing)]
+    former_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     factor: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +120,7 @@ impl RopeTable {
     /// model has now.
     pub(super) fn scaling(&self, positions: i64) -> Result<Option<RopeScaling>> {
         let wrong = |what: String| Err(PolicyError::Config(what));
-        let kind = self.rope_type.as_deref().unwrap_or("default");
+        let kind = self.rope_type.as_deref().or(self.former_type.as_deref()).unwrap_or("default");
         let number = |name: &str, value: Option<f64>| match value {
             Some(value) if value.is_finite() && value > 0.0 => Ok(value),
             Some(value) => {

@@ -49,6 +49,11 @@ impl Cache {
         slots.saturating_mul(tokens.next_multiple_of(CHUNK)) <= self.budget
     }
 
+    /// The longest row that is within the budget, in tokens.
+    pub(super) fn longest(&self) -> usize {
+        self.budget / CHUNK * CHUNK
+    }
+
     /// Makes room for `slots` rows of `tokens` tokens, which [fit](Self::fits).
     /// Where the budget allows it grows by half at least, so that a long
     /// response is not copied once a chunk.

@@ -96,11 +96,11 @@ impl Engine {
         }
         if !self.cache.fits(1, total) {
             return wrong(format!(
-                "a prompt of {} tokens and `max_tokens` {} need more than the cache's {} bytes: each token needs {}",
+                "a prompt of {} tokens and `max_tokens` {} need more than the cache's {} bytes, which are {} tokens: ask for fewer, or give the cache more memory",
                 request.prompt.len(),
                 request.sampling.max_tokens,
                 self.config.cache_bytes.unwrap_or_default(),
-                cache::bytes_per_token(&self.model, self.kind)
+                self.cache.longest()
             ));
         }
         self.waiting.push_back(Row::new(request, self.arrivals));
@@ -132,6 +132,12 @@ impl Engine {
         self.waiting.len()
     }
 
+    /// The longest sequence, prompt and response, that model and cache have room
+    /// for, in tokens.
+    pub fn longest(&self) -> usize {
+        self.cache.longest().min(self.model.max_position_embeddings as usize)
+    }
+
     /// How often a row was put back because the cache was full.
     pub fn preemptions(&self) -> u64 {
         self.preemptions
@@ -143,8 +149,10 @@ impl Engine {
         self.version = version;
     }
 
-    /// Draws one token for every active row. After an error the engine must not
-    /// be used again.
+    /// Draws one token for every active row. After
+    /// [`NonFinite`](PolicyError::NonFinite) nothing was drawn: once that request
+    /// is [cancelled](Self::cancel), the others go on. After another error the
+    /// engine must not be used again.
     pub fn step(&mut self, model: &Model) -> Result<Step> {
         if *model.config() != self.model || model.device() != self.device || model.kind() != self.kind {
             return Err(PolicyError::Input(
@@ -163,11 +171,11 @@ impl Engine {
             None => Sampler::new(&self.rows, self.model.vocab_size, self.device)?,
         };
         let picks = sampler.sample(&logits, &self.rows.iter().map(Row::uniform).collect::<Vec<_>>())?;
+        if let Some((row, _)) = self.rows.iter().zip(&picks).find(|(_, pick)| !pick.logprob.is_finite()) {
+            return Err(PolicyError::NonFinite { request: row.request.id, position: row.response.len() });
+        }
         let mut drawn = Vec::with_capacity(self.rows.len());
         for (row, pick) in self.rows.iter_mut().zip(picks) {
-            if !pick.logprob.is_finite() {
-                return Err(PolicyError::NonFinite { request: row.request.id, position: row.response.len() });
-            }
             row.response.push(pick.token);
             row.logprobs.push(pick.logprob);
             row.versions.push(self.version);

@@ -139,17 +139,17 @@ impl Sampler {
         }
         // Only the drawn token's logarithm is needed; a probability that was drawn is never 0.
         let logprob = probs.f_gather(1, &token, false)?.f_log()?;
-        let mut top = self.most_probable(&probs)?.into_iter();
+        let mut top = self.most_probable(&logits)?.into_iter();
         let picks = pairs(&token, &logprob)?;
         Ok(picks.map(|(token, logprob)| Pick { token, logprob, top: top.next().unwrap_or_default() }).collect())
     }
 
     /// For each row the most probable tokens that it asks for; nothing where no
-    /// row does.
-    fn most_probable(&self, probs: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
+    /// row does. (From logits: a probability that is 0 in 32 bits has a logarithm.)
+    fn most_probable(&self, logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
         let Some(most) = self.top.iter().copied().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
-        let (values, tokens) = probs.f_topk(most as i64, -1, true, true)?;
-        let all: Vec<(u32, f32)> = pairs(&tokens, &values.f_log()?)?.collect();
+        let (values, tokens) = logits.f_log_softmax(-1, None)?.f_topk(most as i64, -1, true, true)?;
+        let all: Vec<(u32, f32)> = pairs(&tokens, &values)?.collect();
         Ok(all.chunks(most).zip(&self.top).map(|(row, &wanted)| row[..wanted].to_vec()).collect())
     }
 }

@@ -171,6 +171,10 @@ fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
         let _ = broken.parameters().pop().unwrap().1.fill_(f64::NAN);
         let error = engine.step(&broken).unwrap_err().to_string();
         assert!(error.starts_with("the logits of request 4 at response token 0 are not finite"), "{error}");
+        // Without it the engine goes on.
+        assert!(engine.cancel(4).unwrap());
+        engine.submit(Request { id: 5, ..fine.clone() }).unwrap();
+        assert_eq!(engine.step(&model).unwrap().drawn.len(), 1);
     }
 }
 
@@ -210,7 +214,7 @@ fn a_full_cache_puts_rows_back_and_loses_nothing() {
     let error = Engine::new(&model, tight).unwrap().submit(long(7)).unwrap_err().to_string();
     assert_eq!(
         error,
-        "request 7: a prompt of 3 tokens and `max_tokens` 100 need more than the cache's 8192 bytes: each token needs 128"
+        "request 7: a prompt of 3 tokens and `max_tokens` 100 need more than the cache's 8192 bytes, which are 64 tokens: ask for fewer, or give the cache more memory"
     );
 }
 

@@ -4,7 +4,7 @@ use super::body::Body;
 use super::error::ApiError;
 use super::logprobs::of_chat;
 use super::settings::{MOST_LOGPROBS, Settings};
-use super::stream::{Progress, events, reason, together};
+use super::stream::{Progress, events, together};
 use super::{Server, now, usage};
 use crate::completion::Completion;
 use crate::error::ServeError;
@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
-use gavel_data::{FinishReason, Message};
+use gavel_data::{ContentPart, FinishReason, Message};
 use gavel_text::{RenderOptions, TextModel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -20,16 +20,13 @@ use serde_json::{Map, Value, json};
 #[derive(Deserialize)]
 pub(super) struct Asked {
     messages: Vec<Message>,
-    #[serde(default)]
-    tools: Vec<Value>,
+    tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
     response_format: Option<Value>,
-    #[serde(default)]
     logprobs: Option<bool>,
     top_logprobs: Option<usize>,
     /// Variables of the chat template, such as `enable_thinking`.
-    #[serde(default)]
-    chat_template_kwargs: Map<String, Value>,
+    chat_template_kwargs: Option<Map<String, Value>>,
     #[serde(flatten)]
     settings: Settings,
 }
@@ -39,6 +36,13 @@ impl Asked {
     fn check(&self) -> Result<&[Value], ApiError> {
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "`messages` is empty"));
+        }
+        let media = |part: &ContentPart| matches!(part, ContentPart::Media(_));
+        if self.messages.iter().any(|message| message.content.iter().any(media)) {
+            return Err(ApiError::field("messages", "the model reads text, and a message has an image"));
+        }
+        if self.top_logprobs.is_some_and(|count| count > 0) && self.logprobs != Some(true) {
+            return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
         }
         if let Some(format) = self.response_format.as_ref().filter(|format| format["type"] != "text") {
             return Err(ApiError::field(
@@ -51,7 +55,7 @@ impl Asked {
             return Err(ApiError::field("top_logprobs", what));
         }
         match self.tool_choice.as_ref().map(|choice| choice.as_str()) {
-            None | Some(Some("auto")) => Ok(&self.tools),
+            None | Some(Some("auto")) => Ok(self.tools.as_deref().unwrap_or_default()),
             Some(Some("none")) => Ok(&[]),
             Some(_) => Err(ApiError::field("tool_choice", "only \"auto\" and \"none\" are supported")),
         }
@@ -61,14 +65,16 @@ impl Asked {
 pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
     let settings = &asked.settings;
     server.check_model(settings.model.as_deref())?;
+    settings.check()?;
     let tools = asked.check()?;
     let text = server.generator.text();
-    let options = RenderOptions { variables: asked.chat_template_kwargs.clone(), ..RenderOptions::prompt(tools) };
+    let variables = asked.chat_template_kwargs.clone().unwrap_or_default();
+    let options = RenderOptions { variables, ..RenderOptions::prompt(tools) };
     let prompt = text.prompt_ids_with(&asked.messages, &options)?;
     let prompt_tokens = prompt.len();
     let (number, id) = server.next_id("chatcmpl");
     let top = if asked.logprobs == Some(true) { asked.top_logprobs.unwrap_or(0) } else { 0 };
-    let completions = server.ask(number, prompt, settings, top).await?;
+    let completions = server.ask(number, vec![prompt], settings, top).await?;
     let replies = Replies {
         tools: tools.to_vec(),
         calls: !tools.is_empty() && text.template.tool_call_format().is_some(),
@@ -211,7 +217,7 @@ impl Replies {
 
 /// `finish_reason`, by the API's words.
 fn why(ended: FinishReason, called: bool) -> &'static str {
-    if called { "tool_calls" } else { reason(ended) }
+    if called { "tool_calls" } else { ended.as_str() }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use super::body::Body;
 use super::error::ApiError;
-use super::logprobs::of_text;
+use super::logprobs::{characters, of_text};
 use super::settings::{MOST_LOGPROBS, Settings};
-use super::stream::{Progress, events, reason, together};
+use super::stream::{Progress, events, together};
 use super::{Server, now, usage};
 use crate::completion::Completion;
 use axum::Json;
@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 #[derive(Deserialize)]
 pub(super) struct Asked {
     prompt: Prompts,
-    #[serde(default)]
-    echo: bool,
+    echo: Option<bool>,
+    /// Whether a text gets the tokens that its tokenizer puts around one.
+    add_special_tokens: Option<bool>,
     logprobs: Option<usize>,
     #[serde(flatten)]
     settings: Settings,
@@ -26,7 +27,7 @@ pub(super) struct Asked {
 
 /// Texts or token ids, one prompt or several.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`prompt` must be a text, token ids, or a list of either")]
 enum Prompts {
     Text(String),
     Ids(Vec<u32>),
@@ -37,14 +38,18 @@ enum Prompts {
 pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
     let settings = &asked.settings;
     server.check_model(settings.model.as_deref())?;
-    if asked.echo {
+    settings.check()?;
+    if asked.echo == Some(true) {
         return Err(ApiError::field("echo", "`echo` is not supported: the prompt is known"));
     }
     if let Some(more) = asked.logprobs.filter(|count| *count > MOST_LOGPROBS) {
         return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));
     }
     let tokenizer = &server.generator.text().tokenizer;
-    let encode = |text: String| tokenizer.encode(&text);
+    let encode = |text: String| match asked.add_special_tokens {
+        Some(false) => tokenizer.encode(&text),
+        _ => tokenizer.encode_whole(&text),
+    };
     let prompts = match asked.prompt {
         Prompts::Text(text) => vec![encode(text)?],
         Prompts::Ids(ids) => vec![ids],
@@ -55,12 +60,8 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
         return Err(ApiError::field("prompt", "`prompt` is empty"));
     }
     let (number, id) = server.next_id("cmpl");
-    let mut completions: Vec<Completion> = Vec::new();
-    let mut prompt_tokens = 0;
-    for prompt in prompts {
-        prompt_tokens += prompt.len();
-        completions.extend(server.ask(number, prompt, settings, asked.logprobs.unwrap_or(0)).await?);
-    }
+    let prompt_tokens = prompts.iter().map(Vec::len).sum();
+    let completions = server.ask(number, prompts, settings, asked.logprobs.unwrap_or(0)).await?;
     let base = json!({"id": id, "object": "text_completion", "created": now(), "model": &*server.name});
     if settings.stream == Some(true) {
         let include_usage = settings.include_usage();
@@ -72,7 +73,7 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
         drawn += ended.count;
         let logprobs = asked.logprobs.map(|_| of_text(tokenizer, &ended.tokens, 0));
         choices.push(json!({"index": index, "text": ended.text, "logprobs": logprobs,
-                            "finish_reason": reason(ended.finish_reason)}));
+                            "finish_reason": ended.finish_reason.as_str()}));
     }
     let mut body = base;
     body["choices"] = choices.into();
@@ -103,15 +104,16 @@ fn streamed(
             Some(Err(error)) => Some(Err(error)),
             Some(Ok((index, Progress::Piece(piece)))) => {
                 let tokens: Vec<_> = piece.token.into_iter().collect();
-                let told = logprobs.then(|| of_text(&server.generator.text().tokenizer, &tokens, offsets[index]));
-                offsets[index] += piece.text.chars().count();
+                let tokenizer = &server.generator.text().tokenizer;
+                let told = logprobs.then(|| of_text(tokenizer, &tokens, offsets[index]));
+                offsets[index] += tokens.iter().map(|drawn| characters(tokenizer, drawn.token)).sum::<usize>();
                 let silent = piece.text.is_empty() && (tokens.is_empty() || !logprobs);
                 let choice = json!({"index": index, "text": piece.text, "logprobs": told, "finish_reason": null});
                 (!silent).then(|| Ok(chunk(vec![choice], Value::Null)))
             }
             Some(Ok((index, Progress::End(why, count)))) => {
                 drawn += count;
-                let choice = json!({"index": index, "text": "", "logprobs": null, "finish_reason": reason(why)});
+                let choice = json!({"index": index, "text": "", "logprobs": null, "finish_reason": why.as_str()});
                 Some(Ok(chunk(vec![choice], Value::Null)))
             }
         };

@@ -18,6 +18,11 @@ pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[Drawn]) -> Value {
     json!({"content": content.collect::<Vec<_>>(), "refusal": Value::Null})
 }
 
+/// How far a token moves `text_offset`.
+pub(super) fn characters(tokenizer: &Tokenizer, token: u32) -> usize {
+    tokenizer.token_to_text(token).text.chars().count()
+}
+
 /// `logprobs` of a plain completion, whose text before them has `offset`
 /// characters.
 pub(super) fn of_text(tokenizer: &Tokenizer, tokens: &[Drawn], mut offset: usize) -> Value {
@@ -26,11 +31,12 @@ pub(super) fn of_text(tokenizer: &Tokenizer, tokens: &[Drawn], mut offset: usize
     for drawn in tokens {
         let own = text(drawn.token);
         offsets.push(offset);
-        offset += own.chars().count();
-        let mut top: Map<String, Value> =
-            drawn.top.iter().map(|&(token, logprob)| (text(token), logprob.into())).collect();
-        // The token itself is always among them.
-        top.entry(own.clone()).or_insert_with(|| drawn.logprob.into());
+        offset += characters(tokenizer, drawn.token);
+        let mut top: Map<String, Value> = Map::new();
+        // The token itself is always among them; of several with one text, the most probable stays.
+        for (token, logprob) in drawn.top.iter().copied().chain([(drawn.token, drawn.logprob)]) {
+            top.entry(text(token)).or_insert_with(|| logprob.into());
+        }
         tops.push(Value::Object(top));
         texts.push(own);
     }

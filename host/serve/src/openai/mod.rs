@@ -10,6 +10,7 @@ mod settings;
 mod stream;
 
 use crate::completion::Completion;
+use crate::error::ServeError;
 use crate::generator::{Ask, Generator};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
@@ -47,7 +48,7 @@ pub fn router(generator: Generator, name: &str) -> Router {
         .route("/v1/chat/completions", post(chat::answer))
         .route("/v1/completions", post(completions::answer))
         .route("/v1/models", get(models))
-        .route("/health", get(|| async { Json(json!({"status": "ok"})) }))
+        .route("/health", get(health))
         .route("/metrics", get(metrics))
         .fallback(|| async {
             ApiError::not_found(
@@ -63,6 +64,13 @@ async fn models(State(server): State<Server>) -> Json<Value> {
     let model = json!({"id": &*server.name, "object": "model", "created": 0, "owned_by": "gavel",
                        "max_model_len": positions});
     Json(json!({"object": "list", "data": [model]}))
+}
+
+async fn health(State(server): State<Server>) -> Response {
+    match server.generator.is_alive() {
+        true => Json(json!({"status": "ok"})).into_response(),
+        false => ApiError::from(ServeError::Stopped).into_response(),
+    }
 }
 
 async fn metrics(State(server): State<Server>) -> Response {
@@ -81,29 +89,30 @@ impl Server {
         (number, format!("{prefix}-{:016x}{number:08x}", self.salt))
     }
 
-    /// Asks for as many responses to `prompt` as the settings say. `number` is
-    /// that of the answer.
+    /// Asks for as many responses to each of `prompts` as the settings say; those
+    /// to one prompt stand together. `number` is that of the answer.
     async fn ask(
         &self,
         number: u64,
-        prompt: Vec<u32>,
+        prompts: Vec<Vec<u32>>,
         settings: &Settings,
         top_logprobs: usize,
     ) -> Result<Vec<Completion>, ApiError> {
-        let sampling = settings.sampling(&self.generator, prompt.len())?;
-        let seed = settings.seed().unwrap_or_else(|| derive(self.salt, number, 0, Purpose::Rollout));
-        let mut completions = Vec::new();
-        for choice in 0..settings.choices()? as u64 {
-            let ask = Ask {
+        let choices = settings.choices(prompts.len())? as u64;
+        let mut asks = Vec::new();
+        for (prompt, index) in prompts.into_iter().zip(0..) {
+            let sampling = settings.sampling(&self.generator, prompt.len())?;
+            // Equal prompts with a given seed have equal responses.
+            let seed = settings.seed().unwrap_or_else(|| derive(self.salt, number, index, Purpose::Rollout));
+            asks.extend((0..choices).map(|choice| Ask {
                 prompt: prompt.clone(),
                 sampling: sampling.clone(),
                 stop: settings.stop(),
                 seed: derive(seed, 0, choice, Purpose::Rollout),
                 top_logprobs,
-            };
-            completions.push(self.generator.ask(ask).await?);
+            }));
         }
-        Ok(completions)
+        Ok(self.generator.ask_all(asks).await?)
     }
 
     /// Refuses a model that is not this one.

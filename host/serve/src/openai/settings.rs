@@ -5,12 +5,27 @@ use super::error::ApiError;
 use crate::generator::Generator;
 use gavel_policy::Sampling;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The most alternatives of a token that are told.
 pub(super) const MOST_LOGPROBS: usize = 20;
-/// The most responses to one request.
+/// The most responses to one prompt.
 const MOST_CHOICES: usize = 128;
+/// The most responses to one request.
+const MOST_RESPONSES: usize = 4096;
+/// What may be in a request and changes nothing here.
+const HARMLESS: [&str; 9] = [
+    "user",
+    "store",
+    "metadata",
+    "service_tier",
+    "safety_identifier",
+    "prompt_cache_key",
+    "parallel_tool_calls",
+    "skip_special_tokens",
+    "verbosity",
+];
 
 /// What chat and plain completions share.
 #[derive(Debug, Default, Deserialize)]
@@ -35,6 +50,9 @@ pub(super) struct Settings {
     stop_token_ids: Option<Vec<u32>>,
     ignore_eos: Option<bool>,
     seed: Option<i64>,
+    /// Everything that is named nowhere.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,7 +62,7 @@ struct StreamOptions {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`stop` must be a text or a list of texts")]
 pub(super) enum OneOrMany {
     One(String),
     Many(Vec<String>),
@@ -60,10 +78,24 @@ impl OneOrMany {
 }
 
 impl Settings {
-    pub(super) fn choices(&self) -> Result<usize, ApiError> {
-        match self.n.unwrap_or(1) {
-            n if (1..=MOST_CHOICES).contains(&n) => Ok(n),
-            n => Err(ApiError::field("n", format!("`n` must be from 1 to {MOST_CHOICES}, not {n}"))),
+    /// How many responses each of `prompts` prompts gets.
+    pub(super) fn choices(&self, prompts: usize) -> Result<usize, ApiError> {
+        let n = self.n.unwrap_or(1);
+        if !(1..=MOST_CHOICES).contains(&n) {
+            return Err(ApiError::field("n", format!("`n` must be from 1 to {MOST_CHOICES}, not {n}")));
+        }
+        match prompts * n {
+            0..=MOST_RESPONSES => Ok(n),
+            all => Err(ApiError::field("n", format!("{all} responses to one request are more than {MOST_RESPONSES}"))),
+        }
+    }
+
+    /// Refuses what would be passed over.
+    pub(super) fn check(&self) -> Result<(), ApiError> {
+        let known = |name: &str, value: &Value| value.is_null() || HARMLESS.contains(&name);
+        match self.rest.iter().find(|(name, value)| !known(name, value)) {
+            Some((name, _)) => Err(ApiError::invalid(format!("`{name}` is not supported"))),
+            None => Ok(()),
         }
     }
 
@@ -88,12 +120,12 @@ impl Settings {
                 return Err(ApiError::field(name, format!("`{name}` is not supported; use `repetition_penalty`")));
             }
         }
-        let positions = generator.model().max_position_embeddings as usize;
-        let room = positions.saturating_sub(prompt);
+        let room = generator.room(prompt);
         let max_tokens = self.max_completion_tokens.or(self.max_tokens);
         if room == 0 {
-            let what = format!("the prompt has {prompt} tokens, and the model has room for {positions} in all");
-            return Err(ApiError::field("messages", what));
+            let all = generator.room(0);
+            let what = format!("the prompt has {prompt} tokens, and there is room for {all} with the response");
+            return Err(ApiError::invalid(what));
         }
         let mut stop_ids = match self.ignore_eos {
             Some(true) => Vec::new(),

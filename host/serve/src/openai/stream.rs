@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use crate::completion::{Completion, Piece};
 use crate::error::ServeError;
-use axum::response::sse::{Event, Sse};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
 use gavel_data::FinishReason;
@@ -46,13 +46,7 @@ pub(super) fn events(chunks: impl Stream<Item = Result<Value, ServeError>> + Sen
         Err(error) => ApiError::from(error).body().to_string(),
     });
     let events = events.chain(stream::iter(["[DONE]".to_owned()]));
-    Sse::new(events.map(|data| Ok::<_, Infallible>(Event::default().data(data)))).into_response()
-}
-
-/// `finish_reason`, by the API's words.
-pub(super) fn reason(reason: FinishReason) -> &'static str {
-    match reason {
-        FinishReason::Length => "length",
-        _ => "stop",
-    }
+    let events = events.map(|data| Ok::<_, Infallible>(Event::default().data(data)));
+    // Proxies end what is silent for long.
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }

@@ -1,4 +1,4 @@
-//! C: bindings and component made here, compiled by zig or clang.
+//! C and C++: bindings and component made here, compiled by zig or clang.
 
 mod compiler;
 
@@ -44,9 +44,24 @@ impl Toolchain for C {
         let (mut resolve, world) = world(&wit).map_err(internal("read the world of"))?;
         bindings(&mut resolve, world, &project.folder.join(BINDINGS)).map_err(internal("write the bindings of"))?;
 
-        let mut command = compiler.command();
-        command.current_dir(&project.folder).args(flags(project)).args(["-o", MODULE]).args(sources(project)?);
-        let warnings = tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all();
+        let sources = Sources::of(project)?;
+        let run = |args: &mut dyn Iterator<Item = OsString>| -> Result<String, Error> {
+            let mut command = compiler.command();
+            command.current_dir(&project.folder).args(flags(project)).args(args);
+            Ok(tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all())
+        };
+        let mut warnings = String::new();
+        let mut linked = sources.c;
+        for (number, source) in sources.cpp.iter().enumerate() {
+            let object = PathBuf::from(format!("build/cpp-{number}.o"));
+            let args = CPP.into_iter().map(OsString::from).chain(["-c".into(), source.into(), "-o".into()]);
+            warnings += &run(&mut args.chain([object.clone().into()]))?;
+            linked.push(object);
+        }
+        let library = if sources.cpp.is_empty() { &[][..] } else { &["-lc++", "-lc++abi"] };
+        let args = LINK.into_iter().chain(["-o", MODULE]).map(OsString::from);
+        let args = args.chain(linked.into_iter().map(OsString::from)).chain(library.iter().map(OsString::from));
+        warnings += &run(&mut args.into_iter())?;
 
         let path = project.folder.join(MODULE);
         let module = fs::read(&path).map_err(Error::file("read", &path))?;
@@ -84,38 +99,53 @@ fn bindings(resolve: &mut Resolve, world: WorldId, folder: &Path) -> anyhow::Res
 /// One MiB of stack; zig gives 16, which every call would pay for.
 const STACK: &str = "-Wl,-z,stack-size=1048576";
 
-/// What the compiler is told. Paths are relative to the project's folder, so
+/// The language that C++ is compiled as: a trap ends a call, no exception.
+const CPP: [&str; 3] = ["-std=c++20", "-fno-exceptions", "-fno-rtti"];
+/// The language that C is compiled as, and what is linked: a library that the
+/// host calls.
+const LINK: [&str; 3] = ["-std=c17", "-mexec-model=reactor", STACK];
+
+/// What the compiler is always told. Paths are relative to the project's folder, so
 /// that the same sources give the same component wherever they lie.
 fn flags(project: &Project) -> Vec<OsString> {
     let manifest = &project.manifest;
     let exports = manifest.exports.iter().map(|export| format!("-DGAVEL_EXPORT_{}", export.as_str().to_uppercase()));
     let imports = manifest.imports.iter().map(|import| format!("-DGAVEL_IMPORT_{}", import.as_str().to_uppercase()));
     // Without debugging information, yet with names: the report of a trap shows them.
-    let fixed =
-        ["-std=c17", "-Os", "-g0", "-mexec-model=reactor", STACK, "-Wall", "-Wextra", "-I", SDK, "-I", BINDINGS];
+    let fixed = ["-Os", "-g0", "-Wall", "-Wextra", "-I", SDK, "-I", BINDINGS];
     fixed.into_iter().map(OsString::from).chain(exports.chain(imports).map(OsString::from)).collect()
 }
 
-/// The author's sources, the SDK's, and the bindings, from the project's folder.
-fn sources(project: &Project) -> Result<Vec<PathBuf>, Error> {
-    let mut sources = Vec::new();
-    collect(&project.folder, Path::new(SOURCES), &mut sources)?;
-    if sources.is_empty() {
-        return Err(Error::Source {
-            what: format!("`{}` has no C source", project.manifest.name),
-            hint_text: format!("put a file such as {SOURCES}/plugin.c into its folder"),
-        });
-    }
-    // The order decides how the linker lays them out, and a folder's own order differs by machine.
-    sources.sort();
-    let mut rest = vec![Path::new(BINDINGS).join("plugin.c")];
-    collect(&project.folder, Path::new(SDK), &mut rest)?;
-    rest.sort();
-    rest.push(Path::new(BINDINGS).join("plugin_component_type.o"));
-    Ok(sources.into_iter().chain(rest).collect())
+/// What a component is compiled of, from the project's folder.
+struct Sources {
+    /// The author's, the SDK's, and the bindings.
+    c: Vec<PathBuf>,
+    /// The author's in C++.
+    cpp: Vec<PathBuf>,
 }
 
-fn collect(root: &Path, folder: &Path, sources: &mut Vec<PathBuf>) -> Result<(), Error> {
+impl Sources {
+    fn of(project: &Project) -> Result<Self, Error> {
+        let (mut c, mut cpp, mut rest) = (Vec::new(), Vec::new(), vec![Path::new(BINDINGS).join("plugin.c")]);
+        collect(&project.folder, Path::new(SOURCES), &["c"], &mut c)?;
+        collect(&project.folder, Path::new(SOURCES), &["cpp", "cc", "cxx"], &mut cpp)?;
+        if c.is_empty() && cpp.is_empty() {
+            return Err(Error::Source {
+                what: format!("`{}` has no C source", project.manifest.name),
+                hint_text: format!("put a file such as {SOURCES}/plugin.c or {SOURCES}/plugin.cpp into its folder"),
+            });
+        }
+        collect(&project.folder, Path::new(SDK), &["c"], &mut rest)?;
+        // The order decides how the linker lays them out, and a folder's own order differs by machine.
+        [&mut c, &mut cpp, &mut rest].into_iter().for_each(|sources| sources.sort());
+        rest.push(Path::new(BINDINGS).join("plugin_component_type.o"));
+        c.extend(rest);
+        Ok(Self { c, cpp })
+    }
+}
+
+/// Adds the files below `folder` that have one of `extensions`.
+fn collect(root: &Path, folder: &Path, extensions: &[&str], sources: &mut Vec<PathBuf>) -> Result<(), Error> {
     let place = root.join(folder);
     if !place.is_dir() {
         return Ok(());
@@ -124,8 +154,8 @@ fn collect(root: &Path, folder: &Path, sources: &mut Vec<PathBuf>) -> Result<(),
         let entry = entry.map_err(Error::file("read", &place))?;
         let path = folder.join(entry.file_name());
         if entry.path().is_dir() {
-            collect(root, &path, sources)?;
-        } else if path.extension().is_some_and(|extension| extension == "c") {
+            collect(root, &path, extensions, sources)?;
+        } else if path.extension().is_some_and(|found| extensions.iter().any(|extension| found == *extension)) {
             sources.push(path);
         }
     }
