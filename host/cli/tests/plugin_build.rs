@@ -113,7 +113,7 @@ fn a_source_in_cpp_is_compiled_with_its_library() {
     std::fs::remove_file(place.path("cpp/src/plugin.c")).unwrap();
     std::fs::write(place.path("cpp/src/plugin.cpp"), source).unwrap();
     let tested = place.succeed(&["plugin", "test", "cpp"]);
-    assert!(tested.contains("cpp: 7 cases passed"), "{tested}");
+    assert!(tested.contains("cpp: 8 cases passed"), "{tested}");
 }
 
 #[test]

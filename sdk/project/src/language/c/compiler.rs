@@ -44,12 +44,22 @@ impl Compiler {
         }
     }
 
-    /// The compiler, told its target.
-    pub fn command(&self) -> Command {
+    /// The compiler of C and the linker, told its target.
+    pub fn c(&self) -> Command {
         let mut command = self.program();
         match self {
             Self::Zig | Self::Ziglang => command.args(["cc", "-target", "wasm32-wasi"]),
             Self::Clang(_) => command.arg("--target=wasm32-wasi"),
+        };
+        command
+    }
+
+    /// The compiler of C++, which knows where its library is.
+    pub fn cpp(&self) -> Command {
+        let mut command = self.program();
+        match self {
+            Self::Zig | Self::Ziglang => command.args(["c++", "-target", "wasm32-wasi"]),
+            Self::Clang(_) => command.args(["--driver-mode=g++", "--target=wasm32-wasi"]),
         };
         command
     }

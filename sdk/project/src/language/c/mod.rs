@@ -11,6 +11,7 @@ use compiler::Compiler;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
@@ -45,8 +46,7 @@ impl Toolchain for C {
         bindings(&mut resolve, world, &project.folder.join(BINDINGS)).map_err(internal("write the bindings of"))?;
 
         let sources = Sources::of(project)?;
-        let run = |args: &mut dyn Iterator<Item = OsString>| -> Result<String, Error> {
-            let mut command = compiler.command();
+        let run = |mut command: Command, args: &mut dyn Iterator<Item = OsString>| -> Result<String, Error> {
             command.current_dir(&project.folder).args(flags(project)).args(args);
             Ok(tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all())
         };
@@ -55,13 +55,13 @@ impl Toolchain for C {
         for (number, source) in sources.cpp.iter().enumerate() {
             let object = PathBuf::from(format!("build/cpp-{number}.o"));
             let args = CPP.into_iter().map(OsString::from).chain(["-c".into(), source.into(), "-o".into()]);
-            warnings += &run(&mut args.chain([object.clone().into()]))?;
+            warnings += &run(compiler.cpp(), &mut args.chain([object.clone().into()]))?;
             linked.push(object);
         }
         let library = if sources.cpp.is_empty() { &[][..] } else { &["-lc++", "-lc++abi"] };
         let args = LINK.into_iter().chain(["-o", MODULE]).map(OsString::from);
         let args = args.chain(linked.into_iter().map(OsString::from)).chain(library.iter().map(OsString::from));
-        warnings += &run(&mut args.into_iter())?;
+        warnings += &run(compiler.c(), &mut args.into_iter())?;
 
         let path = project.folder.join(MODULE);
         let module = fs::read(&path).map_err(Error::file("read", &path))?;
