@@ -52,6 +52,7 @@ The run is in {folder}/:
   config.toml, metrics.jsonl, trajectories/, checkpoints/, and event files for TensorBoard
 
 Try next:
+  target/release/gavel generate -m {checkpoint} --chat --prompt 'Smallest first, please: 4 0 9 8' --temperature 0
   target/release/gavel eval -c demo/train.toml --checkpoint {checkpoint}
   target/release/gavel replay {folder}
   target/release/gavel plugin inspect target/plugins/exact-answer.wasm

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// Write what a model says to a prompt.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  gavel generate -m runs/demo/checkpoints/step-000120 --chat --prompt 'What is 2 + 3?' --temperature 0\n  gavel generate -m Qwen2.5-0.5B-Instruct --prompt 'Once upon' --n 4 --max-tokens 64 --json"
+    after_help = "Examples:\n  gavel generate -m runs/demo/checkpoints/step-000120 --chat --prompt 'Smallest first, please: 4 0 9 8' --temperature 0\n  gavel generate -m Qwen2.5-0.5B-Instruct --prompt 'Once upon' --n 4 --max-tokens 64 --json"
 )]
 pub struct GenerateArgs {
     #[command(flatten)]
