@@ -96,7 +96,9 @@ cold = client.completions.create(model=model, prompt="Once", max_tokens=6, tempe
 assert all(value is not None for top in cold.choices[0].logprobs.top_logprobs for value in top.values())
 
 # What cannot be done is refused, and says why.
-refused(openai.BadRequestError, "`best_of` is not supported", chat, extra_body={"best_of": 2})
+refused(openai.BadRequestError, "`best_of`: 2 is not supported", chat, extra_body={"best_of": 2})
+refused(openai.BadRequestError, "`parallel_tool_calls`: false", chat, parallel_tool_calls=False)
+assert chat(seed=7, user="me", extra_body={"skip_special_tokens": True}).choices[0].message == choice.message
 refused(openai.BadRequestError, "needs `logprobs`", chat, top_logprobs=2)
 refused(openai.BadRequestError, "`stop` must be a text", chat, extra_body={"stop": 5})
 picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}

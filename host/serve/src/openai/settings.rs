@@ -15,17 +15,9 @@ const MOST_CHOICES: usize = 128;
 /// The most responses to one request.
 const MOST_RESPONSES: usize = 4096;
 /// What may be in a request and changes nothing here.
-const HARMLESS: [&str; 9] = [
-    "user",
-    "store",
-    "metadata",
-    "service_tier",
-    "safety_identifier",
-    "prompt_cache_key",
-    "parallel_tool_calls",
-    "skip_special_tokens",
-    "verbosity",
-];
+const HARMLESS: [&str; 6] = ["user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"];
+/// What is so anyway: it may be asked for, and not be refused.
+const ALWAYS: [&str; 2] = ["parallel_tool_calls", "skip_special_tokens"];
 
 /// What chat and plain completions share.
 #[derive(Debug, Default, Deserialize)]
@@ -92,9 +84,11 @@ impl Settings {
 
     /// Refuses what would be passed over.
     pub(super) fn check(&self) -> Result<(), ApiError> {
-        let known = |name: &str, value: &Value| value.is_null() || HARMLESS.contains(&name);
+        let known = |name: &str, value: &Value| {
+            value.is_null() || HARMLESS.contains(&name) || (ALWAYS.contains(&name) && *value == Value::Bool(true))
+        };
         match self.rest.iter().find(|(name, value)| !known(name, value)) {
-            Some((name, _)) => Err(ApiError::invalid(format!("`{name}` is not supported"))),
+            Some((name, value)) => Err(ApiError::invalid(format!("`{name}`: {value} is not supported"))),
             None => Ok(()),
         }
     }
