@@ -35,6 +35,7 @@ pub(crate) struct Run<'a, T> {
 pub(crate) struct Shape {
     pub(crate) optimizer: OptimizerConfig,
     pub(crate) max_tokens_per_micro_batch: usize,
+    pub(crate) gradient_checkpointing: bool,
     pub(crate) validate_every: u64,
     pub(crate) steps: u64,
     pub(crate) grouping: Grouping,
@@ -64,7 +65,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         }
         let learner = Learner::new(&model, &config.resources, config.seed)?;
         let mut trainer = Trainer::new(&learner.model, shape.optimizer, shape.max_tokens_per_micro_batch)
-            .map_err(PipelineError::Optimizer)?;
+            .map_err(PipelineError::Optimizer)?
+            .gradient_checkpointing(shape.gradient_checkpointing);
         let mut state = State::default();
         if let Some((path, found)) = latest {
             Checkpoints::restore(&path, &mut trainer)?;
