@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/models")
 }
 
-fn checkpoints() -> Vec<String> {
+pub fn checkpoints() -> Vec<String> {
     let mut names: Vec<String> =
         std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -19,7 +19,7 @@ fn checkpoints() -> Vec<String> {
     names
 }
 
-fn load(name: &str, kind: Kind) -> Model {
+pub fn load(name: &str, kind: Kind) -> Model {
     Model::load(&folder().join(name), kind, Device::Cpu).unwrap()
 }
 
