@@ -112,7 +112,7 @@ fn modules<'de, D: serde::Deserializer<'de>>(value: D) -> std::result::Result<Ve
         Ok(Written::Word(word)) if word == "all-linear" => Ok(Module::ALL.to_vec()),
         Ok(Written::Word(word)) => Err(word),
         Ok(Written::Names(names)) => names.into_iter().map(|name| named(&name).ok_or(name)).collect(),
-        Err(_) => Err("this".into()),
+        Err(_) => Err("a value of another type".into()),
     };
     found.map_err(|wrong| {
         let known = Module::ALL.map(Module::name).join(", ");
