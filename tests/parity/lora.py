@@ -95,14 +95,15 @@ def logits(folder, ids, mask):
 
 
 def check(one, other):
-    """Two folders compute the same, but for the rounding of a merge."""
+    """Two folders compute the same, but for the rounding of a merge, which is
+    coarse in 16 bits."""
     one, other = pathlib.Path(one).resolve(), pathlib.Path(other).resolve()
     os.chdir(RUN_IN)
     ids, _, mask = batch(7)
     a, b = logits(one, ids, mask), logits(other, ids, mask)
     difference = ((a.float() - b.float()).abs().max() / a.float().abs().max()).item()
     print(f"{one} and {other}: logits differ by {difference:.1e} of the largest")
-    if difference > 2e-4:
+    if difference > (2e-4 if a.dtype == torch.float32 else 5e-2):
         sys.exit(1)
 
 

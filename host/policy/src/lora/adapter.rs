@@ -24,6 +24,8 @@ pub(crate) struct Adapter {
     /// The A of the modules that have an adapter, one below the other, so that
     /// they are one multiplication: `[sum of ranks, in]`.
     a: Tensor,
+    /// What each row of A is multiplied by: `[sum of ranks]`.
+    scales: Tensor,
     /// For each module of the map, what it has.
     outs: Vec<Out>,
 }
@@ -39,7 +41,6 @@ struct Up {
     /// `[rows, rank]`
     b: Tensor,
     size: Size,
-    scale: f64,
 }
 
 impl Adapter {
@@ -53,53 +54,54 @@ impl Adapter {
         let kind = if linear.weight.kind() == Kind::Double { Kind::Double } else { Kind::Float };
         let options = (kind, linear.weight.device());
         let out = |&(module, rows): &(Module, i64)| {
-            let up = |size: Size| -> Result<Up> {
-                Ok(Up { b: Tensor::f_zeros([rows, size.rank], options)?, size, scale: size.scale(rslora) })
-            };
+            let up = |size: Size| -> Result<Up> { Ok(Up { b: Tensor::f_zeros([rows, size.rank], options)?, size }) };
             Ok(Out { rows, up: size(module).map(up).transpose()? })
         };
         let outs = linear.modules.iter().map(out).collect::<Result<Vec<_>>>()?;
-        let ranks: i64 = outs.iter().map(Out::rank).sum();
-        if ranks == 0 {
+        let sizes = outs.iter().filter_map(|out| Some(out.up.as_ref()?.size));
+        let scales: Vec<f64> =
+            sizes.flat_map(|size| std::iter::repeat_n(size.scale(rslora), size.rank as usize)).collect();
+        if scales.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self { a: Tensor::f_zeros([ranks, linear.weight.size()[1]], options)?, outs }))
+        let a = Tensor::f_zeros([scales.len() as i64, linear.weight.size()[1]], options)?;
+        let scales = Tensor::f_from_slice(&scales)?.f_to_kind(kind)?.f_to_device(options.1)?;
+        Ok(Some(Self { a, scales, outs }))
     }
 
     /// `y`, `[tokens, out]`, and what the adapters make of `x`, `[tokens, in]`:
     /// `y + scale · B A x` for each module.
     pub(crate) fn apply_onto(&self, y: &Tensor, x: &Tensor) -> Result<Tensor> {
-        let low = x.f_to_kind(self.a.kind())?.f_linear(&self.a, None::<&Tensor>)?;
-        self.add(y, &low, 1, |rows, low, up| Ok(rows.f_addmm(&low.f_mul_scalar(up.scale)?, &up.b.f_tr()?)?))
+        let low = x.f_to_kind(self.a.kind())?.f_linear(&self.a, None::<&Tensor>)?.f_mul(&self.scales)?;
+        self.add(y, &low, 1, |rows, low, b| Ok(rows.f_addmm(low, &b.f_tr()?)?))
     }
 
     /// `weight`, `[out, in]`, and the adapters: `W + scale · B A` for each
     /// module.
     pub(crate) fn merged_with(&self, weight: &Tensor) -> Result<Tensor> {
-        self.add(weight, &self.a, 0, |rows, a, up| Ok(rows.f_addmm(&up.b.f_mul_scalar(up.scale)?, a)?))
+        let low = self.a.f_mul(&self.scales.f_unsqueeze(1)?)?;
+        self.add(weight, &low, 0, |rows, low, b| Ok(rows.f_addmm(b, low)?))
     }
 
     /// Has `one` add to the rows of each module, which lie along `dim` of
-    /// `onto`, what it makes of its part of `low`, along the same; then rounds to
-    /// the kind of `onto`.
+    /// `onto`, what its B makes of its part of `low`, which lies along the same;
+    /// then rounds to the kind of `onto`.
     fn add(
         &self,
         onto: &Tensor,
         low: &Tensor,
         dim: i64,
-        one: impl Fn(&Tensor, &Tensor, &Up) -> Result<Tensor>,
+        one: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let wide = onto.f_to_kind(self.a.kind())?;
-        if let [Out { up: Some(up), .. }] = self.outs.as_slice() {
-            return Ok(one(&wide, low, up)?.f_to_kind(onto.kind())?);
+        if let [Out { up: Some(Up { b, .. }), .. }] = self.outs.as_slice() {
+            return Ok(one(&wide, low, b)?.f_to_kind(onto.kind())?);
         }
         let rows: Vec<i64> = self.outs.iter().map(|out| out.rows).collect();
-        let (rows, lows) = (
-            wide.f_split_with_sizes(rows.as_slice(), dim)?,
-            low.f_split_with_sizes(self.ranks().collect::<Vec<_>>().as_slice(), dim)?,
-        );
+        let rows = wide.f_split_with_sizes(rows.as_slice(), dim)?;
+        let lows = low.f_split_with_sizes(self.ranks().collect::<Vec<_>>().as_slice(), dim)?;
         let sums = self.outs.iter().zip(rows).zip(lows).map(|((out, rows), low)| match &out.up {
-            Some(up) => one(&rows, &low, up),
+            Some(Up { b, .. }) => one(&rows, &low, b),
             None => Ok(rows),
         });
         Ok(Tensor::f_cat(&sums.collect::<Result<Vec<_>>>()?, dim)?.f_to_kind(onto.kind())?)

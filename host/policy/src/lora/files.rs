@@ -17,6 +17,7 @@ impl Model {
     /// The model with the adapter in the folder `dir`, whichever base that
     /// names. Nothing needs a gradient.
     pub fn with_adapter(mut self, dir: &Path) -> Result<Self> {
+        self.train_all(false)?;
         let config = AdapterConfig::load(dir)?;
         let file = TensorFile::open(&dir.join(FILE))?;
         let tensors = file.tensors()?;
