@@ -3,6 +3,8 @@
 #[cfg(feature = "train")]
 mod generate;
 #[cfg(feature = "train")]
+mod merge;
+#[cfg(feature = "train")]
 mod model_args;
 #[cfg(feature = "train")]
 mod openmp;
@@ -46,6 +48,8 @@ enum Command {
     Generate(generate::GenerateArgs),
     #[cfg(feature = "train")]
     Serve(serve::ServeArgs),
+    #[cfg(feature = "train")]
+    Merge(merge::MergeArgs),
     Score(score::ScoreArgs),
     Replay(replay::ReplayArgs),
     /// Work on a plugin.
@@ -76,6 +80,8 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "train")]
         Command::Serve(args) => serve::run(args),
+        #[cfg(feature = "train")]
+        Command::Merge(args) => merge::run(args),
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 /// Which model, where, and how much it may take on.
 #[derive(Args)]
 pub struct ModelArgs {
-    /// The checkpoint: a folder with config.json, model.safetensors and tokenizer.json.
+    /// The checkpoint: a folder with config.json, model.safetensors and tokenizer.json, or a LoRA adapter: one with
+    /// adapter_config.json and adapter_model.safetensors.
     #[arg(long, short, value_name = "DIR")]
     pub model: PathBuf,
     /// auto, cpu or cuda:N.

@@ -21,6 +21,15 @@ pub(crate) fn normal(seed: u64, index: usize, shape: &[i64], std: f64) -> Result
     Ok(Tensor::f_from_slice(&values)?.f_view(shape)?)
 }
 
+/// Values uniform in `[-bound, bound)` for the tensor number `index`, a
+/// function of `seed` and `index` alone.
+pub(crate) fn uniform(seed: u64, index: usize, shape: &[i64], bound: f64) -> Result<Tensor> {
+    let stream = seed::derive(seed, 0, index as u64, Purpose::Weights);
+    let value = |position: i64| (bound * (2.0 * seed::uniform(stream, position as u64) - 1.0)) as f32;
+    let values: Vec<f32> = (0..shape.iter().product()).map(value).collect();
+    Ok(Tensor::f_from_slice(&values)?.f_view(shape)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +44,15 @@ mod tests {
         assert!((x.std(false).double_value(&[]) - 0.02).abs() < 4e-4);
         let beyond_two_sigma = x.abs().gt(0.04).to_kind(Kind::Double).mean(None).double_value(&[]);
         assert!((beyond_two_sigma - 0.0455).abs() < 0.006, "{beyond_two_sigma}");
+    }
+
+    #[test]
+    fn adapters_begin_uniform_and_repeatable() {
+        let x = uniform(3, 1, &[101, 201], 0.5).unwrap();
+        assert_eq!(x, uniform(3, 1, &[101, 201], 0.5).unwrap());
+        assert_ne!(x, uniform(3, 2, &[101, 201], 0.5).unwrap());
+        assert!(x.mean(Kind::Double).double_value(&[]).abs() < 5e-3);
+        assert!((x.std(false).double_value(&[]) - 0.5 / 3f64.sqrt()).abs() < 4e-3);
+        assert!(x.abs().max().double_value(&[]) <= 0.5);
     }
 }

@@ -1,7 +1,7 @@
 //! A model from its folder.
 
 use crate::error::ServeError;
-use gavel_policy::{Device, Kind, Model, device, stored_kind};
+use gavel_policy::{Device, Kind, Model, ModelFolder, device, stored_kind};
 use gavel_text::TextModel;
 use std::path::Path;
 use std::str::FromStr;
@@ -34,14 +34,15 @@ impl FromStr for Dtype {
     }
 }
 
-/// Loads the checkpoint in the folder `dir`, its tokenizer and chat template,
-/// onto the device of this name.
+/// Loads the checkpoint in the folder `dir`, or the adapter in it with its
+/// base, its tokenizer and chat template, onto the device of this name.
 ///
 /// # Errors
 /// A file is missing or wrong, or the device cannot be used.
 pub fn load(dir: &Path, device: &str, dtype: Dtype) -> Result<(Model, TextModel), ServeError> {
     let device = device::select(device)?;
-    let text = TextModel::load(dir)?;
+    let folder = ModelFolder::open(dir)?;
+    let text = TextModel::load_with(&folder.text, &folder.base)?;
     let kind = match dtype {
         Dtype::Float32 => Kind::Float,
         Dtype::Bfloat16 => Kind::BFloat16,

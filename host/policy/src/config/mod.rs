@@ -8,6 +8,7 @@ pub use rope::RopeScaling;
 
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
+use crate::folder::ModelFolder;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -61,9 +62,9 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// Reads `config.json` in `dir`.
+    /// Reads `config.json` of the model in the folder `dir`.
     pub fn load(dir: &Path) -> Result<Self> {
-        let path = dir.join(FILE);
+        let path = ModelFolder::open(dir)?.base.join(FILE);
         let text = std::fs::read_to_string(&path).map_err(|source| PolicyError::Io {
             action: "read",
             path: path.clone(),

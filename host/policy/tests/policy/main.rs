@@ -6,6 +6,7 @@
 mod checkpoint;
 mod engine;
 mod forward;
+mod lora;
 mod packed;
 mod parity;
 mod reference;

@@ -23,7 +23,7 @@ pub fn load(name: &str, kind: Kind) -> Model {
     Model::load(&folder().join(name), kind, Device::Cpu).unwrap()
 }
 
-fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
+pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
     let bytes = std::fs::read(path).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
     file.iter()
@@ -65,7 +65,7 @@ impl Expected {
 }
 
 /// The greatest difference, relative to the greatest of what is expected.
-fn relative(found: &Tensor, expected: &Tensor) -> f64 {
+pub(crate) fn relative(found: &Tensor, expected: &Tensor) -> f64 {
     let scale = expected.to_kind(Kind::Double).abs().max().double_value(&[]);
     (found.to_kind(Kind::Double) - expected.to_kind(Kind::Double)).abs().max().double_value(&[]) / scale.max(1e-12)
 }
