@@ -1,6 +1,8 @@
 //! The `gavel` command.
 
 #[cfg(feature = "train")]
+mod bench;
+#[cfg(feature = "train")]
 mod generate;
 #[cfg(feature = "train")]
 mod model_args;
@@ -46,6 +48,10 @@ enum Command {
     Generate(generate::GenerateArgs),
     #[cfg(feature = "train")]
     Serve(serve::ServeArgs),
+    /// Measure how fast a model runs on this machine.
+    #[cfg(feature = "train")]
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     Score(score::ScoreArgs),
     Replay(replay::ReplayArgs),
     /// Work on a plugin.
@@ -76,6 +82,8 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "train")]
         Command::Serve(args) => serve::run(args),
+        #[cfg(feature = "train")]
+        Command::Bench(command) => bench::run(command),
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),
