@@ -1,6 +1,8 @@
 //! The `gavel` command.
 
 #[cfg(feature = "train")]
+mod bench;
+#[cfg(feature = "train")]
 mod generate;
 #[cfg(feature = "train")]
 mod merge;
@@ -50,6 +52,10 @@ enum Command {
     Serve(serve::ServeArgs),
     #[cfg(feature = "train")]
     Merge(merge::MergeArgs),
+    /// Measure how fast a model runs on this machine.
+    #[cfg(feature = "train")]
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     Score(score::ScoreArgs),
     Replay(replay::ReplayArgs),
     /// Work on a plugin.
@@ -82,6 +88,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         #[cfg(feature = "train")]
         Command::Merge(args) => merge::run(args),
+        #[cfg(feature = "train")]
+        Command::Bench(command) => bench::run(command),
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),

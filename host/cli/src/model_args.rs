@@ -7,6 +7,18 @@ use gavel_policy::EngineConfig;
 use gavel_serve::{Dtype, Generator, load};
 use std::path::PathBuf;
 
+/// Where a model lies, and as what.
+#[derive(Args)]
+pub struct PlaceArgs {
+    /// auto, cpu or cuda:N.
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub device: String,
+    /// The numbers that weights are: float32, bfloat16, float16, or auto, which is float32 on the CPU and the
+    /// checkpoint's on a GPU.
+    #[arg(long, value_name = "TYPE", default_value = "auto")]
+    pub dtype: Dtype,
+}
+
 /// Which model, where, and how much it may take on.
 #[derive(Args)]
 pub struct ModelArgs {
@@ -14,13 +26,8 @@ pub struct ModelArgs {
     /// adapter_config.json and adapter_model.safetensors.
     #[arg(long, short, value_name = "DIR")]
     pub model: PathBuf,
-    /// auto, cpu or cuda:N.
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    device: String,
-    /// The numbers that weights are: float32, bfloat16, float16, or auto, which is float32 on the CPU and the
-    /// checkpoint's on a GPU.
-    #[arg(long, value_name = "TYPE", default_value = "auto")]
-    dtype: Dtype,
+    #[command(flatten)]
+    place: PlaceArgs,
     /// The most responses that are written together.
     #[arg(long, value_name = "N", default_value_t = EngineConfig::default().max_batch)]
     max_batch: usize,
@@ -32,7 +39,7 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Loads it and starts its thread.
     pub fn start(&self) -> Result<Generator> {
-        let (model, text) = load(&self.model, &self.device, self.dtype)?;
+        let (model, text) = load(&self.model, &self.place.device, self.place.dtype)?;
         let config =
             EngineConfig { max_batch: self.max_batch, cache_bytes: self.cache_memory, ..EngineConfig::default() };
         Ok(Generator::start(model, text, config)?)

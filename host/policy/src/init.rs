@@ -1,8 +1,29 @@
 //! Random initial weights.
 
+use crate::config::ModelConfig;
 use crate::error::Result;
+use crate::model::Model;
+use crate::norm::Norm;
 use gavel_data::seed::{self, Purpose};
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
+
+impl Model {
+    /// A model whose weights are noise from the device's own generator, for
+    /// measurements: made where they lie, in seconds for billions of them. They
+    /// need no gradient. [`random`](Self::random) gives weights to train.
+    pub fn noise(config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
+        config.validate()?;
+        let model = Self::zeros(config, kind, device)?;
+        for (name, mut weight) in model.parameters() {
+            if name.ends_with("norm.weight") {
+                let _ = weight.f_fill_(Norm::initial(model.config().architecture))?;
+            } else if !name.ends_with(".bias") {
+                let _ = weight.f_normal_(0.0, model.config().initializer_range)?;
+            }
+        }
+        Ok(model)
+    }
+}
 
 /// Normal values of mean 0 for the tensor number `index` of a model, by the
 /// method of Box and Muller (1958), a function of `seed` and `index` alone.

@@ -34,6 +34,22 @@ impl FromStr for Dtype {
     }
 }
 
+impl Dtype {
+    /// The kind of the weights on `device`, of a checkpoint whose own is `stored`.
+    ///
+    /// # Errors
+    /// Those of `stored`.
+    pub fn kind<E>(self, device: Device, stored: impl FnOnce() -> Result<Kind, E>) -> Result<Kind, E> {
+        match self {
+            Self::Float32 => Ok(Kind::Float),
+            Self::Bfloat16 => Ok(Kind::BFloat16),
+            Self::Float16 => Ok(Kind::Half),
+            Self::Auto if device == Device::Cpu => Ok(Kind::Float),
+            Self::Auto => stored(),
+        }
+    }
+}
+
 /// Loads the checkpoint in the folder `dir`, or the adapter in it with its
 /// base, its tokenizer and chat template, onto the device of this name.
 ///
@@ -43,13 +59,7 @@ pub fn load(dir: &Path, device: &str, dtype: Dtype) -> Result<(Model, TextModel)
     let device = device::select(device)?;
     let folder = ModelFolder::open(dir)?;
     let text = TextModel::load_with(&folder.text, &folder.base)?;
-    let kind = match dtype {
-        Dtype::Float32 => Kind::Float,
-        Dtype::Bfloat16 => Kind::BFloat16,
-        Dtype::Float16 => Kind::Half,
-        Dtype::Auto if device == Device::Cpu => Kind::Float,
-        Dtype::Auto => stored_kind(dir)?,
-    };
+    let kind = dtype.kind(device, || stored_kind(dir))?;
     let model = Model::load(dir, kind, device)?;
     model.config().check_vocabulary(text.tokenizer.vocab_size())?;
     Ok((model, text))

@@ -2,7 +2,7 @@ use crate::{config, model, row, tokens};
 use gavel_data::{FinishReason, seed};
 use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Padding, Request, Sampling, Tensor};
 
-fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
+pub(crate) fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
     let mut engine = Engine::new(model, EngineConfig { max_batch, prefill_tokens: 24, cache_bytes: None }).unwrap();
     requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
     let mut finished = Vec::new();
@@ -15,7 +15,7 @@ fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
 }
 
 /// The same tokens, with the same log-probabilities but for rounding.
-fn assert_same(one: &Finished, other: &Finished) {
+pub(crate) fn assert_same(one: &Finished, other: &Finished) {
     assert_eq!((one.id, &one.response, one.finish_reason), (other.id, &other.response, other.finish_reason));
     assert!(one.logprobs.iter().zip(&other.logprobs).all(|(a, b)| (a - b).abs() < 3e-5), "{one:?} {other:?}");
 }
