@@ -3,7 +3,7 @@
 use crate::config::{ModelTable, ResourcesTable};
 use crate::error::{PipelineError, Result};
 use gavel_data::seed::{Purpose, derive};
-use gavel_policy::{Kind, Model, ModelConfig, ModelFolder, PolicyError, Tensor, device};
+use gavel_policy::{Head, Kind, Model, ModelConfig, ModelFolder, PolicyError, Tensor, device};
 use gavel_text::TextModel;
 
 /// A model that can be talked to.
@@ -75,7 +75,7 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
         (None, None) => return Err(PolicyError::Config("there is neither `path` nor `init`".into()).into()),
     };
     text.template.set_variables(table.chat_template_kwargs.clone());
-    if config.num_labels.is_some() {
+    if config.head != Head::LanguageModel {
         return Err(PolicyError::Config("a classifier is no policy: `[model]` needs a language model".into()).into());
     }
     config.check_vocabulary(text.tokenizer.vocab_size())?;

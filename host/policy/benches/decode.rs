@@ -11,7 +11,9 @@
 //! some microseconds between the many small operations of a step: with `OMP_WAIT_POLICY=PASSIVE` alone each is a
 //! context switch; `GOMP_SPINCOUNT=20000` beside it restores the speed and still yields to neighbours.
 
-use gavel_policy::{Architecture, Device, Engine, EngineConfig, Model, ModelConfig, PolicyError, Request, Sampling};
+use gavel_policy::{
+    Architecture, Device, Engine, EngineConfig, Head, Model, ModelConfig, PolicyError, Request, Sampling,
+};
 use std::time::Instant;
 
 /// Tokens of a prompt of the cases `plain` and `ragged`.
@@ -61,7 +63,7 @@ fn small() -> ModelConfig {
         rope_theta: 10_000.0,
         rope_scaling: None,
         tie_word_embeddings: true,
-        num_labels: None,
+        head: Head::LanguageModel,
         initializer_range: 0.02,
         bos_token_id: None,
         eos_token_id: vec![2],

@@ -4,6 +4,7 @@
 use crate::config::{self, ModelConfig};
 use crate::error::{PolicyError, Result};
 use crate::folder::ModelFolder;
+use crate::head::Head;
 use crate::model::Model;
 use crate::tensor_file::{self, TensorFile, io, stored_type};
 use serde::Deserialize;
@@ -20,7 +21,7 @@ impl Model {
     /// numbers of `kind`: `Float`, `BFloat16` or `Half`.
     pub fn load(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
         let folder = ModelFolder::open(dir)?;
-        let model = Self::load_weights(&folder.base, kind, device)?;
+        let model = Self::load_weights(&folder.base, ModelConfig::load(&folder.base)?, kind, device)?;
         let model = match &folder.adapter {
             Some(adapter) => model.with_adapter(adapter)?,
             None => model,
@@ -29,12 +30,40 @@ impl Model {
         Ok(model)
     }
 
-    fn load_weights(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
-        let model = Self::zeros(ModelConfig::load(dir)?, kind, device)?;
+    /// Reads a critic, or makes one of the language model or of the classifier
+    /// with one label in the folder `dir`: layers as they are, and a head that
+    /// gives the classifier's scores, or 0 everywhere at first.
+    pub fn load_critic(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
+        let mut config = ModelConfig::load(dir)?;
+        let labels = config.head.labels().unwrap_or(1);
+        if labels != 1 {
+            return Err(PolicyError::Checkpoint {
+                path: dir.join(config::FILE),
+                what: format!("a head of {labels} labels is none of a critic, which has one"),
+            });
+        }
+        config.head = Head::Values { labels };
+        let model = Self::load_weights(dir, config, kind, device)?;
+        model.train_all(true)?;
+        Ok(model)
+    }
+
+    /// The weights in `dir` of a model that has this configuration, be it with
+    /// another head than in `config.json`.
+    fn load_weights(dir: &Path, config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
+        let stored = ModelConfig::load(dir)?;
+        let model = Self::zeros(config, kind, device)?;
         let mut missing: BTreeMap<String, Tensor> = model.named_weights()?.into_iter().collect();
         for path in weight_files(dir)? {
-            load_file(&path, &mut missing, model.config())?;
+            load_file(&path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
         }
+        // A critic that is made of another model begins with what that has of a head.
+        let begins = match stored.head {
+            head if head == model.config().head => None,
+            Head::LanguageModel => Some("score."),
+            _ => Some("score.bias"),
+        };
+        missing.retain(|name, _| begins.is_none_or(|new| !name.starts_with(new)));
         if let Some((name, tensor)) = missing.first_key_value() {
             return Err(PolicyError::Checkpoint {
                 path: dir.to_owned(),
@@ -109,12 +138,12 @@ fn weight_files(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Fills the tensors of `missing` that the file has, and takes them out.
-fn load_file(path: &Path, missing: &mut BTreeMap<String, Tensor>, config: &ModelConfig) -> Result<()> {
+fn load_file(path: &Path, missing: &mut BTreeMap<String, Tensor>, passed_over: impl Fn(&str) -> bool) -> Result<()> {
     let file = TensorFile::open(path)?;
     for (name, view) in file.tensors()?.iter() {
         match missing.remove(name) {
             Some(mut target) => file.copy(name, &view, &mut target)?,
-            None if is_derived(name, config) => {}
+            None if passed_over(name) => {}
             None => {
                 return Err(file.wrong(format!(
                     "tensor `{name}` has no place in this model: is `config.json` that of these weights?"
@@ -125,7 +154,9 @@ fn load_file(path: &Path, missing: &mut BTreeMap<String, Tensor>, config: &Model
     Ok(())
 }
 
-/// Tensors that some checkpoints hold although they follow from the rest.
-fn is_derived(name: &str, config: &ModelConfig) -> bool {
-    name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && config.tie_word_embeddings)
+/// Tensors that some checkpoints hold although they follow from the rest, and
+/// the head of a language model that becomes a critic.
+fn is_passed_over(name: &str, stored: &ModelConfig, model: &ModelConfig) -> bool {
+    let replaced = model.head != stored.head && stored.head == Head::LanguageModel;
+    name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && (stored.tie_word_embeddings || replaced))
 }

@@ -2,6 +2,7 @@
 
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::head::Head;
 use crate::init;
 use crate::layer::Layer;
 use crate::linear::Linear;
@@ -10,7 +11,7 @@ use crate::norm::Norm;
 use crate::rotary::Rotary;
 use tch::{Device, Kind, Tensor};
 
-/// A language model, or a classifier made of one.
+/// A language model, or a classifier or critic made of one.
 pub struct Model {
     pub(crate) config: ModelConfig,
     pub(crate) kind: Kind,
@@ -20,9 +21,11 @@ pub struct Model {
     pub(crate) layers: Vec<Layer>,
     /// `[hidden]`
     pub(crate) norm: Tensor,
-    /// `[vocab, hidden]`, or `[labels, hidden]` of a classifier; absent where
+    /// `[vocab, hidden]`, or `[labels, hidden]` of a classifier or critic; absent where
     /// the embedding serves as the head.
     pub(crate) head: Option<Tensor>,
+    /// `[labels]`, of a critic.
+    pub(crate) head_bias: Option<Tensor>,
     pub(crate) rotary: Rotary,
     /// Of a model with adapters.
     pub(crate) adapted: Option<Adapted>,
@@ -51,7 +54,7 @@ impl Model {
         let zeros = |shape: &[i64]| Tensor::f_zeros(shape, (kind, device));
         let (hidden, vocab) = (config.hidden_size, config.vocab_size);
         let rotary_kind = if kind == Kind::Double { Kind::Double } else { Kind::Float };
-        let head_rows = match config.num_labels {
+        let head_rows = match config.head.labels() {
             Some(labels) => Some(labels),
             None if config.tie_word_embeddings => None,
             None => Some(vocab),
@@ -65,6 +68,10 @@ impl Model {
             head: match head_rows {
                 Some(rows) => Some(zeros(&[rows, hidden])?),
                 None => None,
+            },
+            head_bias: match config.head {
+                Head::Values { labels } => Some(zeros(&[labels])?),
+                Head::LanguageModel | Head::Scores { .. } => None,
             },
             rotary: Rotary::new(&config, rotary_kind, device)?,
             config,
@@ -107,8 +114,9 @@ impl Model {
             all.extend(named.map(|(name, tensor)| (format!("model.layers.{index}.{name}"), tensor.shallow_clone())));
         }
         all.push(("model.norm.weight".to_owned(), self.norm.shallow_clone()));
-        let head = if self.config.num_labels.is_some() { "score.weight" } else { "lm_head.weight" };
+        let head = if self.config.head == Head::LanguageModel { "lm_head.weight" } else { "score.weight" };
         all.extend(self.head.as_ref().map(|weight| (head.to_owned(), weight.shallow_clone())));
+        all.extend(self.head_bias.as_ref().map(|bias| ("score.bias".to_owned(), bias.shallow_clone())));
         all
     }
 

@@ -4,7 +4,7 @@
 //!
 //! `cargo bench --workspace --bench train`, on an idle machine.
 
-use gavel_policy::{Architecture, Device, Model, ModelConfig};
+use gavel_policy::{Architecture, Device, Head, Model, ModelConfig};
 use gavel_train::{Experience, LossConfig, OptimizerConfig, SftRow, TrainError, Trainer};
 use std::time::Instant;
 
@@ -85,7 +85,7 @@ fn config(hidden_size: i64) -> ModelConfig {
         rope_theta: 10_000.0,
         rope_scaling: None,
         tie_word_embeddings: true,
-        num_labels: None,
+        head: Head::LanguageModel,
         initializer_range: 0.02,
         bos_token_id: None,
         eos_token_id: vec![2],

@@ -20,6 +20,7 @@ pub use request::{Drawn, EngineConfig, Finished, Request, Step};
 
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::head::Head;
 use crate::model::Model;
 use admission::Filling;
 use cache::Cache;
@@ -53,7 +54,7 @@ impl Engine {
     /// An engine for `model` and others of its configuration.
     pub fn new(model: &Model, config: EngineConfig) -> Result<Self> {
         config.validate()?;
-        if model.config().num_labels.is_some() {
+        if model.config().head != Head::LanguageModel {
             return Err(PolicyError::Input("a classifier has no tokens to draw: load a language model".into()));
         }
         let (kind, device) = (model.kind(), model.device());

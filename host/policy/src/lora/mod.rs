@@ -77,6 +77,7 @@ impl Model {
             layers: self.layers.iter().map(|layer| layer.base()).collect::<Result<_>>()?,
             norm: self.norm.f_detach()?,
             head: self.head.as_ref().map(Tensor::f_detach).transpose()?,
+            head_bias: self.head_bias.as_ref().map(Tensor::f_detach).transpose()?,
             rotary: self.rotary.shallow_clone(),
             adapted: None,
         })
