@@ -135,10 +135,11 @@ impl Cache {
         Ok(())
     }
 
-    /// The keys and values of the first `rows` slots and `tokens` positions,
-    /// each `[rows * kv_heads, tokens, head_dim]`.
-    pub(super) fn read(&self, layer: usize, rows: i64, tokens: i64) -> Result<(Tensor, Tensor)> {
-        let part = |x: &Tensor| x.f_flatten(0, 1)?.f_narrow(0, 0, rows * self.kv_heads)?.f_narrow(1, 0, tokens);
+    /// The keys and values of the first `tokens` positions in `rows` slots from
+    /// `first` on, each `[rows * kv_heads, tokens, head_dim]`.
+    pub(super) fn read(&self, layer: usize, first: i64, rows: i64, tokens: i64) -> Result<(Tensor, Tensor)> {
+        let heads = [first, rows].map(|slots| slots * self.kv_heads);
+        let part = |x: &Tensor| x.f_flatten(0, 1)?.f_narrow(0, heads[0], heads[1])?.f_narrow(1, 0, tokens);
         Ok((part(&self.keys[layer])?, part(&self.values[layer])?))
     }
 

@@ -11,6 +11,7 @@
 
 mod admission;
 mod cache;
+mod next_tokens;
 mod pass;
 mod request;
 mod row;
@@ -238,15 +239,23 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes out the rows that are `gone` and closes the gaps.
+    /// Takes out the rows that are `gone` and closes the gaps, with the longest
+    /// of each later share, so that rows of one share are about as long.
     fn take_out(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {
         let mut out = Vec::new();
         // Where each remaining row was before.
         let mut origin: Vec<usize> = (0..self.rows.len()).collect();
         for slot in (0..self.rows.len()).rev() {
             if gone(&self.rows[slot]) {
-                origin.swap_remove(slot);
-                out.push(self.rows.swap_remove(slot));
+                let mut gap = slot;
+                for share in next_tokens::shares_after(slot, self.rows.len()) {
+                    let longest = share.max_by_key(|&slot| self.rows[slot].tokens()).unwrap_or(gap);
+                    origin.swap(gap, longest);
+                    self.rows.swap(gap, longest);
+                    gap = longest;
+                }
+                origin.swap_remove(gap);
+                out.push(self.rows.swap_remove(gap));
             }
         }
         out.reverse();

@@ -3,11 +3,12 @@
 //! together, so that weights are read once; only attention tells them apart.
 
 use super::cache::Cache;
+use super::next_tokens::NextTokens;
 use super::row::Row;
 use crate::error::Result;
 use crate::forward::{attend, attention};
 use crate::layer::Projected;
-use crate::mask::{Masks, StepMasks};
+use crate::mask::Masks;
 use crate::model::Model;
 use tch::{Device, Tensor};
 
@@ -117,49 +118,6 @@ fn split(whole: Projected, sizes: &[i64]) -> Result<Vec<Projected>> {
     let (queries, keys, values) = (split(&whole.query)?, split(&whole.key)?, split(&whole.value)?);
     let pieces = queries.into_iter().zip(keys).zip(values);
     Ok(pieces.map(|((query, key), value)| Projected { query, key, value }).collect())
-}
-
-/// One token of each of the first slots.
-struct NextTokens {
-    rows: i64,
-    /// Where their keys go.
-    places: Tensor,
-    /// Positions in use by the longest row, this token included.
-    longest: i64,
-    masks: StepMasks,
-}
-
-impl NextTokens {
-    /// At `positions`, `[rows]`, here and on the device.
-    fn new(model: &Model, cache: &Cache, positions: &[i64], on_device: Tensor) -> Result<Self> {
-        let longest = positions.iter().max().copied().unwrap_or_default() + 1;
-        let ragged = positions.iter().any(|position| position + 1 != longest);
-        Ok(Self {
-            rows: positions.len() as i64,
-            places: cache.places(&on_device)?,
-            longest,
-            masks: StepMasks::new(model.config(), &on_device, longest, ragged, model.kind())?,
-        })
-    }
-
-    /// Stores the keys and values, and attends to all of each row: `[rows,
-    /// query_width]`.
-    fn attend(&self, model: &Model, cache: &mut Cache, layer: usize, own: &Projected) -> Result<Tensor> {
-        let config = model.config();
-        let heads = [config.num_key_value_heads, config.num_attention_heads / config.num_key_value_heads];
-        let scale = (config.head_dim as f64).sqrt().recip();
-        cache.append(layer, &self.places, &own.key, &own.value)?;
-        let (keys, values) = cache.read(layer, self.rows, self.longest)?;
-        // One query a row: plain batched products are about three times faster than fused attention
-        // on the CPU. The query heads of a group are the rows of one product.
-        let query = own.query.f_mul_scalar(scale)?.f_reshape([self.rows * heads[0], heads[1], -1])?;
-        let mut scores = query.f_bmm(&keys.f_transpose(1, 2)?)?;
-        if let Some(mask) = self.masks.of(config, layer) {
-            let _ = scores.f_view([self.rows, -1, self.longest])?.f_add_(mask)?;
-        }
-        scores = scores.f_softmax(-1, None)?;
-        Ok(scores.f_bmm(&values)?.f_view([self.rows, -1])?)
-    }
 }
 
 /// A [`Part`] on the device.

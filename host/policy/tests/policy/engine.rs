@@ -243,6 +243,22 @@ fn a_prompt_in_parts_is_the_prompt() {
 }
 
 #[test]
+fn many_rows_of_different_lengths_attend_in_shares() {
+    for config in [config(), ModelConfig { windows: vec![Some(40), None], ..config() }] {
+        let model = model(config);
+        // Long rows that stay, and short ones that come and go, so that slots change.
+        let request = |id: u64| match id {
+            0..40 => Request::new(id, tokens(id / 20, 90), Sampling::new(20 + id as usize / 4, vec![]), id),
+            _ => Request::new(id, tokens(id, 3), Sampling::new(3 + id as usize % 9, vec![]), id),
+        };
+        let requests: Vec<Request> = (0..120).map(request).collect();
+        let (many, few) = (run(&model, 80, &requests), run(&model, 7, &requests));
+        assert_eq!(many.len(), requests.len());
+        many.iter().zip(&few).for_each(|(many, few)| assert_same(many, few));
+    }
+}
+
+#[test]
 fn a_request_can_be_taken_back() {
     let model = model(config());
     let requests = requests();
