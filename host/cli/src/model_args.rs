@@ -3,8 +3,8 @@
 use crate::plugin_args::bytes;
 use anyhow::Result;
 use clap::Args;
-use gavel_policy::EngineConfig;
-use gavel_serve::{Dtype, Generator, load};
+use gavel_policy::{Dtype, EngineConfig};
+use gavel_serve::{Generator, load};
 use std::path::PathBuf;
 
 /// Which model, where, and how much it may take on.
@@ -16,10 +16,10 @@ pub struct ModelArgs {
     /// auto, cpu or cuda:N.
     #[arg(long, value_name = "NAME", default_value = "auto")]
     device: String,
-    /// The numbers that weights are: float32, bfloat16, float16, or auto, which is float32 on the CPU and the
-    /// checkpoint's on a GPU.
-    #[arg(long, value_name = "TYPE", default_value = "auto")]
-    dtype: Dtype,
+    /// The numbers that weights are: float32, bfloat16 or float16; by default float32 on the CPU and the checkpoint's
+    /// on a GPU.
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<Dtype>,
     /// The most responses that are written together.
     #[arg(long, value_name = "N", default_value_t = EngineConfig::default().max_batch)]
     max_batch: usize,

@@ -1,53 +1,23 @@
 //! A model from its folder.
 
 use crate::error::ServeError;
-use gavel_policy::{Device, Kind, Model, device, stored_kind};
+use gavel_policy::{Device, Dtype, Kind, Model, device, stored_kind};
 use gavel_text::TextModel;
 use std::path::Path;
-use std::str::FromStr;
-
-/// The numbers that weights are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Dtype {
-    /// Those of the checkpoint on a GPU, 32 bits on the CPU.
-    #[default]
-    Auto,
-    /// 32 bits.
-    Float32,
-    /// 16 bits, the range of 32.
-    Bfloat16,
-    /// 16 bits, more digits.
-    Float16,
-}
-
-impl FromStr for Dtype {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "float32" => Ok(Self::Float32),
-            "bfloat16" => Ok(Self::Bfloat16),
-            "float16" => Ok(Self::Float16),
-            _ => Err("use auto, float32, bfloat16 or float16".into()),
-        }
-    }
-}
 
 /// Loads the checkpoint in the folder `dir`, its tokenizer and chat template,
-/// onto the device of this name.
+/// onto the device of this name. Without a `dtype` its weights become 32-bit
+/// numbers on the CPU and what the checkpoint has on a GPU.
 ///
 /// # Errors
 /// A file is missing or wrong, or the device cannot be used.
-pub fn load(dir: &Path, device: &str, dtype: Dtype) -> Result<(Model, TextModel), ServeError> {
+pub fn load(dir: &Path, device: &str, dtype: Option<Dtype>) -> Result<(Model, TextModel), ServeError> {
     let device = device::select(device)?;
     let text = TextModel::load(dir)?;
     let kind = match dtype {
-        Dtype::Float32 => Kind::Float,
-        Dtype::Bfloat16 => Kind::BFloat16,
-        Dtype::Float16 => Kind::Half,
-        Dtype::Auto if device == Device::Cpu => Kind::Float,
-        Dtype::Auto => stored_kind(dir)?,
+        Some(dtype) => dtype.kind(),
+        None if device == Device::Cpu => Kind::Float,
+        None => stored_kind(dir)?,
     };
     let model = Model::load(dir, kind, device)?;
     model.config().check_vocabulary(text.tokenizer.vocab_size())?;
