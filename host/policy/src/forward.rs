@@ -5,6 +5,8 @@ use crate::layer::Projected;
 use crate::mask::Masks;
 use crate::model::Model;
 use crate::norm::Norm;
+use crate::packed::Packed;
+use crate::rotary::Rotation;
 use tch::{Kind, Tensor};
 
 /// Where the padding of a batch stands.
@@ -49,6 +51,17 @@ impl Model {
         Ok(self.normalise(&x)?.f_view([batch, time, config.hidden_size])?)
     }
 
+    /// The hidden states after the final norm, `[tokens, hidden]`, of rows that
+    /// are packed. Gradients flow as from [`hidden`](Self::hidden).
+    pub fn hidden_packed(&self, packed: &Packed) -> Result<Tensor> {
+        let pass = PackedPass::new(self, packed)?;
+        let mut x = self.embed(&packed.ids)?;
+        for layer in 0..self.layers.len() {
+            x = pass.layer(layer, &x)?;
+        }
+        self.normalise(&x)
+    }
+
     /// The scores, `[batch, labels]`, that a classifier gives to the rows of
     /// `ids`, `[batch, time]`, which have these numbers of tokens and are padded
     /// on the right.
@@ -87,6 +100,28 @@ impl Model {
     /// The norm after the last layer.
     pub(crate) fn normalise(&self, x: &Tensor) -> Result<Tensor> {
         Norm::new(self.config()).apply(x, &self.norm)
+    }
+}
+
+/// What all layers need to know about rows that are packed.
+pub(crate) struct PackedPass<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) packed: &'a Packed,
+    rotation: Rotation,
+    masks: Vec<Masks>,
+}
+
+impl<'a> PackedPass<'a> {
+    pub(crate) fn new(model: &'a Model, packed: &'a Packed) -> Result<Self> {
+        let rotation = model.rotary.at(&packed.positions)?;
+        Ok(Self { model, packed, rotation, masks: packed.masks(model.config())? })
+    }
+
+    /// What a layer makes of `x`, `[tokens, hidden]`.
+    pub(crate) fn layer(&self, index: usize, x: &Tensor) -> Result<Tensor> {
+        let (config, layer) = (self.model.config(), &self.model.layers[index]);
+        let projected = layer.project(config, x, &self.rotation)?;
+        layer.finish(config, x, &self.packed.attend(config, index, &projected, &self.masks)?)
     }
 }
 

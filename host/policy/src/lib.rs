@@ -19,6 +19,8 @@ mod layer;
 mod mask;
 pub mod model;
 mod norm;
+mod packed;
+mod pass;
 mod rotary;
 pub mod sampling;
 
@@ -30,5 +32,7 @@ pub use engine::{Drawn, Engine, EngineConfig, Finished, Request, Step};
 pub use error::PolicyError;
 pub use forward::Padding;
 pub use model::Model;
+pub use packed::{Packed, PackedRow};
+pub use pass::Pass;
 pub use sampling::Sampling;
 pub use tch::{Device, Kind, Tensor};

@@ -38,12 +38,18 @@ impl Masks {
 
     /// Of `time` tokens after `start` others: `[1, 1, time, start + time]`.
     pub(crate) fn continued(config: &ModelConfig, start: i64, time: i64, device: Device) -> Result<Self> {
-        let query = Tensor::f_arange_start(start, start + time, (Kind::Int64, device))?.f_unsqueeze(1)?;
-        let distance = query.f_sub(&Tensor::f_arange(start + time, (Kind::Int64, device))?)?;
-        let shape = [1, 1, time, start + time];
-        let full = distance.f_ge(0)?.f_view(shape)?;
-        let window = match config.window_size() {
-            Some(size) => Some(distance.f_lt(size)?.f_view(shape)?.f_logical_and(&full)?),
+        Self::after(config, &[start], time, start + time, device)
+    }
+
+    /// Of rows of `time` tokens with `before` others before them, over `keys`
+    /// keys: `[rows, 1, time, keys]`. The key of column `j` is at position `j`.
+    pub(crate) fn after(config: &ModelConfig, before: &[i64], time: i64, keys: i64, device: Device) -> Result<Self> {
+        let first = Tensor::f_from_slice(before)?.f_to_device(device)?.f_view([-1, 1, 1, 1])?;
+        let query = Tensor::f_arange(time, (Kind::Int64, device))?.f_unsqueeze(1)?.f_add(&first)?;
+        let distance = query.f_sub(&Tensor::f_arange(keys, (Kind::Int64, device))?)?;
+        let full = distance.f_ge(0)?;
+        let window = match config.window_size().filter(|&size| size < keys) {
+            Some(size) => Some(distance.f_lt(size)?.f_logical_and(&full)?),
             None => None,
         };
         Ok(Self { full: Some(full), window })

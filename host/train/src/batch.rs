@@ -1,8 +1,12 @@
-//! Rows of different lengths → padded micro-batches.
+//! Rows of different lengths → packed micro-batches.
 
 use crate::error::{Result, TrainError};
-use gavel_policy::{Model, Padding};
+use gavel_policy::{Model, Packed, PackedRow};
+use std::collections::HashMap;
 use tch::{Device, Kind, Tensor};
+
+/// The memory that the logits of a [`Chunk`] may take, in 32 bits.
+const LOGIT_BYTES: usize = 256 << 20;
 
 /// A row, as far as the forward pass is concerned.
 #[derive(Debug, Clone, Copy)]
@@ -23,11 +27,11 @@ impl Sequence<'_> {
         (0..self.response.len()).filter(|&at| self.is_trained(at)).count()
     }
 
-    /// How many tokens the model must read to predict the last token that is
-    /// learned from: that token and what follows it are not read.
-    fn input_len(&self) -> usize {
-        let last = (0..self.response.len()).rev().find(|&at| self.is_trained(at));
-        last.map_or(0, |last| self.prompt.len() + last)
+    /// How many tokens of the response the model must read to predict the last
+    /// one that is learned from: that one and what follows it are not read.
+    /// Absent where nothing is learned.
+    fn read(&self) -> Option<usize> {
+        (0..self.response.len()).rev().find(|&at| self.is_trained(at))
     }
 
     fn check(&self, index: usize, vocab_size: i64) -> Result<()> {
@@ -46,73 +50,112 @@ impl Sequence<'_> {
     }
 }
 
-/// Some rows of a mini-batch, padded on the right to the longest of them.
+/// Some rows of a mini-batch, packed: a prompt that several of them have is
+/// there once.
 #[derive(Debug)]
 pub(crate) struct MicroBatch {
-    /// `[rows, time]`
-    ids: Tensor,
-    /// `[tokens]`: where in the flattened `ids` the hidden state stands that
-    /// predicts each token that is learned from.
+    pub packed: Packed,
+    /// `[tokens]`: where in `packed` the hidden state stands that predicts each
+    /// token that is learned from.
     positions: Tensor,
     /// `[tokens]`: those tokens.
-    pub targets: Tensor,
+    targets: Tensor,
     /// For each of those tokens, its row in the mini-batch and its position in
     /// the response.
     pub tokens: Vec<(usize, usize)>,
 }
 
+/// Some of the tokens of a micro-batch, as many as have room for their logits.
+pub(crate) struct Chunk<'a> {
+    /// `[tokens]`: the tokens.
+    pub targets: Tensor,
+    positions: Tensor,
+    /// Row and position of each, as in [`MicroBatch::tokens`].
+    pub tokens: &'a [(usize, usize)],
+}
+
 impl MicroBatch {
     fn new(rows: &[usize], sequences: &[Sequence], device: Device) -> Result<Self> {
-        let time = rows.iter().map(|&row| sequences[row].input_len()).max().unwrap_or_default();
-        let mut ids = vec![0i64; rows.len() * time];
-        let (mut positions, mut targets, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
-        for (line, &row) in rows.iter().enumerate() {
-            let sequence = &sequences[row];
-            let read = sequence.prompt.iter().chain(sequence.response).take(sequence.input_len());
-            for (slot, &id) in ids[line * time..].iter_mut().zip(read) {
-                *slot = i64::from(id);
+        let mut sharing: HashMap<&[u32], usize> = HashMap::new();
+        for &row in rows {
+            *sharing.entry(sequences[row].prompt).or_default() += 1;
+        }
+        let mut packed: Vec<PackedRow> = Vec::new();
+        let mut prompts: HashMap<&[u32], usize> = HashMap::new();
+        // For each row, which packed row has the end of its prompt and which its response.
+        let mut homes = Vec::new();
+        for &row in rows {
+            let Sequence { prompt, response, .. } = sequences[row];
+            let read = &response[..sequences[row].read().unwrap_or_default()];
+            if sharing[prompt] == 1 {
+                homes.push((packed.len(), None));
+                packed.push(PackedRow { after: None, tokens: [prompt, read].concat() });
+                continue;
             }
+            let after = *prompts.entry(prompt).or_insert_with(|| {
+                packed.push(PackedRow { after: None, tokens: prompt.to_vec() });
+                packed.len() - 1
+            });
+            homes.push((after, Some(packed.len())));
+            if !read.is_empty() {
+                packed.push(PackedRow { after: Some(after), tokens: read.to_vec() });
+            }
+        }
+        let packed = Packed::new(&packed, device)?;
+        let (mut positions, mut targets, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
+        for (&row, &(prompt, response)) in rows.iter().zip(&homes) {
+            let sequence = &sequences[row];
             for at in (0..sequence.response.len()).filter(|&at| sequence.is_trained(at)) {
-                positions.push((line * time + sequence.prompt.len() + at - 1) as i64);
+                positions.push(match response.filter(|_| at > 0) {
+                    Some(response) => packed.start(response) + at - 1,
+                    None => packed.start(prompt) + sequence.prompt.len() + at - 1,
+                } as i64);
                 targets.push(i64::from(sequence.response[at]));
                 tokens.push((row, at));
             }
         }
         let tensor = |values: &[i64]| Tensor::f_from_slice(values)?.f_to_device(device);
-        Ok(Self {
-            ids: tensor(&ids)?.f_view([rows.len() as i64, time as i64])?,
-            positions: tensor(&positions)?,
-            targets: tensor(&targets)?,
-            tokens,
-        })
+        Ok(Self { packed, positions: tensor(&positions)?, targets: tensor(&targets)?, tokens })
     }
 
+    /// The tokens that are learned from, so many at a time that the logits of
+    /// `model` fit into [`LOGIT_BYTES`].
+    pub fn chunks(&self, model: &Model) -> Result<Vec<Chunk<'_>>> {
+        let size = (LOGIT_BYTES / (4 * model.config().vocab_size as usize)).max(1);
+        let chunk = |(index, tokens)| {
+            let (start, length) = ((index * size) as i64, <[_]>::len(tokens) as i64);
+            Ok(Chunk {
+                targets: self.targets.f_narrow(0, start, length)?,
+                positions: self.positions.f_narrow(0, start, length)?,
+                tokens,
+            })
+        };
+        self.tokens.chunks(size).enumerate().map(chunk).collect()
+    }
+}
+
+impl Chunk<'_> {
     /// The logits, `[tokens, vocab]`, that predict [`targets`](Self::targets),
-    /// in at least 32 bits. Only these positions pass through the head.
-    pub fn logits(&self, model: &Model) -> Result<Tensor> {
-        let hidden = model.hidden(&self.ids, &Padding::Right)?.f_flatten(0, 1)?;
+    /// over `temperature` and in at least 32 bits, from the micro-batch's
+    /// hidden states. Only these positions pass through the head.
+    pub fn logits(&self, model: &Model, hidden: &Tensor, temperature: f64) -> Result<Tensor> {
         let logits = model.logits(&hidden.f_index_select(0, &self.positions)?)?;
         let wide = matches!(logits.f_kind()?, Kind::Float | Kind::Double);
-        Ok(if wide { logits } else { logits.f_to_kind(Kind::Float)? })
+        let logits = if wide { logits } else { logits.f_to_kind(Kind::Float)? };
+        Ok(if temperature == 1.0 { logits } else { logits.f_div_scalar(temperature)? })
     }
 
-    /// A value for each token that is learned from, `[tokens]`, on the device
-    /// and of the kind of `like`.
+    /// A value for each token, `[tokens]`, on the device and of the kind of `like`.
     pub fn values(&self, like: &Tensor, value: impl Fn(usize, usize) -> f64) -> Result<Tensor> {
         let values: Vec<f64> = self.tokens.iter().map(|&(row, at)| value(row, at)).collect();
         Ok(Tensor::f_from_slice(&values)?.f_to_kind(like.f_kind()?)?.f_to_device(like.device())?)
     }
-
-    #[cfg(test)]
-    pub fn shape(&self) -> Vec<i64> {
-        self.ids.size()
-    }
 }
 
 /// Packs the rows that have something to learn from into micro-batches of at
-/// most `max_tokens` tokens, padding included; a longer row stands alone. Rows
-/// of similar length meet, so that little is padded. The order depends on
-/// nothing but the lengths.
+/// most `max_tokens` tokens; a longer row stands alone. Rows with the same
+/// prompt stay together where they fit, and rows of similar length meet. The
+/// order depends on nothing but prompts and lengths.
 pub(crate) fn micro_batches(sequences: &[Sequence], max_tokens: usize, model: &Model) -> Result<Vec<MicroBatch>> {
     for (index, sequence) in sequences.iter().enumerate() {
         sequence.check(index, model.config().vocab_size)?;
@@ -121,15 +164,39 @@ pub(crate) fn micro_batches(sequences: &[Sequence], max_tokens: usize, model: &M
 }
 
 fn plan(sequences: &[Sequence], max_tokens: usize) -> Vec<Vec<usize>> {
-    let lengths: Vec<usize> = sequences.iter().map(Sequence::input_len).collect();
-    let mut order: Vec<usize> = (0..sequences.len()).filter(|&row| lengths[row] > 0).collect();
-    order.sort_by_key(|&row| lengths[row]);
+    let mut known: HashMap<&[u32], usize> = HashMap::new();
+    let mut groups: Vec<Vec<(usize, usize)>> = Vec::new();
+    for (row, sequence) in sequences.iter().enumerate() {
+        if let Some(read) = sequence.read() {
+            let group = *known.entry(sequence.prompt).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[group].push((read, row));
+        }
+    }
+    groups.iter_mut().for_each(|rows| rows.sort_unstable());
+    let length = |&(read, row): &(usize, usize)| sequences[row].prompt.len() + read;
+    groups.sort_by_key(|rows| rows.last().map(length));
+
     let mut plan: Vec<Vec<usize>> = Vec::new();
-    for row in order {
-        match plan.last_mut() {
-            // In rising order this row is the longest of the micro-batch.
-            Some(rows) if (rows.len() + 1) * lengths[row] <= max_tokens => rows.push(row),
-            _ => plan.push(vec![row]),
+    let mut taken = 0;
+    for group in &groups {
+        let mut prompt_is_there = false;
+        for (read, row) in group {
+            let prompt = sequences[*row].prompt.len();
+            let more = read + if prompt_is_there { 0 } else { prompt };
+            match plan.last_mut() {
+                Some(rows) if taken + more <= max_tokens => {
+                    rows.push(*row);
+                    taken += more;
+                }
+                _ => {
+                    plan.push(vec![*row]);
+                    taken = read + prompt;
+                }
+            }
+            prompt_is_there = true;
         }
     }
     plan
@@ -162,23 +229,53 @@ mod tests {
             sequence(&[20], &[21, 22, 23, 24], Some(&[true, false, true, false])),
         ];
         let batch = MicroBatch::new(&[1, 0], &rows, Device::Cpu).unwrap();
-        assert_eq!(batch.shape(), [2, 4]);
-        assert_eq!(ints(&batch.ids), [20, 21, 22, 0, 10, 11, 12, 13]);
-        assert_eq!(ints(&batch.positions), [0, 2, 5, 6, 7]);
+        // 20 21 22 and 10 11 12 13
+        assert_eq!(batch.packed.tokens(), 7);
+        assert_eq!(ints(&batch.positions), [0, 2, 4, 5, 6]);
         assert_eq!(ints(&batch.targets), [21, 23, 12, 13, 14]);
         assert_eq!(batch.tokens, [(1, 0), (1, 2), (0, 0), (0, 1), (0, 2)]);
     }
 
     #[test]
-    fn rows_are_packed_by_length_within_the_budget() {
-        let tokens = [1u32; 64];
+    fn a_shared_prompt_is_read_once() {
+        let rows = [
+            sequence(&[10, 11], &[12, 13, 14], None),
+            sequence(&[10, 11], &[15], None),
+            sequence(&[20], &[21, 22], None),
+            sequence(&[10, 11], &[16, 17], None),
+        ];
+        let batch = MicroBatch::new(&[0, 1, 2, 3], &rows, Device::Cpu).unwrap();
+        // 10 11, 20 21, 16 and 12 13
+        assert_eq!(batch.packed.tokens(), 7);
+        assert_eq!(ints(&batch.positions), [1, 5, 6, 1, 2, 3, 1, 4]);
+        assert_eq!(ints(&batch.targets), [12, 13, 14, 15, 21, 22, 16, 17]);
+    }
+
+    #[test]
+    fn rows_are_packed_within_the_budget() {
+        let tokens: Vec<u32> = (0..64).collect();
         let lengths = [9usize, 2, 30, 3, 8, 2];
-        // The last response token is never read.
-        let rows: Vec<_> = lengths.iter().map(|&length| sequence(&tokens[..1], &tokens[..length], None)).collect();
-        assert_eq!(plan(&rows, 16), vec![vec![1, 5, 3], vec![4], vec![0], vec![2]]);
+        // Each has a prompt of its own, and the last response token is never read.
+        let rows: Vec<_> = lengths
+            .iter()
+            .enumerate()
+            .map(|(row, &length)| sequence(&tokens[row..=row], &tokens[..length], None))
+            .collect();
+        assert_eq!(plan(&rows, 16), vec![vec![1, 5, 3, 4], vec![0], vec![2]]);
         assert_eq!(plan(&rows, 1000).len(), 1);
         let silent = [sequence(&[1], &[], None), sequence(&[1], &[2], Some(&[false]))];
         assert!(plan(&silent, 16).is_empty());
+    }
+
+    #[test]
+    fn rows_with_one_prompt_stay_together_where_they_fit() {
+        let (a, b) = ([1; 10], [2; 10]);
+        let response = [3; 5];
+        let rows: Vec<_> = [&a, &b, &a, &b, &a].iter().map(|prompt| sequence(*prompt, &response, None)).collect();
+        // 10 + 3 × 4 and 10 + 2 × 4 tokens
+        assert_eq!(plan(&rows, 22), vec![vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(plan(&rows, 18), vec![vec![0, 2], vec![4], vec![1, 3]]);
+        assert_eq!(plan(&rows, 1).len(), 5);
     }
 
     #[test]

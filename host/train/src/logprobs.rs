@@ -9,7 +9,7 @@ use gavel_policy::Model;
 /// The log-probability of every response token under `softmax(logits /
 /// temperature)`; 0 where the loss mask says that the policy did not write it.
 /// No gradient is kept. Like an update, it works through micro-batches of at
-/// most `max_tokens` tokens, padding included.
+/// most `max_tokens` tokens.
 ///
 /// # Errors
 /// The temperature is not positive, a row is malformed, or the model fails.
@@ -24,11 +24,13 @@ pub fn log_probs(
     let sequences: Vec<_> = experiences.iter().map(Experience::sequence).collect();
     let mut out: Vec<Vec<f32>> = experiences.iter().map(|row| vec![0.0; row.response.len()]).collect();
     for batch in micro_batches(&sequences, max_tokens, model)? {
-        let logits = batch.logits(model)?.f_div_scalar(temperature)?;
-        let (logprobs, _) = target_logprobs(&logits, &batch.targets)?;
-        let values: Vec<f32> = Vec::try_from(logprobs.f_to_kind(tch::Kind::Float)?)?;
-        for (&(row, at), value) in batch.tokens.iter().zip(values) {
-            out[row][at] = value;
+        let hidden = model.hidden_packed(&batch.packed)?;
+        for chunk in batch.chunks(model)? {
+            let (logprobs, _) = target_logprobs(&chunk.logits(model, &hidden, temperature)?, &chunk.targets)?;
+            let values: Vec<f32> = Vec::try_from(logprobs.f_to_kind(tch::Kind::Float)?)?;
+            for (&(row, at), value) in chunk.tokens.iter().zip(values) {
+                out[row][at] = value;
+            }
         }
     }
     Ok(out)

@@ -45,13 +45,13 @@ impl Trainer {
         let sequences: Vec<_> = rows.iter().map(SftRow::sequence).collect();
         let batches = micro_batches(&sequences, self.max_tokens, model)?;
         let total: usize = batches.iter().map(|batch| batch.tokens.len()).sum();
-        let (sums, tokens) = self.accumulate(&batches, rows.len(), |batch| {
-            let logits = batch.logits(model)?;
-            let (logprobs, _) = target_logprobs(&logits, &batch.targets)?;
+        let (sums, tokens) = self.accumulate(model, None, &batches, rows.len(), |chunk, states| {
+            let logits = chunk.logits(model, states.policy, 1.0)?;
+            let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
             let loss = logprobs.f_sum(None)?.f_neg()?.f_div_scalar(total as f64)?;
-            loss.f_backward()?;
-            let right = logits.f_detach()?.f_argmax(-1, false)?.f_eq_tensor(&batch.targets)?.f_sum(Kind::Double)?;
-            Ok(Tensor::f_stack(&[loss.f_detach()?.f_to_kind(Kind::Double)?, right], 0)?)
+            let right = logits.f_detach()?.f_argmax(-1, false)?.f_eq_tensor(&chunk.targets)?.f_sum(Kind::Double)?;
+            let sums = Tensor::f_stack(&[loss.f_detach()?.f_to_kind(Kind::Double)?, right], 0)?;
+            Ok((loss, sums))
         })?;
         let sums = Tensor::f_stack(&sums, 0)?.f_sum_dim_intlist([0i64].as_slice(), false, Kind::Double)?;
         let (loss, right) = (sums.f_double_value(&[0])?, sums.f_double_value(&[1])?);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
-use crate::testing::{experiences, tiny, tiny_f64};
+use crate::testing::{experiences, tiny, tiny_f64, tokens};
 use crate::{AdvantageConfig, KlConfig, KlEstimator};
 use gavel_policy::Padding;
 
@@ -148,6 +148,69 @@ fn the_split_into_micro_batches_changes_nothing() {
                 assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12), "{aggregation:?}, {name}");
             }
         }
+    }
+}
+
+/// Three groups of rows with one prompt each, and a row by itself.
+fn grouped(model: &Model) -> Vec<Experience> {
+    let mut rows: Vec<Experience> = (0..13)
+        .map(|row| {
+            let (group, length) = (row as u64 % 4, [1, 5, 2, 9, 4][row % 5]);
+            Experience {
+                prompt: tokens(300 + group, [4, 7, 1, 3][group as usize]),
+                response: tokens(400 + row as u64, length),
+                loss_mask: (0..length).map(|at| (at + row) % 4 != 3).collect(),
+                logprobs: vec![0.0; length],
+                advantage: row as f32 / 4.0 - 1.5,
+            }
+        })
+        .collect();
+    rows.push(Experience { prompt: tokens(1, 2), response: tokens(2, 3), loss_mask: vec![true; 3], ..rows[0].clone() });
+    let last = rows.len() - 1;
+    rows[last].logprobs = vec![0.0; 3];
+    let logprobs = crate::log_probs(model, &rows, 0.7, 1).unwrap();
+    rows.iter_mut().zip(logprobs).for_each(|(row, logprobs)| row.logprobs = logprobs);
+    off_policy(rows)
+}
+
+#[test]
+fn a_prompt_that_is_computed_once_has_the_gradients_of_one_that_is_not() {
+    let models = [tiny_f64, |seed| {
+        let mut config = tiny(seed).config().clone();
+        // The second layer sees the last five tokens.
+        config.windows = vec![None, Some(5)];
+        Model::random(config, seed, tch::Device::Cpu).unwrap().to_kind(tch::Kind::Double).unwrap()
+    }];
+    for model in models {
+        let (model, reference) = (model(1), model(2));
+        let rows = grouped(&model);
+        let config = config(Aggregation::TokenMean);
+        // A row alone is the plain computation.
+        let (alone, plain) = gradients(&model, &reference, &rows, &config, 1);
+        for max_tokens in [30, 60, 10_000] {
+            let (stats, shared) = gradients(&model, &reference, &rows, &config, max_tokens);
+            assert!((stats.loss - alone.loss).abs() < 1e-12 && (stats.entropy - alone.entropy).abs() < 1e-12);
+            for ((name, a), (_, b)) in plain.iter().zip(&shared) {
+                assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12), "{max_tokens}, {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradient_checkpointing_changes_no_gradient() {
+    let model = tiny_f64(1);
+    let rows = grouped(&model);
+    let gradients = |checkpointing: bool| {
+        let mut trainer = Trainer::new(&model, BARE, 40).unwrap().gradient_checkpointing(checkpointing);
+        let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 0.7, 0.0).unwrap();
+        let named = model.parameters().into_iter().map(|(name, _)| exp_avg(&trainer.optimizer, &name));
+        (stats, named.collect::<Vec<_>>())
+    };
+    let (kept, again) = (gradients(false), gradients(true));
+    assert!(kept.0.grad_norm > 0.0 && (kept.0.loss - again.0.loss).abs() < 1e-14);
+    for (a, b) in kept.1.iter().flatten().zip(again.1.iter().flatten()) {
+        assert!((a - b).abs() < 1e-13, "{a} is not {b}");
     }
 }
 
