@@ -3,8 +3,8 @@
 use crate::plugin_args::bytes;
 use anyhow::Result;
 use clap::Args;
-use gavel_policy::EngineConfig;
-use gavel_serve::{Dtype, Generator, load};
+use gavel_policy::{Dtype, EngineConfig};
+use gavel_serve::{Generator, load};
 use std::path::PathBuf;
 
 /// Where a model lies, and as what.
@@ -13,10 +13,10 @@ pub struct PlaceArgs {
     /// auto, cpu or cuda:N.
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub device: String,
-    /// The numbers that weights are: float32, bfloat16, float16, or auto, which is float32 on the CPU and the
-    /// checkpoint's on a GPU.
-    #[arg(long, value_name = "TYPE", default_value = "auto")]
-    pub dtype: Dtype,
+    /// The numbers that weights are: float32, bfloat16 or float16; by default float32 on the CPU and the checkpoint's
+    /// on a GPU.
+    #[arg(long, value_name = "TYPE")]
+    pub dtype: Option<Dtype>,
 }
 
 /// Which model, where, and how much it may take on.

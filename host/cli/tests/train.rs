@@ -27,17 +27,19 @@ fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_end() {
-    let project = Project::new();
-    let whole = ["train", "-c", "train.toml", "--set", "train.steps=40", "--set", "log.name=whole"];
-    project.succeed(&whole);
-    let args = ["train", "-c", "train.toml", "--set", "train.steps=40", "--set", "log.name=killed"];
-    project.kill_after_some_steps(&args, "runs/killed", 40);
-    let resumed = project.succeed(&[&args[..], &["--resume"]].concat());
-    assert!(stderr(&resumed).contains("resuming runs/killed"), "{}", stderr(&resumed));
-    assert_eq!(project.metrics("runs/killed"), project.metrics("runs/whole"));
-    let weights =
-        |run: &str| std::fs::read(project.path(run).join("checkpoints/step-000040/model.safetensors")).unwrap();
-    assert!(weights("runs/killed") == weights("runs/whole"), "the weights differ");
+    for dtype in ["model.dtype=float32", "model.dtype=bfloat16"] {
+        let project = Project::new();
+        let args =
+            |name| ["train", "-c", "train.toml", "--set", dtype, "--set", "train.steps=40", "--set", name].to_vec();
+        project.succeed(&args("log.name=whole"));
+        project.kill_after_some_steps(&args("log.name=killed"), "runs/killed", 40);
+        let resumed = project.succeed(&[args("log.name=killed"), vec!["--resume"]].concat());
+        assert!(stderr(&resumed).contains("resuming runs/killed"), "{}", stderr(&resumed));
+        assert_eq!(project.metrics("runs/killed"), project.metrics("runs/whole"), "{dtype}");
+        let weights =
+            |run: &str| std::fs::read(project.path(run).join("checkpoints/step-000040/model.safetensors")).unwrap();
+        assert!(weights("runs/killed") == weights("runs/whole"), "{dtype}: the weights differ");
+    }
 }
 
 #[test]
@@ -126,11 +128,14 @@ fn sft_imitates_and_its_checkpoint_evaluates_the_same() {
     for file in ["config.json", "model.safetensors", "tokenizer.json"] {
         assert!(project.path(checkpoint).join(file).exists(), "{file}");
     }
-    let output = project.succeed(&["eval", "-c", "sft.toml", "--checkpoint", checkpoint, "--json"]);
+    let eval = ["eval", "-c", "sft.toml", "--checkpoint", checkpoint, "--json"];
+    let output = project.succeed(&eval);
     let found: Map<String, Value> = serde_json::from_slice(&output.stdout).unwrap();
     for name in ["val/accuracy", "val/reward/mean", "val/response_length/mean"] {
         assert_eq!(found[name], metrics[6][name], "{name}");
     }
+    // Only training needs the range of 32 bits.
+    project.succeed(&[&eval[..], &["--set", "model.dtype=float16"]].concat());
 }
 
 #[test]
@@ -148,7 +153,7 @@ fn a_dry_run_checks_and_leaves_nothing() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["train.setps=3"], "train.toml: train.setps: unknown field `setps`"),
         (&["train.steps=many"], "train.steps: invalid type"),
         (&["train.steps=0"], "train.steps must be at least 1, not 0"),
@@ -160,6 +165,8 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["data.train=none.jsonl"], "cannot open dataset none.jsonl"),
         (&["data.max_prompt_tokens=4"], "validation.jsonl, line 1: the prompt has 24 tokens, at most 4 fit"),
         (&["data.accuracy=answer"], "data.accuracy must be the name of a [[reward]], not answer"),
+        (&["model.dtype=half"], "train.toml: model.dtype: unknown variant `half`, expected one of `float32`"),
+        (&["model.dtype=float16"], "model.dtype = \"float16\" is for `gavel eval`"),
         (&["model.path=none"], "[model] needs either `path`"),
         (&["train.prompts_per_step=64"], "has 40 usable rows, fewer than train.prompts_per_step = 64"),
         (&["steps"], "--set steps: there is no `=`"),

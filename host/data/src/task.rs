@@ -40,6 +40,52 @@ pub enum TaskError {
     /// The prompt has no message.
     #[error("`prompt` is empty")]
     EmptyPrompt,
+    /// The tools have a form that is not understood.
+    #[error(
+        "`tools` must be a list of {{\"type\": \"function\", \"function\": {{\"name\", \"description\", \"parameters\"}}}}, or such a list as JSON text: {0}"
+    )]
+    BadTools(String),
+}
+
+impl Reference {
+    /// The functions that the prompt offers: the column `tools`, as TRL reads
+    /// it. Each has the form that chat templates take; none where there is no
+    /// such column.
+    pub fn tools(&self) -> Result<Vec<Value>, TaskError> {
+        let bad = |what: String| Err(TaskError::BadTools(what));
+        let tools = match self.columns.get("tools") {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::String(text)) => match serde_json::from_str(text) {
+                Ok(Value::Array(tools)) => tools,
+                Ok(_) => return bad("the text is not a list".into()),
+                Err(error) => return bad(error.to_string()),
+            },
+            // A struct of Parquet has every field that one of its rows has.
+            Some(Value::Array(tools)) => tools.iter().map(without_nulls).collect(),
+            Some(_) => return bad("it is neither".into()),
+        };
+        for (index, tool) in tools.iter().enumerate() {
+            if tool["type"] != "function" {
+                return bad(format!("number {index} does not have the `type` \"function\""));
+            }
+            if tool["function"]["name"].as_str().is_none_or(str::is_empty) {
+                return bad(format!("number {index} has no `function.name`"));
+            }
+        }
+        Ok(tools)
+    }
+}
+
+/// A value without the fields that are null.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let there = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(there.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+        }
+        Value::Array(values) => Value::Array(values.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
 }
 
 impl Task {
@@ -123,6 +169,33 @@ mod tests {
         assert_eq!(truth(r#"{"prompt":"x","ground_truth":4.5}"#).as_deref(), Some("4.5"));
         assert_eq!(truth(r#"{"prompt":"x","answer":["a","b"]}"#).as_deref(), Some(r#"["a","b"]"#));
         assert_eq!(truth(r#"{"prompt":"x","reward_model":{"ground_truth":null}}"#), None);
+    }
+
+    #[test]
+    fn tools_are_a_list_or_its_text() {
+        let tools = |json: &str| Task::from_row(row(json), 0, "t").unwrap().reference.tools();
+        let add =
+            r#"{"type":"function","function":{"name":"add","parameters":{"properties":{"a":{"type":"number"}}}}}"#;
+        let text = Value::String(format!("[{add}]"));
+        let expected = vec![serde_json::from_str::<Value>(add).unwrap()];
+        assert_eq!(tools(&format!(r#"{{"prompt":"x","tools":[{add}]}}"#)).unwrap(), expected);
+        assert_eq!(tools(&format!(r#"{{"prompt":"x","tools":{text}}}"#)).unwrap(), expected);
+        // Parquet gives each tool the fields of the others.
+        let filled = add.replace(r#""a":{"type":"number"}"#, r#""a":{"type":"number"},"b":null"#);
+        assert_eq!(tools(&format!(r#"{{"prompt":"x","tools":[{filled}]}}"#)).unwrap(), expected);
+        for none in [r#"{"prompt":"x"}"#, r#"{"prompt":"x","tools":null}"#, r#"{"prompt":"x","tools":[]}"#] {
+            assert_eq!(tools(none).unwrap(), Vec::<Value>::new());
+        }
+        for (wrong, says) in [
+            (r#"{"name":"add"}"#, "it is neither"),
+            (r#""{}""#, "the text is not a list"),
+            (r#""[""#, "EOF while parsing"),
+            (r#"[{"type":"function","function":{"name":"f"}},{"name":"g"}]"#, "number 1 does not have the `type`"),
+            (r#"[{"type":"function","function":{}}]"#, "number 0 has no `function.name`"),
+        ] {
+            let error = tools(&format!(r#"{{"prompt":"x","tools":{wrong}}}"#)).unwrap_err().to_string();
+            assert!(error.starts_with("`tools` must be a list of {\"type\"") && error.contains(says), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::config::{ModelTable, ResourcesTable};
 use crate::error::{PipelineError, Result};
 use gavel_data::seed::{Purpose, derive};
-use gavel_policy::{Head, Kind, Model, ModelConfig, ModelFolder, PolicyError, Tensor, device};
+use gavel_policy::{Dtype, Head, Model, ModelConfig, ModelFolder, PolicyError, Tensor, device};
 use gavel_text::TextModel;
 
 /// A model that can be talked to.
@@ -19,8 +19,11 @@ impl Learner {
         tch::set_num_threads(resources.torch_threads as i32);
         let (text, config) = text_and_config(table)?;
         let model = match &table.path {
-            Some(path) => Model::load(path, Kind::Float, device)?,
-            None => Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?,
+            Some(path) => Model::load(path, table.dtype.kind(), device)?,
+            None => {
+                let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
+                if table.dtype == Dtype::Float32 { model } else { model.to_kind(table.dtype.kind())? }
+            }
         };
         let model = match (&table.path, &table.lora) {
             (Some(path), Some(lora)) => model.adapt(lora, path, derive(seed, 0, 1, Purpose::Weights))?,

@@ -5,7 +5,7 @@ use crate::config::{Config, DataTable, Dataset, Overlong};
 use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
 use gavel_data::{Row, Task};
-use gavel_text::TextModel;
+use gavel_text::{RenderOptions, TextModel};
 use gavel_train::SftRow;
 use std::path::Path;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub(crate) fn prompts<T>(
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
         let task = Task::from_row(row.columns, row.position, split).map_err(|error| bad(error.to_string()))?;
-        let ids = text.prompt_ids(&task.prompt).map_err(|error| bad(error.to_string()))?;
+        let ids = prompt_ids(&task, text).map_err(bad)?;
         let task = Arc::new(task);
         Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids }))
     };
@@ -94,12 +94,18 @@ pub(crate) fn sft_rows<T>(config: &Config<T>, text: &TextModel, limit: PromptLim
                 "only one response is learned from, and this row has several messages after its prompt".into()
             ));
         }
-        let prompt = text.prompt_ids(&sample.task.prompt).map_err(|error| bad(error.to_string()))?;
+        let prompt = prompt_ids(&sample.task, text).map_err(bad)?;
         let mut response = text.tokenizer.encode(&sample.response()).map_err(|error| bad(error.to_string()))?;
         response.push(text.tokenizer.eos());
         Ok(limit.apply(prompt, path, &place)?.map(|prompt| SftRow { prompt, response }))
     };
     collect(config, dataset, read)
+}
+
+/// The tokens of a prompt, with the tools that its row offers.
+fn prompt_ids(task: &Task, text: &TextModel) -> std::result::Result<Vec<u32>, String> {
+    let tools = task.reference.tools().map_err(|error| error.to_string())?;
+    text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&tools)).map_err(|error| error.to_string())
 }
 
 fn collect<T, R>(config: &Config<T>, dataset: &Dataset, read: impl Fn(Row) -> Result<Option<R>>) -> Result<Vec<R>> {
@@ -111,4 +117,50 @@ fn collect<T, R>(config: &Config<T>, dataset: &Dataset, read: impl Fn(Row) -> Re
         return Err(PipelineError::Stopped(format!("dataset {dataset} has no row that can be used")));
     }
     Ok(used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const TEMPLATE: &str =
+        "{% for tool in tools or [] %}<{{ tool.function.name }}>{% endfor %}{{ messages[0].content }}:";
+
+    /// What the template makes of each row, for `gavel train` and `gavel sft`.
+    fn rendered(rows: &[serde_json::Value]) -> Result<[Vec<String>; 2]> {
+        let folder = tempfile::tempdir().unwrap();
+        TextModel::byte_level().save(folder.path()).unwrap();
+        std::fs::write(folder.path().join("chat_template.jinja"), TEMPLATE).unwrap();
+        let text = TextModel::load(folder.path()).unwrap();
+        let data = folder.path().join("rows.jsonl");
+        std::fs::write(&data, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
+        let config =
+            json!({"model": {"path": "m"}, "data": {"train": data}, "rollout": {"max_tokens": 8}, "train": {}});
+        let config: Config<toml::Table> = serde_json::from_value(config).unwrap();
+        let limit = PromptLimit::new(&config.data, 512, 8).unwrap();
+        let prompts = prompts(&config, &config.data.train, "train", &text, limit)?;
+        let rows = sft_rows(&config, &text, limit)?;
+        let decode = |ids: &[u32]| text.tokenizer.decode(ids).unwrap();
+        Ok([
+            prompts.iter().map(|prompt| decode(&prompt.ids)).collect(),
+            rows.iter().map(|row| decode(&row.prompt)).collect(),
+        ])
+    }
+
+    #[test]
+    fn the_template_sees_the_tools_of_the_row() {
+        let tools = json!([{"type": "function", "function": {"name": "add", "parameters": {}}}]);
+        let row = |tools| json!({"prompt": "2+2", "response": "4", "tools": tools});
+        let [prompts, sft] = rendered(&[row(tools.clone()), row(tools.to_string().into()), row(json!(null))]).unwrap();
+        assert_eq!(prompts, ["<add>2+2:", "<add>2+2:", "2+2:"]);
+        assert_eq!(sft, prompts);
+    }
+
+    #[test]
+    fn malformed_tools_name_the_file_and_the_line() {
+        let row = |tools| json!({"prompt": "2+2", "response": "4", "tools": tools});
+        let error = rendered(&[row(json!([])), row(json!([{"name": "add"}]))]).unwrap_err().to_string();
+        assert!(error.contains("rows.jsonl, line 2: `tools` must be a list of"), "{error}");
+    }
 }

@@ -1,13 +1,18 @@
-// What tch does not offer: gradients as a list, and the fused AdamW step.
+// What tch does not offer: gradients as a list, gradients handed over during
+// the backward pass, and the fused AdamW step.
 //
 // Every function catches what libtorch throws and returns it as a string that
 // the caller frees with `gavel_free`; null means success.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/UndefinedTensorImpl.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,6 +31,28 @@ std::vector<at::Tensor> gradients(at::Tensor *const *parameters, size_t count) {
   for (size_t i = 0; i < count; ++i) out.push_back(parameters[i]->grad());
   return out;
 }
+
+// Adds each gradient of a parameter to that of its master, in the master's
+// kind, and drops it. Once the master is gone, gradients stay where they are.
+struct HandOver : torch::autograd::PostAccumulateGradHook {
+  explicit HandOver(const at::Tensor &master) : master(master.getIntrusivePtr()) {}
+
+  void operator()(const torch::autograd::Variable &parameter) override {
+    at::Tensor target(master.lock());
+    if (!target.defined()) return;
+    c10::NoGradGuard no_grad;
+    auto &sum = target.mutable_grad();
+    auto &gradient = parameter.mutable_grad();
+    if (sum.defined()) {
+      sum.add_(gradient);
+    } else {
+      sum = gradient.to(target.scalar_type());
+    }
+    gradient.reset();
+  }
+
+  c10::weak_intrusive_ptr<at::TensorImpl, c10::UndefinedTensorImpl> master;
+};
 
 template <typename Body> char *guarded(Body body) noexcept {
   try {
@@ -49,6 +76,25 @@ void gavel_free(char *message) { std::free(message); }
 char *gavel_reset_gradients(at::Tensor *const *parameters, size_t count) {
   return guarded([&] {
     for (size_t i = 0; i < count; ++i) parameters[i]->mutable_grad().reset();
+  });
+}
+
+// From now on each parameter hands its gradients to its master, one after
+// another as a backward pass makes them: they never exist twice as a whole.
+char *gavel_hand_over_gradients(at::Tensor *const *parameters, at::Tensor *const *masters, size_t count) {
+  return guarded([&] {
+    for (size_t i = 0; i < count; ++i) {
+      torch::autograd::impl::set_post_acc_grad_hooks(*parameters[i], std::make_unique<HandOver>(*masters[i]));
+    }
+  });
+}
+
+// Rounds each master into its parameter.
+char *gavel_round(at::Tensor *const *parameters, at::Tensor *const *masters, size_t count) {
+  return guarded([&] {
+    if (count == 0) return;
+    c10::NoGradGuard no_grad;
+    at::_foreach_copy_(list(parameters, count), list(masters, count));
   });
 }
 

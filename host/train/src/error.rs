@@ -42,6 +42,12 @@ pub enum TrainError {
         /// The parameter.
         name: String,
     },
+    /// A parameter whose gradients would underflow.
+    #[error("parameter `{name}` is in float16, where small gradients are 0: train in bfloat16 or float32")]
+    Half {
+        /// The parameter.
+        name: String,
+    },
     /// A setting is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -14,6 +14,7 @@ pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, Res
 pub use train::{GrpoTable, OnOutcome, SftTable};
 
 use gavel_plugin::LimitsTable;
+use gavel_policy::Dtype;
 use gavel_scoring::ExecTable;
 use gavel_scoring::chat::ChatEndpoint;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,9 @@ pub struct Config<T> {
 
 /// What `[train]` of a command must be able to say of itself.
 pub trait TrainTable {
+    /// Whether the command changes weights.
+    const LEARNS: bool;
+
     /// Refuses what no run could mean, naming the key.
     fn validate(&self) -> Result<(), ConfigError>;
 }
@@ -68,6 +72,11 @@ impl<T: TrainTable> Config<T> {
     /// Refuses what no run could mean, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.model.validate()?;
+        if T::LEARNS && self.model.dtype == Dtype::Float16 {
+            return Err(ConfigError::Invalid(
+                "model.dtype = \"float16\" is for `gavel eval`: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
+            ));
+        }
         self.data.validate()?;
         self.rollout.validate()?;
         self.limits.validate("limits")?;
@@ -105,6 +114,8 @@ impl<T: TrainTable> Config<T> {
 
 /// For commands that only look: any `[train]` will do.
 impl TrainTable for toml::Table {
+    const LEARNS: bool = false;
+
     fn validate(&self) -> Result<(), ConfigError> {
         Ok(())
     }

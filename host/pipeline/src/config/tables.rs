@@ -4,7 +4,7 @@ use super::ConfigError;
 use super::dataset::Dataset;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
-use gavel_policy::{LoraConfig, ModelConfig, Sampling};
+use gavel_policy::{Dtype, LoraConfig, ModelConfig, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
@@ -25,6 +25,10 @@ pub struct ModelTable {
     /// `auto`, `cpu` or `cuda:N`; `auto` by default.
     #[serde(default = "auto")]
     pub device: String,
+    /// The numbers that weights are, in rollout and in training; `float32` by
+    /// default.
+    #[serde(default)]
+    pub dtype: Dtype,
     /// Variables of the chat template, such as `enable_thinking`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub chat_template_kwargs: Map<String, Value>,

@@ -124,6 +124,8 @@ impl GrpoTable {
 }
 
 impl TrainTable for GrpoTable {
+    const LEARNS: bool = true;
+
     fn validate(&self) -> Result<(), ConfigError> {
         at_least_one("train.steps", self.steps as usize)?;
         at_least_one("train.prompts_per_step", self.prompts_per_step)?;
@@ -206,6 +208,8 @@ impl SftTable {
 }
 
 impl TrainTable for SftTable {
+    const LEARNS: bool = true;
+
     fn validate(&self) -> Result<(), ConfigError> {
         at_least_one("train.steps", self.steps as usize)?;
         at_least_one("train.batch_size", self.batch_size)?;

@@ -1,6 +1,7 @@
 //! AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization",
 //! 2019) with clipping of the gradient's norm.
 
+mod masters;
 mod shim;
 mod state;
 
@@ -8,6 +9,7 @@ pub use state::StateError;
 
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
+use masters::Masters;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
@@ -50,10 +52,17 @@ impl OptimizerConfig {
 }
 
 /// The optimiser of a model's parameters, which it shares with the model.
+///
+/// Those of kind `BFloat16` have a master of kind `Float`, which gradients are
+/// added up in and steps change; after a step the parameter is the master,
+/// rounded. An optimiser takes over the gradients of such parameters: while it
+/// lives, a backward pass leaves none with them.
 pub struct AdamW {
     config: OptimizerConfig,
     names: Vec<String>,
+    /// What steps change: the model's own parameters, or their masters.
     parameters: Vec<Tensor>,
+    masters: Masters,
     exp_avgs: Vec<Tensor>,
     exp_avg_sqs: Vec<Tensor>,
     /// So many of the parameters, the first ones, decay.
@@ -64,15 +73,19 @@ pub struct AdamW {
 impl AdamW {
     /// A fresh optimiser of `parameters`, each a leaf with its name. Those with
     /// one dimension, norms and biases, do not decay.
+    ///
+    /// # Errors
+    /// A parameter is of kind `Half`, in which small gradients are 0.
     pub fn new(parameters: Vec<(String, Tensor)>, config: OptimizerConfig) -> Result<Self> {
         let (matrices, vectors): (Vec<_>, Vec<_>) =
             parameters.into_iter().partition(|(_, parameter)| parameter.dim() > 1);
         let decaying = matrices.len();
-        let (names, parameters): (Vec<_>, Vec<_>) = matrices.into_iter().chain(vectors).unzip();
+        let (names, mut parameters): (Vec<_>, Vec<_>) = matrices.into_iter().chain(vectors).unzip();
+        let masters = Masters::replace(&names, &mut parameters)?;
         let zeros = || parameters.iter().map(Tensor::f_zeros_like).collect::<std::result::Result<Vec<_>, _>>();
         let _guard = tch::no_grad_guard();
         let (exp_avgs, exp_avg_sqs) = (zeros()?, zeros()?);
-        Ok(Self { config, names, parameters, exp_avgs, exp_avg_sqs, decaying, steps: 0 })
+        Ok(Self { config, names, parameters, masters, exp_avgs, exp_avg_sqs, decaying, steps: 0 })
     }
 
     /// How many steps were taken.
@@ -82,6 +95,7 @@ impl AdamW {
 
     /// Forgets the gradients.
     pub fn zero_grad(&mut self) -> Result<()> {
+        self.masters.zero_grad()?;
         shim::reset_gradients(&self.parameters)
     }
 
@@ -113,6 +127,7 @@ impl AdamW {
                 &shim::Step { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
             )?;
         }
+        self.masters.round()?;
         Ok(norm)
     }
 }

@@ -10,6 +10,8 @@ type Tensors = *const *const C_tensor;
 unsafe extern "C" {
     fn gavel_free(message: *mut c_char);
     fn gavel_reset_gradients(parameters: Tensors, count: usize) -> *mut c_char;
+    fn gavel_hand_over_gradients(parameters: Tensors, masters: Tensors, count: usize) -> *mut c_char;
+    fn gavel_round(parameters: Tensors, masters: Tensors, count: usize) -> *mut c_char;
     fn gavel_gradient_norm(parameters: Tensors, count: usize, norm: *mut f64, missing: *mut i64) -> *mut c_char;
     fn gavel_scale_gradients(parameters: Tensors, count: usize, factor: f64) -> *mut c_char;
     fn gavel_adamw_step(
@@ -58,6 +60,24 @@ fn pointers(tensors: &[Tensor]) -> Vec<*const C_tensor> {
 pub fn reset_gradients(parameters: &[Tensor]) -> Result<()> {
     // SAFETY: the list and the tensors behind it outlive the call.
     checked(unsafe { gavel_reset_gradients(pointers(parameters).as_ptr(), parameters.len()) })
+}
+
+/// From now on every gradient of a parameter is added to that of its master,
+/// in the master's kind, and dropped. The lists are of one length.
+pub fn hand_over_gradients(parameters: &[Tensor], masters: &[Tensor]) -> Result<()> {
+    debug_assert!(parameters.len() == masters.len());
+    let (parameters, masters, count) = (pointers(parameters), pointers(masters), parameters.len());
+    // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call. What
+    // stays behind refers to a master weakly.
+    checked(unsafe { gavel_hand_over_gradients(parameters.as_ptr(), masters.as_ptr(), count) })
+}
+
+/// Rounds each master into its parameter; the lists are of one length.
+pub fn round(parameters: &[Tensor], masters: &[Tensor]) -> Result<()> {
+    debug_assert!(parameters.len() == masters.len());
+    let (parameters, masters, count) = (pointers(parameters), pointers(masters), parameters.len());
+    // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call.
+    checked(unsafe { gavel_round(parameters.as_ptr(), masters.as_ptr(), count) })
 }
 
 /// The 2-norm of all gradients together, or the index of the first parameter

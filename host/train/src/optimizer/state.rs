@@ -1,5 +1,6 @@
 //! The optimiser's state in a safetensors file: `step`, and for every
-//! parameter `exp_avg.<name>` and `exp_avg_sq.<name>`, bit for bit.
+//! parameter `exp_avg.<name>`, `exp_avg_sq.<name>` and, where it has one,
+//! `master.<name>`, bit for bit.
 
 use super::AdamW;
 use memmap2::Mmap;
@@ -136,16 +137,18 @@ impl AdamW {
                 .and_then(|values| target.f_copy_(&values));
             copied.map_err(|source| StateError::Torch { path: path.to_owned(), source })?;
         }
+        self.masters.round().map_err(|error| format(error.to_string()))?;
         self.steps = steps;
         Ok(())
     }
 
     /// The tensors of the state by their names in the file.
     fn state(&self) -> impl Iterator<Item = (String, &Tensor)> {
-        let named = |kind: &'static str, tensors| {
+        let moments = |kind: &'static str, tensors| {
             self.names.iter().zip(tensors).map(move |(name, tensor)| (format!("{kind}.{name}"), tensor))
         };
-        named("exp_avg", &self.exp_avgs).chain(named("exp_avg_sq", &self.exp_avg_sqs))
+        let masters = self.masters.named().map(|(name, master)| (format!("master.{name}"), master));
+        moments("exp_avg", &self.exp_avgs).chain(moments("exp_avg_sq", &self.exp_avg_sqs)).chain(masters)
     }
 }
 

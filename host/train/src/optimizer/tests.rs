@@ -85,32 +85,45 @@ fn five_steps_are_those_of_the_paper() {
 
 #[test]
 fn restored_state_continues_bit_for_bit() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("optimizer.safetensors");
-    let all = parameters();
-    let share = |all: &[(String, Tensor)]| all.iter().map(|(name, x)| (name.clone(), x.shallow_clone())).collect();
-    let mut optimizer = AdamW::new(share(&all), OptimizerConfig::default()).unwrap();
-    let run = |optimizer: &mut AdamW, all: &[(String, Tensor)], steps: std::ops::Range<usize>| {
-        for step in steps {
-            backward(all, step);
-            optimizer.step(0.05).unwrap();
-            optimizer.zero_grad().unwrap();
-        }
-    };
-    run(&mut optimizer, &all, 0..3);
-    optimizer.save(&path).unwrap();
-    let copy: Vec<(String, Tensor)> =
-        all.iter().map(|(name, x)| (name.clone(), x.detach().copy().set_requires_grad(true))).collect();
-    run(&mut optimizer, &all, 3..6);
+    for all in [parameters(), halves()] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("optimizer.safetensors");
+        let mut optimizer = AdamW::new(share(&all), OptimizerConfig::default()).unwrap();
+        let run = |optimizer: &mut AdamW, all: &[(String, Tensor)], steps: std::ops::Range<usize>| {
+            for step in steps {
+                backward(all, step);
+                optimizer.step(1e-3).unwrap();
+                optimizer.zero_grad().unwrap();
+            }
+        };
+        run(&mut optimizer, &all, 0..3);
+        optimizer.save(&path).unwrap();
+        let copy: Vec<(String, Tensor)> =
+            all.iter().map(|(name, x)| (name.clone(), x.detach().copy().set_requires_grad(true))).collect();
+        run(&mut optimizer, &all, 3..6);
 
-    let mut resumed = AdamW::new(share(&copy), OptimizerConfig::default()).unwrap();
-    resumed.load(&path).unwrap();
-    assert_eq!(resumed.steps(), 3);
-    run(&mut resumed, &copy, 3..6);
-    for ((name, a), (_, b)) in all.iter().zip(&copy) {
-        assert_eq!(values(a), values(b), "{name}");
+        let mut resumed = AdamW::new(share(&copy), OptimizerConfig::default()).unwrap();
+        resumed.load(&path).unwrap();
+        assert_eq!(resumed.steps(), 3);
+        run(&mut resumed, &copy, 3..6);
+        for ((name, a), (_, b)) in all.iter().zip(&copy) {
+            assert_eq!(values(a), values(b), "{name}");
+        }
+        for (a, b) in optimizer.parameters.iter().zip(&resumed.parameters) {
+            assert_eq!(values(a), values(b));
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no partial file is left");
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no partial file is left");
+}
+
+/// The parameters of [`parameters`] in 16 bits.
+pub fn halves() -> Vec<(String, Tensor)> {
+    let half = |x: &Tensor| x.detach().to_kind(Kind::BFloat16).set_requires_grad(true);
+    parameters().into_iter().map(|(name, x)| (name, half(&x))).collect()
+}
+
+pub fn share(all: &[(String, Tensor)]) -> Vec<(String, Tensor)> {
+    all.iter().map(|(name, x)| (name.clone(), x.shallow_clone())).collect()
 }
 
 #[test]

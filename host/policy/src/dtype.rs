@@ -1,0 +1,59 @@
+//! The numbers that a run's weights are.
+
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+use tch::{Device, Kind};
+
+/// The numbers that weights are, by the names that `transformers` has for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// 32 bits.
+    #[default]
+    Float32,
+    /// 16 bits, the range of 32.
+    Bfloat16,
+    /// 16 bits, more digits.
+    Float16,
+}
+
+impl Dtype {
+    /// The same for libtorch.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Float32 => Kind::Float,
+            Self::Bfloat16 => Kind::BFloat16,
+            Self::Float16 => Kind::Half,
+        }
+    }
+
+    /// The same, or where nothing is chosen 32 bits on the CPU and what is
+    /// `stored` on a GPU.
+    ///
+    /// # Errors
+    /// Those of `stored`.
+    pub fn or_of_device<E>(
+        chosen: Option<Self>,
+        device: Device,
+        stored: impl FnOnce() -> Result<Kind, E>,
+    ) -> Result<Kind, E> {
+        match chosen {
+            Some(dtype) => Ok(dtype.kind()),
+            None if device == Device::Cpu => Ok(Kind::Float),
+            None => stored(),
+        }
+    }
+}
+
+impl FromStr for Dtype {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "float32" => Ok(Self::Float32),
+            "bfloat16" => Ok(Self::Bfloat16),
+            "float16" => Ok(Self::Float16),
+            _ => Err("use float32, bfloat16 or float16".into()),
+        }
+    }
+}
