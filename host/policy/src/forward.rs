@@ -106,7 +106,7 @@ pub(crate) struct PackedPass<'a> {
 impl<'a> PackedPass<'a> {
     pub(crate) fn new(model: &'a Model, packed: &'a Packed) -> Result<Self> {
         let rotation = model.rotary.at(&packed.positions)?;
-        Ok(Self { model, packed, rotation, masks: packed.masks(model.config())? })
+        Ok(Self { model, packed, rotation, masks: packed.masks(model.config(), model.kind())? })
     }
 
     /// What a layer makes of `x`, `[tokens, hidden]`.

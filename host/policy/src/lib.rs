@@ -40,7 +40,7 @@ pub use forward::Padding;
 pub use head::Head;
 pub use lora::{LoraConfig, Module};
 pub use model::Model;
-pub use packed::{Packed, PackedRow};
+pub use packed::{Packed, PackedRow, take_rows};
 pub use pass::Pass;
 pub use sampling::Sampling;
 pub use tch::{Device, Kind, Tensor};

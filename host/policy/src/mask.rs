@@ -4,8 +4,8 @@ use crate::config::ModelConfig;
 use crate::error::Result;
 use tch::{Device, Kind, Tensor};
 
-/// The masks of whole sequences, true where a query may look. Where there is
-/// none, causality is all.
+/// The masks of whole sequences, true where a query may look, or
+/// [`added`](Self::added). Where there is none, causality is all.
 pub(crate) struct Masks {
     /// `[batch, 1, time, time]`
     full: Option<Tensor>,
@@ -46,13 +46,23 @@ impl Masks {
     pub(crate) fn after(config: &ModelConfig, before: &[i64], time: i64, keys: i64, device: Device) -> Result<Self> {
         let first = Tensor::f_from_slice(before)?.f_to_device(device)?.f_view([-1, 1, 1, 1])?;
         let query = Tensor::f_arange(time, (Kind::Int64, device))?.f_unsqueeze(1)?.f_add(&first)?;
-        let distance = query.f_sub(&Tensor::f_arange(keys, (Kind::Int64, device))?)?;
-        let full = distance.f_ge(0)?;
+        // Padding after a short row sees the last key, as a row of the softmax must not be empty.
+        let query = query.f_clamp_max(keys - 1)?;
+        let key = Tensor::f_arange(keys, (Kind::Int64, device))?;
+        let full = key.f_le_tensor(&query)?;
         let window = match config.window_size().filter(|&size| size < keys) {
-            Some(size) => Some(distance.f_lt(size)?.f_logical_and(&full)?),
+            Some(size) => Some(key.f_gt_tensor(&query.f_sub_scalar(size)?)?.f_logical_and(&full)?),
             None => None,
         };
         Ok(Self { full: Some(full), window })
+    }
+
+    /// The same as numbers to be added to scores: 0 where a query may look, −∞
+    /// elsewhere. Attention makes that of them anyway, in each layer anew, and
+    /// keeps it for the backward pass.
+    pub(crate) fn added(self, kind: Kind) -> Result<Self> {
+        let added = |mask: Option<Tensor>| mask.map(|mask| hidden(&mask.f_logical_not()?, kind)).transpose();
+        Ok(Self { full: added(self.full)?, window: added(self.window)? })
     }
 
     /// That of one layer.
@@ -69,6 +79,12 @@ fn left(starts: &Tensor, column: &Tensor) -> Result<Tensor> {
     let real = key.f_ge_tensor(starts)?.f_unsqueeze(1)?;
     let before = key.f_lt_tensor(&query)?.f_logical_and(&real)?;
     Ok(before.f_logical_or(&key.f_eq_tensor(&query)?)?.f_unsqueeze(1)?)
+}
+
+/// −∞ where `unseen` is true, 0 elsewhere.
+fn hidden(unseen: &Tensor, kind: Kind) -> Result<Tensor> {
+    let mut mask = Tensor::f_zeros(unseen.size(), (kind, unseen.device()))?;
+    Ok(mask.f_masked_fill_(unseen, f64::NEG_INFINITY)?)
 }
 
 /// The masks of one query a row, to be added to its scores: `[rows, 1, longest]`,
@@ -95,10 +111,7 @@ impl StepMasks {
         let column = Tensor::f_arange(longest, (Kind::Int64, positions.device()))?;
         let distance = positions.f_unsqueeze(1)?.f_sub(&column)?;
         let later = distance.f_lt(0)?;
-        let added = |hidden: &Tensor| -> Result<Tensor> {
-            let mut mask = Tensor::f_zeros(hidden.size(), (kind, positions.device()))?;
-            Ok(mask.f_masked_fill_(hidden, f64::NEG_INFINITY)?.f_unsqueeze(1)?)
-        };
+        let added = |unseen: &Tensor| -> Result<Tensor> { Ok(hidden(unseen, kind)?.f_unsqueeze(1)?) };
         Ok(Self {
             full: if ragged { Some(added(&later)?) } else { None },
             window: match window {

@@ -8,7 +8,7 @@ use crate::forward::attention;
 use crate::layer::Projected;
 use crate::mask::Masks;
 use std::ops::Range;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// Some tokens, and what stands before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Packed {
         check(rows)?;
         // Rows that others follow come first; then by length, so that those of a bucket are neighbours.
         let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|&row| (rows[row].after.is_some(), rows[row].tokens.len()));
+        order.sort_by_key(|&row| (rows[row].after.is_some(), seen(rows, row), rows[row].tokens.len()));
         let mut starts = vec![0; rows.len()];
         let (mut ids, mut positions) = (Vec::new(), Vec::new());
         for &row in &order {
@@ -93,9 +93,9 @@ impl Packed {
         self.starts[row]
     }
 
-    /// The masks of each bucket.
-    pub(crate) fn masks(&self, config: &ModelConfig) -> Result<Vec<Masks>> {
-        self.buckets.iter().map(|bucket| bucket.masks(config, self.ids.device())).collect()
+    /// The masks of each bucket, for attention in numbers of `kind`.
+    pub(crate) fn masks(&self, config: &ModelConfig, kind: Kind) -> Result<Vec<Masks>> {
+        self.buckets.iter().map(|bucket| bucket.masks(config, self.ids.device())?.added(kind)).collect()
     }
 
     /// Attention of every token to those before it in its row and in the row
@@ -149,16 +149,16 @@ impl Bucket {
         let heads =
             |x: &Tensor| x.f_view([self.rows, -1, x.size()[1] / config.head_dim, config.head_dim])?.f_transpose(1, 2);
         let query = match &self.ragged {
-            Some(ragged) => take(query, &ragged.pad)?,
+            Some(ragged) => take_rows(query, &ragged.pad)?,
             None => query.shallow_clone(),
         };
-        let seen = |x: &Tensor| match &self.keys {
-            Some(keys) => take(x, keys),
+        let whole = |x: &Tensor| match &self.keys {
+            Some(keys) => take_rows(x, keys),
             None => Ok(x.f_narrow(0, self.start, self.tokens)?),
         };
-        let attended = attention(&heads(&query)?, &heads(&seen(key)?)?, &heads(&seen(value)?)?, mask)?;
+        let attended = attention(&heads(&query)?, &heads(&whole(key)?)?, &heads(&whole(value)?)?, mask)?;
         match &self.ragged {
-            Some(ragged) => take(&attended, &ragged.unpad),
+            Some(ragged) => take_rows(&attended, &ragged.unpad),
             None => Ok(attended),
         }
     }
@@ -167,9 +167,13 @@ impl Bucket {
 /// Rows `index`, `[n]`, of `x`, `[tokens, width]`. (An embedding is a choice of
 /// rows whose gradient is computed in parallel; that of an `index_select` is
 /// added row by row.)
-pub(crate) fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
+pub fn take_rows(x: &Tensor, index: &Tensor) -> Result<Tensor> {
     Ok(Tensor::f_embedding(x, index, -1, false, false)?)
 }
+
+/// The most numbers of the masks of rows that do not have as many tokens before
+/// them.
+const MASK_NUMBERS: usize = 1 << 24;
 
 fn check(rows: &[PackedRow]) -> Result<()> {
     if rows.is_empty() {
@@ -194,21 +198,60 @@ fn before(rows: &[PackedRow], row: usize) -> usize {
     rows[row].after.map_or(0, |after| rows[after].tokens.len())
 }
 
+/// How many tokens the last one of a row looks at.
+fn seen(rows: &[PackedRow], row: usize) -> usize {
+    before(rows, row) + rows[row].tokens.len()
+}
+
 /// Cuts the rows, in their order, into buckets. Within one, no row is less than
-/// half as long as another, so that at most half of its places are padding.
+/// half as long as another, nor sees less than half as much, so that at most
+/// half of what is computed is padding.
 fn cut<'a>(rows: &[PackedRow], order: &'a [usize]) -> Vec<&'a [usize]> {
-    let alike = |&first: &usize, &row: &usize| {
-        rows[first].after.is_some() == rows[row].after.is_some()
-            && rows[row].tokens.len() <= 2 * rows[first].tokens.len()
-    };
     let mut buckets = Vec::new();
     let mut rest = order;
-    while let Some(first) = rest.first() {
-        let (bucket, later) = rest.split_at(rest.iter().take_while(|row| alike(first, row)).count());
+    while let Some(&first) = rest.first() {
+        let mut extent = Extent::of(rows, first);
+        let count = rest.iter().take_while(|&&row| extent.take_in(rows, row)).count();
+        let (bucket, later) = rest.split_at(count);
         buckets.push(bucket);
         rest = later;
     }
     buckets
+}
+
+/// What the rows of a bucket have in common.
+struct Extent {
+    first: usize,
+    shortest: usize,
+    longest: usize,
+    rows: usize,
+    /// Whether as many tokens stand before each row: then one mask is enough.
+    one_mask: bool,
+}
+
+impl Extent {
+    fn of(rows: &[PackedRow], first: usize) -> Self {
+        let length = rows[first].tokens.len();
+        Self { first, shortest: length, longest: length, rows: 0, one_mask: true }
+    }
+
+    /// Takes a row in that sees at least as much as those before, unless it is
+    /// too unlike them.
+    fn take_in(&mut self, rows: &[PackedRow], row: usize) -> bool {
+        let length = rows[row].tokens.len();
+        let (shortest, longest) = (self.shortest.min(length), self.longest.max(length));
+        let one_mask = self.one_mask && before(rows, row) == before(rows, self.first);
+        let masks = if one_mask { 1 } else { self.rows + 1 };
+        let alike = rows[row].after.is_some() == rows[self.first].after.is_some()
+            && seen(rows, row) <= 2 * seen(rows, self.first)
+            && longest <= 2 * shortest
+            && (masks == 1 || masks * longest * seen(rows, row) <= MASK_NUMBERS);
+        if alike {
+            (self.shortest, self.longest, self.one_mask) = (shortest, longest, one_mask);
+            self.rows += 1;
+        }
+        alike
+    }
 }
 
 fn tensor(values: &[i64], device: Device) -> Result<Tensor> {
@@ -260,7 +303,7 @@ impl Layout<'_> {
     }
 
     fn keys(&self, members: &[usize]) -> Result<Tensor> {
-        let longest = members.iter().map(|&row| before(self.rows, row) + self.rows[row].tokens.len()).max();
+        let longest = members.iter().map(|&row| seen(self.rows, row)).max();
         let mut keys = Vec::new();
         for (line, &row) in members.iter().enumerate() {
             let shared = self.rows[row].after.map_or(0..0, |after| self.place(after));
@@ -269,5 +312,39 @@ impl Layout<'_> {
             keys.resize((line + 1) * longest.unwrap_or_default(), self.starts[row] as i64);
         }
         tensor(&keys, self.device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows, each after another or none, of so many tokens.
+    fn pack(rows: &[(Option<usize>, usize)]) -> Packed {
+        let row = |&(after, length): &(Option<usize>, usize)| PackedRow { after, tokens: vec![1; length] };
+        Packed::new(&rows.iter().map(row).collect::<Vec<_>>(), Device::Cpu).unwrap()
+    }
+
+    fn keys(packed: &Packed) -> usize {
+        packed.buckets.iter().filter_map(|bucket| Some(bucket.keys.as_ref()?.numel())).sum()
+    }
+
+    #[test]
+    fn a_long_prompt_does_not_make_others_look_further() {
+        let prompts = (0..8).map(|_| (None, 10)).chain([(None, 1000)]);
+        let responses = (0..9).flat_map(|prompt| [(Some(prompt), 20); 2]);
+        let packed = pack(&prompts.chain(responses).collect::<Vec<_>>());
+        assert_eq!(keys(&packed), 16 * 30 + 2 * 1020);
+        // Prompts of both lengths, and responses after them.
+        assert_eq!(packed.buckets.len(), 4);
+    }
+
+    #[test]
+    fn long_rows_after_prompts_of_different_lengths_do_not_share_masks() {
+        let packed = pack(&[(None, 1500), (None, 1501), (Some(0), 2600), (Some(1), 2600)]);
+        let responses: Vec<_> = packed.buckets.iter().filter(|bucket| bucket.before != [0]).collect();
+        assert_eq!(responses.iter().map(|bucket| bucket.before.as_slice()).collect::<Vec<_>>(), [[1500], [1501]]);
+        let packed = pack(&[(None, 15), (None, 16), (Some(0), 26), (Some(1), 26)]);
+        assert_eq!(packed.buckets.last().unwrap().before, [15, 16]);
     }
 }

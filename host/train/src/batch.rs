@@ -1,9 +1,13 @@
 //! Rows of different lengths → packed micro-batches.
 
 use crate::error::{Result, TrainError};
-use gavel_policy::{Model, Packed, PackedRow};
+use gavel_policy::{Model, Packed, PackedRow, take_rows};
 use std::collections::HashMap;
 use tch::{Device, Kind, Tensor};
+
+/// How many keys attention may look at for each token of a forward pass: they
+/// take a small part of what a token's other activations do.
+const KEYS_PER_TOKEN: usize = 4;
 
 /// The memory that the logits of a [`Chunk`] may take, in 32 bits.
 const LOGIT_BYTES: usize = 256 << 20;
@@ -32,6 +36,14 @@ impl Sequence<'_> {
     /// Absent where nothing is learned.
     fn read(&self) -> Option<usize> {
         (0..self.response.len()).rev().find(|&at| self.is_trained(at))
+    }
+
+    /// Whether the prompt should be computed once for this row and others. A
+    /// prompt that is short beside the response saves little, and the mask that
+    /// sharing needs grows with the square of the response.
+    fn shares_prompt(&self) -> bool {
+        let (prompt, read) = (self.prompt.len(), self.read().unwrap_or_default());
+        read <= 8 * prompt || read * (prompt + read) <= 1 << 22
     }
 
     fn check(&self, index: usize, vocab_size: i64) -> Result<()> {
@@ -78,7 +90,7 @@ impl MicroBatch {
     fn new(rows: &[usize], sequences: &[Sequence], device: Device) -> Result<Self> {
         let mut sharing: HashMap<&[u32], usize> = HashMap::new();
         for &row in rows {
-            *sharing.entry(sequences[row].prompt).or_default() += 1;
+            *sharing.entry(sequences[row].prompt).or_default() += usize::from(sequences[row].shares_prompt());
         }
         let mut packed: Vec<PackedRow> = Vec::new();
         let mut prompts: HashMap<&[u32], usize> = HashMap::new();
@@ -87,7 +99,7 @@ impl MicroBatch {
         for &row in rows {
             let Sequence { prompt, response, .. } = sequences[row];
             let read = &response[..sequences[row].read().unwrap_or_default()];
-            if sharing[prompt] == 1 {
+            if sharing[prompt] < 2 || !sequences[row].shares_prompt() {
                 homes.push((packed.len(), None));
                 packed.push(PackedRow { after: None, tokens: [prompt, read].concat() });
                 continue;
@@ -139,7 +151,7 @@ impl Chunk<'_> {
     /// over `temperature` and in at least 32 bits, from the micro-batch's
     /// hidden states. Only these positions pass through the head.
     pub fn logits(&self, model: &Model, hidden: &Tensor, temperature: f64) -> Result<Tensor> {
-        let logits = model.logits(&hidden.f_index_select(0, &self.positions)?)?;
+        let logits = model.logits(&take_rows(hidden, &self.positions)?)?;
         let wide = matches!(logits.f_kind()?, Kind::Float | Kind::Double);
         let logits = if wide { logits } else { logits.f_to_kind(Kind::Float)? };
         Ok(if temperature == 1.0 { logits } else { logits.f_div_scalar(temperature)? })
@@ -154,8 +166,10 @@ impl Chunk<'_> {
 
 /// Packs the rows that have something to learn from into micro-batches of at
 /// most `max_tokens` tokens; a longer row stands alone. Rows with the same
-/// prompt stay together where they fit, and rows of similar length meet. The
-/// order depends on nothing but prompts and lengths.
+/// prompt stay together where they fit, and rows of similar length meet. Each
+/// row has keys and values of its own of a prompt that is computed once: of all
+/// rows they are at most [`KEYS_PER_TOKEN`] times `max_tokens`. The order
+/// depends on nothing but prompts and lengths.
 pub(crate) fn micro_batches(sequences: &[Sequence], max_tokens: usize, model: &Model) -> Result<Vec<MicroBatch>> {
     for (index, sequence) in sequences.iter().enumerate() {
         sequence.check(index, model.config().vocab_size)?;
@@ -180,23 +194,25 @@ fn plan(sequences: &[Sequence], max_tokens: usize) -> Vec<Vec<usize>> {
     groups.sort_by_key(|rows| rows.last().map(length));
 
     let mut plan: Vec<Vec<usize>> = Vec::new();
-    let mut taken = 0;
+    let (mut tokens, mut keys) = (0, 0);
     for group in &groups {
         let mut prompt_is_there = false;
-        for (read, row) in group {
-            let prompt = sequences[*row].prompt.len();
-            let more = read + if prompt_is_there { 0 } else { prompt };
+        for &(read, row) in group {
+            let whole = sequences[row].prompt.len() + read;
+            let shares = sequences[row].shares_prompt();
+            let more = if prompt_is_there && shares { read } else { whole };
             match plan.last_mut() {
-                Some(rows) if taken + more <= max_tokens => {
-                    rows.push(*row);
-                    taken += more;
+                Some(rows) if tokens + more <= max_tokens && keys + whole <= KEYS_PER_TOKEN * max_tokens => {
+                    rows.push(row);
+                    (tokens, keys) = (tokens + more, keys + whole);
+                    prompt_is_there |= shares;
                 }
                 _ => {
-                    plan.push(vec![*row]);
-                    taken = read + prompt;
+                    plan.push(vec![row]);
+                    (tokens, keys) = (whole, whole);
+                    prompt_is_there = shares;
                 }
             }
-            prompt_is_there = true;
         }
     }
     plan
@@ -276,6 +292,25 @@ mod tests {
         assert_eq!(plan(&rows, 22), vec![vec![0, 2, 4], vec![1, 3]]);
         assert_eq!(plan(&rows, 18), vec![vec![0, 2], vec![4], vec![1, 3]]);
         assert_eq!(plan(&rows, 1).len(), 5);
+    }
+
+    #[test]
+    fn a_shared_prompt_does_not_let_keys_grow_without_bound() {
+        // Together 200 + 40 × 2 tokens, but 202 keys for each response.
+        let (prompt, response) = ([1; 200], [2; 3]);
+        let rows: Vec<_> = (0..40).map(|_| sequence(&prompt, &response, None)).collect();
+        let plan = plan(&rows, 300);
+        assert!(plan.iter().all(|rows| rows.len() * 202 <= 4 * 300), "{plan:?}");
+        assert_eq!(plan.concat(), (0..40).collect::<Vec<_>>());
+        assert_eq!(plan.len(), 8);
+    }
+
+    #[test]
+    fn a_prompt_is_not_shared_where_the_mask_would_cost_more_than_it_saves() {
+        let (prompt, short, long) = ([1; 10], [2; 50], vec![2; 3000]);
+        let rows = [&short[..], &long, &short, &long].map(|response| sequence(&prompt, response, None));
+        let batch = MicroBatch::new(&[0, 1, 2, 3], &rows, Device::Cpu).unwrap();
+        assert_eq!(batch.packed.tokens(), 10 + 2 * 49 + 2 * (10 + 2999));
     }
 
     #[test]

@@ -3,7 +3,7 @@ use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
 use crate::testing::{experiences, tiny, tiny_f64, tokens};
 use crate::{AdvantageConfig, KlConfig, KlEstimator};
-use gavel_policy::Padding;
+use gavel_policy::{LoraConfig, Padding};
 
 /// An optimiser whose first moment is the gradient itself.
 const BARE: OptimizerConfig =
@@ -197,21 +197,51 @@ fn a_prompt_that_is_computed_once_has_the_gradients_of_one_that_is_not() {
     }
 }
 
+/// A model with adapters whose product is not 0.
+fn adapted(model: Model) -> Model {
+    let model = model.adapt(&LoraConfig { rank: 2, ..Default::default() }, Path::new("base"), 3).unwrap();
+    let _guard = tch::no_grad_guard();
+    for (name, mut tensor) in model.parameters() {
+        if name.ends_with("lora_B.weight") {
+            let ramp = Tensor::arange(tensor.numel() as i64, (tensor.kind(), tensor.device()));
+            tensor.copy_(&(ramp.sin() * 0.1).view_as(&tensor));
+        }
+    }
+    model
+}
+
 #[test]
 fn gradient_checkpointing_changes_no_gradient() {
-    let model = tiny_f64(1);
-    let rows = grouped(&model);
-    let gradients = |checkpointing: bool| {
-        let mut trainer = Trainer::new(&model, BARE, 40).unwrap().gradient_checkpointing(checkpointing);
-        let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 0.7, 0.0).unwrap();
-        let named = model.parameters().into_iter().map(|(name, _)| exp_avg(&trainer.optimizer, &name));
-        (stats, named.collect::<Vec<_>>())
-    };
-    let (kept, again) = (gradients(false), gradients(true));
-    assert!(kept.0.grad_norm > 0.0 && (kept.0.loss - again.0.loss).abs() < 1e-14);
-    for (a, b) in kept.1.iter().flatten().zip(again.1.iter().flatten()) {
-        assert!((a - b).abs() < 1e-13, "{a} is not {b}");
+    let bfloat16 = |seed| tiny(seed).to_kind(tch::Kind::BFloat16).unwrap();
+    for (model, limit) in [(tiny_f64(1), 1e-13), (adapted(tiny_f64(1)), 1e-13), (bfloat16(1), 0.0)] {
+        let rows = grouped(&model);
+        let gradients = |checkpointing: bool| {
+            let mut trainer = Trainer::new(&model, BARE, 40).unwrap().gradient_checkpointing(checkpointing);
+            let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 0.7, 0.0).unwrap();
+            let named = model.parameters().into_iter().map(|(name, _)| exp_avg(&trainer.optimizer, &name));
+            (stats, named.collect::<Vec<_>>())
+        };
+        let (kept, again) = (gradients(false), gradients(true));
+        assert!(kept.0.grad_norm > 0.0 && (kept.0.loss - again.0.loss).abs() < 1e-14);
+        for (a, b) in kept.1.iter().flatten().zip(again.1.iter().flatten()) {
+            assert!((a - b).abs() <= limit, "{a} is not {b}");
+        }
     }
+}
+
+#[test]
+fn in_16_bits_a_shared_prompt_changes_only_rounding() {
+    let model = tiny(1).to_kind(tch::Kind::BFloat16).unwrap();
+    let rows = grouped(&model);
+    // Ratios of 1: rounding must not decide what is clipped.
+    let config = LossConfig { old_logprobs: OldLogProbs::Current, ..Default::default() };
+    let flat = |max_tokens: usize| -> Vec<f64> {
+        gradients(&model, &model, &rows, &config, max_tokens).1.into_iter().flat_map(|(_, values)| values).collect()
+    };
+    let (alone, shared) = (flat(1), flat(10_000));
+    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
+    let distance = norm(&mut alone.iter().zip(&shared).map(|(a, b)| a - b)) / norm(&mut alone.iter().copied());
+    assert!(distance < 0.03, "{distance}");
 }
 
 #[test]
