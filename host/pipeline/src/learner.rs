@@ -3,7 +3,7 @@
 use crate::config::{ModelTable, ResourcesTable};
 use crate::error::Result;
 use gavel_data::seed::{Purpose, derive};
-use gavel_policy::{Dtype, Model, ModelConfig, PolicyError, device};
+use gavel_policy::{Device, Model, ModelConfig, Phase, PolicyError, device};
 use gavel_text::TextModel;
 
 /// A model that can be talked to.
@@ -18,14 +18,24 @@ impl Learner {
         let device = device::select(&table.device)?;
         tch::set_num_threads(resources.torch_threads as i32);
         let (text, config) = text_and_config(table)?;
-        let model = match &table.path {
-            Some(path) => Model::load(path, table.dtype.kind(), device)?,
-            None => {
-                let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
-                if table.dtype == Dtype::Float32 { model } else { model.to_kind(table.dtype.kind())? }
-            }
-        };
+        let model = weights(table, config, device, seed).map_err(|error| error.during(Phase::Loading))?;
         Ok(Self { model, text })
+    }
+}
+
+fn weights(
+    table: &ModelTable,
+    config: ModelConfig,
+    device: Device,
+    seed: u64,
+) -> std::result::Result<Model, PolicyError> {
+    let kind = table.dtype.kind();
+    match &table.path {
+        Some(path) => Model::load(path, kind, device),
+        None => {
+            let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
+            if model.kind() == kind { Ok(model) } else { model.to_kind(kind) }
+        }
     }
 }
 
@@ -54,7 +64,6 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
 mod tests {
     use super::*;
     use gavel_data::{Message, Role};
-    use gavel_policy::{Device, ModelConfig};
     use serde_json::{Value, json};
 
     fn saved(changes: Value) -> tempfile::TempDir {

@@ -1,7 +1,7 @@
 //! A model from its folder.
 
 use crate::error::ServeError;
-use gavel_policy::{Device, Dtype, Kind, Model, device, stored_kind};
+use gavel_policy::{Device, Dtype, Kind, Model, Phase, device, stored_kind};
 use gavel_text::TextModel;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub fn load(dir: &Path, device: &str, dtype: Option<Dtype>) -> Result<(Model, Te
         None if device == Device::Cpu => Kind::Float,
         None => stored_kind(dir)?,
     };
-    let model = Model::load(dir, kind, device)?;
+    let model = Model::load(dir, kind, device).map_err(|error| error.during(Phase::Loading))?;
     model.config().check_vocabulary(text.tokenizer.vocab_size())?;
     Ok((model, text))
 }

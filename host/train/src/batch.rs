@@ -5,8 +5,8 @@ use gavel_policy::{Model, Packed, PackedRow};
 use std::collections::HashMap;
 use tch::{Device, Kind, Tensor};
 
-/// The memory that the logits of a [`Chunk`] may take, in 32 bits.
-const LOGIT_BYTES: usize = 256 << 20;
+/// The memory that the logits of a micro-batch may take at a time, in 32 bits.
+pub const LOGIT_BYTES: usize = 256 << 20;
 
 /// A row, as far as the forward pass is concerned.
 #[derive(Debug, Clone, Copy)]

@@ -18,6 +18,7 @@ pub use request::{Drawn, EngineConfig, Finished, Request, Step};
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
+use crate::out_of_memory::Phase;
 use cache::Cache;
 use row::Row;
 use sampler::Sampler;
@@ -170,7 +171,9 @@ impl Engine {
             Some(sampler) => sampler,
             None => Sampler::new(&self.rows, self.model.vocab_size, self.device)?,
         };
-        let picks = sampler.sample(&logits, &self.rows.iter().map(Row::uniform).collect::<Vec<_>>())?;
+        let picks = sampler
+            .sample(&logits, &self.rows.iter().map(Row::uniform).collect::<Vec<_>>())
+            .map_err(|error| error.during(Phase::Decode { rows: self.rows.len() }))?;
         if let Some((row, _)) = self.rows.iter().zip(&picks).find(|(_, pick)| !pick.logprob.is_finite()) {
             return Err(PolicyError::NonFinite { request: row.request.id, position: row.response.len() });
         }
@@ -198,6 +201,7 @@ impl Engine {
         let inputs = Tensor::f_from_slice(&[tokens, positions].concat())?.f_to_device(self.device)?;
         let inputs = inputs.f_view([2, -1])?;
         decode::step(model, &mut self.cache, &inputs.f_select(0, 0)?, &inputs.f_select(0, 1)?, longest, ragged)
+            .map_err(|error| error.during(Phase::Decode { rows: self.rows.len() }))
     }
 
     /// Puts back the rows that came last until the others have room for their
@@ -290,7 +294,8 @@ impl Engine {
         let slots = Tensor::f_from_slice(&slots)?.f_to_device(self.device)?;
         for (index, part) in ids.f_split(self.config.prefill_tokens as i64, 1)?.iter().enumerate() {
             let start = (index * self.config.prefill_tokens) as i64;
-            decode::prefill(model, &mut self.cache, part, &slots, start)?;
+            decode::prefill(model, &mut self.cache, part, &slots, start)
+                .map_err(|error| error.during(Phase::Prefill { tokens: part.numel() }))?;
         }
         Ok(())
     }
