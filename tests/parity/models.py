@@ -14,9 +14,11 @@ Each folder below `models/` is a checkpoint as `save_pretrained` writes it, with
     logits     [batch, time, vocab]     those of padding mean nothing
     greedy     [200]                    continues the first row
     scores     [batch, labels]          of a classifier, in place of both
+    values     [batch, time, labels]    of a critic, in place of both; 0 for padding
     grad.NAME  the shape of NAME        gradients of the mean cross-entropy of
                                         the next token in each row, or of the
-                                        classifier's sum of squared scores / 2
+                                        classifier's or critic's sum of squared
+                                        scores or values / 2
 """
 
 import pathlib
@@ -24,7 +26,9 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoConfig
+from transformers import (
+    AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoModelForTokenClassification,
+)
 from transformers import GemmaConfig, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 FOLDER = pathlib.Path(__file__).parent / "models"
@@ -56,12 +60,12 @@ MODELS = {
     "llama-bf16-shards": (LlamaConfig, dict(), dict(dtype=torch.bfloat16, max_shard_size="20KB")),
     "qwen2-classifier": (Qwen2Config, dict(num_labels=1), {}),
     "llama-classifier": (LlamaConfig, dict(num_labels=3), {}),
+    "qwen3-critic": (Qwen3Config, dict(num_labels=1, head_dim=10), dict(critic=True)),
 }
 
 
-def build(number, config, classifies):
+def build(number, config, kind):
     torch.manual_seed(number)
-    kind = AutoModelForSequenceClassification if classifies else AutoModelForCausalLM
     config._attn_implementation = "eager"
     model = kind.from_config(config).float().eval()
     with torch.no_grad():
@@ -112,21 +116,32 @@ def classifier(model, ids, lengths, mask):
     return dict(scores=scores.detach()), 1.0
 
 
+def critic(model, ids, lengths, mask):
+    values = model(input_ids=ids, attention_mask=mask).logits * mask[..., None]
+    (values.square().sum() / 2).backward()
+    return dict(values=values.detach()), 1.0
+
+
 def write(names):
     for number, (name, (kind, changes, saved)) in enumerate(MODELS.items()):
         if names and name not in names:
             continue
-        classifies = "num_labels" in changes
+        if "critic" in saved:
+            form, compute = AutoModelForTokenClassification, critic
+        elif "num_labels" in changes:
+            form, compute = AutoModelForSequenceClassification, classifier
+        else:
+            form, compute = AutoModelForCausalLM, language_model
         # Where two tokens are equally likely, another summation order chooses the other.
         for seed in range(number * 100, number * 100 + 100):
-            model = build(seed, kind(**{**SIZES, **changes}), classifies)
+            model = build(seed, kind(**{**SIZES, **changes}), form)
             dtype = saved.get("dtype", torch.float32)
             with torch.no_grad():
                 # The weights alone: rotary wavelengths stay exact, as in a checkpoint that is loaded.
                 for weight in model.parameters():
                     weight.copy_(weight.to(dtype))
             ids, lengths, mask = batch(seed)
-            found, margin = (classifier if classifies else language_model)(model, ids, lengths, mask)
+            found, margin = compute(model, ids, lengths, mask)
             if margin > 1e-3:
                 break
         else:
@@ -147,8 +162,9 @@ def check(one, other):
     found = []
     for folder in (one, other):
         config = AutoConfig.from_pretrained(folder)
-        classifies = config.architectures[0].endswith("Classification")
-        kind = AutoModelForSequenceClassification if classifies else AutoModelForCausalLM
+        form = config.architectures[0].rsplit("For", 1)[1]
+        kind = {"CausalLM": AutoModelForCausalLM, "SequenceClassification": AutoModelForSequenceClassification,
+                "TokenClassification": AutoModelForTokenClassification}[form]
         model, report = kind.from_pretrained(folder, dtype="auto", output_loading_info=True)
         problems = {key: value for key, value in report.items() if value}
         if problems:

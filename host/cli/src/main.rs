@@ -1,7 +1,11 @@
 //! The `gavel` command.
 
 #[cfg(feature = "train")]
+mod bench;
+#[cfg(feature = "train")]
 mod generate;
+#[cfg(feature = "train")]
+mod merge;
 #[cfg(feature = "train")]
 mod model_args;
 #[cfg(feature = "train")]
@@ -46,6 +50,12 @@ enum Command {
     Generate(generate::GenerateArgs),
     #[cfg(feature = "train")]
     Serve(serve::ServeArgs),
+    #[cfg(feature = "train")]
+    Merge(merge::MergeArgs),
+    /// Measure how fast a model runs on this machine.
+    #[cfg(feature = "train")]
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     Score(score::ScoreArgs),
     Replay(replay::ReplayArgs),
     /// Work on a plugin.
@@ -76,6 +86,10 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "train")]
         Command::Serve(args) => serve::run(args),
+        #[cfg(feature = "train")]
+        Command::Merge(args) => merge::run(args),
+        #[cfg(feature = "train")]
+        Command::Bench(command) => bench::run(command),
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),

@@ -7,19 +7,27 @@ use gavel_policy::{Dtype, EngineConfig};
 use gavel_serve::{Generator, load};
 use std::path::PathBuf;
 
-/// Which model, where, and how much it may take on.
+/// Where a model lies, and as what.
 #[derive(Args)]
-pub struct ModelArgs {
-    /// The checkpoint: a folder with config.json, model.safetensors and tokenizer.json.
-    #[arg(long, short, value_name = "DIR")]
-    pub model: PathBuf,
+pub struct PlaceArgs {
     /// auto, cpu or cuda:N.
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    device: String,
+    pub device: String,
     /// The numbers that weights are: float32, bfloat16 or float16; by default float32 on the CPU and the checkpoint's
     /// on a GPU.
     #[arg(long, value_name = "TYPE")]
-    dtype: Option<Dtype>,
+    pub dtype: Option<Dtype>,
+}
+
+/// Which model, where, and how much it may take on.
+#[derive(Args)]
+pub struct ModelArgs {
+    /// The checkpoint: a folder with config.json, model.safetensors and tokenizer.json, or a LoRA adapter: one with
+    /// adapter_config.json and adapter_model.safetensors.
+    #[arg(long, short, value_name = "DIR")]
+    pub model: PathBuf,
+    #[command(flatten)]
+    place: PlaceArgs,
     /// The most responses that are written together.
     #[arg(long, value_name = "N", default_value_t = EngineConfig::default().max_batch)]
     max_batch: usize,
@@ -31,7 +39,7 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Loads it and starts its thread.
     pub fn start(&self) -> Result<Generator> {
-        let (model, text) = load(&self.model, &self.device, self.dtype)?;
+        let (model, text) = load(&self.model, &self.place.device, self.place.dtype)?;
         let config =
             EngineConfig { max_batch: self.max_batch, cache_bytes: self.cache_memory, ..EngineConfig::default() };
         Ok(Generator::start(model, text, config)?)

@@ -1,5 +1,5 @@
 """A GRPO step by Gavel and by TRL's GRPOTrainer, in one run, alternating: the same random Qwen2 checkpoint (hidden
-256, 4 layers), 8 prompts with 8 responses of at most 32 tokens, AdamW, 32-bit, 2 threads.
+256 and 128, 4 layers), 8 prompts with 8 responses of at most 32 tokens, AdamW, 32-bit, 2 threads.
 
     pip install torch==2.11.0 transformers trl datasets
     cargo build --release --workspace && cargo xtask plugins
@@ -36,15 +36,19 @@ raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 raw.decoder = decoders.ByteLevel()
 tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<|pad|>", eos_token="<|im_end|>", padding_side="left")
 tokenizer.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
-config = Qwen2Config(
-    vocab_size=259, hidden_size=256, intermediate_size=768, num_hidden_layers=4, num_attention_heads=4,
-    num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=True, pad_token_id=0, eos_token_id=2,
-    bos_token_id=None,
-)
-checkpoint = folder / "model"
-Qwen2ForCausalLM(config).save_pretrained(checkpoint)
-tokenizer.save_pretrained(checkpoint)
 
+
+def write_checkpoint(hidden):
+    config = Qwen2Config(
+        vocab_size=259, hidden_size=hidden, intermediate_size=3 * hidden, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=True, pad_token_id=0, eos_token_id=2,
+        bos_token_id=None,
+    )
+    Qwen2ForCausalLM(config).save_pretrained(checkpoint)
+    tokenizer.save_pretrained(checkpoint)
+
+
+checkpoint = folder / "model"
 draw = random.Random(0)
 prompts = [f"Question: what is {draw.randint(10, 99)} + {draw.randint(10, 99)}? Answer: " for _ in range(1000)]
 (folder / "train.jsonl").write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
@@ -75,8 +79,9 @@ def gavel():
     command = [root / "target/release/gavel", "train", "-c", folder / "run.toml", "--json"]
     summary = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     lines = [json.loads(line) for line in open(Path(summary["folder"]) / "metrics.jsonl")][1 + WARMUP :]
+    median = lambda name: statistics.median(line[name] for line in lines)
     length = statistics.mean(line["response_length/mean"] for line in lines)
-    return statistics.median(line["time/step"] for line in lines), length
+    return median("time/step"), length, f"generate {median('time/generate'):.3f} s, update {median('time/update'):.3f} s"
 
 
 class Clock(TrainerCallback):
@@ -110,15 +115,17 @@ def trl():
     )
     trainer.train()
     steps = [b - a for a, b in zip(clock.marks[WARMUP - 1 :], clock.marks[WARMUP:])]
-    return statistics.median(steps), statistics.mean(clock.lengths[WARMUP:])
+    return statistics.median(steps), statistics.mean(clock.lengths[WARMUP:]), ""
 
 
-ours, theirs = [], []
-for _ in range(ROUNDS):
-    ours.append(gavel())
-    theirs.append(trl())
-for name, rounds in (("gavel", ours), ("trl", theirs)):
-    for seconds, length in rounds:
-        print(f"{name:6} {seconds:.3f} s/step, mean response {length:.1f} tokens")
-ratio = statistics.median(s for s, _ in theirs) / statistics.median(s for s, _ in ours)
-print(f"TRL's step takes {ratio:.2f} times Gavel's")
+for hidden in (256, 128):
+    write_checkpoint(hidden)
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        ours.append(gavel())
+        theirs.append(trl())
+    for name, rounds in (("gavel", ours), ("trl", theirs)):
+        for seconds, length, parts in rounds:
+            print(f"hidden {hidden} {name:6} {seconds:.3f} s/step, mean response {length:.1f} tokens  {parts}")
+    ratio = statistics.median(run[0] for run in theirs) / statistics.median(run[0] for run in ours)
+    print(f"hidden {hidden}: TRL's step takes {ratio:.2f} times Gavel's", flush=True)

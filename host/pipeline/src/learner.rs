@@ -1,9 +1,9 @@
 //! The policy of a run: its weights, its tokenizer, its device.
 
 use crate::config::{ModelTable, ResourcesTable};
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use gavel_data::seed::{Purpose, derive};
-use gavel_policy::{Device, Model, ModelConfig, Phase, PolicyError, device};
+use gavel_policy::{Device, Head, Model, ModelConfig, ModelFolder, Phase, PolicyError, Tensor, device};
 use gavel_text::TextModel;
 
 /// A model that can be talked to.
@@ -21,6 +21,28 @@ impl Learner {
         let model = weights(table, config, device, seed).map_err(|error| error.during(Phase::Loading))?;
         Ok(Self { model, text })
     }
+
+    /// The policy that the run of this configuration started from, which a KL
+    /// penalty is taken to. Beside adapters it shares the policy's weights,
+    /// which training does not change.
+    pub(crate) fn reference(&self, table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Model> {
+        let Some(path) = table.path.as_ref().filter(|_| self.model.is_adapted()) else {
+            return Ok(Self::new(table, resources, seed)?.model);
+        };
+        let base = self.model.base()?;
+        match ModelFolder::open(path)?.adapter {
+            Some(adapter) => Ok(base.with_adapter(&adapter)?),
+            None => Ok(base),
+        }
+    }
+
+    /// How many numbers are trained of a policy with adapters, in words.
+    pub(crate) fn adapter_sizes(&self) -> Option<String> {
+        let count = |tensors: &[(String, Tensor)]| tensors.iter().map(|(_, tensor)| tensor.numel()).sum::<usize>();
+        let (trained, weights) = (self.model.parameters(), self.model.named_weights().ok()?);
+        let told = || format!("LoRA: {} numbers are trained beside {}", count(&trained), count(&weights));
+        self.model.is_adapted().then(told)
+    }
 }
 
 fn weights(
@@ -30,19 +52,30 @@ fn weights(
     seed: u64,
 ) -> std::result::Result<Model, PolicyError> {
     let kind = table.dtype.kind();
-    match &table.path {
-        Some(path) => Model::load(path, kind, device),
-        None => {
-            let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
-            if model.kind() == kind { Ok(model) } else { model.to_kind(kind) }
-        }
+    let Some(path) = &table.path else {
+        let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
+        return if model.kind() == kind { Ok(model) } else { model.to_kind(kind) };
+    };
+    let model = Model::load(path, kind, device)?;
+    match &table.lora {
+        Some(lora) => model.adapt(lora, path, derive(seed, 0, 1, Purpose::Weights)),
+        None => Ok(model),
     }
 }
 
 /// The tokenizer and the sizes of the model that `[model]` asks for.
 pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelConfig)> {
     let (mut text, config) = match (&table.path, &table.init) {
-        (Some(path), _) => (TextModel::load(path)?, ModelConfig::load(path)?),
+        (Some(path), _) => {
+            let folder = ModelFolder::open(path)?;
+            if let (Some(adapter), Some(_)) = (&folder.adapter, &table.lora) {
+                return Err(PipelineError::Stopped(format!(
+                    "model.path {} is an adapter, and [model.lora] asks for another one\nhint: leave [model.lora] out to train that one on, or merge it into its base first: gavel merge",
+                    adapter.display()
+                )));
+            }
+            (TextModel::load_with(&folder.text, &folder.base)?, ModelConfig::load(path)?)
+        }
         (None, Some(init)) => {
             let text = TextModel::byte_level();
             let mut config = init.clone();
@@ -53,7 +86,7 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
         (None, None) => return Err(PolicyError::Config("there is neither `path` nor `init`".into()).into()),
     };
     text.template.set_variables(table.chat_template_kwargs.clone());
-    if config.num_labels.is_some() {
+    if config.head != Head::LanguageModel {
         return Err(PolicyError::Config("a classifier is no policy: `[model]` needs a language model".into()).into());
     }
     config.check_vocabulary(text.tokenizer.vocab_size())?;

@@ -35,6 +35,7 @@ pub(crate) struct Run<'a, T> {
 pub(crate) struct Shape {
     pub(crate) optimizer: OptimizerConfig,
     pub(crate) max_tokens_per_micro_batch: usize,
+    pub(crate) gradient_checkpointing: bool,
     pub(crate) validate_every: u64,
     pub(crate) steps: u64,
     pub(crate) grouping: Grouping,
@@ -60,11 +61,15 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         setup.scorer.use_tape(Tape::record(tape_folder(folder.path())));
         let mut model = config.model.clone();
         if let Some((path, _)) = &latest {
-            (model.path, model.init) = (Some(path.clone()), None);
+            (model.path, model.init, model.lora) = (Some(path.clone()), None, None);
         }
         let learner = Learner::new(&model, &config.resources, config.seed)?;
+        if let Some(sizes) = learner.adapter_sizes() {
+            tracing::info!("{sizes}");
+        }
         let mut trainer = Trainer::new(&learner.model, shape.optimizer, shape.max_tokens_per_micro_batch)
-            .map_err(PipelineError::Optimizer)?;
+            .map_err(PipelineError::Optimizer)?
+            .gradient_checkpointing(shape.gradient_checkpointing);
         let mut state = State::default();
         if let Some((path, found)) = latest {
             Checkpoints::restore(&path, &mut trainer)?;

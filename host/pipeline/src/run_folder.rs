@@ -69,6 +69,7 @@ impl RunFolder {
         let free = [
             "train.steps",
             "train.max_tokens_per_micro_batch",
+            "train.gradient_checkpointing",
             "rollout.max_batch",
             "rollout.cache_memory",
             "reward",

@@ -27,6 +27,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     let shape = Shape {
         optimizer: table.optimizer,
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
+        gradient_checkpointing: table.gradient_checkpointing,
         validate_every: table.validate_every,
         steps: table.steps,
         grouping: Grouping::default(),

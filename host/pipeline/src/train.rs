@@ -4,7 +4,6 @@
 use crate::config::{Config, GrpoTable};
 use crate::error::{PipelineError, Result};
 use crate::groups::{check_failures, describe, groups, outcomes};
-use crate::learner::Learner;
 use crate::memory::predict_train;
 use crate::metrics::{Metrics, mean};
 use crate::prompts::Prompt;
@@ -33,6 +32,7 @@ pub fn train(config: &Config<GrpoTable>, start: Start) -> Result<Summary> {
     let shape = Shape {
         optimizer: table.optimizer,
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
+        gradient_checkpointing: table.gradient_checkpointing,
         validate_every: table.validate_every,
         steps: table.steps,
         grouping: table.grouping(),
@@ -40,7 +40,7 @@ pub fn train(config: &Config<GrpoTable>, start: Start) -> Result<Summary> {
     let mut run = Run::open(config, setup, shape, start)?;
     // The penalty is taken to the policy that the run started from.
     let reference = match table.loss.kl {
-        Some(_) => Some(Learner::new(&config.model, &config.resources, config.seed)?.model),
+        Some(_) => Some(run.learner.reference(&config.model, &config.resources, config.seed)?),
         None => None,
     };
     run.begin()?;

@@ -30,6 +30,7 @@ pub fn evaluate(config: &Config<toml::Table>, checkpoint: Option<&Path>) -> Resu
     if let Some(checkpoint) = checkpoint {
         config.model.path = Some(checkpoint.to_owned());
         config.model.init = None;
+        config.model.lora = None;
     }
     if config.data.validation.is_none() {
         return Err(PipelineError::Stopped("there is no data.validation to evaluate on".into()));

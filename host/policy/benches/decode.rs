@@ -1,67 +1,118 @@
-//! Tokens per second of the rollout engine on the CPU, in the setting of
-//! `transformers.generate` with a prompt of 35 tokens and 128 new ones: a
-//! random Qwen2 of 3 million parameters, 32-bit, 2 threads. One line of JSON a
-//! batch size.
+//! Tokens per second of the rollout engine on the CPU, with random models in
+//! 32 bits and 2 threads. One line of JSON for each measurement. The cases, all
+//! of them or those that are named:
 //!
-//! `cargo bench --workspace --bench decode`, on an idle machine. OpenMP's threads must be allowed to spin for
+//! - `plain`: batches of 1, 16 and 64 prompts of 35 tokens, 128 new ones each;
+//! - `ragged`: 512 prompts of 35 tokens with responses of 8 to 256 tokens, 64
+//!   under way at a time;
+//! - `group`: 8 responses of 128 tokens to one prompt of 512, a wider model.
+//!
+//! `cargo bench --workspace --bench decode -- [CASE]…`, on an idle machine. OpenMP's threads must be allowed to spin for
 //! some microseconds between the many small operations of a step: with `OMP_WAIT_POLICY=PASSIVE` alone each is a
 //! context switch; `GOMP_SPINCOUNT=20000` beside it restores the speed and still yields to neighbours.
 
-use gavel_policy::{Architecture, Device, Engine, EngineConfig, Model, ModelConfig, PolicyError, Request, Sampling};
+use gavel_policy::{
+    Architecture, Device, Engine, EngineConfig, Head, Model, ModelConfig, PolicyError, Request, Sampling,
+};
 use std::time::Instant;
 
+/// Tokens of a prompt of the cases `plain` and `ragged`.
 const PROMPT: usize = 35;
+/// New tokens of the cases `plain` and `group`.
 const NEW: usize = 128;
 
 fn main() -> Result<(), PolicyError> {
     tch::set_num_threads(2);
-    let hidden_size = 256;
-    let config = ModelConfig {
+    // Cargo adds `--bench`.
+    let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
+    let wanted = |case: &str| named.is_empty() || named.iter().any(|name| name == case);
+    if wanted("plain") {
+        let model = Model::random(small(), 0, Device::Cpu)?;
+        for batch in [1, 16, 64] {
+            let requests: Vec<Request> = (0..batch).map(|id| request(id, id, PROMPT, NEW)).collect();
+            report("plain", &format!("batch {batch}"), 4, &model, batch as usize, &requests)?;
+        }
+    }
+    if wanted("ragged") {
+        let model = Model::random(small(), 0, Device::Cpu)?;
+        let requests: Vec<Request> = (0..512).map(|id| request(id, id, PROMPT, ragged_length(id))).collect();
+        report("ragged", "512 responses, 64 under way", 1, &model, 64, &requests)?;
+    }
+    if wanted("group") {
+        let model = Model::random(wide(), 0, Device::Cpu)?;
+        let requests: Vec<Request> = (0..8).map(|id| request(id, 0, 512, NEW)).collect();
+        report("group", "8 responses to 512 tokens", 3, &model, 8, &requests)?;
+    }
+    Ok(())
+}
+
+/// 3 million parameters.
+fn small() -> ModelConfig {
+    ModelConfig {
         architecture: Architecture::Qwen2,
         vocab_size: 259,
-        hidden_size,
-        intermediate_size: 3 * hidden_size,
+        hidden_size: 256,
+        intermediate_size: 768,
         num_hidden_layers: 4,
         num_attention_heads: 4,
         num_key_value_heads: 2,
-        head_dim: hidden_size / 4,
+        head_dim: 64,
         windows: Vec::new(),
         max_position_embeddings: 4096,
         rms_norm_eps: 1e-6,
         rope_theta: 10_000.0,
         rope_scaling: None,
         tie_word_embeddings: true,
-        num_labels: None,
+        head: Head::LanguageModel,
         initializer_range: 0.02,
         bos_token_id: None,
         eos_token_id: vec![2],
         pad_token_id: Some(0),
-    };
-    let model = Model::random(config, 0, Device::Cpu)?;
-    for batch in [1, 16, 64] {
-        let mut seconds = Vec::new();
-        for round in 0..4 {
-            let started = Instant::now();
-            generate(&model, batch, round)?;
-            seconds.push(started.elapsed().as_secs_f64());
-        }
-        // The first round warms up.
-        let best = seconds[1..].iter().copied().fold(f64::INFINITY, f64::min);
-        println!(
-            r#"{{"batch": {batch}, "new": {NEW}, "seconds": {best:.4}, "tokens_per_second": {:.0}}}"#,
-            (batch * NEW) as f64 / best
-        );
     }
+}
+
+/// Four layers of Qwen2.5-0.5B, with a small vocabulary.
+fn wide() -> ModelConfig {
+    ModelConfig { hidden_size: 896, intermediate_size: 4864, num_attention_heads: 14, ..small() }
+}
+
+/// A response of exactly `new` tokens to the prompt number `prompt`.
+fn request(id: u64, prompt: u64, length: usize, new: usize) -> Request {
+    let prompt = (0..length as u64).map(|i| 3 + ((7 * i + 13 * prompt + prompt / 256) % 256) as u32).collect();
+    Request::new(id, prompt, Sampling::new(new, Vec::new()), id)
+}
+
+/// From 8 to 256, each as often as another: 97 and 249 have no common divisor.
+fn ragged_length(id: u64) -> usize {
+    8 + (97 * id % 249) as usize
+}
+
+/// Prints the best of `rounds` runs.
+fn report(
+    case: &str,
+    what: &str,
+    rounds: usize,
+    model: &Model,
+    max_batch: usize,
+    requests: &[Request],
+) -> Result<(), PolicyError> {
+    let mut best = f64::INFINITY;
+    for _ in 0..rounds {
+        let started = Instant::now();
+        generate(model, max_batch, requests)?;
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    let tokens: usize = requests.iter().map(|request| request.sampling.max_tokens).sum();
+    let rate = tokens as f64 / best;
+    println!(
+        r#"{{"case": "{case}", "what": "{what}", "tokens": {tokens}, "seconds": {best:.4}, "tokens_per_second": {rate:.0}}}"#
+    );
     Ok(())
 }
 
-/// `batch` responses to prompts that all differ, so that nothing is shared.
-fn generate(model: &Model, batch: usize, round: u64) -> Result<(), PolicyError> {
-    let mut engine = Engine::new(model, EngineConfig { max_batch: batch, ..EngineConfig::default() })?;
-    for id in 0..batch as u64 {
-        let prompt = (0..PROMPT as u64).map(|i| 3 + ((7 * i + 13 * id + round) % 256) as u32).collect();
-        engine.submit(Request::new(id, prompt, Sampling::new(NEW, Vec::new()), id))?;
-    }
+fn generate(model: &Model, max_batch: usize, requests: &[Request]) -> Result<(), PolicyError> {
+    let mut engine = Engine::new(model, EngineConfig { max_batch, ..EngineConfig::default() })?;
+    requests.iter().try_for_each(|request| engine.submit(request.clone()))?;
     while !engine.is_idle() {
         engine.step(model)?;
     }

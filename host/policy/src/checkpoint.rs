@@ -3,13 +3,12 @@
 
 use crate::config::{self, ModelConfig};
 use crate::error::{PolicyError, Result};
+use crate::folder::ModelFolder;
+use crate::head::Head;
 use crate::model::Model;
-use memmap2::Mmap;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, View};
+use crate::tensor_file::{self, TensorFile, io, stored_type};
 use serde::Deserialize;
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 
@@ -17,14 +16,54 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 impl Model {
-    /// Reads the checkpoint in the folder `dir`; its weights become numbers of
-    /// `kind`: `Float`, `BFloat16` or `Half`.
+    /// Reads the checkpoint in the folder `dir`, or the adapter in it with the
+    /// checkpoint that it is made for ([`ModelFolder`]). The weights become
+    /// numbers of `kind`: `Float`, `BFloat16` or `Half`.
     pub fn load(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
-        let model = Self::zeros(ModelConfig::load(dir)?, kind, device)?;
+        let folder = ModelFolder::open(dir)?;
+        let model = Self::load_weights(&folder.base, ModelConfig::load(&folder.base)?, kind, device)?;
+        let model = match &folder.adapter {
+            Some(adapter) => model.with_adapter(adapter)?,
+            None => model,
+        };
+        model.train_all(true)?;
+        Ok(model)
+    }
+
+    /// Reads a critic, or makes one of the language model or of the classifier
+    /// with one label in the folder `dir`: layers as they are, and a head that
+    /// gives the classifier's scores, or 0 everywhere at first.
+    pub fn load_critic(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
+        let mut config = ModelConfig::load(dir)?;
+        let labels = config.head.labels().unwrap_or(1);
+        if labels != 1 {
+            return Err(PolicyError::Checkpoint {
+                path: dir.join(config::FILE),
+                what: format!("a head of {labels} labels is none of a critic, which has one"),
+            });
+        }
+        config.head = Head::Values { labels };
+        let model = Self::load_weights(dir, config, kind, device)?;
+        model.train_all(true)?;
+        Ok(model)
+    }
+
+    /// The weights in `dir` of a model that has this configuration, be it with
+    /// another head than in `config.json`.
+    fn load_weights(dir: &Path, config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
+        let stored = ModelConfig::load(dir)?;
+        let model = Self::zeros(config, kind, device)?;
         let mut missing: BTreeMap<String, Tensor> = model.named_weights()?.into_iter().collect();
         for path in weight_files(dir)? {
-            load_file(&path, &mut missing, model.config())?;
+            load_file(&path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
         }
+        // A critic that is made of another model begins with what that has of a head.
+        let begins = match stored.head {
+            head if head == model.config().head => None,
+            Head::LanguageModel => Some("score."),
+            _ => Some("score.bias"),
+        };
+        missing.retain(|name, _| begins.is_none_or(|new| !name.starts_with(new)));
         if let Some((name, tensor)) = missing.first_key_value() {
             return Err(PolicyError::Checkpoint {
                 path: dir.to_owned(),
@@ -35,33 +74,29 @@ impl Model {
                 ),
             });
         }
-        model.train_all(true)?;
         Ok(model)
     }
 
-    /// Writes `config.json` and `model.safetensors` into the folder `dir`,
-    /// which is made where it is missing, in the model's kind of numbers. Files
+    /// Writes the model into the folder `dir`, which is made where it is
+    /// missing: `config.json` and `model.safetensors` in the model's kind of
+    /// numbers or, of a model with adapters, these alone, as PEFT does. Files
     /// are not replaced atomically: save to a new folder and rename it.
     pub fn save(&self, dir: &Path) -> Result<()> {
         std::fs::create_dir_all(dir).map_err(io("create", dir))?;
+        if self.is_adapted() {
+            return self.save_adapter(dir);
+        }
         let path = dir.join(config::FILE);
         let failed = |error: serde_json::Error| PolicyError::Checkpoint { path: path.clone(), what: error.to_string() };
         let mut config = serde_json::to_value(self.config()).map_err(failed)?;
         config["torch_dtype"] = stored_type(self.kind()).1.into();
         std::fs::write(&path, format!("{config:#}\n")).map_err(io("write", &path))?;
-
-        let path = dir.join(WEIGHTS);
-        let stored = |(name, tensor): (String, Tensor)| Ok((name, Stored::new(&tensor)?));
-        let tensors = self.named_weights()?.into_iter().map(stored).collect::<Result<Vec<_>>>()?;
-        // transformers refuses a file that does not say for which framework it is.
-        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        safetensors::serialize_to_file(tensors, Some(metadata), &path)
-            .map_err(|error| PolicyError::Checkpoint { path, what: format!("cannot be written: {error}") })
+        tensor_file::write(&dir.join(WEIGHTS), self.named_weights()?)
     }
 }
 
-/// The kind of numbers that `config.json` in the folder `dir` says its weights
-/// are; `Float` where it says nothing.
+/// The kind of numbers that `config.json` of the model in the folder `dir`
+/// says its weights are; `Float` where it says nothing.
 pub fn stored_kind(dir: &Path) -> Result<Kind> {
     #[derive(Deserialize)]
     struct Types {
@@ -69,7 +104,7 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
         dtype: Option<String>,
         torch_dtype: Option<String>,
     }
-    let path = dir.join(config::FILE);
+    let path = ModelFolder::open(dir)?.base.join(config::FILE);
     let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
     let wrong = |what: String| PolicyError::Checkpoint { path: path.clone(), what };
     let types: Types = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -79,11 +114,6 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
         Some("float16") => Ok(Kind::Half),
         Some(other) => Err(wrong(format!("`dtype` {other:?} is not supported; float32, bfloat16 and float16 are"))),
     }
-}
-
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PolicyError {
-    let path = path.to_owned();
-    move |source| PolicyError::Io { action, path, source }
 }
 
 /// The files that hold the weights.
@@ -108,94 +138,25 @@ fn weight_files(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Fills the tensors of `missing` that the file has, and takes them out.
-fn load_file(path: &Path, missing: &mut BTreeMap<String, Tensor>, config: &ModelConfig) -> Result<()> {
-    let file = File::open(path).map_err(io("read", path))?;
-    // SAFETY: the map is private and only lives in this function; a checkpoint that another process
-    // truncates meanwhile would raise SIGBUS, as with every reader of safetensors.
-    let map = unsafe { Mmap::map(&file) }.map_err(io("read", path))?;
-    let wrong = |what: String| PolicyError::Checkpoint { path: path.to_owned(), what };
-    let tensors = SafeTensors::deserialize(&map).map_err(|error| wrong(format!("not a safetensors file: {error}")))?;
-    let _guard = tch::no_grad_guard();
-    for (name, view) in tensors.iter() {
-        let Some(mut target) = missing.remove(name) else {
-            if is_derived(name, config) {
-                continue;
+fn load_file(path: &Path, missing: &mut BTreeMap<String, Tensor>, passed_over: impl Fn(&str) -> bool) -> Result<()> {
+    let file = TensorFile::open(path)?;
+    for (name, view) in file.tensors()?.iter() {
+        match missing.remove(name) {
+            Some(mut target) => file.copy(name, &view, &mut target)?,
+            None if passed_over(name) => {}
+            None => {
+                return Err(file.wrong(format!(
+                    "tensor `{name}` has no place in this model: is `config.json` that of these weights?"
+                )));
             }
-            return Err(wrong(format!(
-                "tensor `{name}` has no place in this model: is `config.json` that of these weights?"
-            )));
-        };
-        let shape: Vec<i64> = view.shape().iter().map(|&size| size as i64).collect();
-        if shape != target.size() {
-            return Err(wrong(format!("tensor `{name}` has shape {shape:?}, expected {:?}", target.size())));
         }
-        target.f_copy_(&read(name, &view, &shape).map_err(wrong)?)?;
     }
     Ok(())
 }
 
-/// Tensors that some checkpoints hold although they follow from the rest.
-fn is_derived(name: &str, config: &ModelConfig) -> bool {
-    name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && config.tie_word_embeddings)
-}
-
-fn read(name: &str, view: &TensorView, shape: &[i64]) -> std::result::Result<Tensor, String> {
-    let kind = match view.dtype() {
-        Dtype::F32 => Kind::Float,
-        Dtype::F16 => Kind::Half,
-        Dtype::BF16 => Kind::BFloat16,
-        Dtype::F64 => Kind::Double,
-        other => return Err(format!("tensor `{name}` has type {other:?}; expected F32, BF16, F16 or F64")),
-    };
-    Tensor::f_from_data_size(view.data(), shape, kind)
-        .map_err(|error| format!("tensor `{name}`: {}", PolicyError::from(error)))
-}
-
-/// How numbers of a kind are stored, and the name that `config.json` gives
-/// them. Doubles become floats.
-fn stored_type(kind: Kind) -> (Kind, &'static str) {
-    match kind {
-        Kind::BFloat16 => (Kind::BFloat16, "bfloat16"),
-        Kind::Half => (Kind::Half, "float16"),
-        _ => (Kind::Float, "float32"),
-    }
-}
-
-/// A tensor on its way into a file.
-struct Stored {
-    tensor: Tensor,
-    shape: Vec<usize>,
-}
-
-impl Stored {
-    fn new(tensor: &Tensor) -> Result<Self> {
-        let (kind, _) = stored_type(tensor.kind());
-        let tensor = tensor.f_to_device(Device::Cpu)?.f_to_kind(kind)?.f_contiguous()?;
-        let shape = tensor.size().into_iter().map(|size| size as usize).collect();
-        Ok(Self { tensor, shape })
-    }
-}
-
-impl View for Stored {
-    fn dtype(&self) -> Dtype {
-        match self.tensor.kind() {
-            Kind::BFloat16 => Dtype::BF16,
-            Kind::Half => Dtype::F16,
-            _ => Dtype::F32,
-        }
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        // SAFETY: the tensor is contiguous, on the CPU and of the kind of `dtype`, so that `data_len` bytes
-        // are initialised from `data_ptr` on; `self` keeps them alive and nothing writes to them.
-        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.tensor.data_ptr().cast(), self.data_len()) })
-    }
-
-    fn data_len(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.tensor.kind().elt_size_in_bytes()
-    }
+/// Tensors that some checkpoints hold although they follow from the rest, and
+/// the head of a language model that becomes a critic.
+fn is_passed_over(name: &str, stored: &ModelConfig, model: &ModelConfig) -> bool {
+    let replaced = model.head != stored.head && stored.head == Head::LanguageModel;
+    name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && (stored.tie_word_embeddings || replaced))
 }

@@ -66,9 +66,6 @@ impl Model {
     /// `ids`, `[batch, time]`, which have these numbers of tokens and are padded
     /// on the right.
     pub fn scores(&self, ids: &Tensor, lengths: &[usize]) -> Result<Tensor> {
-        let (Some(head), Some(_)) = (&self.head, self.config().num_labels) else {
-            return Err(PolicyError::Input("a language model gives no scores: a classifier has labels".into()));
-        };
         let hidden = self.hidden(ids, &Padding::Right)?;
         let [batch, time] = [hidden.size()[0], hidden.size()[1]];
         if lengths.len() as i64 != batch || lengths.iter().any(|&length| length == 0 || length as i64 > time) {
@@ -78,12 +75,7 @@ impl Model {
         }
         let last: Vec<i64> = lengths.iter().zip(0..).map(|(&length, row)| row * time + length as i64 - 1).collect();
         let last = Tensor::f_from_slice(&last)?.f_to_device(self.device())?;
-        Ok(hidden.f_flatten(0, 1)?.f_index_select(0, &last)?.f_linear(head, None::<&Tensor>)?)
-    }
-
-    /// The logits, `[…, vocab]`, of `hidden`, `[…, hidden]`.
-    pub fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
-        Ok(hidden.f_linear(self.head.as_ref().unwrap_or(&self.embedding), None::<&Tensor>)?)
+        self.scores_of_last(&hidden.f_flatten(0, 1)?.f_index_select(0, &last)?)
     }
 
     /// The embeddings, `[tokens, hidden]`, of `ids`, `[tokens]`.

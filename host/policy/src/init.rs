@@ -1,8 +1,29 @@
 //! Random initial weights.
 
+use crate::config::ModelConfig;
 use crate::error::Result;
+use crate::model::Model;
+use crate::norm::Norm;
 use gavel_data::seed::{self, Purpose};
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
+
+impl Model {
+    /// A model whose weights are noise from the device's own generator, for
+    /// measurements: made where they lie, in seconds for billions of them. They
+    /// need no gradient. [`random`](Self::random) gives weights to train.
+    pub fn noise(config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
+        config.validate()?;
+        let model = Self::zeros(config, kind, device)?;
+        for (name, mut weight) in model.parameters() {
+            if name.ends_with("norm.weight") {
+                let _ = weight.f_fill_(Norm::initial(model.config().architecture))?;
+            } else if !name.ends_with(".bias") {
+                let _ = weight.f_normal_(0.0, model.config().initializer_range)?;
+            }
+        }
+        Ok(model)
+    }
+}
 
 /// Normal values of mean 0 for the tensor number `index` of a model, by the
 /// method of Box and Muller (1958), a function of `seed` and `index` alone.
@@ -21,6 +42,15 @@ pub(crate) fn normal(seed: u64, index: usize, shape: &[i64], std: f64) -> Result
     Ok(Tensor::f_from_slice(&values)?.f_view(shape)?)
 }
 
+/// Values uniform in `[-bound, bound)` for the tensor number `index`, a
+/// function of `seed` and `index` alone.
+pub(crate) fn uniform(seed: u64, index: usize, shape: &[i64], bound: f64) -> Result<Tensor> {
+    let stream = seed::derive(seed, 0, index as u64, Purpose::Weights);
+    let value = |position: i64| (bound * (2.0 * seed::uniform(stream, position as u64) - 1.0)) as f32;
+    let values: Vec<f32> = (0..shape.iter().product()).map(value).collect();
+    Ok(Tensor::f_from_slice(&values)?.f_view(shape)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +65,15 @@ mod tests {
         assert!((x.std(false).double_value(&[]) - 0.02).abs() < 4e-4);
         let beyond_two_sigma = x.abs().gt(0.04).to_kind(Kind::Double).mean(None).double_value(&[]);
         assert!((beyond_two_sigma - 0.0455).abs() < 0.006, "{beyond_two_sigma}");
+    }
+
+    #[test]
+    fn adapters_begin_uniform_and_repeatable() {
+        let x = uniform(3, 1, &[101, 201], 0.5).unwrap();
+        assert_eq!(x, uniform(3, 1, &[101, 201], 0.5).unwrap());
+        assert_ne!(x, uniform(3, 2, &[101, 201], 0.5).unwrap());
+        assert!(x.mean(Kind::Double).double_value(&[]).abs() < 5e-3);
+        assert!((x.std(false).double_value(&[]) - 0.5 / 3f64.sqrt()).abs() < 4e-3);
+        assert!(x.abs().max().double_value(&[]) <= 0.5);
     }
 }

@@ -4,29 +4,29 @@
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::error::Result;
+use crate::linear::Linear;
+use crate::lora::Module;
 use crate::norm::Norm;
 use crate::rotary::Rotation;
 use tch::{Device, Kind, Tensor};
 
-/// The weights of a layer. Matrices that read the same input are stored as
-/// one, so that each is one multiplication.
+/// The weights of a layer.
 pub(crate) struct Layer {
     /// `[hidden]`
     pub(crate) input_norm: Tensor,
-    /// Query, key and value: `[query_width + 2 * kv_width, hidden]`.
-    pub(crate) qkv: Tensor,
-    /// `[query_width + 2 * kv_width]`, in Qwen2.
-    pub(crate) qkv_bias: Option<Tensor>,
+    /// Query, key and value: `hidden` to `query_width + 2 * kv_width`, with a
+    /// bias in Qwen2.
+    pub(crate) qkv: Linear,
     /// Norms of each query and each key, `[head_dim]`, in Qwen3.
     pub(crate) qk_norms: Option<[Tensor; 2]>,
-    /// `[hidden, query_width]`
-    pub(crate) output: Tensor,
+    /// `query_width` to `hidden`
+    pub(crate) output: Linear,
     /// `[hidden]`
     pub(crate) post_norm: Tensor,
-    /// Gate and up: `[2 * intermediate, hidden]`.
-    pub(crate) gate_up: Tensor,
-    /// `[hidden, intermediate]`
-    pub(crate) down: Tensor,
+    /// Gate and up: `hidden` to `2 * intermediate`.
+    pub(crate) gate_up: Linear,
+    /// `intermediate` to `hidden`
+    pub(crate) down: Linear,
 }
 
 /// What attention works on: queries `[tokens, heads, head_dim]`, keys and
@@ -40,36 +40,63 @@ pub(crate) struct Projected {
 impl Layer {
     /// A layer whose weights are all 0.
     pub(crate) fn zeros(config: &ModelConfig, kind: Kind, device: Device) -> Result<Self> {
-        let zeros = |shape: &[i64]| Tensor::f_zeros(shape, (kind, device));
+        let options = (kind, device);
+        let zeros = |shape: &[i64]| Tensor::f_zeros(shape, options);
         let (hidden, inner, architecture) = (config.hidden_size, config.intermediate_size, config.architecture);
-        let qkv_width = config.query_width() + 2 * config.kv_width();
+        let (query, kv) = (config.query_width(), config.kv_width());
+        let qkv = [(Module::Query, query), (Module::Key, kv), (Module::Value, kv)];
+        let gate_up = [(Module::Gate, inner), (Module::Up, inner)];
         Ok(Self {
             input_norm: zeros(&[hidden])?,
-            qkv: zeros(&[qkv_width, hidden])?,
-            qkv_bias: if architecture.has_qkv_bias() { Some(zeros(&[qkv_width])?) } else { None },
+            qkv: Linear::zeros("self_attn.qkv_proj", &qkv, hidden, architecture.has_qkv_bias(), options)?,
             qk_norms: match architecture.has_qk_norm() {
                 true => Some([zeros(&[config.head_dim])?, zeros(&[config.head_dim])?]),
                 false => None,
             },
-            output: zeros(&[hidden, config.query_width()])?,
+            output: Linear::zeros("self_attn.o_proj", &[(Module::Output, hidden)], query, false, options)?,
             post_norm: zeros(&[hidden])?,
-            gate_up: zeros(&[2 * inner, hidden])?,
-            down: zeros(&[hidden, inner])?,
+            gate_up: Linear::zeros("mlp.gate_up_proj", &gate_up, hidden, false, options)?,
+            down: Linear::zeros("mlp.down_proj", &[(Module::Down, hidden)], inner, false, options)?,
         })
     }
 
+    /// The same layer without adapters and gradients, in the same memory.
+    pub(crate) fn base(&self) -> Result<Self> {
+        Ok(Self {
+            input_norm: self.input_norm.f_detach()?,
+            qkv: self.qkv.base()?,
+            qk_norms: match &self.qk_norms {
+                Some([query, key]) => Some([query.f_detach()?, key.f_detach()?]),
+                None => None,
+            },
+            output: self.output.base()?,
+            post_norm: self.post_norm.f_detach()?,
+            gate_up: self.gate_up.base()?,
+            down: self.down.base()?,
+        })
+    }
+
+    pub(crate) fn linears(&self) -> [&Linear; 4] {
+        [&self.qkv, &self.output, &self.gate_up, &self.down]
+    }
+
+    pub(crate) fn linears_mut(&mut self) -> [&mut Linear; 4] {
+        [&mut self.qkv, &mut self.output, &mut self.gate_up, &mut self.down]
+    }
+
     /// The weights with their names in the model, after `model.layers.N.`.
-    pub(crate) fn parameters(&self) -> Vec<(&'static str, &Tensor)> {
-        let mut all = vec![("input_layernorm.weight", &self.input_norm), ("self_attn.qkv_proj.weight", &self.qkv)];
-        all.extend(self.qkv_bias.as_ref().map(|bias| ("self_attn.qkv_proj.bias", bias)));
+    pub(crate) fn weights(&self) -> Vec<(&'static str, &Tensor)> {
+        let mut all =
+            vec![("input_layernorm.weight", &self.input_norm), ("self_attn.qkv_proj.weight", &self.qkv.weight)];
+        all.extend(self.qkv.bias.as_ref().map(|bias| ("self_attn.qkv_proj.bias", bias)));
         if let Some([query, key]) = &self.qk_norms {
             all.extend([("self_attn.q_norm.weight", query), ("self_attn.k_norm.weight", key)]);
         }
         all.extend([
-            ("self_attn.o_proj.weight", &self.output),
+            ("self_attn.o_proj.weight", &self.output.weight),
             ("post_attention_layernorm.weight", &self.post_norm),
-            ("mlp.gate_up_proj.weight", &self.gate_up),
-            ("mlp.down_proj.weight", &self.down),
+            ("mlp.gate_up_proj.weight", &self.gate_up.weight),
+            ("mlp.down_proj.weight", &self.down.weight),
         ]);
         all
     }
@@ -78,7 +105,7 @@ impl Layer {
     pub(crate) fn project(&self, config: &ModelConfig, x: &Tensor, rotation: &Rotation) -> Result<Projected> {
         let (heads, kv_heads, norm) = (config.num_attention_heads, config.num_key_value_heads, Norm::new(config));
         let normed = norm.apply(x, &self.input_norm)?;
-        let qkv = normed.f_linear(&self.qkv, self.qkv_bias.as_ref())?.f_unflatten(1, [-1, config.head_dim])?;
+        let qkv = self.qkv.apply(&normed)?.f_unflatten(1, [-1, config.head_dim])?;
         let [mut turning, value] = split(&qkv, [heads + kv_heads, kv_heads])?;
         if let Some([query_norm, key_norm]) = &self.qk_norms {
             let [query, key] = split(&turning, [heads, kv_heads])?;
@@ -91,14 +118,14 @@ impl Layer {
     /// Adds to `x` what attention found, `[tokens, query_width]`, and what the
     /// feed-forward block makes of it.
     pub(crate) fn finish(&self, config: &ModelConfig, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
-        let x = x.f_addmm(attended, &self.output.f_tr()?)?;
+        let x = self.output.apply_onto(x, attended)?;
         let normed = Norm::new(config).apply(&x, &self.post_norm)?;
-        let [gate, up] = split(&normed.f_linear(&self.gate_up, None::<&Tensor>)?, [config.intermediate_size; 2])?;
+        let [gate, up] = split(&self.gate_up.apply(&normed)?, [config.intermediate_size; 2])?;
         let gate = match config.architecture {
             Architecture::Gemma => gate.f_gelu("tanh")?,
             _ => gate.f_silu()?,
         };
-        Ok(x.f_addmm(&gate.f_mul(&up)?, &self.down.f_tr()?)?)
+        self.down.apply_onto(&x, &gate.f_mul(&up)?)
     }
 }
 

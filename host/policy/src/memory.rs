@@ -1,4 +1,4 @@
-//! How many bytes a model takes, term by term, from its sizes alone.
+//! How many bytes a language model takes, term by term, from its sizes alone.
 //!
 //! What autograd keeps is what the operations of [`Model::hidden_packed`] save
 //! for their backward passes, each tensor once. Letters: `t` tokens, `h` the
@@ -8,6 +8,7 @@
 //! [`Model::hidden_packed`]: crate::Model::hidden_packed
 
 use crate::config::ModelConfig;
+use crate::lora::{LoraConfig, Module};
 use tch::{Device, Kind};
 
 /// Bytes of a number of 32 bits.
@@ -19,6 +20,8 @@ pub struct Footprint<'a> {
     config: &'a ModelConfig,
     kind: Kind,
     device: Device,
+    /// The numbers of its adapters, in 32 bits, where these alone are trained.
+    adapters: Option<u64>,
 }
 
 /// The tokens of a forward pass.
@@ -42,7 +45,24 @@ impl PassShape {
 impl<'a> Footprint<'a> {
     /// That of the model of these sizes, with weights of `kind`, on `device`.
     pub fn new(config: &'a ModelConfig, kind: Kind, device: Device) -> Self {
-        Self { config, kind, device }
+        Self { config, kind, device, adapters: None }
+    }
+
+    /// The same with adapters of so many numbers, which alone are trained.
+    pub fn with_adapters(self, adapters: u64) -> Self {
+        Self { adapters: Some(adapters), ..self }
+    }
+
+    /// The numbers of adapters: `rank · (in + out)` a module.
+    pub fn adapters(&self, lora: &LoraConfig) -> u64 {
+        let [h, i] = [self.config.hidden_size, self.config.intermediate_size].map(size);
+        let (q, kv) = (size(self.config.query_width()), size(self.config.kv_width()));
+        let widths = lora.target_modules.iter().map(|module| match module {
+            Module::Query | Module::Output => h + q,
+            Module::Key | Module::Value => h + kv,
+            Module::Gate | Module::Up | Module::Down => h + i,
+        });
+        self.layers() * size(lora.rank) * widths.sum::<u64>()
     }
 
     /// How many weights there are.
@@ -53,31 +73,33 @@ impl<'a> Footprint<'a> {
         let biases = if architecture.has_qkv_bias() { q + 2 * kv } else { 0 };
         let head_norms = if architecture.has_qk_norm() { 2 * head } else { 0 };
         let layer = (q + 2 * kv) * h + biases + head_norms + q * h + 3 * h * i + 2 * h;
-        let output = match self.config.num_labels {
-            Some(labels) => size(labels) * h,
-            None if self.config.tie_word_embeddings => 0,
-            None => v * h,
-        };
+        let output = if self.config.tie_word_embeddings { 0 } else { v * h };
         v * h + self.layers() * layer + h + output
     }
 
-    /// The weights.
+    /// The weights, and adapters beside them.
     pub fn weights(&self) -> u64 {
-        self.parameters() * self.bytes()
+        self.parameters() * self.bytes() + self.adapters.unwrap_or(0) * FLOAT
     }
 
-    /// AdamW: two moments in 32 bits a parameter, and where the weights have
-    /// 16, a master.
+    /// AdamW: two moments in 32 bits for each number that is trained, and where
+    /// that has 16, a master.
     pub fn optimizer(&self) -> u64 {
-        let master = if self.is_half() { FLOAT } else { 0 };
-        self.parameters() * (2 * FLOAT + master)
+        match self.adapters {
+            Some(adapters) => adapters * 2 * FLOAT,
+            None if self.is_half() => self.parameters() * 3 * FLOAT,
+            None => self.parameters() * 2 * FLOAT,
+        }
     }
 
     /// The gradients, which are added up in 32 bits, and that of the largest
     /// matrix once more, which is made before it is added.
     pub fn gradients(&self) -> u64 {
         let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
-        self.parameters() * FLOAT + h * v.max(2 * i) * self.bytes()
+        match self.adapters {
+            Some(adapters) => adapters * FLOAT,
+            None => self.parameters() * FLOAT + h * v.max(2 * i) * self.bytes(),
+        }
     }
 
     /// Keys and values of one token.
@@ -106,13 +128,19 @@ impl<'a> Footprint<'a> {
     ///   keys and values for every query head, `2·b·q` a key that is looked at;
     ///   the normaliser, `4·t` a head; the mask, `b` a number;
     /// - the feed-forward block: gate and up, the gate's activation, their
-    ///   product, `4·b·t·i`.
+    ///   product, `4·b·t·i`;
+    /// - adapters beside weights of 16 bits: what each map is given, in 32 bits,
+    ///   `4·t·(2·h + q + i)`.
     pub fn layer(&self, shape: PassShape) -> u64 {
         let (t, b) = (shape.tokens, self.bytes());
         let (q, i) = (size(self.config.query_width()), size(self.config.intermediate_size));
+        let wide = match self.adapters {
+            Some(_) if self.is_half() => FLOAT * t * (2 * size(self.config.hidden_size) + q + i),
+            _ => 0,
+        };
         let normaliser = FLOAT * t * size(self.config.num_attention_heads);
         let attention = b * q * (3 * t + 2 * shape.keys) + normaliser + b * shape.mask;
-        2 * self.norm(t) + attention + 4 * b * t * i
+        2 * self.norm(t) + attention + 4 * b * t * i + wide
     }
 
     /// What going back through one layer needs at a time: the gradients of the
@@ -185,7 +213,6 @@ mod tests {
             r#","model_type":"qwen3""#,
             r#","model_type":"llama""#,
             r#","model_type":"gemma""#,
-            r#","architectures":["LlamaForSequenceClassification"],"model_type":"llama","num_labels":1"#,
         ] {
             let config = config(more);
             let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
@@ -194,6 +221,20 @@ mod tests {
             assert_eq!(footprint.parameters(), there as u64, "{more}");
             assert_eq!(footprint.weights(), 2 * there as u64);
             assert_eq!(footprint.optimizer(), 12 * there as u64);
+        }
+    }
+
+    #[test]
+    fn adapters_are_those_of_the_model() {
+        let config = config(r#","model_type":"qwen2""#);
+        for target_modules in [Module::ALL.to_vec(), vec![Module::Key, Module::Down]] {
+            let lora = LoraConfig { rank: 3, target_modules, ..Default::default() };
+            let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
+            let model = model.adapt(&lora, std::path::Path::new("base"), 0).unwrap();
+            let there: usize = model.parameters().iter().map(|(_, weight)| weight.numel()).sum();
+            let footprint = Footprint::new(&config, Kind::Float, Device::Cpu);
+            assert_eq!(footprint.adapters(&lora), there as u64);
+            assert_eq!(footprint.with_adapters(there as u64).optimizer(), 8 * there as u64);
         }
     }
 

@@ -2,26 +2,33 @@
 
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::head::Head;
 use crate::init;
 use crate::layer::Layer;
+use crate::linear::Linear;
+use crate::lora::Adapted;
 use crate::norm::Norm;
 use crate::rotary::Rotary;
 use tch::{Device, Kind, Tensor};
 
-/// A language model, or a classifier made of one.
+/// A language model, or a classifier or critic made of one.
 pub struct Model {
-    config: ModelConfig,
-    kind: Kind,
-    device: Device,
+    pub(crate) config: ModelConfig,
+    pub(crate) kind: Kind,
+    pub(crate) device: Device,
     /// `[vocab, hidden]`
     pub(crate) embedding: Tensor,
     pub(crate) layers: Vec<Layer>,
     /// `[hidden]`
     pub(crate) norm: Tensor,
-    /// `[vocab, hidden]`, or `[labels, hidden]` of a classifier; absent where
+    /// `[vocab, hidden]`, or `[labels, hidden]` of a classifier or critic; absent where
     /// the embedding serves as the head.
     pub(crate) head: Option<Tensor>,
+    /// `[labels]`, of a critic.
+    pub(crate) head_bias: Option<Tensor>,
     pub(crate) rotary: Rotary,
+    /// Of a model with adapters.
+    pub(crate) adapted: Option<Adapted>,
 }
 
 impl Model {
@@ -47,7 +54,7 @@ impl Model {
         let zeros = |shape: &[i64]| Tensor::f_zeros(shape, (kind, device));
         let (hidden, vocab) = (config.hidden_size, config.vocab_size);
         let rotary_kind = if kind == Kind::Double { Kind::Double } else { Kind::Float };
-        let head_rows = match config.num_labels {
+        let head_rows = match config.head.labels() {
             Some(labels) => Some(labels),
             None if config.tie_word_embeddings => None,
             None => Some(vocab),
@@ -62,10 +69,15 @@ impl Model {
                 Some(rows) => Some(zeros(&[rows, hidden])?),
                 None => None,
             },
+            head_bias: match config.head {
+                Head::Values { labels } => Some(zeros(&[labels])?),
+                Head::LanguageModel | Head::Scores { .. } => None,
+            },
             rotary: Rotary::new(&config, rotary_kind, device)?,
             config,
             kind,
             device,
+            adapted: None,
         })
     }
 
@@ -85,28 +97,35 @@ impl Model {
     }
 
     /// The tensors that training changes, with their names, always in the same
-    /// order; they share their memory with the model. The names are those of
-    /// Hugging Face, save for the fused matrices: `self_attn.qkv_proj` holds
-    /// the rows of `q_proj`, `k_proj` and `v_proj`, `mlp.gate_up_proj` those
-    /// of `gate_proj` and `up_proj`. Norms and biases have one dimension.
+    /// order; they share their memory with the model: all weights or, of a model
+    /// with adapters, these alone. The names are those of Hugging Face, save for
+    /// the fused matrices: `self_attn.qkv_proj` holds the rows of `q_proj`,
+    /// `k_proj` and `v_proj`, `mlp.gate_up_proj` those of `gate_proj` and
+    /// `up_proj`. Norms and biases have one dimension.
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
+        if self.is_adapted() { self.adapters() } else { self.weights() }
+    }
+
+    /// The weights that adapters stand beside.
+    fn weights(&self) -> Vec<(String, Tensor)> {
         let mut all = vec![("model.embed_tokens.weight".to_owned(), self.embedding.shallow_clone())];
         for (index, layer) in self.layers.iter().enumerate() {
-            let named = layer.parameters().into_iter();
+            let named = layer.weights().into_iter();
             all.extend(named.map(|(name, tensor)| (format!("model.layers.{index}.{name}"), tensor.shallow_clone())));
         }
         all.push(("model.norm.weight".to_owned(), self.norm.shallow_clone()));
-        let head = if self.config.num_labels.is_some() { "score.weight" } else { "lm_head.weight" };
+        let head = if self.config.head == Head::LanguageModel { "lm_head.weight" } else { "score.weight" };
         all.extend(self.head.as_ref().map(|weight| (head.to_owned(), weight.shallow_clone())));
+        all.extend(self.head_bias.as_ref().map(|bias| ("score.bias".to_owned(), bias.shallow_clone())));
         all
     }
 
     /// Every weight by its name and with its shape in a Hugging Face
-    /// checkpoint. They share their memory with the model and carry no
-    /// gradient.
+    /// checkpoint, without adapters. They share their memory with the model and
+    /// carry no gradient.
     pub fn named_weights(&self) -> Result<Vec<(String, Tensor)>> {
         let mut all = Vec::new();
-        for (name, tensor) in self.parameters() {
+        for (name, tensor) in self.weights() {
             all.extend(self.parts(&name, &tensor.f_detach()?)?);
         }
         Ok(all)
@@ -117,61 +136,66 @@ impl Model {
     /// something of the same shape, such as its gradient, of which they are
     /// parts.
     pub fn parts(&self, name: &str, tensor: &Tensor) -> Result<Vec<(String, Tensor)>> {
-        let config = &self.config;
-        let parts: &[(&str, &str, i64)] = if name.contains("qkv_proj") {
-            &[
-                ("qkv_proj", "q_proj", config.query_width()),
-                ("qkv_proj", "k_proj", config.kv_width()),
-                ("qkv_proj", "v_proj", config.kv_width()),
-            ]
-        } else if name.contains("gate_up_proj") {
-            &[
-                ("gate_up_proj", "gate_proj", config.intermediate_size),
-                ("gate_up_proj", "up_proj", config.intermediate_size),
-            ]
-        } else {
+        let Some((linear, what)) = self.fused(name) else {
             return Ok(vec![(name.to_owned(), tensor.shallow_clone())]);
         };
         let mut start = 0;
-        let part = |&(whole, part, rows): &(&str, &str, i64)| {
+        let parts = linear.parts(what).into_iter().filter(|(_, rows)| *rows > 0).map(|(module, rows)| {
             let piece = tensor.f_narrow(0, start, rows)?;
             start += rows;
-            Ok((name.replace(whole, part), piece))
-        };
-        parts.iter().map(part).collect()
+            Ok((name.replace(linear.name, module.path()), piece))
+        });
+        parts.collect()
+    }
+
+    /// The linear map of several modules that the tensor `name` belongs to, and
+    /// what of it that is.
+    fn fused<'a>(&self, name: &'a str) -> Option<(&Linear, &'a str)> {
+        let (layer, rest) = name.strip_prefix("model.layers.")?.split_once('.')?;
+        let linears = self.layers.get(layer.parse::<usize>().ok()?)?.linears();
+        let fused = linears.into_iter().filter(|linear| linear.modules.len() > 1);
+        fused.filter_map(|linear| Some((linear, rest.strip_prefix(linear.name)?.strip_prefix('.')?))).next()
     }
 
     /// A copy of its own, without gradients, such as the frozen reference of a
     /// KL penalty.
     pub fn try_clone(&self) -> Result<Self> {
-        let mut copy = Self::zeros(self.config.clone(), self.kind, self.device)?;
-        self.copy_to(&mut copy)?;
-        Ok(copy)
+        self.copy(self.kind)
     }
 
     /// A trainable copy with weights of another kind.
     pub fn to_kind(&self, kind: Kind) -> Result<Self> {
-        let mut copy = Self::zeros(self.config.clone(), kind, self.device)?;
-        self.copy_to(&mut copy)?;
+        let copy = self.copy(kind)?;
         copy.train_all(true)?;
         Ok(copy)
     }
 
-    /// Overwrites the weights of `other`, a model of the same configuration.
+    fn copy(&self, kind: Kind) -> Result<Self> {
+        let mut copy = Self::zeros(self.config.clone(), kind, self.device)?;
+        if let Some(adapted) = &self.adapted {
+            copy.put_adapters(&self.adapter_sizes(), adapted.clone())?;
+        }
+        self.copy_to(&mut copy)?;
+        Ok(copy)
+    }
+
+    /// Overwrites the weights of `other`, and its adapters, a model of the same
+    /// configuration.
     pub fn copy_to(&self, other: &mut Model) -> Result<()> {
-        if self.config != other.config {
+        if self.config != other.config || self.adapter_sizes() != other.adapter_sizes() {
             return Err(PolicyError::Input(
                 "weights can only be copied between models of the same configuration".into(),
             ));
         }
         let _guard = tch::no_grad_guard();
-        for ((_, from), (_, mut to)) in self.parameters().into_iter().zip(other.parameters()) {
+        let all = |model: &Model| model.weights().into_iter().chain(model.adapters());
+        for ((_, from), (_, mut to)) in all(self).zip(all(other)) {
             to.f_copy_(&from)?;
         }
         Ok(())
     }
 
-    /// Whether gradients are kept for the weights.
+    /// Whether gradients are kept for the [`parameters`](Self::parameters).
     pub(crate) fn train_all(&self, on: bool) -> Result<()> {
         for (_, tensor) in self.parameters() {
             let _ = tensor.f_set_requires_grad(on)?;

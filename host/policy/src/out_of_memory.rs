@@ -7,15 +7,12 @@ use std::fmt;
 pub enum Phase {
     /// A model is read, or made.
     Loading,
-    /// The engine computes prompts.
-    Prefill {
-        /// Tokens at once, padding included.
-        tokens: usize,
-    },
-    /// The engine draws a token for each row.
-    Decode {
+    /// The engine draws a token for each row, and computes prompts beside.
+    Rollout {
         /// Rows at once.
         rows: usize,
+        /// Tokens of prompts at once, padding included.
+        prompts: usize,
     },
     /// The engine's keys and values need more room.
     Cache {
@@ -37,8 +34,10 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loading => f.write_str("while the model was loaded"),
-            Self::Prefill { tokens } => write!(f, "in rollout, while prompts of {tokens} tokens were computed"),
-            Self::Decode { rows } => write!(f, "in rollout, while a token was drawn for each of {rows} responses"),
+            Self::Rollout { rows, prompts } => write!(
+                f,
+                "in rollout, while a token was drawn for each of {rows} responses and {prompts} tokens of prompts were computed"
+            ),
             Self::Cache { rows, tokens } => {
                 write!(f, "in rollout, while room was made for keys and values of {rows} responses of {tokens} tokens")
             }
@@ -55,12 +54,11 @@ impl Phase {
     fn hint(self) -> &'static str {
         match self {
             Self::Loading => "set dtype to bfloat16, or use a device with more memory",
-            Self::Prefill { .. } | Self::Cache { .. } => {
-                "bound keys and values with cache_memory, or lower max_batch, the responses that are written together"
+            Self::Rollout { .. } | Self::Cache { .. } => {
+                "lower max_batch, the responses that are written together, or bound keys and values with cache_memory"
             }
-            Self::Decode { .. } => "lower max_batch, the responses that are written together",
-            Self::MicroBatch { .. } => "lower train.max_tokens_per_micro_batch",
-            Self::Optimizer => "use a device with more memory, or a smaller model",
+            Self::MicroBatch { .. } => "lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing",
+            Self::Optimizer => "train adapters with [model.lora], or use a device with more memory",
         }
     }
 }
@@ -106,20 +104,17 @@ mod tests {
         let told = |message: &str, phase| PolicyError::from(TchError::Torch(message.into())).during(phase).to_string();
         assert_eq!(
             told(CPU, Phase::MicroBatch { tokens: 16384 }),
-            "out of memory in training, while a micro-batch of 16384 tokens went forward and backward: DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nhint: lower train.max_tokens_per_micro_batch"
+            "out of memory in training, while a micro-batch of 16384 tokens went forward and backward: DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nhint: lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing"
         );
         let cuda = told(CUDA, Phase::Cache { rows: 256, tokens: 1024 });
         assert!(cuda.starts_with("out of memory in rollout, while room was made for keys and values of 256 responses of 1024 tokens: CUDA out of memory. Tried to allocate 20.00 GiB."), "{cuda}");
-        assert!(
-            cuda.contains("\nhint: bound keys and values with cache_memory") && !cuda.contains("Exception"),
-            "{cuda}"
-        );
+        assert!(cuda.contains("\nhint: lower max_batch") && !cuda.contains("Exception"), "{cuda}");
     }
 
     #[test]
     fn the_innermost_part_is_told_and_other_errors_are_left_alone() {
         let error = PolicyError::from(TchError::Torch(CPU.into()));
-        let told = error.during(Phase::Decode { rows: 3 }).during(Phase::Loading).to_string();
+        let told = error.during(Phase::Rollout { rows: 3, prompts: 0 }).during(Phase::Loading).to_string();
         assert!(told.contains("for each of 3 responses"), "{told}");
         let other = PolicyError::from(TchError::Torch("shapes do not match".into())).during(Phase::Loading);
         assert_eq!(other.to_string(), "libtorch: shapes do not match");

@@ -36,6 +36,11 @@ impl Rotary {
         })
     }
 
+    /// The same, in the same memory.
+    pub(crate) fn shallow_clone(&self) -> Self {
+        Self { inverse: self.inverse.shallow_clone(), attention: self.attention }
+    }
+
     /// The rotations at `positions`, `[tokens]`.
     pub(crate) fn at(&self, positions: &Tensor) -> Result<Rotation> {
         let angle = positions.f_to_kind(self.inverse.kind())?.f_unsqueeze(1)?.f_mul(&self.inverse)?;

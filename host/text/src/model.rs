@@ -25,7 +25,13 @@ impl TextModel {
 
     /// Reads both from the folder `dir` of a Hugging Face checkpoint.
     pub fn load(dir: &Path) -> Result<Self> {
-        Ok(Self { tokenizer: Tokenizer::load(dir)?, template: ChatTemplate::load(dir)? })
+        Self::load_with(dir, dir)
+    }
+
+    /// Reads both from the folder `dir` of an adapter to the checkpoint in the
+    /// folder `base`, which says which tokens end a text where `dir` does not.
+    pub fn load_with(dir: &Path, base: &Path) -> Result<Self> {
+        Ok(Self { tokenizer: Tokenizer::load_with(dir, base)?, template: ChatTemplate::load(dir)? })
     }
 
     /// Writes both into the folder `dir`, which is made where it is missing,

@@ -64,6 +64,12 @@ impl Tokenizer {
     /// are `eos_token` of `tokenizer_config.json`, then every `eos_token_id`
     /// of `generation_config.json`, or else of `config.json`.
     pub fn load(dir: &Path) -> Result<Self> {
+        Self::load_with(dir, dir)
+    }
+
+    /// The same, where the folder `base` has the `generation_config.json` and
+    /// the `config.json` if `dir` has not.
+    pub(crate) fn load_with(dir: &Path, base: &Path) -> Result<Self> {
         let path = dir.join(FILE);
         let text = std::fs::read_to_string(&path).map_err(|source| TextError::Io {
             action: "read",
@@ -85,8 +91,9 @@ impl Tokenizer {
                 None => Err(wrong(dir.join(SETTINGS), format!("`{name}` {text:?} is no token of {}", path.display()))),
             }
         };
+        let ends = if dir.join(GENERATION).exists() { dir } else { base };
         let (generation, config) =
-            (files::read_object(&dir.join(GENERATION))?, files::read_object(&dir.join("config.json"))?);
+            (files::read_object(&ends.join(GENERATION))?, files::read_object(&ends.join("config.json"))?);
         let ids = |name: &str| -> Vec<u32> {
             let found = [&generation, &config].map(|object| object.get(name).map(ids).unwrap_or_default());
             found.into_iter().find(|ids| !ids.is_empty()).unwrap_or_default()

@@ -90,6 +90,17 @@ fn every_token_that_ends_a_response_is_found() {
 }
 
 #[test]
+fn an_adapter_ends_its_texts_as_its_base_does() {
+    let (dir, base) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    TextModel::byte_level().save(dir.path()).unwrap();
+    write(base.path(), "generation_config.json", r#"{"eos_token_id": [2, 9]}"#);
+    let stop_ids = || TextModel::load_with(dir.path(), base.path()).unwrap().tokenizer.stop_ids().to_vec();
+    assert_eq!(stop_ids(), [2]);
+    std::fs::remove_file(dir.path().join("generation_config.json")).unwrap();
+    assert_eq!(stop_ids(), [2, 9]);
+}
+
+#[test]
 fn broken_files_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let says = |what: &str| {

@@ -2,7 +2,7 @@
 
 use crate::Experience;
 use gavel_data::seed::uniform;
-use gavel_policy::{Architecture, Device, Kind, Model, ModelConfig};
+use gavel_policy::{Architecture, Device, Head, Kind, Model, ModelConfig};
 
 pub const VOCAB: u32 = 13;
 
@@ -23,7 +23,7 @@ pub fn tiny(seed: u64) -> Model {
         rope_theta: 10_000.0,
         rope_scaling: None,
         tie_word_embeddings: true,
-        num_labels: None,
+        head: Head::LanguageModel,
         // Large, so that the logits of a random model differ.
         initializer_range: 0.5,
         bos_token_id: None,

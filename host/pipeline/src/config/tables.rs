@@ -4,7 +4,7 @@ use super::ConfigError;
 use super::dataset::Dataset;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
-use gavel_policy::{Dtype, EngineConfig, ModelConfig, Sampling};
+use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
@@ -18,6 +18,10 @@ pub struct ModelTable {
     pub path: Option<PathBuf>,
     /// The sizes of a random model with a byte-level tokenizer.
     pub init: Option<ModelConfig>,
+    /// Train adapters beside the weights of the checkpoint, which stay as they
+    /// are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
     /// `auto`, `cpu` or `cuda:N`; `auto` by default.
     #[serde(default = "auto")]
     pub device: String,
@@ -36,6 +40,14 @@ fn auto() -> String {
 
 impl ModelTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        if let Some(lora) = &self.lora {
+            lora.validate().map_err(|error| ConfigError::Invalid(format!("model.lora: {error}")))?;
+            if self.path.is_none() {
+                return Err(ConfigError::Invalid(
+                    "[model.lora] needs `model.path`: an adapter is for a checkpoint".into(),
+                ));
+            }
+        }
         match (&self.path, &self.init) {
             (Some(_), None) => Ok(()),
             (None, Some(sizes)) => {

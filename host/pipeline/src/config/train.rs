@@ -33,10 +33,15 @@ pub struct GrpoTable {
     /// Prompts in each optimiser step; must divide `prompts_per_step`, which
     /// it is by default.
     pub mini_batch_prompts: Option<usize>,
-    /// Tokens in each forward pass, padding included; 16384 by default. It
-    /// changes memory and speed, not the result.
+    /// Tokens in each forward pass; 16384 by default. It changes memory and
+    /// speed, not the result.
     #[serde(default = "micro_batch")]
     pub max_tokens_per_micro_batch: usize,
+    /// Whether the backward pass computes each layer again instead of keeping
+    /// what is inside it: less memory for about a third more work; no by
+    /// default.
+    #[serde(default)]
+    pub gradient_checkpointing: bool,
     /// The highest learning rate.
     pub learning_rate: f64,
     /// Steps in which it rises to that; 0 by default.
@@ -163,9 +168,12 @@ pub struct SftTable {
     pub steps: u64,
     /// Rows in each.
     pub batch_size: usize,
-    /// Tokens in each forward pass, padding included; 16384 by default.
+    /// Tokens in each forward pass; 16384 by default.
     #[serde(default = "micro_batch")]
     pub max_tokens_per_micro_batch: usize,
+    /// Whether the backward pass computes each layer again; no by default.
+    #[serde(default)]
+    pub gradient_checkpointing: bool,
     /// The highest learning rate.
     pub learning_rate: f64,
     /// Steps in which it rises to that; 0 by default.

@@ -4,6 +4,7 @@ use super::ModelConfig;
 use super::rope::RopeTable;
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
+use crate::head::Head;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,8 +12,6 @@ use serde_json::{Map, Value};
 const DEFAULT_WINDOW: i64 = 4096;
 /// The first layer with a window where the file does not say.
 const DEFAULT_WINDOW_LAYERS: i64 = 28;
-const LANGUAGE_MODEL: &str = "ForCausalLM";
-const CLASSIFIER: &str = "ForSequenceClassification";
 const SLIDING: &str = "sliding_attention";
 const FULL: &str = "full_attention";
 
@@ -77,28 +76,29 @@ enum OneOrMany {
     Many(Vec<u32>),
 }
 
-/// What `model_type` and `architectures` say: the family, and whether it is a
-/// classifier.
-fn family(file: &ConfigFile) -> Result<(Architecture, bool)> {
+/// What `model_type` and `architectures` say: the family and the head.
+fn family(file: &ConfigFile) -> Result<(Architecture, Head)> {
     let class = file.architectures.as_deref().and_then(<[String]>::first).map(String::as_str);
     let found = match (file.model_type.as_deref(), class) {
         (None, None) => Some(Architecture::Qwen2),
         (Some(kind), _) => Architecture::ALL.into_iter().find(|known| known.model_type() == kind),
         (None, Some(class)) => Architecture::ALL.into_iter().find(|known| class.starts_with(known.class_prefix())),
     };
+    // transformers leaves two labels, its default, out of the file.
+    let labels = file.id2label.as_ref().map_or(2, |labels| labels.len() as i64);
     let head = found.and_then(|known| match class {
-        None => Some(LANGUAGE_MODEL),
-        Some(class) => class.strip_prefix(known.class_prefix()),
+        None => Some(Head::LanguageModel),
+        Some(class) => Head::of_class(class.strip_prefix(known.class_prefix())?, labels),
     });
     match (found, head) {
-        (Some(known), Some(LANGUAGE_MODEL)) => Ok((known, false)),
-        (Some(known), Some(CLASSIFIER)) => Ok((known, true)),
+        (Some(known), Some(head)) => Ok((known, head)),
         _ => {
             let known: Vec<_> = Architecture::ALL.iter().map(|known| known.to_string()).collect();
             Err(PolicyError::Config(format!(
-                "architecture {:?} (model_type {:?}) is not supported; {LANGUAGE_MODEL} and {CLASSIFIER} of {} are",
+                "architecture {:?} (model_type {:?}) is not supported; {} of {} are",
                 class.unwrap_or("none"),
                 file.model_type.as_deref().unwrap_or("none"),
+                Head::classes(),
                 known.join(", ")
             )))
         }
@@ -136,7 +136,7 @@ impl TryFrom<ConfigFile> for ModelConfig {
 
     fn try_from(file: ConfigFile) -> Result<Self> {
         let wrong = |what: String| Err(PolicyError::Config(what));
-        let (architecture, classifies) = family(&file)?;
+        let (architecture, head) = family(&file)?;
         let size = |name: &str, value: Option<i64>| {
             value.ok_or_else(|| PolicyError::Config(format!("missing field `{name}`")))
         };
@@ -188,8 +188,7 @@ impl TryFrom<ConfigFile> for ModelConfig {
                 None => None,
             },
             tie_word_embeddings: file.tie_word_embeddings.unwrap_or(architecture.ties_embeddings_by_default()),
-            // transformers leaves two labels, its default, out of the file.
-            num_labels: classifies.then(|| file.id2label.as_ref().map_or(2, |labels| labels.len() as i64)),
+            head,
             initializer_range: file.initializer_range.unwrap_or(0.02),
             bos_token_id: file.bos_token_id,
             eos_token_id: match file.eos_token_id {
@@ -218,11 +217,10 @@ impl From<ModelConfig> for ConfigFile {
         let rope = || RopeTable::new(config.rope_theta, config.rope_scaling);
         let label = |label: i64| format!("LABEL_{label}");
         let labels = |pair: fn(i64, String) -> (String, Value)| -> Option<Map<String, Value>> {
-            config.num_labels.map(|count| (0..count).map(|index| pair(index, label(index))).collect())
+            config.head.labels().map(|count| (0..count).map(|index| pair(index, label(index))).collect())
         };
-        let head = if config.num_labels.is_some() { CLASSIFIER } else { LANGUAGE_MODEL };
         Self {
-            architectures: Some(vec![format!("{}{head}", architecture.class_prefix())]),
+            architectures: Some(vec![format!("{}{}", architecture.class_prefix(), config.head.class())]),
             model_type: Some(architecture.model_type().into()),
             vocab_size: Some(config.vocab_size),
             hidden_size: Some(config.hidden_size),

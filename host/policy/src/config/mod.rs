@@ -8,6 +8,8 @@ pub use rope::RopeScaling;
 
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
+use crate::folder::ModelFolder;
+use crate::head::Head;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -47,9 +49,8 @@ pub struct ModelConfig {
     pub rope_scaling: Option<RopeScaling>,
     /// Whether the output head is the embedding.
     pub tie_word_embeddings: bool,
-    /// The labels of a sequence classifier, such as a reward model, whose head
-    /// gives a score for each; `None` for a language model.
-    pub num_labels: Option<i64>,
+    /// What stands after the last layer.
+    pub head: Head,
     /// Standard deviation of random initial weights.
     pub initializer_range: f64,
     /// The token that begins a sequence, if any.
@@ -61,9 +62,9 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// Reads `config.json` in `dir`.
+    /// Reads `config.json` of the model in the folder `dir`.
     pub fn load(dir: &Path) -> Result<Self> {
-        let path = dir.join(FILE);
+        let path = ModelFolder::open(dir)?.base.join(FILE);
         let text = std::fs::read_to_string(&path).map_err(|source| PolicyError::Io {
             action: "read",
             path: path.clone(),
@@ -116,7 +117,7 @@ impl ModelConfig {
             ("head_dim", self.head_dim),
             ("max_position_embeddings", self.max_position_embeddings),
             ("sliding_window", self.windows.iter().flatten().copied().min().unwrap_or(1)),
-            ("num_labels", self.num_labels.unwrap_or(1)),
+            ("num_labels", self.head.labels().unwrap_or(1)),
         ] {
             if !(1..=i64::from(i32::MAX)).contains(&value) {
                 return wrong(format!("`{name}` must be a positive 32-bit number, not {value}"));
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn what_cannot_run_is_refused_by_name() {
         for (key, value, says) in [
-            ("model_type", serde_json::json!("phi3"), "(model_type \"phi3\") is not supported; ForCausalLM and"),
+            ("model_type", serde_json::json!("phi3"), "(model_type \"phi3\") is not supported; ForCausalLM, "),
             ("model_type", serde_json::json!("llama"), "\"Qwen2ForCausalLM\" (model_type \"llama\")"),
             ("architectures", serde_json::json!(["Qwen2Model"]), "architecture \"Qwen2Model\""),
             ("hidden_act", serde_json::json!("gelu"), "`hidden_act` \"gelu\""),

@@ -87,6 +87,15 @@ impl Cache {
         Ok(())
     }
 
+    /// Fills a slot with zeros: what is not finite would reach its next row
+    /// through the weights of 0 of masked places.
+    pub(super) fn clear(&mut self, slot: usize) -> Result<()> {
+        for store in self.keys.iter().chain(&self.values) {
+            let _ = store.f_select(0, slot as i64)?.f_zero_()?;
+        }
+        Ok(())
+    }
+
     /// Stores the keys and values, each `[rows * time, kv_heads, head_dim]`, of
     /// the tokens from `start` on in `slots`, `[rows]`.
     pub(super) fn store(
@@ -128,11 +137,21 @@ impl Cache {
         Ok(())
     }
 
-    /// The keys and values of the first `rows` slots and `tokens` positions,
-    /// each `[rows * kv_heads, tokens, head_dim]`.
-    pub(super) fn read(&self, layer: usize, rows: i64, tokens: i64) -> Result<(Tensor, Tensor)> {
-        let part = |x: &Tensor| x.f_flatten(0, 1)?.f_narrow(0, 0, rows * self.kv_heads)?.f_narrow(1, 0, tokens);
+    /// The keys and values of the first `tokens` positions in `rows` slots from
+    /// `first` on, each `[rows * kv_heads, tokens, head_dim]`.
+    pub(super) fn read(&self, layer: usize, first: i64, rows: i64, tokens: i64) -> Result<(Tensor, Tensor)> {
+        let heads = [first, rows].map(|slots| slots * self.kv_heads);
+        let part = |x: &Tensor| x.f_flatten(0, 1)?.f_narrow(0, heads[0], heads[1])?.f_narrow(1, 0, tokens);
         Ok((part(&self.keys[layer])?, part(&self.values[layer])?))
+    }
+
+    /// Pairs of slots on the device, each side `[pairs]`.
+    pub(super) fn pairs(pairs: &[(usize, usize)], device: Device) -> Result<(Tensor, Tensor)> {
+        let side = |pick: fn(&(usize, usize)) -> usize| -> Result<Tensor> {
+            let slots: Vec<i64> = pairs.iter().map(|pair| pick(pair) as i64).collect();
+            Ok(Tensor::f_from_slice(&slots)?.f_to_device(device)?)
+        };
+        Ok((side(|pair| pair.0)?, side(|pair| pair.1)?))
     }
 
     /// Copies the first `tokens` positions of slots to others, all at once:
@@ -141,15 +160,16 @@ impl Cache {
         if pairs.is_empty() || tokens == 0 {
             return Ok(());
         }
-        let side = |pick: fn(&(usize, usize)) -> usize| -> Result<Tensor> {
-            let slots: Vec<i64> = pairs.iter().map(|pair| pick(pair) as i64).collect();
-            Ok(Tensor::f_from_slice(&slots)?.f_to_device(self.keys[0].device())?)
-        };
-        let (from, to) = (side(|pair| pair.0)?, side(|pair| pair.1)?);
-        for store in self.keys.iter().chain(&self.values) {
+        let (from, to) = Self::pairs(pairs, self.keys[0].device())?;
+        (0..self.keys.len()).try_for_each(|layer| self.copy_layer(layer, &from, &to, tokens))
+    }
+
+    /// The same in one layer.
+    pub(super) fn copy_layer(&mut self, layer: usize, from: &Tensor, to: &Tensor, tokens: usize) -> Result<()> {
+        for store in [&self.keys[layer], &self.values[layer]] {
             let mut part = store.f_narrow(2, 0, tokens as i64)?;
-            let moved = part.f_index_select(0, &from)?;
-            let _ = part.f_index_copy_(0, &to, &moved)?;
+            let moved = part.f_index_select(0, from)?;
+            let _ = part.f_index_copy_(0, to, &moved)?;
         }
         Ok(())
     }

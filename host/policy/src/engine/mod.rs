@@ -1,14 +1,18 @@
 //! The rollout engine: continuous batching over a key-value cache.
 //!
 //! Requests are admitted in the order in which they came. Each
-//! [`step`](Engine::step) draws one token for every active row; a row that
-//! ends leaves the batch at once and a waiting request takes its place.
-//! Requests with the same prompt, such as a group, compute it once. Where the
-//! cache is full, the rows that came last go back to the waiting ones, with
-//! what they have drawn.
+//! [`step`](Engine::step) draws one token for every active row whose prompt is
+//! computed; a row that ends leaves the batch at once and a waiting request
+//! takes its place. The same forward pass computes the prompts of those that
+//! come, at most so many tokens of them a step, so that the others go on beside
+//! a long one. Requests with the same prompt, such as a group, compute it once.
+//! Where the cache is full, the rows that came last go back to the waiting
+//! ones, with what they have drawn.
 
+mod admission;
 mod cache;
-mod decode;
+mod next_tokens;
+mod pass;
 mod request;
 mod row;
 mod sampler;
@@ -17,13 +21,15 @@ pub use request::{Drawn, EngineConfig, Finished, Request, Step};
 
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::head::Head;
 use crate::model::Model;
 use crate::out_of_memory::Phase;
+use admission::Filling;
 use cache::Cache;
 use row::Row;
 use sampler::Sampler;
-use std::collections::{HashMap, VecDeque};
-use tch::{Device, Kind, Tensor};
+use std::collections::VecDeque;
+use tch::{Device, Kind};
 
 /// Decodes many requests together. Its thread owns the device.
 pub struct Engine {
@@ -37,9 +43,12 @@ pub struct Engine {
     waiting: VecDeque<Row>,
     /// The row in slot `i` of the cache is `rows[i]`.
     rows: Vec<Row>,
+    /// It is in the slot after `rows`, and came after them.
+    filling: Option<Filling>,
     cache: Cache,
-    /// The settings of `rows`; absent when rows have come or gone.
-    sampler: Option<Sampler>,
+    sampler: Sampler,
+    /// The request whose logits were not finite.
+    broken: Option<u64>,
     preemptions: u64,
 }
 
@@ -47,7 +56,7 @@ impl Engine {
     /// An engine for `model` and others of its configuration.
     pub fn new(model: &Model, config: EngineConfig) -> Result<Self> {
         config.validate()?;
-        if model.config().num_labels.is_some() {
+        if model.config().head != Head::LanguageModel {
             return Err(PolicyError::Input("a classifier has no tokens to draw: load a language model".into()));
         }
         let (kind, device) = (model.kind(), model.device());
@@ -59,8 +68,10 @@ impl Engine {
             arrivals: 0,
             waiting: VecDeque::new(),
             rows: Vec::new(),
+            filling: None,
             cache: Cache::new(model.config(), config.max_batch, config.cache_bytes, kind, device)?,
-            sampler: None,
+            sampler: Sampler::new(model.config().vocab_size, device),
+            broken: None,
             preemptions: 0,
             config,
         })
@@ -115,17 +126,23 @@ impl Engine {
             self.waiting.remove(at);
             return Ok(true);
         }
+        if self.broken.take_if(|broken| *broken == id).is_some()
+            && let Some(slot) = self.rows.iter().position(|row| row.request.id == id)
+        {
+            self.cache.clear(slot)?;
+        }
         Ok(!self.take_out(|row| row.request.id == id)?.is_empty())
     }
 
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        self.rows.is_empty() && self.waiting.is_empty()
+        self.active() == 0 && self.waiting.is_empty()
     }
 
-    /// How many responses are under way.
+    /// How many responses are under way, those whose prompts are being computed
+    /// included.
     pub fn active(&self) -> usize {
-        self.rows.len()
+        self.extent().0
     }
 
     /// How many requests wait for a place.
@@ -145,12 +162,19 @@ impl Engine {
     }
 
     /// Says that the weights are now those of `version`. Responses under way
-    /// go on with the keys and values that they have.
+    /// go on with the keys and values that they have; a prompt that is partly
+    /// computed begins anew.
     pub fn set_version(&mut self, version: u64) {
-        self.version = version;
+        if version != self.version {
+            self.version = version;
+            let begun = self.filling.take();
+            begun.into_iter().for_each(|filling| self.waiting.push_front(filling.row));
+        }
     }
 
-    /// Draws one token for every active row. After
+    /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens
+    /// of prompts and draws one token for every row whose prompt is computed,
+    /// be it in this step. After
     /// [`NonFinite`](PolicyError::NonFinite) nothing was drawn: once that request
     /// is [cancelled](Self::cancel), the others go on. After another error the
     /// engine must not be used again.
@@ -162,19 +186,15 @@ impl Engine {
         }
         let _guard = tch::no_grad_guard();
         self.preempt()?;
-        self.admit(model)?;
-        if self.rows.is_empty() {
-            return Ok(Step::default());
-        }
-        let logits = self.forward(model)?;
-        let mut sampler = match self.sampler.take() {
-            Some(sampler) => sampler,
-            None => Sampler::new(&self.rows, self.model.vocab_size, self.device)?,
-        };
-        let picks = sampler
-            .sample(&logits, &self.rows.iter().map(Row::uniform).collect::<Vec<_>>())
-            .map_err(|error| error.during(Phase::Decode { rows: self.rows.len() }))?;
+        let prompts = self.admit();
+        let (slots, longest) = self.extent();
+        self.cache.reserve(slots, longest)?;
+        let phase = Phase::Rollout { rows: self.rows.len(), prompts: prompts.tokens() };
+        let logits = pass::run(model, &mut self.cache, &self.rows, &prompts).map_err(|error| error.during(phase))?;
+        let Some(logits) = logits else { return Ok(Step::default()) };
+        let picks = self.sampler.sample(&self.rows, &logits).map_err(|error| error.during(phase))?;
         if let Some((row, _)) = self.rows.iter().zip(&picks).find(|(_, pick)| !pick.logprob.is_finite()) {
+            self.broken = Some(row.request.id);
             return Err(PolicyError::NonFinite { request: row.request.id, position: row.response.len() });
         }
         let mut drawn = Vec::with_capacity(self.rows.len());
@@ -184,37 +204,31 @@ impl Engine {
             row.versions.push(self.version);
             drawn.push(Drawn { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
         }
-        self.sampler = Some(sampler);
         let mut ended = self.take_out(|row| row.finish_reason().is_some())?;
         let finish = |row: Row| row.finish_reason().map(|reason| row.finish(reason));
         Ok(Step { drawn, finished: ended.drain(..).filter_map(finish).collect() })
     }
 
-    /// Feeds each row its last token.
-    fn forward(&mut self, model: &Model) -> Result<Tensor> {
-        let tokens: Vec<i64> = self.rows.iter().map(Row::last_token).collect();
-        let positions: Vec<i64> = self.rows.iter().map(|row| row.tokens() as i64 - 1).collect();
-        let longest = positions.iter().max().copied().unwrap_or_default() + 1;
-        let ragged = positions.iter().any(|position| position + 1 != longest);
-        self.cache.reserve(self.rows.len(), longest as usize)?;
-        // One transfer for both.
-        let inputs = Tensor::f_from_slice(&[tokens, positions].concat())?.f_to_device(self.device)?;
-        let inputs = inputs.f_view([2, -1])?;
-        decode::step(model, &mut self.cache, &inputs.f_select(0, 0)?, &inputs.f_select(0, 1)?, longest, ragged)
-            .map_err(|error| error.during(Phase::Decode { rows: self.rows.len() }))
+    fn under_way(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().chain(self.filling.iter().map(|filling| &filling.row))
+    }
+
+    /// The slots in use, and the tokens of the longest row in them.
+    fn extent(&self) -> (usize, usize) {
+        self.under_way().fold((0, 0), |(rows, longest), row| (rows + 1, longest.max(row.tokens())))
     }
 
     /// Puts back the rows that came last until the others have room for their
     /// next tokens.
     fn preempt(&mut self) -> Result<()> {
-        let mut order: Vec<(u64, usize)> = self.rows.iter().map(|row| (row.arrival, row.tokens())).collect();
+        let mut order: Vec<(u64, usize)> = self.under_way().map(|row| (row.arrival, row.tokens())).collect();
         order.sort_unstable();
         let longest = |order: &[(u64, usize)]| order.iter().map(|(_, tokens)| *tokens).max().unwrap_or_default();
         // One row fits: `submit` saw to it.
         while order.len() > 1 && !self.cache.fits(order.len(), longest(&order)) {
             order.pop();
         }
-        if order.len() == self.rows.len() {
+        if order.len() == self.active() {
             return Ok(());
         }
         let last = order.last().map_or(0, |(arrival, _)| *arrival);
@@ -226,99 +240,36 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives waiting requests the free places and fills their caches with all
-    /// but their last token, which is the row's first input.
-    fn admit(&mut self, model: &Model) -> Result<()> {
-        let old = self.rows.len();
-        let mut longest = self.rows.iter().map(Row::tokens).max().unwrap_or_default();
-        while let Some(next) = self.waiting.front()
-            && self.rows.len() < self.config.max_batch
-            && self.cache.fits(self.rows.len() + 1, longest.max(next.tokens()))
-            && let Some(mut row) = self.waiting.pop_front()
-        {
-            longest = longest.max(row.tokens());
-            row.prompt_version = self.version;
-            self.rows.push(row);
-        }
-        if self.rows.len() == old {
-            return Ok(());
-        }
-        self.sampler = None;
-        self.cache.reserve(self.rows.len(), longest)?;
-        let mut known: HashMap<&[u32], usize> = HashMap::new();
-        let (mut fresh, mut copies, mut copied) = (Vec::new(), Vec::new(), 0);
-        for (slot, row) in self.rows.iter().enumerate() {
-            let source = known.get(row.shared()).copied();
-            if source.is_none() && row.prompt_version == self.version {
-                known.insert(row.shared(), slot);
-            }
-            if slot < old || row.tokens() == 1 {
-                continue;
-            }
-            match source {
-                // What was drawn before it was put back is its own.
-                Some(source) if row.response.is_empty() => {
-                    copies.push((source, slot));
-                    copied = copied.max(row.shared().len());
-                }
-                _ => fresh.push(slot),
-            }
-        }
-        let mut rest = fresh.as_slice();
-        while !rest.is_empty() {
-            let (batch, later) = rest.split_at(self.prefill_batch(rest));
-            self.prefill(model, batch)?;
-            rest = later;
-        }
-        self.cache.copy(&copies, copied)
-    }
-
-    /// How many of `slots`, one at least, fit into a prefill.
-    fn prefill_batch(&self, slots: &[usize]) -> usize {
-        let mut longest = 0;
-        let fits = |(index, &slot): (usize, &usize)| {
-            longest = longest.max(self.rows[slot].tokens() - 1);
-            longest * (index + 1) <= self.config.prefill_tokens
-        };
-        slots.iter().enumerate().map(fits).take_while(|fits| *fits).count().max(1)
-    }
-
-    fn prefill(&mut self, model: &Model, slots: &[usize]) -> Result<()> {
-        let time = slots.iter().map(|&slot| self.rows[slot].tokens() - 1).max().unwrap_or_default();
-        let mut ids = vec![0i64; slots.len() * time];
-        for (row, &slot) in ids.chunks_mut(time).zip(slots) {
-            row.iter_mut().zip(self.rows[slot].prefix()).for_each(|(id, token)| *id = i64::from(token));
-        }
-        let ids = Tensor::f_from_slice(&ids)?.f_view([slots.len() as i64, time as i64])?.f_to_device(self.device)?;
-        let slots: Vec<i64> = slots.iter().map(|&slot| slot as i64).collect();
-        let slots = Tensor::f_from_slice(&slots)?.f_to_device(self.device)?;
-        for (index, part) in ids.f_split(self.config.prefill_tokens as i64, 1)?.iter().enumerate() {
-            let start = (index * self.config.prefill_tokens) as i64;
-            decode::prefill(model, &mut self.cache, part, &slots, start)
-                .map_err(|error| error.during(Phase::Prefill { tokens: part.numel() }))?;
-        }
-        Ok(())
-    }
-
-    /// Takes out the rows that are `gone` and closes the gaps.
+    /// Takes out the rows that are `gone` and closes the gaps, with the longest
+    /// of each later share, so that rows of one share are about as long.
     fn take_out(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {
         let mut out = Vec::new();
         // Where each remaining row was before.
         let mut origin: Vec<usize> = (0..self.rows.len()).collect();
         for slot in (0..self.rows.len()).rev() {
             if gone(&self.rows[slot]) {
-                origin.swap_remove(slot);
-                out.push(self.rows.swap_remove(slot));
+                let mut gap = slot;
+                for share in next_tokens::shares_after(slot, self.rows.len()) {
+                    let longest = share.max_by_key(|&slot| self.rows[slot].tokens()).unwrap_or(gap);
+                    origin.swap(gap, longest);
+                    self.rows.swap(gap, longest);
+                    gap = longest;
+                }
+                origin.swap_remove(gap);
+                out.push(self.rows.swap_remove(gap));
             }
         }
-        if out.is_empty() {
-            return Ok(out);
-        }
-        self.sampler = None;
         out.reverse();
-        let moved: Vec<(usize, usize)> =
+        let slot_of_filling = self.rows.len() + out.len();
+        let mut moved: Vec<(usize, usize)> =
             origin.into_iter().enumerate().filter(|(to, from)| from != to).map(|(to, from)| (from, to)).collect();
-        let longest = moved.iter().map(|&(_, to)| self.rows[to].tokens() - 1).max().unwrap_or_default();
+        let mut longest = moved.iter().map(|&(_, to)| self.rows[to].tokens() - 1).max().unwrap_or_default();
+        if let Some(filling) = self.filling.take_if(|filling| gone(&filling.row)) {
+            out.push(filling.row);
+        } else if let Some(filling) = self.filling.as_ref().filter(|_| slot_of_filling > self.rows.len()) {
+            moved.push((slot_of_filling, self.rows.len()));
+            longest = longest.max(filling.done);
+        }
         self.cache.copy(&moved, longest)?;
         Ok(out)
     }

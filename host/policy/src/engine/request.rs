@@ -9,8 +9,9 @@ use gavel_data::FinishReason;
 pub struct EngineConfig {
     /// The most rows that are decoded together.
     pub max_batch: usize,
-    /// The most tokens, padding included, of prompts that are computed
-    /// together; bounds peak memory. A longer prompt is computed in parts.
+    /// The most tokens, padding included, of prompts that a step computes beside
+    /// the tokens that it draws; bounds its time and its memory. A longer prompt
+    /// is computed in parts.
     pub prefill_tokens: usize,
     /// The most bytes that keys and values take. Where they would take more, the
     /// requests that came last are put back and computed again later; nothing
@@ -20,7 +21,7 @@ pub struct EngineConfig {
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { max_batch: 256, prefill_tokens: 8192, cache_bytes: None }
+        Self { max_batch: 256, prefill_tokens: 2048, cache_bytes: None }
     }
 }
 
@@ -59,7 +60,7 @@ impl Request {
 /// What one step did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Step {
-    /// The tokens that were drawn, one for each active row.
+    /// The tokens that were drawn, one for each row whose prompt is computed.
     pub drawn: Vec<Drawn>,
     /// The responses that ended with theirs.
     pub finished: Vec<Finished>,

@@ -2,12 +2,15 @@
 
 use super::request::{Finished, Request};
 use gavel_data::{FinishReason, seed};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A response under way, or one that waits for its place, maybe again.
 pub(super) struct Row {
     pub(super) request: Request,
     /// The order in which requests came.
     pub(super) arrival: u64,
+    /// Equal for rows with the same prompt, and hardly ever for others.
+    prompt_hash: u64,
     /// The version whose keys and values the tokens of its prompt have.
     pub(super) prompt_version: u64,
     pub(super) response: Vec<u32>,
@@ -17,7 +20,17 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn new(request: Request, arrival: u64) -> Self {
-        Self { request, arrival, prompt_version: 0, response: Vec::new(), logprobs: Vec::new(), versions: Vec::new() }
+        let mut hasher = DefaultHasher::new();
+        request.prompt.hash(&mut hasher);
+        Self {
+            request,
+            arrival,
+            prompt_hash: hasher.finish(),
+            prompt_version: 0,
+            response: Vec::new(),
+            logprobs: Vec::new(),
+            versions: Vec::new(),
+        }
     }
 
     /// All tokens but the last, which is the next input: what must be in the
@@ -26,10 +39,9 @@ impl Row {
         self.request.prompt.iter().chain(&self.response).copied().take(self.tokens() - 1)
     }
 
-    /// The part of the prompt that rows with the same prompt can share: all of
-    /// it but its last token.
-    pub(super) fn shared(&self) -> &[u32] {
-        &self.request.prompt[..self.request.prompt.len() - 1]
+    /// Whether the prompts are the same.
+    pub(super) fn has_prompt_of(&self, other: &Row) -> bool {
+        self.prompt_hash == other.prompt_hash && self.request.prompt == other.request.prompt
     }
 
     /// Length of prompt and response so far.

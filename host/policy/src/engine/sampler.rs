@@ -6,8 +6,18 @@ use crate::error::Result;
 use crate::sampling::Sampling;
 use tch::{Device, Kind, Tensor};
 
-/// The settings of a batch of rows, laid out for the device.
+/// Draws for the rows of an engine.
 pub(super) struct Sampler {
+    vocab: i64,
+    device: Device,
+    /// The rows that `settings` are of, by their arrival.
+    rows: Vec<u64>,
+    settings: Settings,
+}
+
+/// The settings of a batch of rows, laid out for the device.
+#[derive(Default)]
+struct Settings {
     penalty: Option<Penalty>,
     bias: Option<Bias>,
     /// `[rows, 1]`, 1 for greedy rows; absent where all are 1.
@@ -57,7 +67,23 @@ pub(super) struct Pick {
 }
 
 impl Sampler {
-    pub(super) fn new(rows: &[Row], vocab: i64, device: Device) -> Result<Self> {
+    pub(super) fn new(vocab: i64, device: Device) -> Self {
+        Self { vocab, device, rows: Vec::new(), settings: Settings::default() }
+    }
+
+    /// Draws from `logits`, `[rows, vocab]`. One transfer to the host, and one
+    /// for the most probable tokens.
+    pub(super) fn sample(&mut self, rows: &[Row], logits: &Tensor) -> Result<Vec<Pick>> {
+        if !rows.iter().map(|row| row.arrival).eq(self.rows.iter().copied()) {
+            self.settings = Settings::new(rows, self.vocab, self.device)?;
+            self.rows = rows.iter().map(|row| row.arrival).collect();
+        }
+        self.settings.sample(logits, &rows.iter().map(Row::uniform).collect::<Vec<_>>())
+    }
+}
+
+impl Settings {
+    fn new(rows: &[Row], vocab: i64, device: Device) -> Result<Self> {
         let settings: Vec<&Sampling> = rows.iter().map(|row| &row.request.sampling).collect();
         let floats = |value: &dyn Fn(&Sampling) -> f64| -> Result<Tensor> {
             let values: Vec<f64> = settings.iter().map(|row| value(row)).collect();
@@ -104,9 +130,8 @@ impl Sampler {
         })
     }
 
-    /// Draws from `logits`, `[rows, vocab]`, at `uniforms`, one in `[0, 1)` a
-    /// row. One transfer to the host, and one for the most probable tokens.
-    pub(super) fn sample(&mut self, logits: &Tensor, uniforms: &[f64]) -> Result<Vec<Pick>> {
+    /// Draws from `logits`, `[rows, vocab]`, at `uniforms`, one in `[0, 1)` a row.
+    fn sample(&mut self, logits: &Tensor, uniforms: &[f64]) -> Result<Vec<Pick>> {
         let mut logits = logits.f_to_kind(Kind::Float)?;
         if let Some(Penalty { factor, seen }) = &self.penalty {
             let less = logits.f_div(factor)?.f_where_self(&logits.f_gt(0)?, &logits.f_mul(factor)?)?;

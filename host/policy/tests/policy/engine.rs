@@ -2,7 +2,7 @@ use crate::{config, model, row, tokens};
 use gavel_data::{FinishReason, seed};
 use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Padding, Request, Sampling, Tensor};
 
-fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
+pub(crate) fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
     let mut engine = Engine::new(model, EngineConfig { max_batch, prefill_tokens: 24, cache_bytes: None }).unwrap();
     requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
     let mut finished = Vec::new();
@@ -15,7 +15,7 @@ fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
 }
 
 /// The same tokens, with the same log-probabilities but for rounding.
-fn assert_same(one: &Finished, other: &Finished) {
+pub(crate) fn assert_same(one: &Finished, other: &Finished) {
     assert_eq!((one.id, &one.response, one.finish_reason), (other.id, &other.response, other.finish_reason));
     assert!(one.logprobs.iter().zip(&other.logprobs).all(|(a, b)| (a - b).abs() < 3e-5), "{one:?} {other:?}");
 }
@@ -239,6 +239,22 @@ fn a_prompt_in_parts_is_the_prompt() {
         for (i, (&token, &logprob)) in parts.response.iter().zip(&parts.logprobs).enumerate() {
             assert!((expected.double_value(&[i as i64, i64::from(token)]) - f64::from(logprob)).abs() < 1e-4);
         }
+    }
+}
+
+#[test]
+fn many_rows_of_different_lengths_attend_in_shares() {
+    for config in [config(), ModelConfig { windows: vec![Some(40), None], ..config() }] {
+        let model = model(config);
+        // Long rows that stay, and short ones that come and go, so that slots change.
+        let request = |id: u64| match id {
+            0..40 => Request::new(id, tokens(id / 20, 90), Sampling::new(20 + id as usize / 4, vec![]), id),
+            _ => Request::new(id, tokens(id, 3), Sampling::new(3 + id as usize % 9, vec![]), id),
+        };
+        let requests: Vec<Request> = (0..120).map(request).collect();
+        let (many, few) = (run(&model, 80, &requests), run(&model, 7, &requests));
+        assert_eq!(many.len(), requests.len());
+        many.iter().zip(&few).for_each(|(many, few)| assert_same(many, few));
     }
 }
 

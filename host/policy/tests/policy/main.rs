@@ -5,13 +5,16 @@
 
 mod checkpoint;
 mod engine;
+mod engine_prefill;
 mod forward;
+mod lora;
+mod packed;
 mod parity;
 mod reference;
 mod sampling;
 
 use gavel_data::seed;
-use gavel_policy::{Architecture, Device, Model, ModelConfig, Tensor};
+use gavel_policy::{Architecture, Device, Head, Model, ModelConfig, Tensor};
 
 fn config() -> ModelConfig {
     ModelConfig {
@@ -29,7 +32,7 @@ fn config() -> ModelConfig {
         rope_theta: 10_000.0,
         rope_scaling: None,
         tie_word_embeddings: true,
-        num_labels: None,
+        head: Head::LanguageModel,
         initializer_range: 0.4,
         bos_token_id: None,
         eos_token_id: vec![2],

@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/models")
 }
 
-fn checkpoints() -> Vec<String> {
+pub fn checkpoints() -> Vec<String> {
     let mut names: Vec<String> =
         std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -19,11 +19,11 @@ fn checkpoints() -> Vec<String> {
     names
 }
 
-fn load(name: &str, kind: Kind) -> Model {
+pub fn load(name: &str, kind: Kind) -> Model {
     Model::load(&folder().join(name), kind, Device::Cpu).unwrap()
 }
 
-fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
+pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
     let bytes = std::fs::read(path).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
     file.iter()
@@ -65,7 +65,7 @@ impl Expected {
 }
 
 /// The greatest difference, relative to the greatest of what is expected.
-fn relative(found: &Tensor, expected: &Tensor) -> f64 {
+pub(crate) fn relative(found: &Tensor, expected: &Tensor) -> f64 {
     let scale = expected.to_kind(Kind::Double).abs().max().double_value(&[]);
     (found.to_kind(Kind::Double) - expected.to_kind(Kind::Double)).abs().max().double_value(&[]) / scale.max(1e-12)
 }
@@ -123,6 +123,51 @@ fn scores_of_classifiers_equal_those_of_transformers() {
     assert_eq!(seen, 2);
 }
 
+/// The values of the real tokens, `[batch, time, labels]`.
+fn values(model: &Model, expected: &Expected) -> Tensor {
+    let hidden = model.hidden(expected.ids(), &Padding::Right).unwrap();
+    model.values(&hidden).unwrap() * expected.real().unsqueeze(2)
+}
+
+#[test]
+fn values_of_a_critic_equal_those_of_transformers() {
+    let (model, expected) = (load("qwen3-critic", Kind::Float), Expected::of("qwen3-critic"));
+    let difference = relative(&values(&model, &expected), &expected.tensors["values"]);
+    assert!(difference < 2e-4, "{difference}");
+    let error = model.scores(expected.ids(), &expected.lengths()).unwrap_err().to_string();
+    assert!(error.contains("gives no scores"), "{error}");
+    let error = load("qwen3", Kind::Float).values(&Tensor::zeros([1, 32], (Kind::Float, Device::Cpu))).unwrap_err();
+    assert!(error.to_string().starts_with("only a critic gives values"), "{error}");
+}
+
+#[test]
+fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
+    let critic = |name: &str| Model::load_critic(&folder().join(name), Kind::Float, Device::Cpu);
+    // Every layer is that of the language model, and it values nothing yet.
+    for name in ["qwen3", "llama-bf16-shards", "qwen2-untied-mha"] {
+        let (model, expected) = (critic(name).unwrap(), Expected::of(name));
+        let plain = load(name, Kind::Float);
+        let hidden = |model: &Model| model.hidden(expected.ids(), &Padding::Right).unwrap();
+        assert_eq!(hidden(&model), hidden(&plain), "{name}");
+        assert_eq!(values(&model, &expected).abs().max().double_value(&[]), 0.0, "{name}");
+        values(&model, &expected).sum(None).backward();
+        assert!(model.parameters().iter().any(|(name, tensor)| name == "score.bias" && tensor.grad().defined()));
+        let folder = tempfile::tempdir().unwrap();
+        model.save(folder.path()).unwrap();
+        let again = Model::load(folder.path(), Kind::Float, Device::Cpu).unwrap();
+        assert_eq!((again.config(), hidden(&again)), (model.config(), hidden(&plain)), "{name}");
+    }
+    // The values of the last tokens are the classifier's scores.
+    let (model, expected) = (critic("qwen2-classifier").unwrap(), Expected::of("qwen2-classifier"));
+    let last: Vec<i64> = expected.lengths().into_iter().map(|length| length as i64 - 1).collect();
+    let index = Tensor::from_slice(&last).view([-1, 1, 1]);
+    let found = values(&model, &expected).gather(1, &index, false).squeeze_dim(2);
+    assert!(relative(&found, &expected.tensors["scores"]) < 2e-4);
+    assert!(critic("qwen3-critic").is_ok());
+    let error = critic("llama-classifier").err().unwrap().to_string();
+    assert!(error.contains("config.json: a head of 3 labels is none of a critic"), "{error}");
+}
+
 #[test]
 fn gradients_equal_those_of_transformers() {
     for name in checkpoints() {
@@ -130,6 +175,8 @@ fn gradients_equal_those_of_transformers() {
         let ids = expected.ids();
         let loss = if expected.tensors.contains_key("scores") {
             model.scores(ids, &expected.lengths()).unwrap().square().sum(None) / 2.0
+        } else if expected.tensors.contains_key("values") {
+            values(&model, &expected).square().sum(None) / 2.0
         } else {
             let time = ids.size()[1];
             let logits = model.logits(&model.hidden(ids, &Padding::Right).unwrap()).unwrap().narrow(1, 0, time - 1);

@@ -1,0 +1,32 @@
+//! `gavel bench`: how fast a model runs here.
+
+mod cost;
+mod decode;
+mod model;
+mod prefill;
+
+use crate::openmp::quiet_openmp;
+use anyhow::Result;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+#[derive(Subcommand)]
+pub enum BenchCommand {
+    Decode(decode::DecodeArgs),
+    Prefill(prefill::PrefillArgs),
+}
+
+pub fn run(command: BenchCommand) -> Result<ExitCode> {
+    quiet_openmp()?;
+    match command {
+        BenchCommand::Decode(args) => decode::run(&args)?,
+        BenchCommand::Prefill(args) => prefill::run(&args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The middle one, or the higher of the two in the middle.
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_unstable_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,42 @@
+//! `gavel merge`
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use gavel_policy::{Device, Model, ModelFolder, stored_kind};
+use gavel_text::TextModel;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Add a LoRA adapter to the weights that it is made for.
+///
+/// What is written is a plain checkpoint, in the numbers of the base, which transformers, vLLM and every command here
+/// load as any other.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  gavel merge -m runs/lora/checkpoints/step-000120 -o merged\n  gavel generate -m merged --prompt 'Once upon'"
+)]
+pub struct MergeArgs {
+    /// The adapter: a folder with adapter_config.json, which names its base, and adapter_model.safetensors.
+    #[arg(long, short, value_name = "DIR")]
+    model: PathBuf,
+    /// The folder to write, which must be new or empty.
+    #[arg(long, short, value_name = "DIR")]
+    output: PathBuf,
+}
+
+pub fn run(args: MergeArgs) -> Result<ExitCode> {
+    let MergeArgs { model, output } = args;
+    let folder = ModelFolder::open(&model)?;
+    if folder.adapter.is_none() {
+        bail!("{} has no adapter_config.json: there is no adapter to merge", model.display());
+    }
+    if output.exists() && output.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        bail!("{} is not empty\nhint: give a new folder: -o DIR", output.display());
+    }
+    let text = TextModel::load_with(&folder.text, &folder.base)?;
+    let merged = Model::load(&model, stored_kind(&model)?, Device::Cpu)?.merge()?;
+    merged.save(&output)?;
+    text.save(&output).with_context(|| format!("cannot write the tokenizer into {}", output.display()))?;
+    println!("{} with {} is {}", folder.base.display(), model.display(), output.display());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,53 @@
+//! Where the parts of a model lie: in one folder, or an adapter in one and
+//! what it is made for in another.
+
+use crate::error::{PolicyError, Result};
+use crate::lora::AdapterConfig;
+use std::path::{Path, PathBuf};
+
+/// The folders that a model is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFolder {
+    /// `config.json` and the weights.
+    pub base: PathBuf,
+    /// `adapter_config.json` and `adapter_model.safetensors`, where there is an
+    /// adapter.
+    pub adapter: Option<PathBuf>,
+    /// The tokenizer and the chat template: the adapter's own, or those of the
+    /// base where it has none.
+    pub text: PathBuf,
+}
+
+impl ModelFolder {
+    /// Looks into the folder `dir`: an adapter has `adapter_config.json`, whose
+    /// `base_model_name_or_path` names the folder of its base, as it is
+    /// (relative to the current folder).
+    ///
+    /// # Errors
+    /// The base of an adapter is not there, or is itself an adapter.
+    pub fn open(dir: &Path) -> Result<Self> {
+        if !AdapterConfig::path(dir).exists() {
+            return Ok(Self { base: dir.to_owned(), adapter: None, text: dir.to_owned() });
+        }
+        let wrong = |what: String| PolicyError::Checkpoint { path: AdapterConfig::path(dir), what };
+        let Some(base) = AdapterConfig::load(dir)?.base_model_name_or_path.filter(|base| !base.as_os_str().is_empty())
+        else {
+            return Err(wrong(
+                "`base_model_name_or_path` is missing: write the folder of the model there that the adapter is made for"
+                    .into(),
+            ));
+        };
+        if !base.is_dir() {
+            return Err(wrong(format!(
+                "`base_model_name_or_path` {base:?} is no folder here: download that model, and write its folder there"
+            )));
+        }
+        if AdapterConfig::path(&base).exists() {
+            return Err(wrong(format!(
+                "`base_model_name_or_path` {base:?} is itself an adapter: merge that one first with `gavel merge`"
+            )));
+        }
+        let text = if dir.join("tokenizer.json").exists() { dir.to_owned() } else { base.clone() };
+        Ok(Self { base, adapter: Some(dir.to_owned()), text })
+    }
+}

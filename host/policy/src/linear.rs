@@ -1,0 +1,87 @@
+//! The linear maps of a layer.
+
+use crate::error::Result;
+use crate::lora::{Adapter, Module};
+use tch::{Device, Kind, Tensor};
+
+/// A linear map, with adapters or without. Modules that read the same input are
+/// one map, so that each is one multiplication.
+pub(crate) struct Linear {
+    /// Its name in the layer.
+    pub(crate) name: &'static str,
+    /// Its modules, with the rows that each has of it, in this order.
+    pub(crate) modules: Vec<(Module, i64)>,
+    /// `[out, in]`
+    pub(crate) weight: Tensor,
+    /// `[out]`
+    pub(crate) bias: Option<Tensor>,
+    pub(crate) adapter: Option<Adapter>,
+}
+
+impl Linear {
+    /// A map of `input` numbers that gives 0.
+    pub(crate) fn zeros(
+        name: &'static str,
+        modules: &[(Module, i64)],
+        input: i64,
+        bias: bool,
+        options: (Kind, Device),
+    ) -> Result<Self> {
+        let rows: i64 = modules.iter().map(|(_, rows)| rows).sum();
+        Ok(Self {
+            name,
+            modules: modules.to_vec(),
+            weight: Tensor::f_zeros([rows, input], options)?,
+            bias: if bias { Some(Tensor::f_zeros([rows], options)?) } else { None },
+            adapter: None,
+        })
+    }
+
+    /// `[tokens, in]` to `[tokens, out]`
+    pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
+        self.adapted(x, x.f_linear(&self.weight, self.bias.as_ref())?)
+    }
+
+    /// The residual stream, `[tokens, out]`, and what a map without a bias
+    /// makes of `x`, `[tokens, in]`.
+    pub(crate) fn apply_onto(&self, residual: &Tensor, x: &Tensor) -> Result<Tensor> {
+        self.adapted(x, residual.f_addmm(x, &self.weight.f_tr()?)?)
+    }
+
+    fn adapted(&self, x: &Tensor, y: Tensor) -> Result<Tensor> {
+        match &self.adapter {
+            None => Ok(y),
+            Some(adapter) => adapter.apply_onto(&y, x),
+        }
+    }
+
+    /// The same map without adapters and gradients, in the same memory.
+    pub(crate) fn base(&self) -> Result<Self> {
+        Ok(Self {
+            name: self.name,
+            modules: self.modules.clone(),
+            weight: self.weight.f_detach()?,
+            bias: self.bias.as_ref().map(Tensor::f_detach).transpose()?,
+            adapter: None,
+        })
+    }
+
+    /// Adds the adapters to the weight, in new memory, and has none.
+    pub(crate) fn merge(&mut self) -> Result<()> {
+        if let Some(adapter) = self.adapter.take() {
+            self.weight = adapter.merged_with(&self.weight)?;
+        }
+        Ok(())
+    }
+
+    /// What the tensor `what` of this map (`weight`, `bias`, `lora_A.weight`)
+    /// is made of: modules, with their rows of it.
+    pub(crate) fn parts(&self, what: &str) -> Vec<(Module, i64)> {
+        match &self.adapter {
+            Some(adapter) if what == Adapter::A => {
+                self.modules.iter().zip(adapter.ranks()).map(|(&(module, _), rank)| (module, rank)).collect()
+            }
+            _ => self.modules.clone(),
+        }
+    }
+}

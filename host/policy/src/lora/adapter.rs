@@ -1,0 +1,143 @@
+//! The adapters of one linear map.
+
+use super::Module;
+use crate::error::Result;
+use crate::linear::Linear;
+use tch::{Kind, Tensor};
+
+/// How large the adapter of a module is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Size {
+    pub(crate) rank: i64,
+    pub(crate) alpha: f64,
+}
+
+impl Size {
+    fn scale(self, rslora: bool) -> f64 {
+        let rank = self.rank as f64;
+        self.alpha / if rslora { rank.sqrt() } else { rank }
+    }
+}
+
+/// The adapters of a linear map's modules, in 32 bits where the map has 16.
+pub(crate) struct Adapter {
+    /// The A of the modules that have an adapter, one below the other, so that
+    /// they are one multiplication: `[sum of ranks, in]`.
+    a: Tensor,
+    /// What each row of A is multiplied by: `[sum of ranks]`.
+    scales: Tensor,
+    /// For each module of the map, what it has.
+    outs: Vec<Out>,
+}
+
+/// The rows of a module.
+struct Out {
+    rows: i64,
+    up: Option<Up>,
+}
+
+/// What leads from the low rank to the rows of a module.
+struct Up {
+    /// `[rows, rank]`
+    b: Tensor,
+    size: Size,
+}
+
+impl Adapter {
+    /// What `parts` of a linear map call its A.
+    pub(crate) const A: &str = "lora_A.weight";
+    const B: &str = "lora_B.weight";
+
+    /// Adapters that are 0, of the sizes that its modules have; none where no
+    /// module has one.
+    pub(crate) fn zeros(linear: &Linear, size: impl Fn(Module) -> Option<Size>, rslora: bool) -> Result<Option<Self>> {
+        let kind = if linear.weight.kind() == Kind::Double { Kind::Double } else { Kind::Float };
+        let options = (kind, linear.weight.device());
+        let out = |&(module, rows): &(Module, i64)| {
+            let up = |size: Size| -> Result<Up> { Ok(Up { b: Tensor::f_zeros([rows, size.rank], options)?, size }) };
+            Ok(Out { rows, up: size(module).map(up).transpose()? })
+        };
+        let outs = linear.modules.iter().map(out).collect::<Result<Vec<_>>>()?;
+        let sizes = outs.iter().filter_map(|out| Some(out.up.as_ref()?.size));
+        let scales: Vec<f64> =
+            sizes.flat_map(|size| std::iter::repeat_n(size.scale(rslora), size.rank as usize)).collect();
+        if scales.is_empty() {
+            return Ok(None);
+        }
+        let a = Tensor::f_zeros([scales.len() as i64, linear.weight.size()[1]], options)?;
+        let scales = Tensor::f_from_slice(&scales)?.f_to_kind(kind)?.f_to_device(options.1)?;
+        Ok(Some(Self { a, scales, outs }))
+    }
+
+    /// `y`, `[tokens, out]`, and what the adapters make of `x`, `[tokens, in]`:
+    /// `y + scale · B A x` for each module.
+    pub(crate) fn apply_onto(&self, y: &Tensor, x: &Tensor) -> Result<Tensor> {
+        let low = x.f_to_kind(self.a.kind())?.f_linear(&self.a, None::<&Tensor>)?.f_mul(&self.scales)?;
+        self.add(y, &low, 1, |rows, low, b| Ok(rows.f_addmm(low, &b.f_tr()?)?))
+    }
+
+    /// `weight`, `[out, in]`, and the adapters: `W + scale · B A` for each
+    /// module.
+    pub(crate) fn merged_with(&self, weight: &Tensor) -> Result<Tensor> {
+        let low = self.a.f_mul(&self.scales.f_unsqueeze(1)?)?;
+        self.add(weight, &low, 0, |rows, low, b| Ok(rows.f_addmm(b, low)?))
+    }
+
+    /// Has `one` add to the rows of each module, which lie along `dim` of
+    /// `onto`, what its B makes of its part of `low`, which lies along the same;
+    /// then rounds to the kind of `onto`.
+    fn add(
+        &self,
+        onto: &Tensor,
+        low: &Tensor,
+        dim: i64,
+        one: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let wide = onto.f_to_kind(self.a.kind())?;
+        if let [Out { up: Some(Up { b, .. }), .. }] = self.outs.as_slice() {
+            return Ok(one(&wide, low, b)?.f_to_kind(onto.kind())?);
+        }
+        let rows: Vec<i64> = self.outs.iter().map(|out| out.rows).collect();
+        let rows = wide.f_split_with_sizes(rows.as_slice(), dim)?;
+        let lows = low.f_split_with_sizes(self.ranks().collect::<Vec<_>>().as_slice(), dim)?;
+        let sums = self.outs.iter().zip(rows).zip(lows).map(|((out, rows), low)| match &out.up {
+            Some(Up { b, .. }) => one(&rows, &low, b),
+            None => Ok(rows),
+        });
+        Ok(Tensor::f_cat(&sums.collect::<Result<Vec<_>>>()?, dim)?.f_to_kind(onto.kind())?)
+    }
+
+    /// The rank of each module of the map; 0 where it has no adapter.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = i64> + '_ {
+        self.outs.iter().map(Out::rank)
+    }
+
+    /// The modules of `linear` that have an adapter, and its size.
+    pub(crate) fn sizes<'a>(&'a self, linear: &'a Linear) -> impl Iterator<Item = (Module, Size)> + 'a {
+        let modules = linear.modules.iter().map(|(module, _)| *module);
+        modules.zip(&self.outs).filter_map(|(module, out)| Some((module, out.up.as_ref()?.size)))
+    }
+
+    /// The tensors with their names in the layer; they share their memory.
+    pub(crate) fn tensors(&self, linear: &Linear) -> Vec<(String, Tensor)> {
+        let mut all = vec![(format!("{}.{}", linear.name, Self::A), self.a.shallow_clone())];
+        for ((module, _), out) in linear.modules.iter().zip(&self.outs) {
+            all.extend(out.up.as_ref().map(|up| (format!("{}.{}", module.path(), Self::B), up.b.shallow_clone())));
+        }
+        all
+    }
+
+    /// The A of each module that has an adapter, `[rank, in]`, in the same
+    /// memory.
+    pub(crate) fn each_a(&self, linear: &Linear) -> Result<Vec<(Module, Tensor)>> {
+        let parts = self.a.f_split_with_sizes(self.ranks().collect::<Vec<_>>().as_slice(), 0)?;
+        let modules = linear.modules.iter().map(|(module, _)| *module);
+        Ok(modules.zip(parts).filter(|(_, a)| a.size()[0] > 0).collect())
+    }
+}
+
+impl Out {
+    fn rank(&self) -> i64 {
+        self.up.as_ref().map_or(0, |up| up.size.rank)
+    }
+}

@@ -1,0 +1,175 @@
+//! `adapter_config.json`, as PEFT writes it.
+
+use super::{Module, Sizes};
+use crate::error::{PolicyError, Result};
+use crate::tensor_file::io;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "adapter_config.json";
+
+/// Keys that say nothing beyond what the tensors say, or nothing about the
+/// computation. (Dropout is for training, in which there is none here.)
+const SILENT: [&str; 14] = [
+    "task_type",
+    "auto_mapping",
+    "peft_version",
+    "revision",
+    "inference_mode",
+    "r",
+    "rank_pattern",
+    "target_modules",
+    "exclude_modules",
+    "layers_to_transform",
+    "layers_pattern",
+    "lora_dropout",
+    "megatron_core",
+    "qalora_group_size",
+];
+
+/// Initialisations that leave the weights of the base as they are.
+const INITIALISATIONS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
+
+/// What such a file says beyond the tensors beside it, which have the modules
+/// and the ranks.
+#[derive(Debug, Deserialize)]
+pub(crate) struct AdapterConfig {
+    peft_type: Option<String>,
+    pub(crate) base_model_name_or_path: Option<PathBuf>,
+    lora_alpha: Option<f64>,
+    use_rslora: Option<bool>,
+    alpha_pattern: Option<BTreeMap<String, f64>>,
+    bias: Option<String>,
+    #[serde(default)]
+    init_lora_weights: Value,
+    /// How `eva` initialised.
+    #[serde(default, rename = "eva_config")]
+    _eva_config: Value,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl AdapterConfig {
+    /// The file in the folder `dir`.
+    pub(crate) fn path(dir: &Path) -> PathBuf {
+        dir.join(FILE)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It asks for something that is computed in another way; the key is named.
+    pub(crate) fn load(dir: &Path) -> Result<Self> {
+        let path = Self::path(dir);
+        let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
+        let wrong = |what: String| PolicyError::Checkpoint { path: path.clone(), what };
+        let config: Self = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        config.check().map_err(wrong)?;
+        Ok(config)
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        let refused = |key: &str, value: &Value, only: &str| Err(format!("`{key}` {value} is not supported; {only}"));
+        if self.peft_type.as_deref() != Some("LORA") {
+            return refused("peft_type", &json!(self.peft_type), "only \"LORA\" is");
+        }
+        if self.bias.as_deref().is_some_and(|bias| bias != "none") {
+            return refused("bias", &json!(self.bias), "only \"none\" is");
+        }
+        match &self.init_lora_weights {
+            Value::Null | Value::Bool(_) => {}
+            Value::String(name) if INITIALISATIONS.contains(&name.as_str()) => {}
+            other => {
+                return refused(
+                    "init_lora_weights",
+                    other,
+                    "it changes the weights of the base: merge the adapter with PEFT, or convert it to plain LoRA there",
+                );
+            }
+        }
+        if let Some(key) = self.alpha_pattern.iter().flatten().map(|(key, _)| key).find(|key| is_expression(key)) {
+            return refused("alpha_pattern", &json!(key), "only names of modules are, no regular expressions");
+        }
+        let off = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::Array(values) => values.is_empty(),
+            Value::Object(values) => values.is_empty(),
+            _ => false,
+        };
+        match self.others.iter().find(|(key, value)| !SILENT.contains(&key.as_str()) && !off(value)) {
+            Some((key, value)) => refused(key, value, "only plain LoRA of the layers' linear maps is"),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn rslora(&self) -> bool {
+        self.use_rslora.unwrap_or(false)
+    }
+
+    /// The alpha of the module of this name, such as
+    /// `model.layers.0.self_attn.q_proj`; PEFT's default is 8.
+    pub(crate) fn alpha(&self, module: &str) -> f64 {
+        let is_named = |key: &str| module.strip_suffix(key).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let own = self.alpha_pattern.iter().flatten().find(|(key, _)| is_named(key)).map(|(_, alpha)| *alpha);
+        own.or(self.lora_alpha).unwrap_or(8.0)
+    }
+
+    /// Writes the file of adapters of these sizes into the folder `dir`.
+    pub(crate) fn save(dir: &Path, base: &Path, rslora: bool, layers: usize, sizes: &Sizes) -> Result<()> {
+        let path = Self::path(dir);
+        let named = named(sizes, layers);
+        let Some(&(_, usual)) = named.first() else {
+            return Err(PolicyError::Checkpoint { path, what: "there is no adapter to be saved".into() });
+        };
+        // Whole numbers are written as such, which is what PEFT and vLLM expect.
+        let number = |alpha: f64| if alpha.fract() == 0.0 { json!(alpha as i64) } else { json!(alpha) };
+        let unusual = |value: &dyn Fn(super::Size) -> Value| -> Map<String, Value> {
+            let others = named.iter().filter(|(_, size)| value(*size) != value(usual));
+            others.map(|(name, size)| (name.clone(), value(*size))).collect()
+        };
+        let config = json!({
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": base,
+            "r": usual.rank,
+            "lora_alpha": number(usual.alpha),
+            "lora_dropout": 0.0,
+            "bias": "none",
+            "target_modules": named.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "use_rslora": rslora,
+            "rank_pattern": unusual(&|size| json!(size.rank)),
+            "alpha_pattern": unusual(&|size| number(size.alpha)),
+            "modules_to_save": null,
+            "fan_in_fan_out": false,
+            "init_lora_weights": true,
+            "inference_mode": true,
+        });
+        std::fs::write(&path, format!("{config:#}\n")).map_err(io("write", &path))
+    }
+}
+
+/// Whether a key of a pattern is more than a name. (PEFT takes it as a regular
+/// expression, in which a dot stands for itself too.)
+fn is_expression(key: &str) -> bool {
+    key.contains(|char: char| !(char.is_alphanumeric() || char == '_' || char == '.'))
+}
+
+/// The sizes by the names that PEFT finds the modules by: a module's own where
+/// it is the same in all layers, else with its layer.
+fn named(sizes: &Sizes, layers: usize) -> Vec<(String, super::Size)> {
+    let mut all = Vec::new();
+    for module in Module::ALL {
+        let own: Vec<_> = sizes.iter().filter(|((_, other), _)| *other == module).collect();
+        match own.first() {
+            Some((_, first)) if own.len() == layers && own.iter().all(|(_, size)| size == first) => {
+                all.push((module.name().to_owned(), **first));
+            }
+            _ => all.extend(
+                own.iter().map(|((layer, _), size)| (format!("model.layers.{layer}.{}", module.path()), **size)),
+            ),
+        }
+    }
+    all
+}

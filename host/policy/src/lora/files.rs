@@ -1,0 +1,97 @@
+//! Adapters in the layout of PEFT: `adapter_config.json` with
+//! `adapter_model.safetensors`.
+
+use super::{Adapted, AdapterConfig, Module, Size, Sizes};
+use crate::error::{PolicyError, Result};
+use crate::model::Model;
+use crate::tensor_file::{self, TensorFile};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tch::Tensor;
+
+const FILE: &str = "adapter_model.safetensors";
+/// What PEFT's classes put before the names of a model's tensors.
+const PREFIX: &str = "base_model.model.";
+
+impl Model {
+    /// The model with the adapter in the folder `dir`, whichever base that
+    /// names. Nothing needs a gradient.
+    pub fn with_adapter(mut self, dir: &Path) -> Result<Self> {
+        self.train_all(false)?;
+        let config = AdapterConfig::load(dir)?;
+        let file = TensorFile::open(&dir.join(FILE))?;
+        let tensors = file.tensors()?;
+        let mut sizes = Sizes::new();
+        for (name, view) in tensors.iter() {
+            let Some((layer, module, half)) = parse(name).filter(|(layer, ..)| *layer < self.layers.len()) else {
+                let known = Module::ALL.map(Module::name).join(", ");
+                return Err(file.wrong(format!(
+                    "tensor `{name}` has no place in this model; only LoRA of its layers' linear maps ({known}) is supported"
+                )));
+            };
+            if half == Half::A {
+                let rank = tensor_file::sizes(&view).first().copied().unwrap_or(0);
+                let alpha = config.alpha(&format!("model.layers.{layer}.{}", module.path()));
+                if rank == 0 {
+                    return Err(file.wrong(format!("tensor `{name}` has no rows")));
+                }
+                sizes.insert((layer, module), Size { rank, alpha });
+            }
+        }
+        if sizes.is_empty() {
+            return Err(file.wrong("there is no adapter in it".into()));
+        }
+        let base = config.base_model_name_or_path.clone().unwrap_or_default();
+        self.put_adapters(&sizes, Adapted { base, rslora: config.rslora() })?;
+
+        let mut missing: BTreeMap<String, Tensor> = self.named_adapters()?.into_iter().collect();
+        for (name, view) in tensors.iter() {
+            match missing.remove(name) {
+                Some(mut target) => file.copy(name, &view, &mut target)?,
+                None => return Err(file.wrong(format!("tensor `{name}` has no lora_A beside it"))),
+            }
+        }
+        match missing.first_key_value() {
+            Some((name, tensor)) => Err(file.wrong(format!("tensor `{name}` of shape {:?} is missing", tensor.size()))),
+            None => Ok(self),
+        }
+    }
+
+    pub(crate) fn save_adapter(&self, dir: &Path) -> Result<()> {
+        let Some(Adapted { base, rslora }) = &self.adapted else {
+            return Err(PolicyError::Input("the model has no adapter to be saved".into()));
+        };
+        AdapterConfig::save(dir, base, *rslora, self.layers.len(), &self.adapter_sizes())?;
+        tensor_file::write(&dir.join(FILE), self.named_adapters()?)
+    }
+
+    /// Every tensor of the adapters by its name and with its shape in PEFT's
+    /// file. They share their memory with the model and carry no gradient.
+    pub fn named_adapters(&self) -> Result<Vec<(String, Tensor)>> {
+        let mut all = Vec::new();
+        for (name, tensor) in self.adapters() {
+            let parts = self.parts(&name, &tensor.f_detach()?)?;
+            all.extend(parts.into_iter().map(|(name, part)| (format!("{PREFIX}{name}"), part)));
+        }
+        Ok(all)
+    }
+}
+
+#[derive(PartialEq)]
+enum Half {
+    A,
+    B,
+}
+
+/// What the name of a tensor in PEFT's file says.
+fn parse(name: &str) -> Option<(usize, Module, Half)> {
+    let (layer, rest) = name.strip_prefix(PREFIX)?.strip_prefix("model.layers.")?.split_once('.')?;
+    Module::ALL.into_iter().find_map(|module| {
+        let half = match rest.strip_prefix(module.path())? {
+            ".lora_A.weight" => Half::A,
+            ".lora_B.weight" => Half::B,
+            _ => return None,
+        };
+        Some((layer.parse().ok()?, module, half))
+    })
+}

@@ -1,0 +1,121 @@
+//! What a user says of the adapters to train.
+
+use crate::error::{PolicyError, Result};
+use serde::{Deserialize, Serialize};
+
+/// A linear map of a layer that can have an adapter, by PEFT's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Module {
+    /// To queries.
+    #[serde(rename = "q_proj")]
+    Query,
+    /// To keys.
+    #[serde(rename = "k_proj")]
+    Key,
+    /// To values.
+    #[serde(rename = "v_proj")]
+    Value,
+    /// From what attention found.
+    #[serde(rename = "o_proj")]
+    Output,
+    /// To the gate of the feed-forward block.
+    #[serde(rename = "gate_proj")]
+    Gate,
+    /// To what the gate is applied to.
+    #[serde(rename = "up_proj")]
+    Up,
+    /// From the feed-forward block.
+    #[serde(rename = "down_proj")]
+    Down,
+}
+
+impl Module {
+    /// All of them.
+    pub const ALL: [Self; 7] = [Self::Query, Self::Key, Self::Value, Self::Output, Self::Gate, Self::Up, Self::Down];
+
+    /// Its name, with the block that it is in.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Query => "self_attn.q_proj",
+            Self::Key => "self_attn.k_proj",
+            Self::Value => "self_attn.v_proj",
+            Self::Output => "self_attn.o_proj",
+            Self::Gate => "mlp.gate_proj",
+            Self::Up => "mlp.up_proj",
+            Self::Down => "mlp.down_proj",
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.path().rsplit('.').next().unwrap_or_default()
+    }
+}
+
+/// The adapters to train. There is no dropout: the policy that is trained would
+/// not be the one that wrote the responses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoraConfig {
+    /// The rank of B·A; 16 by default.
+    pub rank: i64,
+    /// The factor of B·A is `alpha / rank`; 32 by default, as in TRL. With it
+    /// the best learning rate hardly depends on the rank (Schulman et al.,
+    /// "LoRA Without Regret", 2025).
+    pub alpha: f64,
+    /// The modules that get one; `"all-linear"`, which is all seven, by default.
+    #[serde(deserialize_with = "modules")]
+    pub target_modules: Vec<Module>,
+    /// Whether the factor is `alpha / sqrt(rank)` (rank-stabilised LoRA,
+    /// arXiv:2312.03732); no by default.
+    pub rslora: bool,
+}
+
+impl Default for LoraConfig {
+    fn default() -> Self {
+        Self { rank: 16, alpha: 32.0, target_modules: Module::ALL.to_vec(), rslora: false }
+    }
+}
+
+impl LoraConfig {
+    /// Refuses what no run could mean, naming the key.
+    pub fn validate(&self) -> Result<()> {
+        let wrong = |what: String| Err(PolicyError::Config(what));
+        if !(1..=65_536).contains(&self.rank) {
+            return wrong(format!("`rank` must be from 1 to 65536, not {}", self.rank));
+        }
+        if !(self.alpha.is_finite() && self.alpha > 0.0) {
+            return wrong(format!("`alpha` must be a number above 0, not {}", self.alpha));
+        }
+        if self.target_modules.is_empty() {
+            return wrong("`target_modules` must name a module".into());
+        }
+        for (at, module) in self.target_modules.iter().enumerate() {
+            if self.target_modules[..at].contains(module) {
+                return wrong(format!("`target_modules` names {} twice", module.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `"all-linear"`, or a list of names.
+fn modules<'de, D: serde::Deserializer<'de>>(value: D) -> std::result::Result<Vec<Module>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Word(String),
+        Names(Vec<String>),
+    }
+    let named = |name: &str| Module::ALL.into_iter().find(|module| module.name() == name);
+    let found = match Written::deserialize(value) {
+        Ok(Written::Word(word)) if word == "all-linear" => Ok(Module::ALL.to_vec()),
+        Ok(Written::Word(word)) => Err(word),
+        Ok(Written::Names(names)) => names.into_iter().map(|name| named(&name).ok_or(name)).collect(),
+        Err(_) => Err("a value of another type".into()),
+    };
+    found.map_err(|wrong| {
+        let known = Module::ALL.map(Module::name).join(", ");
+        serde::de::Error::custom(format!("must be \"all-linear\" or a list of some of {known}, not {wrong}"))
+    })
+}
