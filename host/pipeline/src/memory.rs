@@ -89,12 +89,10 @@ pub(crate) fn predict_train(config: &Config<GrpoTable>, setup: &Setup, prompts: 
         learned: responses as f64 / (shortest + responses) as f64,
     };
     let drawn = table.prompts_per_step as u64 * group;
-    let plan = Plan {
-        has_reference: table.loss.kl.is_some(),
-        gradient_checkpointing: table.gradient_checkpointing,
-        max_tokens_per_micro_batch: table.max_tokens_per_micro_batch as u64,
-        ..Plan::new(config, setup, batch, drawn, batch.prompt)?
-    };
+    let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
+    plan.has_reference = table.loss.kl.is_some();
+    plan.gradient_checkpointing = table.gradient_checkpointing;
+    plan.max_tokens_per_micro_batch = table.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
 }
 
@@ -109,10 +107,8 @@ pub(crate) fn predict_sft(config: &Config<SftTable>, setup: &Setup, rows: &[SftR
         response: longest.map_or(0, |row| row.response.len() as u64),
         learned: rows.iter().map(learned).fold(0.0, f64::max),
     };
-    let plan = Plan {
-        gradient_checkpointing: config.train.gradient_checkpointing,
-        max_tokens_per_micro_batch: config.train.max_tokens_per_micro_batch as u64,
-        ..Plan::new(config, setup, batch, 0, 0)?
-    };
+    let mut plan = Plan::new(config, setup, batch, 0, 0)?;
+    plan.gradient_checkpointing = config.train.gradient_checkpointing;
+    plan.max_tokens_per_micro_batch = config.train.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
 }

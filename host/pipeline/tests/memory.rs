@@ -153,6 +153,7 @@ fn predictions_are_what_larger_runs_take() {
     compare(&[
         sft_case("sft, float32", TIED, "float32", 12),
         sft_case("sft, bfloat16", TIED, "bfloat16", 12),
+        Case { more: "gradient_checkpointing = true", ..sft_case("sft, checkpointing", TIED, "float32", 12) },
         sft_case("sft, float32, untied", UNTIED, "float32", 12),
         grpo_case("grpo with kl, float32", "float32", 4, 128, "[train.loss.kl]"),
         grpo_case("grpo, bfloat16", "bfloat16", 4, 128, ""),
