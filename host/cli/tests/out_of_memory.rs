@@ -82,8 +82,12 @@ fn a_dry_run_tells_the_memory_and_what_would_save_some() {
     }
     assert!(!plain.contains("# warning"), "{plain}");
     // Half a million rows of 490 tokens fit nowhere.
-    let warned = told(&["train.batch_size=500000", "train.max_tokens_per_micro_batch=1000000000"]);
+    let mut settings = vec!["train.batch_size=500000", "train.max_tokens_per_micro_batch=1000000000"];
+    let warned = told(&settings);
     assert!(warned.contains("# warning: the run may need "), "{warned}");
-    assert!(warned.contains("# warning: hint: train.max_tokens_per_micro_batch = "), "{warned}");
+    assert!(warned.contains("# warning: hint: train.gradient_checkpointing = true would save "), "{warned}");
+    settings.push("train.gradient_checkpointing=true");
+    let again = told(&settings);
+    assert!(again.contains("# warning: hint: train.max_tokens_per_micro_batch = "), "{again}");
     assert!(warned.parse::<toml::Table>().is_ok());
 }
