@@ -1,4 +1,4 @@
-"""Decoding on a GPU: is it right, and how fast, beside what the device can do and beside `transformers`.
+"""Decoding and training on a GPU: is it right, and how fast, beside what the device can do and beside `transformers`.
 
     python tests/gpu/run.py path/to/gavel            # on a machine with PyTorch for CUDA; nothing is built
     python tests/gpu/run.py path/to/gavel --small    # small models on the CPU, to test this script
@@ -33,6 +33,11 @@ FULL = {
 SMALL = {"small": QWEN2 | dict(vocab_size=300, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
                                num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=False)}
 
+TRAINING = {
+    False: ["--prompts", 2, "--prompt-tokens", 512, "--response-tokens", 512],
+    True: ["--prompts", 2, "--group-size", 4, "--prompt-tokens", 16, "--response-tokens", 16],
+}
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -63,10 +68,13 @@ def main():
             decoding = gavel.lines("bench", "decode", *shape, commas(batches), "--new-tokens", new,
                                    "--bandwidth", bandwidth)
             prefill = gavel.lines("bench", "prefill", *shape, commas(batches[:2]))
+            train = [gavel.lines("bench", "train", *shape[:4], "--json", *TRAINING[args.small], "--ceiling", ceiling,
+                                 *again) for again in ([], ["--gradient-checkpointing"])]
             peer = transformers_rates(config, device, dtype, batches, prompt, new)
             # What PyTorch keeps for itself, the next model needs.
             torch.cuda.empty_cache()
             rows += [decode_row(size, line, peer) for line in decoding]
+            rows += [train_row(size, line) for [line] in train]
             for line in prefill:
                 share = line["flops_per_second"] / ceiling
                 rows.append([size, f"prefill {line['batch']} x {prompt}", f"{line['seconds'] * 1e3:.1f} ms",
@@ -193,6 +201,13 @@ def decode_row(size, line, peer):
     against = [f"{rate:.0f}", f"{line['tokens_per_second'] / rate:.2f}"] if rate else ["", ""]
     return [size, f"decode {line['batch']}", f"{line['step_ms']:.2f} ms", f"{line['tokens_per_second']:.0f}",
             f"{line['times_floor']:.2f} x the floor", *against]
+
+
+def train_row(size, line):
+    again = ", layers again" if line["gradient_checkpointing"] else ""
+    what = f"train {line['prompts']} x {line['group_size']} x ({line['prompt_tokens']} + {line['response_tokens']}){again}"
+    return [size, what, f"{line['seconds'] * 1e3:.0f} ms", f"{line['tokens_per_second']:.0f}",
+            f"{line['share_of_ceiling']:.0%} of the ceiling", "", ""]
 
 
 def print_table(header, rows):

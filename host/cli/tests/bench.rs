@@ -55,6 +55,21 @@ fn prompts_are_measured_in_parts_too() {
 }
 
 #[test]
+fn an_update_is_measured_with_what_is_computed_again() {
+    let shape = ["--prompts", "2", "--group-size", "3", "--prompt-tokens", "20", "--response-tokens", "10", "--json"];
+    let train = |more: &[&str]| lines(&[&["train", "--ceiling", "1e9"], shape.as_slice(), more].concat()).remove(0);
+    let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
+    let [model, executed] = ["model_flops_per_second", "executed_flops_per_second"];
+    let plain = train(&[]);
+    assert_eq!(plain[model], plain[executed]);
+    assert!((number(&plain, "tokens_per_second") * number(&plain, "seconds") / 60.0 - 1.0).abs() < 1e-6);
+    assert!((number(&plain, "share_of_ceiling") * 1e9 / number(&plain, executed) - 1.0).abs() < 1e-6);
+    let again = train(&["--gradient-checkpointing", "--dtype", "bfloat16"]);
+    let ratio = number(&again, executed) / number(&again, model);
+    assert!(ratio > 1.2 && ratio < 4.0 / 3.0, "{ratio}");
+}
+
+#[test]
 fn a_model_that_has_no_room_is_an_error() {
     let output = bench(&["decode", "--prompt-tokens", "60", "--new-tokens", "5"]);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
-use tch::Kind;
+use tch::{Device, Kind};
 
 /// The numbers that weights are, by the names that `transformers` has for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,23 @@ impl Dtype {
             Self::Float32 => Kind::Float,
             Self::Bfloat16 => Kind::BFloat16,
             Self::Float16 => Kind::Half,
+        }
+    }
+
+    /// The same, or where nothing is chosen 32 bits on the CPU and what is
+    /// `stored` on a GPU.
+    ///
+    /// # Errors
+    /// Those of `stored`.
+    pub fn or_of_device<E>(
+        chosen: Option<Self>,
+        device: Device,
+        stored: impl FnOnce() -> Result<Kind, E>,
+    ) -> Result<Kind, E> {
+        match chosen {
+            Some(dtype) => Ok(dtype.kind()),
+            None if device == Device::Cpu => Ok(Kind::Float),
+            None => stored(),
         }
     }
 }

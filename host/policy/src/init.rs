@@ -9,8 +9,8 @@ use tch::{Device, Kind, Tensor};
 
 impl Model {
     /// A model whose weights are noise from the device's own generator, for
-    /// measurements: made where they lie, in seconds for billions of them. They
-    /// need no gradient. [`random`](Self::random) gives weights to train.
+    /// measurements: made where they lie, in seconds for billions of them.
+    /// [`random`](Self::random) gives weights that are the same each time.
     pub fn noise(config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
         config.validate()?;
         let model = Self::zeros(config, kind, device)?;
@@ -21,6 +21,7 @@ impl Model {
                 let _ = weight.f_normal_(0.0, model.config().initializer_range)?;
             }
         }
+        model.train_all(true)?;
         Ok(model)
     }
 }

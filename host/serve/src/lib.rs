@@ -12,4 +12,4 @@ mod stop;
 pub use completion::{Completion, Ended, Piece};
 pub use error::ServeError;
 pub use generator::{Ask, Generator};
-pub use load::{kind, load};
+pub use load::load;

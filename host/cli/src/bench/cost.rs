@@ -1,17 +1,15 @@
 //! What a model must read and compute, by formula.
 
-use gavel_policy::{Model, ModelConfig};
+use gavel_policy::{Model, ModelConfig, PolicyError};
 
 /// The bytes of weights that a decoding step reads: all, save for an embedding
 /// that is not the head too, of which it reads a row for each token.
-pub fn weight_bytes(model: &Model) -> u64 {
-    let bytes = |count: usize| (count * model.kind().elt_size_in_bytes()) as u64;
-    let all: u64 = model.parameters().iter().map(|(_, tensor)| bytes(tensor.numel())).sum();
+pub fn weight_bytes(model: &Model) -> Result<u64, PolicyError> {
+    let tensors = model.named_weights()?.into_iter().chain(model.named_adapters()?);
+    let all: usize = tensors.map(|(_, tensor)| tensor.numel() * tensor.kind().elt_size_in_bytes()).sum();
     let config = model.config();
-    match config.tie_word_embeddings {
-        true => all,
-        false => all - bytes((config.vocab_size * config.hidden_size) as usize),
-    }
+    let embedding = (config.vocab_size * config.hidden_size) as usize * model.kind().elt_size_in_bytes();
+    Ok(if config.tie_word_embeddings { all } else { all - embedding } as u64)
 }
 
 /// The bytes of keys and values that a decoding step reads for a row of
@@ -29,6 +27,25 @@ pub fn cache_bytes(model: &Model, tokens: u64) -> u64 {
 /// and four for each dimension of the query heads and each pair of tokens of
 /// which one sees the other; then two for each weight of the head.
 pub fn prompt_flops(config: &ModelConfig, tokens: u64) -> f64 {
+    layer_flops(config, tokens) + head_flops(config)
+}
+
+/// The floating-point operations of an update over a group of responses, whose
+/// prompt is computed once: forward and, twice as many, backward; the layers'
+/// forward pass counts once more where it is computed `again`. `shape` is the
+/// prompt's tokens, the responses, and the tokens of each, the last of which is
+/// not read.
+pub fn update_flops(config: &ModelConfig, shape: [u64; 3], again: bool) -> f64 {
+    let [prompt, responses, tokens] = shape;
+    let shared = layer_flops(config, prompt);
+    let own = layer_flops(config, prompt + tokens - 1) - shared;
+    let layers = shared + responses as f64 * own;
+    let head = (responses * tokens) as f64 * head_flops(config);
+    3.0 * (layers + head) + if again { layers } else { 0.0 }
+}
+
+/// Of all layers, for a sequence.
+fn layer_flops(config: &ModelConfig, tokens: u64) -> f64 {
     let heads = config.num_attention_heads * config.head_dim;
     let kv_heads = 2 * config.num_key_value_heads * config.head_dim;
     let matrices = config.hidden_size * (2 * heads + kv_heads + 3 * config.intermediate_size);
@@ -40,7 +57,12 @@ pub fn prompt_flops(config: &ModelConfig, tokens: u64) -> f64 {
     };
     let layers = (0..config.num_hidden_layers as usize)
         .map(|layer| 2.0 * matrices as f64 * n + 4.0 * heads as f64 * pairs(layer));
-    layers.sum::<f64>() + 2.0 * (config.vocab_size * config.hidden_size) as f64
+    layers.sum()
+}
+
+/// Of the head, for a token.
+fn head_flops(config: &ModelConfig) -> f64 {
+    2.0 * (config.vocab_size * config.hidden_size) as f64
 }
 
 fn window(config: &ModelConfig, layer: usize) -> Option<u64> {
@@ -66,8 +88,8 @@ mod tests {
     fn a_step_reads_weights_once_and_the_cache_of_each_row() {
         // Norms 2 * 8, query, key and value (8 + 4 + 4) * 8 and their bias, output 8 * 8, feed-forward 3 * 12 * 8.
         let layer = 16 + 16 * 8 + 16 + 64 + 288;
-        assert_eq!(weight_bytes(&model(false, true)), 2 * (2 * layer + 8 + 50 * 8));
-        assert_eq!(weight_bytes(&model(false, false)), 2 * (2 * layer + 8 + 50 * 8));
+        assert_eq!(weight_bytes(&model(false, true)).unwrap(), 2 * (2 * layer + 8 + 50 * 8));
+        assert_eq!(weight_bytes(&model(false, false)).unwrap(), 2 * (2 * layer + 8 + 50 * 8));
         assert_eq!(cache_bytes(&model(false, true), 10), 2 * 2 * 10 * 2 * 4);
         assert_eq!(cache_bytes(&model(true, true), 10), 2 * (10 + 3) * 2 * 4);
     }
@@ -79,5 +101,10 @@ mod tests {
         let config = model(true, true);
         // Five tokens see 1 + 2 + 3 + 4 + 5 in one layer and 1 + 2 + 3 + 3 + 3 in the other.
         assert_eq!(prompt_flops(config.config(), 5), 2.0 * 5.0 * matrices + 4.0 * 8.0 * (15.0 + 12.0) + head);
+        // Three tokens and, twice, two more; each response has three.
+        let layers = 2.0 * 7.0 * matrices + 4.0 * 8.0 * (6.0 + 2.0 * 9.0 + 6.0 + 2.0 * 6.0);
+        let update = |again| update_flops(config.config(), [3, 2, 3], again);
+        assert_eq!(update(false), 3.0 * (layers + 6.0 * head));
+        assert_eq!(update(true) - update(false), layers);
     }
 }

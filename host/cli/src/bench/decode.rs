@@ -94,7 +94,7 @@ fn measure(args: &DecodeArgs, model: &Model, batch: usize) -> Result<Measured> {
         seconds.push(started.elapsed().as_secs_f64());
     }
     let step = median(seconds);
-    let weight_bytes = weight_bytes(model);
+    let weight_bytes = weight_bytes(model)?;
     let cache_bytes = batch as u64 * cache_bytes(model, (args.prompt_tokens + new_tokens / 2) as u64);
     let bytes = (weight_bytes + cache_bytes) as f64;
     Ok(Measured {

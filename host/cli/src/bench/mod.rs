@@ -4,6 +4,7 @@ mod cost;
 mod decode;
 mod model;
 mod prefill;
+mod train;
 
 use crate::openmp::quiet_openmp;
 use anyhow::Result;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 pub enum BenchCommand {
     Decode(decode::DecodeArgs),
     Prefill(prefill::PrefillArgs),
+    Train(train::TrainArgs),
 }
 
 pub fn run(command: BenchCommand) -> Result<ExitCode> {
@@ -21,6 +23,7 @@ pub fn run(command: BenchCommand) -> Result<ExitCode> {
     match command {
         BenchCommand::Decode(args) => decode::run(&args)?,
         BenchCommand::Prefill(args) => prefill::run(&args)?,
+        BenchCommand::Train(args) => train::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,7 @@ use crate::model_args::PlaceArgs;
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_data::seed;
-use gavel_policy::{Kind, Model, ModelConfig, PolicyError, device, stored_kind};
-use gavel_serve::kind;
+use gavel_policy::{Dtype, Kind, Model, ModelConfig, PolicyError, device, stored_kind};
 use std::path::PathBuf;
 
 /// Which model, and where.
@@ -25,14 +24,14 @@ impl BenchModelArgs {
     pub fn load(&self) -> Result<Model> {
         let device = device::select(&self.place.device)?;
         if let Some(dir) = &self.model {
-            let kind = kind(self.place.dtype, device, || stored_kind(dir))?;
+            let kind = Dtype::or_of_device(self.place.dtype, device, || stored_kind(dir))?;
             return Ok(Model::load(dir, kind, device)?);
         }
         let path = self.init.as_deref().context("there is neither --model nor --init")?;
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let config: ModelConfig =
             serde_json::from_str(&text).with_context(|| format!("{} is no configuration", path.display()))?;
-        let kind = kind(self.place.dtype, device, || Ok::<_, PolicyError>(Kind::BFloat16))?;
+        let kind = Dtype::or_of_device(self.place.dtype, device, || Ok::<_, PolicyError>(Kind::BFloat16))?;
         Ok(Model::noise(config, kind, device)?)
     }
 }

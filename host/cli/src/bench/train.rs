@@ -1,0 +1,142 @@
+//! `gavel bench train`
+
+use super::cost::update_flops;
+use super::median;
+use super::model::{BenchModelArgs, prompt};
+use crate::table;
+use anyhow::{Result, ensure};
+use clap::Args;
+use gavel_policy::{Model, ModelConfig};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, Trainer};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Updates after the one that warms up.
+const ROUNDS: usize = 3;
+
+/// Measure an update: forward pass, backward pass and optimiser step of GRPO.
+///
+/// All prompts have one length, and all responses; a prompt is computed once for its group. The time is the median of
+/// three updates. Operations are counted by the formula of `gavel bench prefill`, the backward pass as two forward
+/// passes; with gradient checkpointing the layers' forward pass is executed once more.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  gavel bench train --init config.json --dtype bfloat16 --prompts 4 --prompt-tokens 512 --response-tokens 512"
+)]
+pub struct TrainArgs {
+    #[command(flatten)]
+    model: BenchModelArgs,
+    /// How many prompts.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    prompts: u32,
+    /// Responses to each.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    group_size: u32,
+    /// Tokens of a prompt.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    prompt_tokens: u32,
+    /// Tokens of each response.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    response_tokens: u32,
+    /// The most tokens of a forward pass.
+    #[arg(long, value_name = "N", default_value_t = 16_384)]
+    max_tokens_per_micro_batch: usize,
+    /// Compute each layer again in the backward pass instead of keeping what is inside it.
+    #[arg(long)]
+    gradient_checkpointing: bool,
+    /// The operations that the device can do in a second; compares with them.
+    #[arg(long, value_name = "FLOP/S")]
+    ceiling: Option<f64>,
+    /// Print a JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    prompts: u32,
+    group_size: u32,
+    prompt_tokens: u32,
+    response_tokens: u32,
+    gradient_checkpointing: bool,
+    dtype: String,
+    device: String,
+    seconds: f64,
+    /// Of responses, which are what is learned from.
+    tokens_per_second: f64,
+    /// Without what is computed again.
+    model_flops_per_second: f64,
+    executed_flops_per_second: f64,
+    /// The executed operations as a share of the ceiling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share_of_ceiling: Option<f64>,
+}
+
+pub fn run(args: &TrainArgs) -> Result<()> {
+    let model = args.model.load()?;
+    let (tokens, positions) = (args.prompt_tokens + args.response_tokens, model.config().max_position_embeddings);
+    ensure!(
+        i64::from(tokens) <= positions,
+        "{tokens} tokens of a prompt and a response exceed the model's {positions} positions"
+    );
+    let rows = rows(args, model.config());
+    let mut trainer = Trainer::new(&model, OptimizerConfig::default(), args.max_tokens_per_micro_batch)?
+        .gradient_checkpointing(args.gradient_checkpointing);
+    let mut seconds = Vec::new();
+    for _ in 0..=ROUNDS {
+        let started = Instant::now();
+        // So small a rate that noise is not learned from, which would not be finite for long.
+        trainer.update(&model, None, &rows, &LossConfig::default(), 1.0, 1e-9)?;
+        seconds.push(started.elapsed().as_secs_f64());
+    }
+    let measured = measured(args, &model, median(seconds[1..].to_vec()));
+    match args.json {
+        true => println!("{}", serde_json::to_string(&measured)?),
+        false => print(&measured),
+    }
+    Ok(())
+}
+
+/// Responses of made-up tokens, half of them better than the others.
+fn rows(args: &TrainArgs, config: &ModelConfig) -> Vec<Experience> {
+    let length = args.response_tokens as usize;
+    let row = |row: u32| Experience {
+        prompt: prompt(config, u64::from(row / args.group_size), args.prompt_tokens as usize),
+        response: prompt(config, u64::from(args.prompts + row), length),
+        loss_mask: vec![true; length],
+        logprobs: vec![-(config.vocab_size as f32).ln(); length],
+        advantage: if row.is_multiple_of(2) { 1.0 } else { -1.0 },
+    };
+    (0..args.prompts * args.group_size).map(row).collect()
+}
+
+fn measured(args: &TrainArgs, model: &Model, seconds: f64) -> Measured {
+    let shape = [args.prompt_tokens, args.group_size, args.response_tokens].map(u64::from);
+    let flops = |again| f64::from(args.prompts) * update_flops(model.config(), shape, again) / seconds;
+    let executed = flops(args.gradient_checkpointing);
+    Measured {
+        prompts: args.prompts,
+        group_size: args.group_size,
+        prompt_tokens: args.prompt_tokens,
+        response_tokens: args.response_tokens,
+        gradient_checkpointing: args.gradient_checkpointing,
+        dtype: format!("{:?}", model.kind()).to_lowercase(),
+        device: format!("{:?}", model.device()).to_lowercase(),
+        seconds,
+        tokens_per_second: f64::from(args.prompts * args.group_size * args.response_tokens) / seconds,
+        model_flops_per_second: flops(false),
+        executed_flops_per_second: executed,
+        share_of_ceiling: args.ceiling.map(|ceiling| executed / ceiling),
+    }
+}
+
+fn print(of: &Measured) {
+    let row = [
+        format!("{:.3} s", of.seconds),
+        format!("{:.0}", of.tokens_per_second),
+        format!("{:.3} TFLOP/s", of.model_flops_per_second / 1e12),
+        format!("{:.3} TFLOP/s", of.executed_flops_per_second / 1e12),
+        of.share_of_ceiling.map_or_else(String::new, |share| format!("{:.0} % of the ceiling", share * 100.0)),
+    ];
+    table::print(["update", "tokens/s", "of the model", "executed", ""], std::iter::once(row));
+}
