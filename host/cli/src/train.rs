@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use gavel_data::OutcomeKind;
 use gavel_pipeline::config::{GrpoTable, SftTable, load};
-use gavel_pipeline::{Check, Start, Summary};
+use gavel_pipeline::{Check, DryRun, Start, Summary};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ struct RunArgs {
     /// Go on although a plugin, its parameters, limits or weight are not what the run has had.
     #[arg(long, requires = "resume")]
     allow_changed_plugins: bool,
-    /// Print the resolved configuration and check every file, plugin and row.
+    /// Print the resolved configuration and the memory that it needs, and check every file, plugin and row.
     #[arg(long, conflicts_with = "resume")]
     dry_run: bool,
     /// Print the summary as JSON on stdout.
@@ -84,7 +84,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
     let TrainArgs { run } = args;
     let config = load::<GrpoTable>(&run.config.config, &run.config.settings)?;
     if run.dry_run {
-        return Ok(print_checks(gavel_pipeline::dry_run_train(&config)?));
+        return Ok(print_dry_run(&gavel_pipeline::dry_run_train(&config)?));
     }
     quiet_openmp()?;
     print_summary(&gavel_pipeline::train(&config, run.start())?, run.json)
@@ -94,7 +94,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
     let SftArgs { run } = args;
     let config = load::<SftTable>(&run.config.config, &run.config.settings)?;
     if run.dry_run {
-        return Ok(print_checks(gavel_pipeline::dry_run_sft(&config)?));
+        return Ok(print_dry_run(&gavel_pipeline::dry_run_sft(&config)?));
     }
     quiet_openmp()?;
     print_summary(&gavel_pipeline::sft(&config, run.start())?, run.json)
@@ -114,10 +114,16 @@ pub fn eval(args: EvalArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_checks((config, checks): (String, Vec<Check>)) -> ExitCode {
+fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> ExitCode {
     println!("{config}");
     for Check { what, found } in checks {
         println!("# ok: {what}: {found}");
+    }
+    for line in memory.to_string().lines() {
+        println!("# memory, {line}");
+    }
+    for line in memory.warning().unwrap_or_default().lines() {
+        println!("# warning: {line}");
     }
     ExitCode::SUCCESS
 }

@@ -51,8 +51,17 @@ fn a_run_is_not_resumed_with_another_configuration() {
     assert!(stderr(&output).contains("train.learning_rate differ"), "{}", stderr(&output));
     let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "log.name=none"]);
     assert!(stderr(&output).contains("there is no run runs/none to resume"), "{}", stderr(&output));
-    // Longer is the same run.
-    project.succeed(&["train", "-c", "train.toml", "--resume", "--set", "train.steps=8"]);
+    // Longer is the same run, and so is one in other pieces.
+    project.succeed(&[
+        "train",
+        "-c",
+        "train.toml",
+        "--resume",
+        "--set",
+        "train.steps=8",
+        "--set",
+        "rollout.max_batch=4",
+    ]);
     assert_eq!(project.metrics("runs/run").len(), 9);
 }
 

@@ -3,7 +3,7 @@
 use crate::config::{ModelTable, ResourcesTable};
 use crate::error::{PipelineError, Result};
 use gavel_data::seed::{Purpose, derive};
-use gavel_policy::{Dtype, Head, Model, ModelConfig, ModelFolder, PolicyError, Tensor, device};
+use gavel_policy::{Device, Head, Model, ModelConfig, ModelFolder, Phase, PolicyError, Tensor, device};
 use gavel_text::TextModel;
 
 /// A model that can be talked to.
@@ -18,17 +18,7 @@ impl Learner {
         let device = device::select(&table.device)?;
         tch::set_num_threads(resources.torch_threads as i32);
         let (text, config) = text_and_config(table)?;
-        let model = match &table.path {
-            Some(path) => Model::load(path, table.dtype.kind(), device)?,
-            None => {
-                let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
-                if table.dtype == Dtype::Float32 { model } else { model.to_kind(table.dtype.kind())? }
-            }
-        };
-        let model = match (&table.path, &table.lora) {
-            (Some(path), Some(lora)) => model.adapt(lora, path, derive(seed, 0, 1, Purpose::Weights))?,
-            _ => model,
-        };
+        let model = weights(table, config, device, seed).map_err(|error| error.during(Phase::Loading))?;
         Ok(Self { model, text })
     }
 
@@ -52,6 +42,24 @@ impl Learner {
         let (trained, weights) = (self.model.parameters(), self.model.named_weights().ok()?);
         let told = || format!("LoRA: {} numbers are trained beside {}", count(&trained), count(&weights));
         self.model.is_adapted().then(told)
+    }
+}
+
+fn weights(
+    table: &ModelTable,
+    config: ModelConfig,
+    device: Device,
+    seed: u64,
+) -> std::result::Result<Model, PolicyError> {
+    let kind = table.dtype.kind();
+    let Some(path) = &table.path else {
+        let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
+        return if model.kind() == kind { Ok(model) } else { model.to_kind(kind) };
+    };
+    let model = Model::load(path, kind, device)?;
+    match &table.lora {
+        Some(lora) => model.adapt(lora, path, derive(seed, 0, 1, Purpose::Weights)),
+        None => Ok(model),
     }
 }
 
@@ -89,7 +97,6 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
 mod tests {
     use super::*;
     use gavel_data::{Message, Role};
-    use gavel_policy::{Device, ModelConfig};
     use serde_json::{Value, json};
 
     fn saved(changes: Value) -> tempfile::TempDir {

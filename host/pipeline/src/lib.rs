@@ -7,6 +7,7 @@ mod dataset;
 mod error;
 mod groups;
 mod learner;
+mod memory;
 mod metrics;
 mod prompts;
 mod rollout;
@@ -20,8 +21,9 @@ mod validation;
 
 pub use config::Config;
 pub use error::PipelineError;
+pub use memory::{Part, Prediction};
 pub use metrics::Metrics;
-pub use setup::{Check, dry_run_sft, dry_run_train};
+pub use setup::{Check, DryRun, dry_run_sft, dry_run_train};
 pub use sft::sft;
 pub use train::train;
 pub use validation::evaluate;

@@ -8,7 +8,7 @@ use crate::learner::Learner;
 use crate::metrics::Metrics;
 use crate::run_folder::RunFolder;
 use crate::setup::Setup;
-use crate::validation::{engine, validate};
+use crate::validation::validate;
 use crate::{Start, Summary};
 use gavel_data::seed::{Purpose, derive, permutation};
 use gavel_plugin::Tape;
@@ -86,7 +86,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         } else {
             tracing::info!("run folder {}", folder.path().display());
         }
-        let engine = engine(&learner, config.rollout.max_batch)?;
+        let engine = Engine::new(&learner.model, config.rollout.engine())?;
         let Shape { validate_every, steps, .. } = shape;
         Ok(Self { config, setup, learner, engine, trainer, folder, state, checkpoints, validate_every, steps })
     }

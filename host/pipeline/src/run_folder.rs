@@ -46,7 +46,8 @@ impl RunFolder {
     }
 
     /// The newest folder of the configured name, to go on in. Its
-    /// configuration must be the same, but for how long and how to log.
+    /// configuration must be the same, but for how long, how to log, and what
+    /// changes memory and speed only.
     pub(crate) fn resume<T: Serialize>(config: &Config<T>) -> Result<Self> {
         let newest = newest(&config.log.dir, &config.log.name)?.ok_or_else(|| {
             let wanted = config.log.dir.join(&config.log.name);
@@ -64,7 +65,18 @@ impl RunFolder {
         let mut changed = Vec::new();
         differences(&toml::Value::Table(old), &toml::Value::Table(new), "", &mut changed);
         // The plugins and their limits are compared as they were loaded, which the run keeps.
-        let free = ["train.steps", "reward", "limits", "log", "resources"];
+        // A run that was out of memory may go on with less of it.
+        let free = [
+            "train.steps",
+            "train.max_tokens_per_micro_batch",
+            "train.gradient_checkpointing",
+            "rollout.max_batch",
+            "rollout.cache_memory",
+            "reward",
+            "limits",
+            "log",
+            "resources",
+        ];
         changed.retain(|key| !free.iter().any(|free| is_within(key, free)));
         if !changed.is_empty() {
             return Err(PipelineError::Stopped(format!(

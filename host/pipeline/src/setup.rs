@@ -4,6 +4,7 @@
 use crate::config::{Config, Dataset, GrpoTable, SftTable};
 use crate::error::{PipelineError, Result};
 use crate::learner::text_and_config;
+use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::prompts::{Prompt, PromptLimit, prompts, sft_rows};
 use crate::run_folder::resolved;
 use gavel_policy::ModelConfig;
@@ -107,17 +108,35 @@ fn check_data_sources(scorer: &Scorer, dataset: Option<&Dataset>, prompts: &[Pro
     Ok(())
 }
 
-/// Checks all that `gavel train` would use; gives the resolved configuration
-/// as TOML and what was found.
-pub fn dry_run_train(config: &Config<GrpoTable>) -> Result<(String, Vec<Check>)> {
+/// What a run would be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DryRun {
+    /// The configuration with every default, as TOML.
+    pub config: String,
+    /// What was checked.
+    pub checks: Vec<Check>,
+    /// The memory that it needs.
+    pub memory: Prediction,
+}
+
+/// Checks all that `gavel train` would use.
+pub fn dry_run_train(config: &Config<GrpoTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
-    let rows = setup.train_prompts(config)?.len();
-    Ok((resolved(config)?, setup.checks(&config.data.train.to_string(), rows)))
+    let prompts = setup.train_prompts(config)?;
+    Ok(DryRun {
+        config: resolved(config)?,
+        checks: setup.checks(&config.data.train.to_string(), prompts.len()),
+        memory: predict_train(config, &setup, &prompts)?,
+    })
 }
 
 /// The same for `gavel sft`.
-pub fn dry_run_sft(config: &Config<SftTable>) -> Result<(String, Vec<Check>)> {
+pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
-    let rows = sft_rows(config, &setup.text, setup.limit)?.len();
-    Ok((resolved(config)?, setup.checks(&config.data.train.to_string(), rows)))
+    let rows = sft_rows(config, &setup.text, setup.limit)?;
+    Ok(DryRun {
+        config: resolved(config)?,
+        checks: setup.checks(&config.data.train.to_string(), rows.len()),
+        memory: predict_sft(config, &setup, &rows)?,
+    })
 }

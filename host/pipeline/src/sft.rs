@@ -2,6 +2,7 @@
 
 use crate::config::{Config, SftTable};
 use crate::error::{PipelineError, Result};
+use crate::memory::predict_sft;
 use crate::metrics::Metrics;
 use crate::prompts::sft_rows;
 use crate::run::{Run, Shape, rows_of_step};
@@ -20,6 +21,9 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     let schedule = table.schedule().over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
     let rows = sft_rows(config, &setup.text, setup.limit)?;
+    if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
+        tracing::warn!("{warning}");
+    }
     let shape = Shape {
         optimizer: table.optimizer,
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,

@@ -4,6 +4,7 @@
 use crate::config::{Config, GrpoTable};
 use crate::error::{PipelineError, Result};
 use crate::groups::{check_failures, describe, groups, outcomes};
+use crate::memory::predict_train;
 use crate::metrics::{Metrics, mean};
 use crate::prompts::Prompt;
 use crate::rollout::{Draw, Rolled, rollout};
@@ -25,6 +26,9 @@ pub fn train(config: &Config<GrpoTable>, start: Start) -> Result<Summary> {
     let schedule = table.schedule().over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
+    if let Some(warning) = predict_train(config, &setup, &prompts)?.warning() {
+        tracing::warn!("{warning}");
+    }
     let shape = Shape {
         optimizer: table.optimizer,
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,

@@ -11,7 +11,7 @@ use crate::rollout::{Draw, Rolled, rollout};
 use crate::setup::Setup;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{NotCalled, SampleOutcome};
-use gavel_policy::{Engine, EngineConfig, Sampling};
+use gavel_policy::{Engine, Sampling};
 use gavel_scoring::Scorer;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,12 +37,8 @@ pub fn evaluate(config: &Config<toml::Table>, checkpoint: Option<&Path>) -> Resu
     }
     let setup = Setup::new(&config)?;
     let learner = Learner::new(&config.model, &config.resources, config.seed)?;
-    let mut engine = engine(&learner, config.rollout.max_batch)?;
+    let mut engine = Engine::new(&learner.model, config.rollout.engine())?;
     validate(&config, &learner, &mut engine, &setup.scorer, &setup.validation)
-}
-
-pub(crate) fn engine(learner: &Learner, max_batch: usize) -> Result<Engine> {
-    Ok(Engine::new(&learner.model, EngineConfig { max_batch, ..EngineConfig::default() })?)
 }
 
 /// `val/accuracy`, `val/reward/*`, `val/<data source>/mean@1` and the like.

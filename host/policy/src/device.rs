@@ -1,5 +1,9 @@
 //! The device that a model lives on.
 
+mod memory;
+
+pub use memory::{DeviceMemory, memory};
+
 use crate::error::{PolicyError, Result};
 use std::ffi::CStr;
 use std::sync::OnceLock;

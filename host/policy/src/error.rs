@@ -1,5 +1,6 @@
 //! What can go wrong with a model.
 
+use crate::out_of_memory::{Phase, explain, recognise};
 use std::path::PathBuf;
 
 /// A failure of the policy.
@@ -47,9 +48,27 @@ pub enum PolicyError {
         /// The position in the response, from 0.
         position: usize,
     },
-    /// libtorch failed (out of memory, say).
+    /// The device has not enough memory.
+    #[error("out of memory{}", explain(*phase, what))]
+    OutOfMemory {
+        /// What was being done, where that is known.
+        phase: Option<Phase>,
+        /// What libtorch says.
+        what: String,
+    },
+    /// libtorch failed.
     #[error("libtorch: {0}")]
     Torch(String),
+}
+
+impl PolicyError {
+    /// Says what was being done, if memory ran out and nobody has said it yet.
+    pub fn during(self, now: Phase) -> Self {
+        match self {
+            Self::OutOfMemory { phase, what } => Self::OutOfMemory { phase: phase.or(Some(now)), what },
+            other => other,
+        }
+    }
 }
 
 impl From<tch::TchError> for PolicyError {
@@ -59,7 +78,11 @@ impl From<tch::TchError> for PolicyError {
             tch::TchError::Torch(text) => text,
             other => other.to_string(),
         };
-        Self::Torch(text.lines().next().unwrap_or_default().to_owned())
+        let first = text.lines().next().unwrap_or_default();
+        match recognise(first) {
+            Some(what) => Self::OutOfMemory { phase: None, what },
+            None => Self::Torch(first.to_owned()),
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use tch::{Device, Kind, Tensor};
 /// take a small part of what a token's other activations do.
 const KEYS_PER_TOKEN: usize = 4;
 
-/// The memory that the logits of a [`Chunk`] may take, in 32 bits.
-const LOGIT_BYTES: usize = 256 << 20;
+/// The memory that the logits of a micro-batch may take at a time, in 32 bits.
+pub const LOGIT_BYTES: usize = 256 << 20;
 
 /// A row, as far as the forward pass is concerned.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::optimizer::StateError;
-use gavel_policy::PolicyError;
+use gavel_policy::{Phase, PolicyError};
 
 /// A failure of an update. The parameters are those from before it.
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +57,19 @@ pub enum TrainError {
     /// The optimiser's state cannot be saved or restored.
     #[error(transparent)]
     State(#[from] StateError),
-    /// libtorch failed (out of memory, say).
+    /// libtorch failed.
     #[error("libtorch: {0}")]
     Torch(String),
+}
+
+impl TrainError {
+    /// Says what was being done, if memory ran out and nobody has said it yet.
+    pub(crate) fn during(self, now: Phase) -> Self {
+        match self {
+            Self::Policy(error) => Self::Policy(error.during(now)),
+            other => other,
+        }
+    }
 }
 
 impl From<tch::TchError> for TrainError {

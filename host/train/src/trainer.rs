@@ -6,7 +6,7 @@ use crate::error::{Result, TrainError};
 use crate::experience::Experience;
 use crate::loss::{LossConfig, Sums, Targets, objective};
 use crate::optimizer::{AdamW, OptimizerConfig};
-use gavel_policy::{Model, Pass};
+use gavel_policy::{Model, Pass, Phase};
 use std::path::Path;
 use tch::Tensor;
 
@@ -54,7 +54,7 @@ impl Trainer {
     /// once; the split changes memory and speed, not the result.
     pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
         config.validate()?;
-        let optimizer = AdamW::new(model.parameters(), config)?;
+        let optimizer = AdamW::new(model.parameters(), config).map_err(|error| error.during(Phase::Optimizer))?;
         Ok(Self { optimizer, max_tokens: max_tokens_per_micro_batch, checkpointing: false })
     }
 
@@ -161,7 +161,7 @@ impl Trainer {
         }
         self.optimizer.zero_grad()?;
         let mut all = Vec::new();
-        for batch in batches {
+        let mut backward = |batch: &MicroBatch| {
             let frozen = reference.map(|reference| frozen_hidden(reference, batch)).transpose()?;
             let pass = Pass::new(model, &batch.packed, self.checkpointing)?;
             let states = States { policy: pass.hidden(), reference: frozen };
@@ -170,7 +170,11 @@ impl Trainer {
                 loss.f_backward()?;
                 all.push(sums);
             }
-            pass.backward()?;
+            Ok(pass.backward()?)
+        };
+        for batch in batches {
+            let tokens = batch.packed.tokens() as usize;
+            backward(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
         }
         Ok((all, tokens))
     }
@@ -180,7 +184,7 @@ impl Trainer {
         if !loss.is_finite() {
             return Err(TrainError::NonFinite { step: self.steps(), quantity: "loss", value: loss });
         }
-        let norm = self.optimizer.step(lr)?;
+        let norm = self.optimizer.step(lr).map_err(|error| error.during(Phase::Optimizer))?;
         // Gradients are as large as the model: rollout, which follows, can use the memory.
         self.optimizer.zero_grad()?;
         Ok(norm)

@@ -4,7 +4,7 @@ use super::ConfigError;
 use super::dataset::Dataset;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
-use gavel_policy::{Dtype, LoraConfig, ModelConfig, Sampling};
+use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
@@ -122,6 +122,9 @@ pub struct RolloutTable {
     /// Responses that are decoded together; 256 by default.
     #[serde(default = "batch")]
     pub max_batch: usize,
+    /// The most that keys and values take; no limit by default. Responses that
+    /// find no room wait.
+    pub cache_memory: Option<ByteSize>,
 }
 
 fn eight() -> usize {
@@ -139,6 +142,7 @@ fn batch() -> usize {
 impl RolloutTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         at_least_one("rollout.max_batch", self.max_batch)?;
+        at_least_one("rollout.cache_memory", self.cache_memory.map_or(1, bytes))?;
         if self.temperature == 0.0 {
             return Err(ConfigError::value("rollout.temperature", "above 0 (validation is greedy anyway)", 0));
         }
@@ -146,6 +150,11 @@ impl RolloutTable {
             return Err(ConfigError::value("rollout.group_size", "at least 2", self.group_size));
         }
         self.sampling(Vec::new()).validate().map_err(|error| ConfigError::Invalid(format!("rollout: {error}")))
+    }
+
+    /// How much the run's engine takes on.
+    pub(crate) fn engine(&self) -> EngineConfig {
+        EngineConfig { max_batch: self.max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
     }
 
     /// How responses are drawn in training.

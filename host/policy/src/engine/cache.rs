@@ -2,7 +2,8 @@
 //! active row.
 
 use crate::config::ModelConfig;
-use crate::error::Result;
+use crate::error::{PolicyError, Result};
+use crate::out_of_memory::Phase;
 use tch::{Device, Kind, Tensor};
 
 /// Room for tokens is added in steps of this many.
@@ -76,7 +77,8 @@ impl Cache {
         for old in self.keys.iter_mut().chain(&mut self.values) {
             let [_, heads, _, width] = <[i64; 4]>::try_from(old.size()).unwrap_or_default();
             // Zeros: what is masked is still multiplied by a weight of 0, which must not meet a NaN.
-            let grown = Tensor::f_zeros([slots as i64, heads, capacity as i64, width], (old.kind(), old.device()))?;
+            let grown = Tensor::f_zeros([slots as i64, heads, capacity as i64, width], (old.kind(), old.device()))
+                .map_err(|error| PolicyError::from(error).during(Phase::Cache { rows: slots, tokens: capacity }))?;
             let part = |x: &Tensor| x.f_narrow(0, 0, kept[0])?.f_narrow(2, 0, kept[1]);
             part(&grown)?.f_copy_(&part(old)?)?;
             *old = grown;

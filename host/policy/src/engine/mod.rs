@@ -23,6 +23,7 @@ use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::head::Head;
 use crate::model::Model;
+use crate::out_of_memory::Phase;
 use admission::Filling;
 use cache::Cache;
 use row::Row;
@@ -188,10 +189,10 @@ impl Engine {
         let prompts = self.admit();
         let (slots, longest) = self.extent();
         self.cache.reserve(slots, longest)?;
-        let Some(logits) = pass::run(model, &mut self.cache, &self.rows, &prompts)? else {
-            return Ok(Step::default());
-        };
-        let picks = self.sampler.sample(&self.rows, &logits)?;
+        let phase = Phase::Rollout { rows: self.rows.len(), prompts: prompts.tokens() };
+        let logits = pass::run(model, &mut self.cache, &self.rows, &prompts).map_err(|error| error.during(phase))?;
+        let Some(logits) = logits else { return Ok(Step::default()) };
+        let picks = self.sampler.sample(&self.rows, &logits).map_err(|error| error.during(phase))?;
         if let Some((row, _)) = self.rows.iter().zip(&picks).find(|(_, pick)| !pick.logprob.is_finite()) {
             self.broken = Some(row.request.id);
             return Err(PolicyError::NonFinite { request: row.request.id, position: row.response.len() });

@@ -23,6 +23,13 @@ pub(super) struct Prompts {
     pub(super) copied: usize,
 }
 
+impl Prompts {
+    /// The tokens that are computed, padding included.
+    pub(super) fn tokens(&self) -> usize {
+        self.parts.iter().map(|part| part.ids.len()).sum()
+    }
+}
+
 /// The tokens from `start` on of some rows, padded on the right. The places of
 /// padding in the cache are overwritten as the rows grow.
 pub(super) struct Part {

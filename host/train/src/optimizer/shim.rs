@@ -1,8 +1,8 @@
 //! The C++ shim (`shim/adamw.cpp`) as safe functions.
 
-use crate::error::{Result, TrainError};
+use crate::error::Result;
 use std::ffi::{CStr, c_char};
-use tch::Tensor;
+use tch::{TchError, Tensor};
 use torch_sys::C_tensor;
 
 type Tensors = *const *const C_tensor;
@@ -49,8 +49,7 @@ fn checked(message: *mut c_char) -> Result<()> {
         gavel_free(message);
         text
     };
-    // A C++ backtrace follows the first line.
-    Err(TrainError::Torch(text.lines().next().unwrap_or_default().to_owned()))
+    Err(TchError::Torch(text).into())
 }
 
 fn pointers(tensors: &[Tensor]) -> Vec<*const C_tensor> {

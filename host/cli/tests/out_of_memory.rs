@@ -1,0 +1,93 @@
+//! What a run says that has not enough memory, before and while it runs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg(feature = "train")]
+
+mod project;
+
+use project::{Project, stderr};
+use std::process::{Command, Output};
+
+/// Rows and a model whose activations take some gibibytes at once.
+fn large() -> Project {
+    let project = Project::new();
+    let row = serde_json::json!({"prompt": "p".repeat(400), "response": "r".repeat(90)});
+    project.write("train.jsonl", &format!("{row}\n").repeat(64));
+    let config = std::fs::read_to_string(project.path("sft.toml")).unwrap();
+    let config = config
+        .replace("hidden_size = 32", "hidden_size = 128")
+        .replace("intermediate_size = 64", "intermediate_size = 512")
+        .replace("num_hidden_layers = 1", "num_hidden_layers = 8")
+        .replace("max_position_embeddings = 64", "max_position_embeddings = 512")
+        .replace("validation = \"validation.jsonl\"\n", "")
+        .replace("batch_size = 8", "batch_size = 64\nmax_tokens_per_micro_batch = 1000000");
+    project.write("sft.toml", &config);
+    project
+}
+
+/// Runs `gavel` with at most so many bytes of memory that it can write to.
+fn limited(project: &Project, bytes: u64, args: &[&str]) -> Output {
+    let gavel = env!("CARGO_BIN_EXE_gavel");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -d {} && exec \"$0\" \"$@\"", bytes / 1024), gavel]).args(args);
+    shell.current_dir(project.path("")).env("NO_COLOR", "1").output().unwrap()
+}
+
+#[test]
+fn a_micro_batch_that_does_not_fit_is_named_with_its_setting() {
+    let project = large();
+    let output = limited(&project, 1500 << 20, &["sft", "-c", "sft.toml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("step 1: out of memory in training, while a micro-batch of "), "{said}");
+    assert!(said.contains("hint: lower train.max_tokens_per_micro_batch"), "{said}");
+    // As the hint says; and a run may be taken up again with it.
+    let smaller = ["sft", "-c", "sft.toml", "--set", "train.max_tokens_per_micro_batch=1000", "--set", "train.steps=1"];
+    let output = limited(&project, 1500 << 20, &[&smaller[..], &["--resume"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn keys_and_values_that_do_not_fit_are_named_with_their_setting() {
+    let project = Project::new();
+    project.succeed(&["sft", "-c", "sft.toml"]);
+    let model = "runs/run/checkpoints/step-000006";
+    // A cache of 100,000 rows of 64 tokens.
+    let args =
+        ["generate", "-m", model, "--prompt", "a", "--n", "100000", "--max-batch", "100000", "--max-tokens", "60"];
+    let output = limited(&project, 1000 << 20, &args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("out of memory in rollout, while "), "{said}");
+    assert!(said.contains("\nhint: "), "{said}");
+}
+
+#[test]
+fn a_dry_run_tells_the_memory_and_what_would_save_some() {
+    let project = large();
+    let told = |settings: &[&str]| {
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let args: Vec<&str> = ["sft", "-c", "sft.toml", "--dry-run"].into_iter().chain(settings).collect();
+        String::from_utf8(project.succeed(&args).stdout).unwrap()
+    };
+    let plain = told(&[]);
+    for part in [
+        "# memory, always: weights: ",
+        "# memory, always: optimiser: ",
+        "# memory, in an update: gradients: ",
+        "# memory, in an update: activations of a micro-batch of ",
+        "# memory, in an update: logits of ",
+        "# memory, at most: ",
+    ] {
+        assert!(plain.contains(part), "no {part:?} in {plain}");
+    }
+    assert!(!plain.contains("# warning"), "{plain}");
+    // Half a million rows of 490 tokens fit nowhere.
+    let mut settings = vec!["train.batch_size=500000", "train.max_tokens_per_micro_batch=1000000000"];
+    let warned = told(&settings);
+    assert!(warned.contains("# warning: the run may need "), "{warned}");
+    assert!(warned.contains("# warning: hint: train.gradient_checkpointing = true would save "), "{warned}");
+    settings.push("train.gradient_checkpointing=true");
+    let again = told(&settings);
+    assert!(again.contains("# warning: hint: train.max_tokens_per_micro_batch = "), "{again}");
+    assert!(warned.parse::<toml::Table>().is_ok());
+}

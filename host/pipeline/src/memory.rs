@@ -1,0 +1,114 @@
+//! What a run will need of its device's memory, before it starts, and what
+//! there is.
+
+mod plan;
+
+use crate::config::{Config, GrpoTable, SftTable};
+use crate::error::Result;
+use crate::prompts::Prompt;
+use crate::setup::Setup;
+use bytesize::ByteSize;
+use gavel_policy::device::DeviceMemory;
+use gavel_train::SftRow;
+use plan::{MiniBatch, Plan, longest};
+use std::fmt;
+
+/// What a run needs at its most, in bytes, and what its device has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// What is there all the time: weights, reference, optimiser, keys and values.
+    pub kept: Vec<Part>,
+    /// What comes on top of it in an update.
+    pub update: Vec<Part>,
+    /// What comes on top of it in rollout.
+    pub rollout: Vec<Part>,
+    /// The device.
+    pub device: String,
+    /// What it has.
+    pub memory: DeviceMemory,
+    /// The setting that saves most, with its value, and how much it saves.
+    pub advice: Option<(String, u64)>,
+}
+
+/// A part of the memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What takes it.
+    pub what: String,
+    /// How much.
+    pub bytes: u64,
+}
+
+fn sum(parts: &[Part]) -> u64 {
+    parts.iter().map(|part| part.bytes).sum()
+}
+
+impl Prediction {
+    /// All of it: update and rollout take turns.
+    pub fn total(&self) -> u64 {
+        sum(&self.kept) + sum(&self.update).max(sum(&self.rollout))
+    }
+
+    /// What to say if the device does not have that much.
+    pub fn warning(&self) -> Option<String> {
+        if self.total() <= self.memory.free {
+            return None;
+        }
+        let needs = ByteSize(self.total());
+        let free = ByteSize(self.memory.free);
+        let hint = match &self.advice {
+            Some((setting, saved)) => format!("{setting} would save {}", ByteSize(*saved)),
+            None => "use a smaller model, or a device with more memory".into(),
+        };
+        Some(format!("the run may need {needs} of memory, and {} has {free} free\nhint: {hint}", self.device))
+    }
+}
+
+impl fmt::Display for Prediction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (when, parts) in [("always", &self.kept), ("in an update", &self.update), ("in rollout", &self.rollout)] {
+            for Part { what, bytes } in parts {
+                writeln!(f, "{when}: {what}: {}", ByteSize(*bytes))?;
+            }
+        }
+        let [total, all, free] = [self.total(), self.memory.total, self.memory.free].map(ByteSize);
+        write!(f, "at most: {total}; {} has {all}, of which {free} are free", self.device)
+    }
+}
+
+/// What `gavel train` needs with these prompts.
+pub(crate) fn predict_train(config: &Config<GrpoTable>, setup: &Setup, prompts: &[Prompt]) -> Result<Prediction> {
+    let (table, group) = (&config.train, config.rollout.group_size as u64);
+    let responses = group * config.rollout.max_tokens as u64;
+    let shortest = prompts.iter().map(|prompt| prompt.ids.len() as u64).min().unwrap_or(0);
+    let batch = MiniBatch {
+        rows: table.mini_batch() as u64 * group,
+        group,
+        prompt: longest(prompts),
+        response: config.rollout.max_tokens as u64,
+        learned: responses as f64 / (shortest + responses) as f64,
+    };
+    let drawn = table.prompts_per_step as u64 * group;
+    let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
+    plan.has_reference = table.loss.kl.is_some();
+    plan.gradient_checkpointing = table.gradient_checkpointing;
+    plan.max_tokens_per_micro_batch = table.max_tokens_per_micro_batch as u64;
+    plan.predict_with_advice()
+}
+
+/// What `gavel sft` needs with these rows.
+pub(crate) fn predict_sft(config: &Config<SftTable>, setup: &Setup, rows: &[SftRow]) -> Result<Prediction> {
+    let longest = rows.iter().max_by_key(|row| row.prompt.len() + row.response.len());
+    let learned = |row: &SftRow| row.response.len() as f64 / (row.prompt.len() + row.response.len()) as f64;
+    let batch = MiniBatch {
+        rows: config.train.batch_size as u64,
+        group: 1,
+        prompt: longest.map_or(0, |row| row.prompt.len() as u64),
+        response: longest.map_or(0, |row| row.response.len() as u64),
+        learned: rows.iter().map(learned).fold(0.0, f64::max),
+    };
+    let mut plan = Plan::new(config, setup, batch, 0, 0)?;
+    plan.gradient_checkpointing = config.train.gradient_checkpointing;
+    plan.max_tokens_per_micro_batch = config.train.max_tokens_per_micro_batch as u64;
+    plan.predict_with_advice()
+}

@@ -1,0 +1,219 @@
+//! What decides how much memory a run takes, and how much that is.
+
+use super::{Part, Prediction};
+use crate::config::{Config, ModelTable};
+use crate::error::{PipelineError, Result};
+use crate::prompts::Prompt;
+use crate::setup::Setup;
+use gavel_policy::device;
+use gavel_policy::memory::{Footprint, PassShape};
+use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder};
+use gavel_train::LOGIT_BYTES;
+
+/// Tokens by which the engine's room for keys and values grows.
+const CACHE_CHUNK: u64 = 64;
+
+/// What decides how much memory a run takes.
+#[derive(Debug, Clone)]
+pub(super) struct Plan<'a> {
+    sizes: &'a ModelConfig,
+    dtype: Dtype,
+    device: Device,
+    /// The numbers of the adapters, where these are trained.
+    adapters: Option<u64>,
+    /// Whether there is a checkpoint, and no adapters beside it.
+    may_adapt: bool,
+    pub(super) has_reference: bool,
+    pub(super) gradient_checkpointing: bool,
+    pub(super) max_tokens_per_micro_batch: u64,
+    batch: MiniBatch,
+    rollout: Rollout,
+    cache_memory: Option<u64>,
+}
+
+/// What an optimiser step learns from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MiniBatch {
+    /// Responses.
+    pub(super) rows: u64,
+    /// Responses to each prompt.
+    pub(super) group: u64,
+    /// Tokens of the longest prompt.
+    pub(super) prompt: u64,
+    /// Tokens of the longest response.
+    pub(super) response: u64,
+    /// How much of the tokens may be responses, at most.
+    pub(super) learned: f64,
+}
+
+/// What is drawn.
+#[derive(Debug, Clone, Copy)]
+struct Rollout {
+    /// Responses that are drawn together.
+    rows: u64,
+    prompt: u64,
+    response: u64,
+    truncated: bool,
+}
+
+/// Tokens of the longest of these prompts.
+pub(super) fn longest(prompts: &[Prompt]) -> u64 {
+    prompts.iter().map(|prompt| prompt.ids.len() as u64).max().unwrap_or(0)
+}
+
+/// The numbers of the adapters that a run trains: fresh ones, or those in the
+/// folder `model.path`, whose file has at least two bytes for each.
+fn adapters(model: &ModelTable, sizes: &ModelConfig) -> Result<Option<u64>> {
+    if let Some(lora) = &model.lora {
+        return Ok(Some(Footprint::new(sizes, model.dtype.kind(), Device::Cpu).adapters(lora)));
+    }
+    let Some(path) = &model.path else { return Ok(None) };
+    let Some(folder) = ModelFolder::open(path)?.adapter else { return Ok(None) };
+    let file = folder.join("adapter_model.safetensors");
+    let bytes = std::fs::metadata(&file).map_err(PipelineError::io("read", &file))?.len();
+    Ok(Some(bytes / 2))
+}
+
+impl<'a> Plan<'a> {
+    /// The plan of a run that draws `drawn` responses a step, to prompts of at
+    /// most `prompt` tokens, beside those of validation.
+    pub(super) fn new<T>(
+        config: &Config<T>,
+        setup: &'a Setup,
+        batch: MiniBatch,
+        drawn: u64,
+        prompt: u64,
+    ) -> Result<Self> {
+        let rollout = &config.rollout;
+        let most = drawn.max(setup.validation.len() as u64);
+        let adapters = adapters(&config.model, &setup.sizes)?;
+        Ok(Self {
+            sizes: &setup.sizes,
+            dtype: config.model.dtype,
+            device: device::select(&config.model.device)?,
+            adapters,
+            may_adapt: config.model.path.is_some() && adapters.is_none(),
+            has_reference: false,
+            gradient_checkpointing: false,
+            max_tokens_per_micro_batch: 0,
+            batch,
+            rollout: Rollout {
+                rows: most.min(rollout.max_batch as u64),
+                prompt: prompt.max(longest(&setup.validation)),
+                response: rollout.max_tokens as u64,
+                truncated: rollout.top_k.is_some() || rollout.top_p < 1.0 || rollout.min_p > 0.0,
+            },
+            cache_memory: rollout.cache_memory.map(|size| size.0),
+        })
+    }
+
+    /// What the run needs, with the setting that saves most of it.
+    pub(super) fn predict_with_advice(&self) -> Result<Prediction> {
+        let advice = self.advice()?;
+        Ok(Prediction { advice, ..self.predict()? })
+    }
+
+    fn predict(&self) -> Result<Prediction> {
+        let footprint = self.footprint();
+        let part = |what: String, bytes: u64| Part { what, bytes };
+        let mut kept = vec![part("weights".into(), footprint.weights())];
+        // Beside adapters it is the policy's own weights.
+        if self.has_reference && self.adapters.is_none() {
+            kept.push(part("reference of the kl penalty".into(), footprint.weights()));
+        }
+        kept.push(part("optimiser".into(), footprint.optimizer()));
+        if self.rollout.rows > 0 {
+            let (rows, tokens) = (self.rollout.rows, self.rollout.prompt + self.rollout.response);
+            kept.push(part(format!("keys and values of {rows} × {tokens} tokens"), self.cache(footprint)));
+        }
+        let shape = self.micro_batch();
+        let learned = (shape.tokens as f64 * self.batch.learned).ceil() as u64;
+        let chunk = learned.min(LOGIT_BYTES as u64 / (4 * self.sizes.vocab_size as u64).max(1)).max(1);
+        let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
+        let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
+        let update = vec![
+            part("gradients".into(), footprint.gradients()),
+            part(activations, footprint.activations(shape, self.gradient_checkpointing)),
+            part(backward, footprint.logits(chunk).max(footprint.layer_backward(shape))),
+        ];
+        let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
+        let prefill = footprint.layer(PassShape::unshared(prompts));
+        let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
+        let rollout = vec![part("prompts, or logits and their sums".into(), prefill.max(sampling))];
+        let device = match self.device {
+            Device::Cuda(index) => format!("cuda:{index}"),
+            _ => "the cpu".into(),
+        };
+        Ok(Prediction { kept, update, rollout, device, memory: device::memory(self.device)?, advice: None })
+    }
+
+    fn footprint(&self) -> Footprint<'a> {
+        let footprint = Footprint::new(self.sizes, self.dtype.kind(), self.device);
+        self.adapters.map_or(footprint, |adapters| footprint.with_adapters(adapters))
+    }
+
+    /// Keys and values at their most: room for every row grows by half at a
+    /// time, from the longest prompt on.
+    fn cache(&self, footprint: Footprint<'_>) -> u64 {
+        let mut tokens = self.rollout.prompt.next_multiple_of(CACHE_CHUNK).max(CACHE_CHUNK);
+        while tokens < self.rollout.prompt + self.rollout.response {
+            tokens = (tokens * 3 / 2).next_multiple_of(CACHE_CHUNK);
+        }
+        let most = self.rollout.rows * tokens * footprint.cache_per_token();
+        self.cache_memory.map_or(most, |budget| most.min(budget))
+    }
+
+    /// The largest micro-batch: as many of the longest rows as fit, whose
+    /// prompts are computed once for all responses to them.
+    fn micro_batch(&self) -> PassShape {
+        let MiniBatch { rows, group, prompt, response, .. } = self.batch;
+        let all = rows.div_ceil(group) * prompt + rows * response;
+        let tokens = all.min(self.max_tokens_per_micro_batch.max(prompt + response));
+        let shared = group.min(tokens.saturating_sub(prompt) / response.max(1)).max(1);
+        let window = self.sizes.windows.iter().flatten().any(|&window| (window as u64) < prompt + response);
+        if shared == 1 {
+            let mask = if window { (prompt + response).pow(2) } else { 0 };
+            return PassShape { mask, ..PassShape::unshared(tokens) };
+        }
+        let responses = (tokens * shared).div_ceil(prompt + shared * response);
+        let keys = responses * (prompt + response);
+        PassShape { tokens, keys: keys + responses.div_ceil(shared) * prompt, mask: keys * response }
+    }
+
+    /// Of the settings that save memory, the one that saves most.
+    fn advice(&self) -> Result<Option<(String, u64)>> {
+        let mut changes = Vec::new();
+        let tokens = self.micro_batch().tokens / 2;
+        if tokens >= self.batch.prompt + self.batch.response {
+            let setting = format!("train.max_tokens_per_micro_batch = {tokens}");
+            changes.push((setting, Self { max_tokens_per_micro_batch: tokens, ..self.clone() }));
+        }
+        if self.rollout.rows > 1 {
+            let rows = self.rollout.rows / 2;
+            let rollout = Rollout { rows, ..self.rollout };
+            changes.push((format!("rollout.max_batch = {rows}"), Self { rollout, ..self.clone() }));
+            let footprint = self.footprint();
+            // A quarter still has room for some rows, and for one at least.
+            let one = (self.rollout.prompt + self.rollout.response + CACHE_CHUNK) * footprint.cache_per_token();
+            let budget = (self.cache(footprint) / 4).max(one);
+            let setting = format!("rollout.cache_memory = \"{}MiB\"", budget.div_ceil(1 << 20));
+            changes.push((setting, Self { cache_memory: Some(budget), ..self.clone() }));
+        }
+        if !self.gradient_checkpointing {
+            let plan = Self { gradient_checkpointing: true, ..self.clone() };
+            changes.push(("train.gradient_checkpointing = true".into(), plan));
+        }
+        if self.may_adapt {
+            let lora = LoraConfig::default();
+            let adapters = Some(self.footprint().adapters(&lora));
+            changes.push((format!("[model.lora] rank = {}", lora.rank), Self { adapters, ..self.clone() }));
+        }
+        if self.dtype == Dtype::Float32 {
+            changes.push(("model.dtype = \"bfloat16\"".into(), Self { dtype: Dtype::Bfloat16, ..self.clone() }));
+        }
+        let now = self.predict()?.total();
+        let saved = |(setting, plan): (String, Self)| Ok((setting, now.saturating_sub(plan.predict()?.total())));
+        let saved = changes.into_iter().map(saved).collect::<Result<Vec<_>>>()?;
+        Ok(saved.into_iter().max_by_key(|(_, saved)| *saved).filter(|(_, saved)| *saved > 0))
+    }
+}

@@ -1,0 +1,157 @@
+//! How much memory a device has.
+
+use crate::error::{PolicyError, Result};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fs::read_to_string;
+use std::path::PathBuf;
+use tch::Device;
+
+/// The memory of a device, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// All of it.
+    pub total: u64,
+    /// What nobody uses.
+    pub free: u64,
+}
+
+/// The memory of `device`. On the CPU it is the machine's, or what the control
+/// group of this process leaves of it.
+///
+/// # Errors
+/// The system does not say.
+pub fn memory(device: Device) -> Result<DeviceMemory> {
+    match device {
+        Device::Cuda(index) => cuda(index),
+        _ => {
+            let machine = machine()?;
+            Ok(control_group().map_or(machine, |limit| DeviceMemory {
+                total: limit.total.min(machine.total),
+                free: limit.free.min(machine.free),
+            }))
+        }
+    }
+}
+
+fn machine() -> Result<DeviceMemory> {
+    const FILE: &str = "/proc/meminfo";
+    let text = read_to_string(FILE).map_err(|source| PolicyError::Io { action: "read", path: FILE.into(), source })?;
+    let missing = || PolicyError::Device { name: "cpu".into(), what: format!("{FILE} does not tell the memory") };
+    let field = |name| field(&text, name).map(|kibibytes| kibibytes * 1024).ok_or_else(missing);
+    Ok(DeviceMemory { total: field("MemTotal:")?, free: field("MemAvailable:")? })
+}
+
+/// The number behind a name at the start of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Where the control groups of a version are, and their files: the limit, what
+/// is used, and of that what are files that nobody has read for a while, which
+/// give way.
+struct ControlGroups {
+    root: &'static str,
+    /// Before the group in a line of `/proc/self/cgroup`, after the first colon.
+    line: &'static str,
+    limit: &'static str,
+    used: &'static str,
+    inactive: &'static str,
+}
+
+const CONTROL_GROUPS: [ControlGroups; 2] = [
+    ControlGroups {
+        root: "/sys/fs/cgroup",
+        line: ":/",
+        limit: "memory.max",
+        used: "memory.current",
+        inactive: "inactive_file ",
+    },
+    ControlGroups {
+        root: "/sys/fs/cgroup/memory",
+        line: "memory:/",
+        limit: "memory.limit_in_bytes",
+        used: "memory.usage_in_bytes",
+        inactive: "total_inactive_file ",
+    },
+];
+
+/// The tightest limit of the control groups that the process is in.
+fn control_group() -> Option<DeviceMemory> {
+    let groups = read_to_string("/proc/self/cgroup").ok()?;
+    let limits = CONTROL_GROUPS.iter().flat_map(|version| {
+        let own = groups.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(version.line));
+        // A container sees its own group at the root, by whatever path it goes outside.
+        let folder = PathBuf::from(version.root).join(own.unwrap_or_default());
+        let folders: Vec<PathBuf> = folder.ancestors().map(PathBuf::from).collect();
+        folders.into_iter().take_while(|folder| folder.starts_with(version.root)).filter_map(|folder| {
+            let number = |file: &str| read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
+            // Without a limit it says `max`, or a number that no machine has.
+            let (total, used) = (number(version.limit)?, number(version.used)?);
+            let statistics = read_to_string(folder.join("memory.stat")).unwrap_or_default();
+            let used = used.saturating_sub(field(&statistics, version.inactive).unwrap_or(0));
+            Some(DeviceMemory { total, free: total.saturating_sub(used) })
+        })
+    });
+    limits.min_by_key(|limit| limit.free)
+}
+
+/// Asks the CUDA runtime that libtorch has loaded.
+fn cuda(index: usize) -> Result<DeviceMemory> {
+    super::load_cuda()?;
+    let fail = |what: String| PolicyError::Device { name: format!("cuda:{index}"), what };
+    let symbol = |name: &CStr| {
+        // SAFETY: the name is a NUL-terminated string; the answer is null or the address of that symbol.
+        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        match address.is_null() {
+            true => Err(fail(format!("the CUDA runtime has no {}", name.to_string_lossy()))),
+            false => Ok(address),
+        }
+    };
+    type Set = unsafe extern "C" fn(c_int) -> c_int;
+    type Get = unsafe extern "C" fn(*mut c_int) -> c_int;
+    type MemGetInfo = unsafe extern "C" fn(*mut usize, *mut usize) -> c_int;
+    type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
+    // SAFETY: these are the signatures of these functions in every version of the CUDA runtime.
+    let (get, set, info, error_string) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, Get>(symbol(c"cudaGetDevice")?),
+            std::mem::transmute::<*mut c_void, Set>(symbol(c"cudaSetDevice")?),
+            std::mem::transmute::<*mut c_void, MemGetInfo>(symbol(c"cudaMemGetInfo")?),
+            std::mem::transmute::<*mut c_void, ErrorString>(symbol(c"cudaGetErrorString")?),
+        )
+    };
+    let done = |status: c_int| match status {
+        0 => Ok(()),
+        // SAFETY: the runtime gives a static NUL-terminated string for every number.
+        status => Err(fail(unsafe { CStr::from_ptr(error_string(status)) }.to_string_lossy().into_owned())),
+    };
+    let (mut before, mut free, mut total) = (0, 0, 0);
+    // SAFETY: the pointers are to integers of the right size that outlive each call.
+    unsafe {
+        done(get(&mut before))?;
+        done(set(index as c_int))?;
+        let asked = done(info(&mut free, &mut total));
+        done(set(before))?;
+        asked?;
+    }
+    Ok(DeviceMemory { total: total as u64, free: free as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_tells_its_memory() {
+        let found = memory(Device::Cpu).unwrap();
+        assert!(found.total > 64 << 20 && (1..=found.total).contains(&found.free), "{found:?}");
+    }
+
+    #[test]
+    fn a_gpu_tells_its_memory_or_why_not() {
+        match memory(Device::Cuda(0)) {
+            Ok(found) => assert!(found.total > 1 << 30 && found.free <= found.total, "{found:?}"),
+            Err(error) => assert!(error.to_string().starts_with("device cuda"), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! How many bytes a language model takes, term by term, from its sizes alone.
+//!
+//! What autograd keeps is what the operations of [`Model::hidden_packed`] save
+//! for their backward passes, each tensor once. Letters: `t` tokens, `h` the
+//! hidden size, `q` the width of all query heads, `i` the intermediate size,
+//! `b` the bytes of a number of the weights.
+//!
+//! [`Model::hidden_packed`]: crate::Model::hidden_packed
+
+use crate::config::ModelConfig;
+use crate::lora::{LoraConfig, Module};
+use tch::{Device, Kind};
+
+/// Bytes of a number of 32 bits.
+const FLOAT: u64 = 4;
+
+/// A model whose memory is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Footprint<'a> {
+    config: &'a ModelConfig,
+    kind: Kind,
+    device: Device,
+    /// The numbers of its adapters, in 32 bits, where these alone are trained.
+    adapters: Option<u64>,
+}
+
+/// The tokens of a forward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassShape {
+    /// Tokens that pass through the layers.
+    pub tokens: u64,
+    /// Keys that rows look at: those of a prompt count once a row that follows it.
+    pub keys: u64,
+    /// Numbers of the attention masks; none where causality is all.
+    pub mask: u64,
+}
+
+impl PassShape {
+    /// Whole sequences, `tokens` in all, which share nothing.
+    pub fn unshared(tokens: u64) -> Self {
+        Self { tokens, keys: tokens, mask: 0 }
+    }
+}
+
+impl<'a> Footprint<'a> {
+    /// That of the model of these sizes, with weights of `kind`, on `device`.
+    pub fn new(config: &'a ModelConfig, kind: Kind, device: Device) -> Self {
+        Self { config, kind, device, adapters: None }
+    }
+
+    /// The same with adapters of so many numbers, which alone are trained.
+    pub fn with_adapters(self, adapters: u64) -> Self {
+        Self { adapters: Some(adapters), ..self }
+    }
+
+    /// The numbers of adapters: `rank · (in + out)` a module.
+    pub fn adapters(&self, lora: &LoraConfig) -> u64 {
+        let [h, i] = [self.config.hidden_size, self.config.intermediate_size].map(size);
+        let (q, kv) = (size(self.config.query_width()), size(self.config.kv_width()));
+        let widths = lora.target_modules.iter().map(|module| match module {
+            Module::Query | Module::Output => h + q,
+            Module::Key | Module::Value => h + kv,
+            Module::Gate | Module::Up | Module::Down => h + i,
+        });
+        self.layers() * size(lora.rank) * widths.sum::<u64>()
+    }
+
+    /// How many weights there are.
+    pub fn parameters(&self) -> u64 {
+        let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
+        let (q, kv, head) = (size(self.config.query_width()), size(self.config.kv_width()), size(self.config.head_dim));
+        let architecture = self.config.architecture;
+        let biases = if architecture.has_qkv_bias() { q + 2 * kv } else { 0 };
+        let head_norms = if architecture.has_qk_norm() { 2 * head } else { 0 };
+        let layer = (q + 2 * kv) * h + biases + head_norms + q * h + 3 * h * i + 2 * h;
+        let output = if self.config.tie_word_embeddings { 0 } else { v * h };
+        v * h + self.layers() * layer + h + output
+    }
+
+    /// The weights, and adapters beside them.
+    pub fn weights(&self) -> u64 {
+        self.parameters() * self.bytes() + self.adapters.unwrap_or(0) * FLOAT
+    }
+
+    /// AdamW: two moments in 32 bits for each number that is trained, and where
+    /// that has 16, a master.
+    pub fn optimizer(&self) -> u64 {
+        match self.adapters {
+            Some(adapters) => adapters * 2 * FLOAT,
+            None if self.is_half() => self.parameters() * 3 * FLOAT,
+            None => self.parameters() * 2 * FLOAT,
+        }
+    }
+
+    /// The gradients, which are added up in 32 bits, and that of the largest
+    /// matrix once more, which is made before it is added.
+    pub fn gradients(&self) -> u64 {
+        let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
+        match self.adapters {
+            Some(adapters) => adapters * FLOAT,
+            None => self.parameters() * FLOAT + h * v.max(2 * i) * self.bytes(),
+        }
+    }
+
+    /// Keys and values of one token.
+    pub fn cache_per_token(&self) -> u64 {
+        2 * self.layers() * size(self.config.kv_width()) * self.bytes()
+    }
+
+    /// What a forward pass keeps for its backward pass: all that its layers
+    /// keep, or with `checkpointing` what each of them is given, `b·t·h`, and
+    /// what one keeps. Beside that the final norm, the hidden states with their
+    /// gradient, `3·b·t·h`, and the angles of the rotary embedding, in 32 bits:
+    /// a cosine for each pair of a head's numbers and a sine for each number.
+    pub fn activations(&self, shape: PassShape, checkpointing: bool) -> u64 {
+        let residual = self.bytes() * shape.tokens * size(self.config.hidden_size);
+        let layers = match checkpointing {
+            true => self.layers() * residual + self.layer(shape),
+            false => self.layers() * self.layer(shape),
+        };
+        let angles = shape.tokens * size(self.config.head_dim) * 3 * FLOAT / 2;
+        layers + self.norm(shape.tokens) + 3 * residual + angles
+    }
+
+    /// What one layer keeps:
+    /// - two [norms](Self::norm);
+    /// - attention: queries, what was found, the same as a matrix, `3·b·t·q`;
+    ///   keys and values for every query head, `2·b·q` a key that is looked at;
+    ///   the normaliser, `4·t` a head; the mask, `b` a number;
+    /// - the feed-forward block: gate and up, the gate's activation, their
+    ///   product, `4·b·t·i`;
+    /// - adapters beside weights of 16 bits: what each map is given, in 32 bits,
+    ///   `4·t·(2·h + q + i)`.
+    pub fn layer(&self, shape: PassShape) -> u64 {
+        let (t, b) = (shape.tokens, self.bytes());
+        let (q, i) = (size(self.config.query_width()), size(self.config.intermediate_size));
+        let wide = match self.adapters {
+            Some(_) if self.is_half() => FLOAT * t * (2 * size(self.config.hidden_size) + q + i),
+            _ => 0,
+        };
+        let normaliser = FLOAT * t * size(self.config.num_attention_heads);
+        let attention = b * q * (3 * t + 2 * shape.keys) + normaliser + b * shape.mask;
+        2 * self.norm(t) + attention + 4 * b * t * i + wide
+    }
+
+    /// What going back through one layer needs at a time: the gradients of the
+    /// product, of gate and up, and of these together, `4·b·t·i`, and of the
+    /// residual stream, `2·b·t·h`. By then the [logits](Self::logits) are gone.
+    pub fn layer_backward(&self, shape: PassShape) -> u64 {
+        let (h, i) = (size(self.config.hidden_size), size(self.config.intermediate_size));
+        self.bytes() * shape.tokens * (4 * i + 2 * h)
+    }
+
+    /// A norm keeps what it is given and what it gives, `2·b·t·h`, where it is
+    /// one operation, as on a GPU. On the CPU, and in Gemma, it keeps what it is
+    /// given and the normalised in 32 bits, `8·t·h`, and what it gives.
+    fn norm(&self, tokens: u64) -> u64 {
+        let fused = self.device.is_cuda() && self.config.architecture.norm_offset() == 0.0;
+        let kept = if fused { 2 * self.bytes() } else { 2 * FLOAT + self.bytes() };
+        kept * tokens * size(self.config.hidden_size)
+    }
+
+    /// The logits of `tokens` tokens on the way back, in 32 bits: themselves,
+    /// their gradient through the token's own logit, and that through the
+    /// normaliser with what it is made from.
+    pub fn logits(&self, tokens: u64) -> u64 {
+        4 * FLOAT * tokens * size(self.config.vocab_size)
+    }
+
+    /// Drawing a token for each of `rows`: logits, the same in 32 bits and over
+    /// the temperature, probabilities, and their sums in 64 bits; truncations
+    /// (top-k, top-p, min-p) sort, which takes eight more numbers of 64 bits.
+    pub fn sampling(&self, rows: u64, truncated: bool) -> u64 {
+        let sorting = if truncated { 8 * 8 } else { 0 };
+        (self.bytes() + 3 * FLOAT + 8 + sorting) * rows * size(self.config.vocab_size)
+    }
+
+    fn layers(&self) -> u64 {
+        size(self.config.num_hidden_layers)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.kind.elt_size_in_bytes() as u64
+    }
+
+    fn is_half(&self) -> bool {
+        matches!(self.kind, Kind::BFloat16 | Kind::Half)
+    }
+}
+
+/// A size of a configuration that was validated.
+fn size(value: i64) -> u64 {
+    value.max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Model;
+
+    fn config(more: &str) -> ModelConfig {
+        let json = format!(
+            r#"{{"vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8{more}}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn weights_are_those_of_the_model() {
+        for more in [
+            r#","model_type":"qwen2","tie_word_embeddings":true"#,
+            r#","model_type":"qwen2","tie_word_embeddings":false"#,
+            r#","model_type":"qwen3""#,
+            r#","model_type":"llama""#,
+            r#","model_type":"gemma""#,
+        ] {
+            let config = config(more);
+            let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
+            let there: usize = model.parameters().iter().map(|(_, weight)| weight.numel()).sum();
+            let footprint = Footprint::new(&config, Kind::BFloat16, Device::Cpu);
+            assert_eq!(footprint.parameters(), there as u64, "{more}");
+            assert_eq!(footprint.weights(), 2 * there as u64);
+            assert_eq!(footprint.optimizer(), 12 * there as u64);
+        }
+    }
+
+    #[test]
+    fn adapters_are_those_of_the_model() {
+        let config = config(r#","model_type":"qwen2""#);
+        for target_modules in [Module::ALL.to_vec(), vec![Module::Key, Module::Down]] {
+            let lora = LoraConfig { rank: 3, target_modules, ..Default::default() };
+            let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
+            let model = model.adapt(&lora, std::path::Path::new("base"), 0).unwrap();
+            let there: usize = model.parameters().iter().map(|(_, weight)| weight.numel()).sum();
+            let footprint = Footprint::new(&config, Kind::Float, Device::Cpu);
+            assert_eq!(footprint.adapters(&lora), there as u64);
+            assert_eq!(footprint.with_adapters(there as u64).optimizer(), 8 * there as u64);
+        }
+    }
+
+    #[test]
+    fn checkpointing_keeps_one_layer_and_less_than_all() {
+        let config = config(r#","model_type":"qwen2""#);
+        let footprint = Footprint::new(&config, Kind::Float, Device::Cpu);
+        let shape = PassShape::unshared(100);
+        let saved = footprint.activations(shape, false) - footprint.activations(shape, true);
+        // Two of three layers, but for what each is given.
+        assert_eq!(saved, 2 * footprint.layer(shape) - 3 * 4 * 100 * 16);
+    }
+}

@@ -1,0 +1,130 @@
+//! What was being done when memory ran out, and which setting would help.
+
+use std::fmt;
+
+/// A part of the work that takes memory of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// A model is read, or made.
+    Loading,
+    /// The engine draws a token for each row, and computes prompts beside.
+    Rollout {
+        /// Rows at once.
+        rows: usize,
+        /// Tokens of prompts at once, padding included.
+        prompts: usize,
+    },
+    /// The engine's keys and values need more room.
+    Cache {
+        /// Rows.
+        rows: usize,
+        /// Tokens that each row is to have room for.
+        tokens: usize,
+    },
+    /// A micro-batch goes forward and backward.
+    MicroBatch {
+        /// Its tokens.
+        tokens: usize,
+    },
+    /// The optimiser is set up, or takes a step.
+    Optimizer,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loading => f.write_str("while the model was loaded"),
+            Self::Rollout { rows, prompts } => write!(
+                f,
+                "in rollout, while a token was drawn for each of {rows} responses and {prompts} tokens of prompts were computed"
+            ),
+            Self::Cache { rows, tokens } => {
+                write!(f, "in rollout, while room was made for keys and values of {rows} responses of {tokens} tokens")
+            }
+            Self::MicroBatch { tokens } => {
+                write!(f, "in training, while a micro-batch of {tokens} tokens went forward and backward")
+            }
+            Self::Optimizer => f.write_str("in training, in the optimiser"),
+        }
+    }
+}
+
+impl Phase {
+    /// What to do about it.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Loading => "set dtype to bfloat16, or use a device with more memory",
+            Self::Rollout { .. } | Self::Cache { .. } => {
+                "lower max_batch, the responses that are written together, or bound keys and values with cache_memory"
+            }
+            Self::MicroBatch { .. } => "lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing",
+            Self::Optimizer => "train adapters with [model.lora], or use a device with more memory",
+        }
+    }
+}
+
+/// What [`OutOfMemory`](crate::PolicyError::OutOfMemory) says behind its first
+/// words.
+pub(crate) fn explain(phase: Option<Phase>, what: &str) -> String {
+    match phase {
+        Some(phase) => format!(" {phase}: {what}\nhint: {}", phase.hint()),
+        None => format!(": {what}"),
+    }
+}
+
+/// What libtorch says of memory that ran out, without where in its sources
+/// that was; nothing where `message` says something else.
+pub(crate) fn recognise(message: &str) -> Option<String> {
+    const SAYS: [&str; 6] = [
+        "out of memory",
+        "can't allocate memory",
+        "not enough memory",
+        "CUBLAS_STATUS_ALLOC_FAILED",
+        "std::bad_alloc",
+        "bad allocation",
+    ];
+    SAYS.iter().any(|says| message.contains(says)).then(|| {
+        let start = message.find("CUDA out of memory").or(message.find("DefaultCPUAllocator"));
+        message[start.unwrap_or(0)..].to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::PolicyError;
+    use tch::TchError;
+
+    /// As libtorch 2.11 says it, with the backtrace that follows.
+    const CPU: &str = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nframe #0: c10::ThrowEnforceNotMet";
+    const CUDA: &str = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 3.00 GiB is free.\nException raised from malloc";
+
+    #[test]
+    fn what_libtorch_says_is_told_with_its_part_and_a_hint() {
+        let told = |message: &str, phase| PolicyError::from(TchError::Torch(message.into())).during(phase).to_string();
+        assert_eq!(
+            told(CPU, Phase::MicroBatch { tokens: 16384 }),
+            "out of memory in training, while a micro-batch of 16384 tokens went forward and backward: DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nhint: lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing"
+        );
+        let cuda = told(CUDA, Phase::Cache { rows: 256, tokens: 1024 });
+        assert!(cuda.starts_with("out of memory in rollout, while room was made for keys and values of 256 responses of 1024 tokens: CUDA out of memory. Tried to allocate 20.00 GiB."), "{cuda}");
+        assert!(cuda.contains("\nhint: lower max_batch") && !cuda.contains("Exception"), "{cuda}");
+    }
+
+    #[test]
+    fn the_innermost_part_is_told_and_other_errors_are_left_alone() {
+        let error = PolicyError::from(TchError::Torch(CPU.into()));
+        let told = error.during(Phase::Rollout { rows: 3, prompts: 0 }).during(Phase::Loading).to_string();
+        assert!(told.contains("for each of 3 responses"), "{told}");
+        let other = PolicyError::from(TchError::Torch("shapes do not match".into())).during(Phase::Loading);
+        assert_eq!(other.to_string(), "libtorch: shapes do not match");
+    }
+
+    #[test]
+    fn what_libtorch_really_says_is_recognised() {
+        // More than any machine can address.
+        let error = tch::Tensor::f_zeros([1 << 50], (tch::Kind::Float, tch::Device::Cpu)).unwrap_err();
+        let error = PolicyError::from(error);
+        assert!(matches!(error, PolicyError::OutOfMemory { phase: None, .. }), "{error}");
+    }
+}
