@@ -50,6 +50,8 @@ def main():
     device, dtype = ("cpu", "float32") if args.small else ("cuda:0", "bfloat16")
     gavel = Gavel(args.gavel.resolve(), device)
     sizes = {name: of for name, of in (SMALL if args.small else FULL).items() if name in (args.models or [name])}
+    if not sizes:
+        sys.exit(f"--models knows {', '.join(SMALL if args.small else FULL)}")
     batches, prompt, new = ([1, 4, 8], 32, 16) if args.small else ([1, 32, 256], 512, 128)
 
     name = "CPU" if args.small else torch.cuda.get_device_name(0)

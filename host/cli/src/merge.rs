@@ -35,8 +35,14 @@ pub fn run(args: MergeArgs) -> Result<ExitCode> {
     }
     let text = TextModel::load_with(&folder.text, &folder.base)?;
     let merged = Model::load(&model, stored_kind(&model)?, Device::Cpu)?.merge()?;
-    merged.save(&output)?;
-    text.save(&output).with_context(|| format!("cannot write the tokenizer into {}", output.display()))?;
+    // The folder appears whole or not at all.
+    let mut partial = output.clone().into_os_string();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    merged.save(&partial)?;
+    text.save(&partial).with_context(|| format!("cannot write the tokenizer into {}", partial.display()))?;
+    std::fs::rename(&partial, &output)
+        .with_context(|| format!("cannot rename {} to {}", partial.display(), output.display()))?;
     println!("{} with {} is {}", folder.base.display(), model.display(), output.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -43,7 +43,7 @@ fn a_killed_run_resumes_to_the_same_end() {
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", *setting]).collect();
     let run = |name: &'static str| [&["train", "-c", "train.toml", "--set", name], &settings[..]].concat();
     let output = project.succeed(&run("log.name=whole"));
-    assert!(stderr(&output).contains("LoRA: 2048 numbers are trained beside "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("LoRA: 2048 parameters are trained, "), "{}", stderr(&output));
     let args = run("log.name=killed");
     project.kill_after_some_steps(&args, "runs/killed", 40);
     project.succeed(&[&args[..], &["--resume"]].concat());

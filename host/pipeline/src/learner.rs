@@ -36,11 +36,11 @@ impl Learner {
         }
     }
 
-    /// How many numbers are trained of a policy with adapters, in words.
+    /// How many parameters are trained of a policy with adapters, in words.
     pub(crate) fn adapter_sizes(&self) -> Option<String> {
         let count = |tensors: &[(String, Tensor)]| tensors.iter().map(|(_, tensor)| tensor.numel()).sum::<usize>();
         let (trained, weights) = (self.model.parameters(), self.model.named_weights().ok()?);
-        let told = || format!("LoRA: {} numbers are trained beside {}", count(&trained), count(&weights));
+        let told = || format!("LoRA: {} parameters are trained, {} are frozen", count(&trained), count(&weights));
         self.model.is_adapted().then(told)
     }
 }

@@ -34,6 +34,12 @@ impl Model {
     /// with one label in the folder `dir`: layers as they are, and a head that
     /// gives the classifier's scores, or 0 everywhere at first.
     pub fn load_critic(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
+        if ModelFolder::open(dir)?.adapter.is_some() {
+            return Err(PolicyError::Input(format!(
+                "a critic is made of a plain checkpoint, and {} is an adapter: merge it first with `gavel merge`",
+                dir.display()
+            )));
+        }
         let mut config = ModelConfig::load(dir)?;
         let labels = config.head.labels().unwrap_or(1);
         if labels != 1 {

@@ -60,6 +60,14 @@ pub fn select(name: &str) -> Result<Device> {
     Ok(Device::Cuda(index))
 }
 
+/// The device's name, as [`select`] takes it.
+pub fn name(device: Device) -> String {
+    match device {
+        Device::Cuda(index) => format!("cuda:{index}"),
+        _ => "cpu".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

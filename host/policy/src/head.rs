@@ -60,7 +60,13 @@ impl Head {
 
 impl Model {
     /// The logits, `[…, vocab]`, of `hidden`, `[…, hidden]`.
+    ///
+    /// # Errors
+    /// The model is a classifier or a critic.
     pub fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
+        if self.config().head != Head::LanguageModel {
+            return Err(PolicyError::Input("only a language model has logits of the next token".into()));
+        }
         Ok(hidden.f_linear(self.head.as_ref().unwrap_or(&self.embedding), None::<&Tensor>)?)
     }
 
@@ -81,7 +87,7 @@ impl Model {
     pub(crate) fn scores_of_last(&self, last: &Tensor) -> Result<Tensor> {
         match (&self.head, self.config().head) {
             (Some(head), Head::Scores { .. }) => Ok(last.f_linear(head, None::<&Tensor>)?),
-            _ => Err(PolicyError::Input("a language model gives no scores: a classifier has labels".into())),
+            _ => Err(PolicyError::Input("only a sequence classifier gives scores".into())),
         }
     }
 }

@@ -43,7 +43,7 @@ pub use head::Head;
 pub use lora::{LoraConfig, Module};
 pub use model::Model;
 pub use out_of_memory::Phase;
-pub use packed::{Packed, PackedRow, take_rows};
+pub use packed::{MASK_NUMBERS, Packed, PackedRow, take_rows};
 pub use pass::Pass;
 pub use sampling::Sampling;
 pub use tch::{Device, Kind, Tensor};

@@ -31,7 +31,8 @@ pub struct PassShape {
     pub tokens: u64,
     /// Keys that rows look at: those of a prompt count once a row that follows it.
     pub keys: u64,
-    /// Numbers of the attention masks; none where causality is all.
+    /// Numbers of the attention masks, which layers share; none where causality
+    /// is all.
     pub mask: u64,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Footprint<'a> {
 
     /// What a forward pass keeps for its backward pass: all that its layers
     /// keep, or with `checkpointing` what each of them is given, `b·t·h`, and
-    /// what one keeps. Beside that the final norm, the hidden states with their
+    /// what one keeps. Beside that the masks, the final norm, the hidden states with their
     /// gradient, `3·b·t·h`, and the angles of the rotary embedding, in 32 bits:
     /// a cosine for each pair of a head's numbers and a sine for each number.
     pub fn activations(&self, shape: PassShape, checkpointing: bool) -> u64 {
@@ -119,14 +120,14 @@ impl<'a> Footprint<'a> {
             false => self.layers() * self.layer(shape),
         };
         let angles = shape.tokens * size(self.config.head_dim) * 3 * FLOAT / 2;
-        layers + self.norm(shape.tokens) + 3 * residual + angles
+        layers + self.bytes() * shape.mask + self.norm(shape.tokens) + 3 * residual + angles
     }
 
     /// What one layer keeps:
     /// - two [norms](Self::norm);
     /// - attention: queries, what was found, the same as a matrix, `3·b·t·q`;
     ///   keys and values for every query head, `2·b·q` a key that is looked at;
-    ///   the normaliser, `4·t` a head; the mask, `b` a number;
+    ///   the normaliser, `4·t` a head;
     /// - the feed-forward block: gate and up, the gate's activation, their
     ///   product, `4·b·t·i`;
     /// - adapters beside weights of 16 bits: what each map is given, in 32 bits,
@@ -139,7 +140,7 @@ impl<'a> Footprint<'a> {
             _ => 0,
         };
         let normaliser = FLOAT * t * size(self.config.num_attention_heads);
-        let attention = b * q * (3 * t + 2 * shape.keys) + normaliser + b * shape.mask;
+        let attention = b * q * (3 * t + 2 * shape.keys) + normaliser;
         2 * self.norm(t) + attention + 4 * b * t * i + wide
     }
 

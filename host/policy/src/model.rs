@@ -182,7 +182,9 @@ impl Model {
     /// Overwrites the weights of `other`, and its adapters, a model of the same
     /// configuration.
     pub fn copy_to(&self, other: &mut Model) -> Result<()> {
-        if self.config != other.config || self.adapter_sizes() != other.adapter_sizes() {
+        let rslora = |model: &Model| model.adapted.as_ref().map(|adapted| adapted.rslora);
+        let alike = self.adapter_sizes() == other.adapter_sizes() && rslora(self) == rslora(other);
+        if self.config != other.config || !alike {
             return Err(PolicyError::Input(
                 "weights can only be copied between models of the same configuration".into(),
             ));

@@ -173,7 +173,7 @@ pub fn take_rows(x: &Tensor, index: &Tensor) -> Result<Tensor> {
 
 /// The most numbers of the masks of rows that do not have as many tokens before
 /// them.
-const MASK_NUMBERS: usize = 1 << 24;
+pub const MASK_NUMBERS: usize = 1 << 24;
 
 fn check(rows: &[PackedRow]) -> Result<()> {
     if rows.is_empty() {

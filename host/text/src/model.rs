@@ -29,9 +29,10 @@ impl TextModel {
     }
 
     /// Reads both from the folder `dir` of an adapter to the checkpoint in the
-    /// folder `base`, which says which tokens end a text where `dir` does not.
+    /// folder `base`, which says which tokens end a text, and has the template,
+    /// where `dir` does not.
     pub fn load_with(dir: &Path, base: &Path) -> Result<Self> {
-        Ok(Self { tokenizer: Tokenizer::load_with(dir, base)?, template: ChatTemplate::load(dir)? })
+        Ok(Self { tokenizer: Tokenizer::load_with(dir, base)?, template: ChatTemplate::load_with(dir, base)? })
     }
 
     /// Writes both into the folder `dir`, which is made where it is missing,

@@ -71,7 +71,12 @@ impl ChatTemplate {
     /// `tokenizer_config.json`. Of several, `tool_use` is for conversations
     /// with tools and `default` for the others.
     pub fn load(dir: &Path) -> Result<Self> {
-        Self::new(source::sources(dir)?, source::special_tokens(dir)?)
+        Self::load_with(dir, dir)
+    }
+
+    /// The same, or the template in the folder `base` where `dir` has none.
+    pub(crate) fn load_with(dir: &Path, base: &Path) -> Result<Self> {
+        Self::new(source::sources(dir, base)?, source::special_tokens(dir)?)
     }
 
     fn new(sources: Vec<Source>, variables: Map<String, Value>) -> Result<Self> {

@@ -101,6 +101,20 @@ fn an_adapter_ends_its_texts_as_its_base_does() {
 }
 
 #[test]
+fn an_adapter_without_a_template_has_that_of_its_base() {
+    let (base, adapter) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for folder in [&base, &adapter] {
+        TextModel::byte_level().save(folder.path()).unwrap();
+    }
+    write(adapter.path(), "tokenizer_config.json", r#"{"eos_token": "<|im_end|>"}"#);
+    write(base.path(), "chat_template.jinja", "{{ messages[0].content }} of the base");
+    let text = TextModel::load_with(adapter.path(), base.path()).unwrap();
+    let ids = text.prompt_ids(&[Message::new(Role::User, "that")]).unwrap();
+    assert_eq!(text.tokenizer.decode(&ids).unwrap(), "that of the base");
+    assert!(TextModel::load(adapter.path()).err().unwrap().to_string().contains("there is no chat template"));
+}
+
+#[test]
 fn broken_files_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let says = |what: &str| {

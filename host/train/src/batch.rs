@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 
 /// How many keys attention may look at for each token of a forward pass: they
 /// take a small part of what a token's other activations do.
-const KEYS_PER_TOKEN: usize = 4;
+pub const KEYS_PER_TOKEN: usize = 4;
 
 /// The memory that the logits of a micro-batch may take at a time, in 32 bits.
 pub const LOGIT_BYTES: usize = 256 << 20;

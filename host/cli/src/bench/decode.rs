@@ -2,12 +2,12 @@
 
 use super::cost::{cache_bytes, weight_bytes};
 use super::median;
-use super::model::{BenchModelArgs, prompt};
+use super::model::{BenchModelArgs, dtype, prompt};
 use crate::table;
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use gavel_policy::{Engine, EngineConfig, Model, Request, Sampling};
+use gavel_policy::{Engine, EngineConfig, Model, Request, Sampling, device};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -101,8 +101,8 @@ fn measure(args: &DecodeArgs, model: &Model, batch: usize) -> Result<Measured> {
         batch,
         prompt_tokens: args.prompt_tokens,
         new_tokens,
-        dtype: format!("{:?}", model.kind()).to_lowercase(),
-        device: format!("{:?}", model.device()).to_lowercase(),
+        dtype: dtype(model).into(),
+        device: device::name(model.device()),
         step_ms: step * 1e3,
         tokens_per_second: batch as f64 / step,
         weight_bytes,

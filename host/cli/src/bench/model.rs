@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Which model, and where.
 #[derive(Args)]
 pub struct BenchModelArgs {
-    /// The checkpoint: a folder with config.json and model.safetensors.
+    /// The checkpoint: a folder with config.json and model.safetensors, or a LoRA adapter.
     #[arg(long, short, value_name = "DIR", required_unless_present = "init", conflicts_with = "init")]
     model: Option<PathBuf>,
     /// A config.json: random weights of these sizes, bfloat16 on a GPU unless --dtype says otherwise.
@@ -33,6 +33,15 @@ impl BenchModelArgs {
             serde_json::from_str(&text).with_context(|| format!("{} is no configuration", path.display()))?;
         let kind = Dtype::or_of_device(self.place.dtype, device, || Ok::<_, PolicyError>(Kind::BFloat16))?;
         Ok(Model::noise(config, kind, device)?)
+    }
+}
+
+/// What `--dtype` calls the numbers of the model's weights.
+pub fn dtype(model: &Model) -> &'static str {
+    match model.kind() {
+        Kind::BFloat16 => "bfloat16",
+        Kind::Half => "float16",
+        _ => "float32",
     }
 }
 

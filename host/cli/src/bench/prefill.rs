@@ -2,11 +2,11 @@
 
 use super::cost::prompt_flops;
 use super::median;
-use super::model::{BenchModelArgs, prompt};
+use super::model::{BenchModelArgs, dtype, prompt};
 use crate::table;
 use anyhow::Result;
 use clap::Args;
-use gavel_policy::{Engine, EngineConfig, Model, PolicyError, Request, Sampling};
+use gavel_policy::{Engine, EngineConfig, Model, PolicyError, Request, Sampling, device};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -73,8 +73,8 @@ fn measure(args: &PrefillArgs, model: &Model, batch: usize) -> Result<Measured> 
         batch,
         prompt_tokens: tokens,
         prefill_tokens: args.prefill_tokens,
-        dtype: format!("{:?}", model.kind()).to_lowercase(),
-        device: format!("{:?}", model.device()).to_lowercase(),
+        dtype: dtype(model).into(),
+        device: device::name(model.device()),
         seconds,
         tokens_per_second: count * tokens as f64 / seconds,
         flops_per_second: count * prompt_flops(model.config(), tokens as u64) / seconds,

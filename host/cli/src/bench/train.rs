@@ -2,11 +2,11 @@
 
 use super::cost::update_flops;
 use super::median;
-use super::model::{BenchModelArgs, prompt};
+use super::model::{BenchModelArgs, dtype, prompt};
 use crate::table;
 use anyhow::{Result, ensure};
 use clap::Args;
-use gavel_policy::{Model, ModelConfig};
+use gavel_policy::{Model, ModelConfig, device};
 use gavel_train::{Experience, LossConfig, OptimizerConfig, Trainer};
 use serde::Serialize;
 use std::time::Instant;
@@ -120,8 +120,8 @@ fn measured(args: &TrainArgs, model: &Model, seconds: f64) -> Measured {
         prompt_tokens: args.prompt_tokens,
         response_tokens: args.response_tokens,
         gradient_checkpointing: args.gradient_checkpointing,
-        dtype: format!("{:?}", model.kind()).to_lowercase(),
-        device: format!("{:?}", model.device()).to_lowercase(),
+        dtype: dtype(model).into(),
+        device: device::name(model.device()),
         seconds,
         tokens_per_second: f64::from(args.prompts * args.group_size * args.response_tokens) / seconds,
         model_flops_per_second: flops(false),

@@ -7,8 +7,8 @@ use crate::prompts::Prompt;
 use crate::setup::Setup;
 use gavel_policy::device;
 use gavel_policy::memory::{Footprint, PassShape};
-use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder};
-use gavel_train::LOGIT_BYTES;
+use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, MASK_NUMBERS, ModelConfig, ModelFolder};
+use gavel_train::{KEYS_PER_TOKEN, LOGIT_BYTES};
 
 /// Tokens by which the engine's room for keys and values grows.
 const CACHE_CHUNK: u64 = 64;
@@ -175,9 +175,12 @@ impl<'a> Plan<'a> {
             let mask = if window { (prompt + response).pow(2) } else { 0 };
             return PassShape { mask, ..PassShape::unshared(tokens) };
         }
-        let responses = (tokens * shared).div_ceil(prompt + shared * response);
-        let keys = responses * (prompt + response);
-        PassShape { tokens, keys: keys + responses.div_ceil(shared) * prompt, mask: keys * response }
+        let whole = prompt + response;
+        let most = KEYS_PER_TOKEN as u64 * self.max_tokens_per_micro_batch / whole;
+        let responses = (tokens * shared).div_ceil(prompt + shared * response).min(most).max(1);
+        let prompts = responses.div_ceil(shared) * prompt;
+        let mask = (responses * whole * response).min((MASK_NUMBERS as u64).max(whole * response));
+        PassShape { tokens: prompts + responses * response, keys: prompts + responses * whole, mask }
     }
 
     /// Of the settings that save memory, the one that saves most.

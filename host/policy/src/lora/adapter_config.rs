@@ -5,7 +5,6 @@ use crate::error::{PolicyError, Result};
 use crate::tensor_file::io;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "adapter_config.json";
@@ -40,7 +39,8 @@ pub(crate) struct AdapterConfig {
     pub(crate) base_model_name_or_path: Option<PathBuf>,
     lora_alpha: Option<f64>,
     use_rslora: Option<bool>,
-    alpha_pattern: Option<BTreeMap<String, f64>>,
+    /// Alphas by name; the first that fits counts.
+    alpha_pattern: Option<Map<String, Value>>,
     bias: Option<String>,
     #[serde(default)]
     init_lora_weights: Value,
@@ -92,6 +92,9 @@ impl AdapterConfig {
         if let Some(key) = self.alpha_pattern.iter().flatten().map(|(key, _)| key).find(|key| is_expression(key)) {
             return refused("alpha_pattern", &json!(key), "only names of modules are, no regular expressions");
         }
+        if let Some((_, alpha)) = self.alpha_pattern.iter().flatten().find(|(_, alpha)| !alpha.is_number()) {
+            return refused("alpha_pattern", alpha, "only numbers are");
+        }
         let off = |value: &Value| match value {
             Value::Null | Value::Bool(false) => true,
             Value::Array(values) => values.is_empty(),
@@ -112,7 +115,8 @@ impl AdapterConfig {
     /// `model.layers.0.self_attn.q_proj`; PEFT's default is 8.
     pub(crate) fn alpha(&self, module: &str) -> f64 {
         let is_named = |key: &str| module.strip_suffix(key).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-        let own = self.alpha_pattern.iter().flatten().find(|(key, _)| is_named(key)).map(|(_, alpha)| *alpha);
+        let own = self.alpha_pattern.iter().flatten().find(|(key, _)| is_named(key));
+        let own = own.and_then(|(_, alpha)| alpha.as_f64());
         own.or(self.lora_alpha).unwrap_or(8.0)
     }
 
@@ -172,4 +176,23 @@ fn named(sizes: &Sizes, layers: usize) -> Vec<(String, super::Size)> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_alpha_that_fits_counts() {
+        let text = r#"{"lora_alpha": 1, "alpha_pattern": {"q_proj": 4, "model.layers.0.self_attn.q_proj": 8,
+                       "model.layers.0.mlp.up_proj": 5, "up_proj": 6}}"#;
+        let config: AdapterConfig = serde_json::from_str(text).unwrap();
+        let alphas = [
+            ("model.layers.0.self_attn.q_proj", 4.0),
+            ("model.layers.0.mlp.up_proj", 5.0),
+            ("model.layers.1.mlp.up_proj", 6.0),
+            ("model.layers.1.mlp.down_proj", 1.0),
+        ];
+        alphas.iter().for_each(|(module, alpha)| assert_eq!(config.alpha(module), *alpha, "{module}"));
+    }
 }

@@ -23,16 +23,12 @@ pub(super) struct Source {
 
 /// `chat_template.jinja` with `additional_chat_templates/*.jinja`, or else
 /// `chat_template` of `tokenizer_config.json`, a text or a list of them with
-/// names. One is named `default`, or there is only one.
-pub(super) fn sources(dir: &Path) -> Result<Vec<Source>> {
-    let mut sources = in_files(dir)?;
-    let settings = dir.join(SETTINGS);
-    if sources.is_empty() {
-        sources = match files::read_object(&settings)?.get("chat_template") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::String(text)) => vec![Source { name: DEFAULT.into(), text: text.clone(), path: settings }],
-            Some(list) => named(list, &settings)?,
-        };
+/// names. One is named `default`, or there is only one. Where `dir` has none,
+/// those of `base` are taken.
+pub(super) fn sources(dir: &Path, base: &Path) -> Result<Vec<Source>> {
+    let mut sources = found(dir)?;
+    if sources.is_empty() && base != dir {
+        sources = found(base)?;
     }
     let (path, what) = match &sources[..] {
         [] => (
@@ -51,6 +47,19 @@ pub(super) fn sources(dir: &Path) -> Result<Vec<Source>> {
         }
     };
     Err(TextError::File { path: path.to_owned(), what })
+}
+
+fn found(dir: &Path) -> Result<Vec<Source>> {
+    let sources = in_files(dir)?;
+    if !sources.is_empty() {
+        return Ok(sources);
+    }
+    let settings = dir.join(SETTINGS);
+    match files::read_object(&settings)?.get("chat_template") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![Source { name: DEFAULT.into(), text: text.clone(), path: settings }]),
+        Some(list) => named(list, &settings),
+    }
 }
 
 fn in_files(dir: &Path) -> Result<Vec<Source>> {
