@@ -28,7 +28,7 @@ use admission::Filling;
 use cache::Cache;
 use row::Row;
 use sampler::Sampler;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use tch::{Device, Kind};
 
 /// Decodes many requests together. Its thread owns the device.
@@ -47,8 +47,8 @@ pub struct Engine {
     filling: Option<Filling>,
     cache: Cache,
     sampler: Sampler,
-    /// The request whose logits were not finite.
-    broken: Option<u64>,
+    /// The requests whose logits were not finite.
+    broken: HashSet<u64>,
     preemptions: u64,
 }
 
@@ -71,7 +71,7 @@ impl Engine {
             filling: None,
             cache: Cache::new(model.config(), config.max_batch, config.cache_bytes, kind, device)?,
             sampler: Sampler::new(model.config().vocab_size, device),
-            broken: None,
+            broken: HashSet::new(),
             preemptions: 0,
             config,
         })
@@ -126,11 +126,6 @@ impl Engine {
             self.waiting.remove(at);
             return Ok(true);
         }
-        if self.broken.take_if(|broken| *broken == id).is_some()
-            && let Some(slot) = self.rows.iter().position(|row| row.request.id == id)
-        {
-            self.cache.clear(slot)?;
-        }
         Ok(!self.take_out(|row| row.request.id == id)?.is_empty())
     }
 
@@ -165,11 +160,7 @@ impl Engine {
     /// go on with the keys and values that they have; a prompt that is partly
     /// computed begins anew.
     pub fn set_version(&mut self, version: u64) {
-        if version != self.version {
-            self.version = version;
-            let begun = self.filling.take();
-            begun.into_iter().for_each(|filling| self.waiting.push_front(filling.row));
-        }
+        self.version = version;
     }
 
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens
@@ -185,6 +176,7 @@ impl Engine {
             ));
         }
         let _guard = tch::no_grad_guard();
+        self.begin_anew()?;
         self.preempt()?;
         let prompts = self.admit();
         let (slots, longest) = self.extent();
@@ -193,8 +185,9 @@ impl Engine {
         let logits = pass::run(model, &mut self.cache, &self.rows, &prompts).map_err(|error| error.during(phase))?;
         let Some(logits) = logits else { return Ok(Step::default()) };
         let picks = self.sampler.sample(&self.rows, &logits).map_err(|error| error.during(phase))?;
-        if let Some((row, _)) = self.rows.iter().zip(&picks).find(|(_, pick)| !pick.logprob.is_finite()) {
-            self.broken = Some(row.request.id);
+        let broken = self.rows.iter().zip(&picks).filter(|(_, pick)| !pick.logprob.is_finite()).map(|(row, _)| row);
+        self.broken.extend(broken.clone().map(|row| row.request.id));
+        if let Some(row) = broken.into_iter().next() {
             return Err(PolicyError::NonFinite { request: row.request.id, position: row.response.len() });
         }
         let mut drawn = Vec::with_capacity(self.rows.len());
@@ -216,6 +209,16 @@ impl Engine {
     /// The slots in use, and the tokens of the longest row in them.
     fn extent(&self) -> (usize, usize) {
         self.under_way().fold((0, 0), |(rows, longest), row| (rows + 1, longest.max(row.tokens())))
+    }
+
+    /// Puts back a row whose prompt was begun with other weights.
+    fn begin_anew(&mut self) -> Result<()> {
+        let stale = self.filling.as_ref().filter(|filling| filling.row.prompt_version != self.version);
+        if let Some(arrival) = stale.map(|filling| filling.row.arrival) {
+            let put_back = self.take_out(|row| row.arrival == arrival)?;
+            put_back.into_iter().for_each(|row| self.waiting.push_front(row));
+        }
+        Ok(())
     }
 
     /// Puts back the rows that came last until the others have room for their
@@ -240,9 +243,24 @@ impl Engine {
         Ok(())
     }
 
+    /// Clears the slots of rows that are `gone` and may hold what is not finite:
+    /// those that broke, and one whose prompt has told nothing yet.
+    fn clean(&mut self, gone: impl Fn(&Row) -> bool) -> Result<()> {
+        for (slot, row) in self.rows.iter().enumerate() {
+            if gone(row) && self.broken.remove(&row.request.id) {
+                self.cache.clear(slot)?;
+            }
+        }
+        match &self.filling {
+            Some(filling) if filling.done > 0 && gone(&filling.row) => self.cache.clear(self.rows.len()),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes out the rows that are `gone` and closes the gaps, with the longest
     /// of each later share, so that rows of one share are about as long.
     fn take_out(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {
+        self.clean(&gone)?;
         let mut out = Vec::new();
         // Where each remaining row was before.
         let mut origin: Vec<usize> = (0..self.rows.len()).collect();

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn slots_are_divided_where_it_saves_enough() {
-        assert_eq!(divided(&[9; 16], 0), [0..16]);
+        assert_eq!(divided(&[9; 16], 0), vec![0..16; 1]);
         assert_eq!(divided(&[90, 80, 50, 70, 20, 10, 10, 10], 0), [0..2, 2..4, 4..6, 6..8]);
         assert_eq!(divided(&[90, 80, 50, 70, 20, 10, 10, 10], 60), [0..4, 4..8]);
         // A long row at the end; it moves to the front as others go.
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn later_shares_are_those_behind_the_slot() {
         assert_eq!(shares_after(1, 10).collect::<Vec<_>>(), [3..6, 6..9, 9..10]);
-        assert_eq!(shares_after(8, 10).collect::<Vec<_>>(), [9..10]);
+        assert!(shares_after(8, 10).eq(std::iter::once(9..10)));
         assert!(shares_after(9, 10).next().is_none());
         assert!(shares_after(0, 1).next().is_none());
     }

@@ -21,7 +21,7 @@ pub struct EngineConfig {
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { max_batch: 256, prefill_tokens: 2048, cache_bytes: None }
+        Self { max_batch: 256, prefill_tokens: 4096, cache_bytes: None }
     }
 }
 

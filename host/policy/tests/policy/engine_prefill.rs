@@ -156,6 +156,28 @@ fn what_one_row_broke_is_no_part_of_the_next() {
     };
     let broken = Request::new(9, [vec![5; 20], vec![30; 12]].concat(), Sampling::greedy(12, vec![]), 9);
     let requests = [fine(0, 40), fine(1, 3), fine(2, 2)];
+
+    // Its prompt is computed in parts, and it is given up, or the weights change, before it has told anything.
+    for change_version in [false, true] {
+        let config = EngineConfig { max_batch: 2, prefill_tokens: 16, ..EngineConfig::default() };
+        let mut engine = Engine::new(&model, config).unwrap();
+        engine.submit(requests[1].clone()).unwrap();
+        let mut finished = engine.step(&model).unwrap().finished;
+        let long = Request { prompt: [vec![30], vec![5; 40]].concat(), ..broken.clone() };
+        engine.submit(long).unwrap();
+        finished.extend(engine.step(&model).unwrap().finished);
+        assert_eq!((engine.active(), engine.waiting()), (2, 0));
+        if change_version {
+            engine.set_version(0);
+            engine.set_version(1);
+            finished.extend(engine.step(&model).unwrap().finished);
+            assert_eq!((engine.active(), engine.waiting()), (2, 0), "it begins anew at once");
+        }
+        assert!(engine.cancel(9).unwrap());
+        engine.submit(requests[2].clone()).unwrap();
+        assert_as_alone(&model, &finish(&mut engine, &model, finished), &requests[1..]);
+    }
+
     let mut engine = Engine::new(&model, EngineConfig { max_batch: 3, ..EngineConfig::default() }).unwrap();
     [&requests[0], &broken, &requests[1]].iter().for_each(|request| engine.submit((*request).clone()).unwrap());
     let error = engine.step(&model).unwrap_err().to_string();
