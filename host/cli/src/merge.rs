@@ -36,9 +36,11 @@ pub fn run(args: MergeArgs) -> Result<ExitCode> {
     let text = TextModel::load_with(&folder.text, &folder.base)?;
     let merged = Model::load(&model, stored_kind(&model)?, Device::Cpu)?.merge()?;
     // The folder appears whole or not at all.
-    let mut partial = output.clone().into_os_string();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
+    let name = output.file_name().with_context(|| format!("{} names no folder", output.display()))?;
+    let partial = output.with_file_name(format!("{}.partial", name.to_string_lossy()));
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
+    }
     merged.save(&partial)?;
     text.save(&partial).with_context(|| format!("cannot write the tokenizer into {}", partial.display()))?;
     std::fs::rename(&partial, &output)

@@ -37,9 +37,19 @@ fn generated(project: &Project, model: &str) -> String {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_end() {
+    resumes_to_the_same_end("float32");
+}
+
+#[test]
+fn a_killed_run_beside_16_bits_resumes_to_the_same_end() {
+    resumes_to_the_same_end("bfloat16");
+}
+
+fn resumes_to_the_same_end(dtype: &str) {
     let project = project();
+    let dtype = format!("model.dtype={dtype}");
     let before = read(&project.path("base/model.safetensors"));
-    let settings = ["train.steps=40", "train.mini_batch_prompts=4", "train.loss.kl={ coefficient = 0.01 }"];
+    let settings = [&dtype, "train.steps=40", "train.mini_batch_prompts=4", "train.loss.kl={ coefficient = 0.01 }"];
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", *setting]).collect();
     let run = |name: &'static str| [&["train", "-c", "train.toml", "--set", name], &settings[..]].concat();
     let output = project.succeed(&run("log.name=whole"));
@@ -80,7 +90,11 @@ fn a_checkpoint_is_an_adapter_that_everything_takes() {
     ];
     assert_eq!(files, expected);
 
-    project.succeed(&["merge", "-m", adapter, "-o", "merged"]);
+    // Of a merge that was interrupted.
+    std::fs::create_dir(project.path("merged.partial")).unwrap();
+    project.write("merged.partial/model.safetensors", "");
+    project.succeed(&["merge", "-m", adapter, "-o", "merged/"]);
+    assert!(!project.path("merged.partial").exists());
     for name in ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
         assert!(project.path("merged").join(name).exists(), "{name}");
     }

@@ -62,6 +62,36 @@ fn keys_and_values_that_do_not_fit_are_named_with_their_setting() {
 }
 
 #[test]
+fn a_cache_without_room_for_the_longest_response_is_refused_before_the_start() {
+    let project = Project::new();
+    for dry_run in [&["--dry-run"][..], &[]] {
+        let args = ["train", "-c", "train.toml", "--set", "rollout.cache_memory=1KiB"];
+        let output = project.run(&[&args[..], dry_run].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("rollout.cache_memory 1.0 KiB has no room for the longest prompt, "), "{said}");
+        assert!(said.contains("\nhint: give at least 1MiB"), "{said}");
+    }
+}
+
+#[test]
+fn a_tight_cache_changes_no_metric() {
+    let project = Project::new();
+    let metrics = |name: &str, more: &[&str]| {
+        let name = format!("log.name={name}");
+        project.succeed(&[&["train", "-c", "train.toml", "--set", &name], more].concat());
+        project.metrics(&format!("runs/{}", &name[9..]))
+    };
+    let roomy = metrics("roomy", &[]);
+    let tight = metrics("tight", &["--set", "rollout.cache_memory=96KiB"]);
+    assert_eq!(roomy.len(), tight.len());
+    for (roomy, tight) in roomy.iter().zip(&tight) {
+        assert_eq!(roomy["reward/mean"], tight["reward/mean"]);
+        assert_eq!(roomy["response_length/mean"], tight["response_length/mean"]);
+    }
+}
+
+#[test]
 fn a_dry_run_tells_the_memory_and_what_would_save_some() {
     let project = large();
     let told = |settings: &[&str]| {

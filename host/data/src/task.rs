@@ -2,7 +2,7 @@
 
 use crate::message::{Message, Role};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What a row says besides the prompt: the answer key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,7 @@ impl Reference {
         let bad = |what: String| Err(TaskError::BadTools(what));
         let tools = match self.columns.get("tools") {
             None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::String(text)) if text.trim().is_empty() => return Ok(Vec::new()),
             Some(Value::String(text)) => match serde_json::from_str(text) {
                 Ok(Value::Array(tools)) => tools,
                 Ok(_) => return bad("the text is not a list".into()),
@@ -64,15 +65,19 @@ impl Reference {
             Some(Value::Array(tools)) => tools.iter().map(without_nulls).collect(),
             Some(_) => return bad("it is neither".into()),
         };
-        for (index, tool) in tools.iter().enumerate() {
+        let mut functions = Vec::new();
+        for (index, tool) in tools.into_iter().enumerate() {
+            // Some datasets have the functions alone.
+            let tool = if tool["name"].is_string() { json!({"type": "function", "function": tool}) } else { tool };
             if tool["type"] != "function" {
                 return bad(format!("number {index} does not have the `type` \"function\""));
             }
             if tool["function"]["name"].as_str().is_none_or(str::is_empty) {
                 return bad(format!("number {index} has no `function.name`"));
             }
+            functions.push(tool);
         }
-        Ok(tools)
+        Ok(functions)
     }
 }
 
@@ -183,14 +188,22 @@ mod tests {
         // Parquet gives each tool the fields of the others.
         let filled = add.replace(r#""a":{"type":"number"}"#, r#""a":{"type":"number"},"b":null"#);
         assert_eq!(tools(&format!(r#"{{"prompt":"x","tools":[{filled}]}}"#)).unwrap(), expected);
-        for none in [r#"{"prompt":"x"}"#, r#"{"prompt":"x","tools":null}"#, r#"{"prompt":"x","tools":[]}"#] {
+        let bare = r#"{"name":"add","parameters":{"properties":{"a":{"type":"number"}}}}"#;
+        assert_eq!(tools(&format!(r#"{{"prompt":"x","tools":[{bare}]}}"#)).unwrap(), expected);
+        for none in [
+            r#"{"prompt":"x","tools":""}"#,
+            r#"{"prompt":"x"}"#,
+            r#"{"prompt":"x","tools":null}"#,
+            r#"{"prompt":"x","tools":[]}"#,
+        ] {
             assert_eq!(tools(none).unwrap(), Vec::<Value>::new());
         }
         for (wrong, says) in [
             (r#"{"name":"add"}"#, "it is neither"),
             (r#""{}""#, "the text is not a list"),
             (r#""[""#, "EOF while parsing"),
-            (r#"[{"type":"function","function":{"name":"f"}},{"name":"g"}]"#, "number 1 does not have the `type`"),
+            (r#"[{"type":"function","function":{"name":"f"}},{"tool":"g"}]"#, "number 1 does not have the `type`"),
+            (r#"["add"]"#, "number 0 does not have the `type`"),
             (r#"[{"type":"function","function":{}}]"#, "number 0 has no `function.name`"),
         ] {
             let error = tools(&format!(r#"{{"prompt":"x","tools":{wrong}}}"#)).unwrap_err().to_string();

@@ -36,12 +36,20 @@ impl Learner {
         }
     }
 
-    /// How many parameters are trained of a policy with adapters, in words.
-    pub(crate) fn adapter_sizes(&self) -> Option<String> {
-        let count = |tensors: &[(String, Tensor)]| tensors.iter().map(|(_, tensor)| tensor.numel()).sum::<usize>();
-        let (trained, weights) = (self.model.parameters(), self.model.named_weights().ok()?);
-        let told = || format!("LoRA: {} parameters are trained, {} are frozen", count(&trained), count(&weights));
-        self.model.is_adapted().then(told)
+    /// Says where the model is, in what numbers, and what of it is trained.
+    pub(crate) fn tell(&self, table: &ModelTable) -> Result<()> {
+        let place = device::name(self.model.device());
+        let why = match device::why_no_gpu() {
+            Some(why) if table.device == "auto" => format!(" (no GPU: {why})"),
+            _ => String::new(),
+        };
+        tracing::info!("the model is on {place} in {}{why}", table.dtype);
+        if self.model.is_adapted() {
+            let count = |tensors: &[(String, Tensor)]| tensors.iter().map(|(_, tensor)| tensor.numel()).sum::<usize>();
+            let (trained, frozen) = (count(&self.model.parameters()), count(&self.model.named_weights()?));
+            tracing::info!("LoRA: {trained} parameters are trained, {frozen} are frozen");
+        }
+        Ok(())
     }
 }
 

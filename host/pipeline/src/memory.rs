@@ -24,8 +24,8 @@ pub struct Prediction {
     pub rollout: Vec<Part>,
     /// The device.
     pub device: String,
-    /// What it has.
-    pub memory: DeviceMemory,
+    /// What it has, if the system tells.
+    pub memory: Option<DeviceMemory>,
     /// The setting that saves most, with its value, and how much it saves.
     pub advice: Option<(String, u64)>,
 }
@@ -51,13 +51,14 @@ impl Prediction {
 
     /// What to say if the device does not have that much.
     pub fn warning(&self) -> Option<String> {
-        if self.total() <= self.memory.free {
-            return None;
-        }
+        let excess = self.total().checked_sub(self.memory?.free).filter(|excess| *excess > 0)?;
         let needs = ByteSize(self.total());
-        let free = ByteSize(self.memory.free);
+        let free = ByteSize(self.memory?.free);
         let hint = match &self.advice {
-            Some((setting, saved)) => format!("{setting} would save {}", ByteSize(*saved)),
+            Some((setting, saved)) => {
+                let more = if *saved < excess { ", which alone is not enough" } else { "" };
+                format!("{setting} would save {}{more}", ByteSize(*saved))
+            }
             None => "use a smaller model, or a device with more memory".into(),
         };
         Some(format!("the run may need {needs} of memory, and {} has {free} free\nhint: {hint}", self.device))
@@ -71,8 +72,13 @@ impl fmt::Display for Prediction {
                 writeln!(f, "{when}: {what}: {}", ByteSize(*bytes))?;
             }
         }
-        let [total, all, free] = [self.total(), self.memory.total, self.memory.free].map(ByteSize);
-        write!(f, "at most: {total}; {} has {all}, of which {free} are free", self.device)
+        write!(f, "at most: {}", ByteSize(self.total()))?;
+        match self.memory {
+            Some(DeviceMemory { total, free }) => {
+                write!(f, "; {} has {}, of which {} are free", self.device, ByteSize(total), ByteSize(free))
+            }
+            None => write!(f, "; what {} has is not known", self.device),
+        }
     }
 }
 

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn malformed_tools_name_the_file_and_the_line() {
         let row = |tools| json!({"prompt": "2+2", "response": "4", "tools": tools});
-        let error = rendered(&[row(json!([])), row(json!([{"name": "add"}]))]).unwrap_err().to_string();
+        let error = rendered(&[row(json!([])), row(json!([{"tool": "add"}]))]).unwrap_err().to_string();
         assert!(error.contains("rows.jsonl, line 2: `tools` must be a list of"), "{error}");
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Shape {
     pub(crate) optimizer: OptimizerConfig,
     pub(crate) max_tokens_per_micro_batch: usize,
     pub(crate) gradient_checkpointing: bool,
+    /// Responses that a step draws.
+    pub(crate) drawn: usize,
     pub(crate) validate_every: u64,
     pub(crate) steps: u64,
     pub(crate) grouping: Grouping,
@@ -64,9 +66,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             (model.path, model.init, model.lora) = (Some(path.clone()), None, None);
         }
         let learner = Learner::new(&model, &config.resources, config.seed)?;
-        if let Some(sizes) = learner.adapter_sizes() {
-            tracing::info!("{sizes}");
-        }
+        learner.tell(&config.model)?;
         let mut trainer = Trainer::new(&learner.model, shape.optimizer, shape.max_tokens_per_micro_batch)
             .map_err(PipelineError::Optimizer)?
             .gradient_checkpointing(shape.gradient_checkpointing);
@@ -86,7 +86,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         } else {
             tracing::info!("run folder {}", folder.path().display());
         }
-        let engine = Engine::new(&learner.model, config.rollout.engine())?;
+        let engine = Engine::new(&learner.model, config.rollout.engine(shape.drawn.max(setup.validation.len())))?;
         let Shape { validate_every, steps, .. } = shape;
         Ok(Self { config, setup, learner, engine, trainer, folder, state, checkpoints, validate_every, steps })
     }

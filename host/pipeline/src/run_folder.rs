@@ -80,11 +80,12 @@ impl RunFolder {
         changed.retain(|key| !free.iter().any(|free| is_within(key, free)));
         if !changed.is_empty() {
             return Err(PipelineError::Stopped(format!(
-                "the run {} was started with another configuration: {} differ\nhint: resume with the same values, or start a new run",
+                "the run {} was started with another configuration, in {}\nhint: resume with the same values, or start a new run",
                 newest.display(),
                 changed.join(", ")
             )));
         }
+        fs::write(&file, resolved(config)?).map_err(PipelineError::io("write", &file))?;
         Self::open(newest, config.log.tensorboard)
     }
 

@@ -28,6 +28,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
         optimizer: table.optimizer,
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
         gradient_checkpointing: table.gradient_checkpointing,
+        drawn: 0,
         validate_every: table.validate_every,
         steps: table.steps,
         grouping: Grouping::default(),

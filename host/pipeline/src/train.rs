@@ -33,6 +33,7 @@ pub fn train(config: &Config<GrpoTable>, start: Start) -> Result<Summary> {
         optimizer: table.optimizer,
         max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
         gradient_checkpointing: table.gradient_checkpointing,
+        drawn: table.prompts_per_step * config.rollout.group_size,
         validate_every: table.validate_every,
         steps: table.steps,
         grouping: table.grouping(),

@@ -37,7 +37,7 @@ pub fn evaluate(config: &Config<toml::Table>, checkpoint: Option<&Path>) -> Resu
     }
     let setup = Setup::new(&config)?;
     let learner = Learner::new(&config.model, &config.resources, config.seed)?;
-    let mut engine = Engine::new(&learner.model, config.rollout.engine())?;
+    let mut engine = Engine::new(&learner.model, config.rollout.engine(setup.validation.len()))?;
     validate(&config, &learner, &mut engine, &setup.scorer, &setup.validation)
 }
 

@@ -60,6 +60,16 @@ pub fn select(name: &str) -> Result<Device> {
     Ok(Device::Cuda(index))
 }
 
+/// Why no GPU can be used; nothing where one can.
+pub fn why_no_gpu() -> Option<String> {
+    match load_cuda() {
+        Err(PolicyError::Device { what, .. }) => Some(what),
+        Err(other) => Some(other.to_string()),
+        Ok(()) if Cuda::is_available() => None,
+        Ok(()) => Some("the driver finds none".into()),
+    }
+}
+
 /// The device's name, as [`select`] takes it.
 pub fn name(device: Device) -> String {
     match device {

@@ -1,6 +1,7 @@
 //! The numbers that a run's weights are.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 use tch::{Device, Kind};
 
@@ -42,6 +43,16 @@ impl Dtype {
             None if device == Device::Cpu => Ok(Kind::Float),
             None => stored(),
         }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Float32 => "float32",
+            Self::Bfloat16 => "bfloat16",
+            Self::Float16 => "float16",
+        })
     }
 }
 

@@ -40,7 +40,7 @@ pub use error::PolicyError;
 pub use folder::ModelFolder;
 pub use forward::Padding;
 pub use head::Head;
-pub use lora::{LoraConfig, Module};
+pub use lora::{LoraConfig, Module, adapter_parameters};
 pub use model::Model;
 pub use out_of_memory::Phase;
 pub use packed::{MASK_NUMBERS, Packed, PackedRow, take_rows};

@@ -81,10 +81,14 @@ fn left(starts: &Tensor, column: &Tensor) -> Result<Tensor> {
     Ok(before.f_logical_or(&key.f_eq_tensor(&query)?)?.f_unsqueeze(1)?)
 }
 
-/// −∞ where `unseen` is true, 0 elsewhere.
+/// −∞ where `unseen` is true, 0 elsewhere. Rows begin at multiples of 16
+/// numbers: fused attention on a GPU copies a mask whose rows do not.
 fn hidden(unseen: &Tensor, kind: Kind) -> Result<Tensor> {
-    let mut mask = Tensor::f_zeros(unseen.size(), (kind, unseen.device()))?;
-    Ok(mask.f_masked_fill_(unseen, f64::NEG_INFINITY)?)
+    let mut size = unseen.size();
+    let columns = size.pop().unwrap_or_default();
+    size.push((columns + 15) / 16 * 16);
+    let mask = Tensor::f_zeros(size, (kind, unseen.device()))?.f_narrow(-1, 0, columns)?;
+    Ok(mask.shallow_clone().f_masked_fill_(unseen, f64::NEG_INFINITY)?)
 }
 
 /// The masks of one query a row, to be added to its scores: `[rows, 1, longest]`,

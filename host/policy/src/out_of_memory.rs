@@ -53,12 +53,16 @@ impl Phase {
     /// What to do about it.
     fn hint(self) -> &'static str {
         match self {
-            Self::Loading => "set dtype to bfloat16, or use a device with more memory",
-            Self::Rollout { .. } | Self::Cache { .. } => {
-                "lower max_batch, the responses that are written together, or bound keys and values with cache_memory"
+            Self::Loading => {
+                "load it in bfloat16 (model.dtype of a run, --dtype elsewhere), or use a device with more memory"
             }
-            Self::MicroBatch { .. } => "lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing",
-            Self::Optimizer => "train adapters with [model.lora], or use a device with more memory",
+            Self::Rollout { .. } | Self::Cache { .. } => {
+                "lower rollout.max_batch (--max-batch), the responses that are written together, or bound keys and values with rollout.cache_memory (--cache-memory)"
+            }
+            Self::MicroBatch { .. } => {
+                "lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing if it is not"
+            }
+            Self::Optimizer => "train adapters of a checkpoint with [model.lora], or use a device with more memory",
         }
     }
 }
@@ -104,11 +108,11 @@ mod tests {
         let told = |message: &str, phase| PolicyError::from(TchError::Torch(message.into())).during(phase).to_string();
         assert_eq!(
             told(CPU, Phase::MicroBatch { tokens: 16384 }),
-            "out of memory in training, while a micro-batch of 16384 tokens went forward and backward: DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nhint: lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing"
+            "out of memory in training, while a micro-batch of 16384 tokens went forward and backward: DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nhint: lower train.max_tokens_per_micro_batch, or set train.gradient_checkpointing if it is not"
         );
         let cuda = told(CUDA, Phase::Cache { rows: 256, tokens: 1024 });
         assert!(cuda.starts_with("out of memory in rollout, while room was made for keys and values of 256 responses of 1024 tokens: CUDA out of memory. Tried to allocate 20.00 GiB."), "{cuda}");
-        assert!(cuda.contains("\nhint: lower max_batch") && !cuda.contains("Exception"), "{cuda}");
+        assert!(cuda.contains("\nhint: lower rollout.max_batch") && !cuda.contains("Exception"), "{cuda}");
     }
 
     #[test]

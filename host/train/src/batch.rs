@@ -38,12 +38,8 @@ impl Sequence<'_> {
         (0..self.response.len()).rev().find(|&at| self.is_trained(at))
     }
 
-    /// Whether the prompt should be computed once for this row and others. A
-    /// prompt that is short beside the response saves little, and the mask that
-    /// sharing needs grows with the square of the response.
     fn shares_prompt(&self) -> bool {
-        let (prompt, read) = (self.prompt.len(), self.read().unwrap_or_default());
-        read <= 8 * prompt || read * (prompt + read) <= 1 << 22
+        shares_prompt(self.prompt.len(), self.read().unwrap_or_default())
     }
 
     fn check(&self, index: usize, vocab_size: i64) -> Result<()> {
@@ -60,6 +56,14 @@ impl Sequence<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a prompt of so many tokens is computed once for a response, of which
+/// so many are read, and others. One that is short beside the response saves
+/// little, and the mask that sharing needs grows with the square of the
+/// response.
+pub fn shares_prompt(prompt: usize, read: usize) -> bool {
+    read <= 8 * prompt || read.saturating_mul(prompt + read) <= 1 << 22
 }
 
 /// Some rows of a mini-batch, packed: a prompt that several of them have is

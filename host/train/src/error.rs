@@ -4,7 +4,8 @@ use crate::config::ConfigError;
 use crate::optimizer::StateError;
 use gavel_policy::{Phase, PolicyError};
 
-/// A failure of an update. The parameters are those from before it.
+/// A failure of an update. The parameters are those from before it, unless
+/// libtorch failed within the optimiser's step.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// A row that cannot be learned from.

@@ -23,7 +23,7 @@ mod testing;
 pub mod trainer;
 
 pub use advantage::{AdvantageConfig, Estimator};
-pub use batch::{KEYS_PER_TOKEN, LOGIT_BYTES};
+pub use batch::{KEYS_PER_TOKEN, LOGIT_BYTES, shares_prompt};
 pub use config::ConfigError;
 pub use error::TrainError;
 pub use experience::Experience;

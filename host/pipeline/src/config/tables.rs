@@ -152,9 +152,11 @@ impl RolloutTable {
         self.sampling(Vec::new()).validate().map_err(|error| ConfigError::Invalid(format!("rollout: {error}")))
     }
 
-    /// How much the run's engine takes on.
-    pub(crate) fn engine(&self) -> EngineConfig {
-        EngineConfig { max_batch: self.max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
+    /// How much the engine takes on of a run that never draws more than so many
+    /// responses at once: it has no room for more.
+    pub(crate) fn engine(&self, responses: usize) -> EngineConfig {
+        let max_batch = self.max_batch.min(responses.max(1));
+        EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
     }
 
     /// How responses are drawn in training.

@@ -5,9 +5,12 @@ use crate::config::{Config, ModelTable};
 use crate::error::{PipelineError, Result};
 use crate::prompts::Prompt;
 use crate::setup::Setup;
+use bytesize::ByteSize;
 use gavel_policy::device;
 use gavel_policy::memory::{Footprint, PassShape};
-use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, MASK_NUMBERS, ModelConfig, ModelFolder};
+use gavel_policy::{
+    Device, Dtype, EngineConfig, LoraConfig, MASK_NUMBERS, ModelConfig, ModelFolder, adapter_parameters,
+};
 use gavel_train::{KEYS_PER_TOKEN, LOGIT_BYTES};
 
 /// Tokens by which the engine's room for keys and values grows.
@@ -62,16 +65,14 @@ pub(super) fn longest(prompts: &[Prompt]) -> u64 {
 }
 
 /// The numbers of the adapters that a run trains: fresh ones, or those in the
-/// folder `model.path`, whose file has at least two bytes for each.
+/// folder `model.path`.
 fn adapters(model: &ModelTable, sizes: &ModelConfig) -> Result<Option<u64>> {
     if let Some(lora) = &model.lora {
         return Ok(Some(Footprint::new(sizes, model.dtype.kind(), Device::Cpu).adapters(lora)));
     }
     let Some(path) = &model.path else { return Ok(None) };
     let Some(folder) = ModelFolder::open(path)?.adapter else { return Ok(None) };
-    let file = folder.join("adapter_model.safetensors");
-    let bytes = std::fs::metadata(&file).map_err(PipelineError::io("read", &file))?.len();
-    Ok(Some(bytes / 2))
+    Ok(Some(adapter_parameters(&folder)?))
 }
 
 impl<'a> Plan<'a> {
@@ -87,7 +88,7 @@ impl<'a> Plan<'a> {
         let rollout = &config.rollout;
         let most = drawn.max(setup.validation.len() as u64);
         let adapters = adapters(&config.model, &setup.sizes)?;
-        Ok(Self {
+        let plan = Self {
             sizes: &setup.sizes,
             dtype: config.model.dtype,
             device: device::select(&config.model.device)?,
@@ -104,7 +105,23 @@ impl<'a> Plan<'a> {
                 truncated: rollout.top_k.is_some() || rollout.top_p < 1.0 || rollout.min_p > 0.0,
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
-        })
+        };
+        plan.check_cache()?;
+        Ok(plan)
+    }
+
+    /// Refuses a budget in which the longest response would have no room.
+    fn check_cache(&self) -> Result<()> {
+        let Rollout { rows, prompt, response, .. } = self.rollout;
+        let needs = (prompt + response).next_multiple_of(CACHE_CHUNK) * self.footprint().cache_per_token();
+        match self.cache_memory {
+            Some(budget) if rows > 0 && budget < needs => Err(PipelineError::Stopped(format!(
+                "rollout.cache_memory {} has no room for the longest prompt, {prompt} tokens, with a response of {response}\nhint: give at least {}MiB",
+                ByteSize(budget),
+                needs.div_ceil(1 << 20)
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// What the run needs, with the setting that saves most of it.
@@ -140,11 +157,15 @@ impl<'a> Plan<'a> {
         let prefill = footprint.layer(PassShape::unshared(prompts));
         let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
         let rollout = vec![part("prompts, or logits and their sums".into(), prefill.max(sampling))];
-        let device = match self.device {
-            Device::Cuda(index) => format!("cuda:{index}"),
-            _ => "the cpu".into(),
-        };
-        Ok(Prediction { kept, update, rollout, device, memory: device::memory(self.device)?, advice: None })
+        let there = |parts: Vec<Part>| parts.into_iter().filter(|part| part.bytes > 0).collect();
+        Ok(Prediction {
+            kept,
+            update: there(update),
+            rollout: there(rollout),
+            device: device::name(self.device),
+            memory: device::memory(self.device).ok(),
+            advice: None,
+        })
     }
 
     fn footprint(&self) -> Footprint<'a> {
@@ -169,7 +190,8 @@ impl<'a> Plan<'a> {
         let MiniBatch { rows, group, prompt, response, .. } = self.batch;
         let all = rows.div_ceil(group) * prompt + rows * response;
         let tokens = all.min(self.max_tokens_per_micro_batch.max(prompt + response));
-        let shared = group.min(tokens.saturating_sub(prompt) / response.max(1)).max(1);
+        let shares = gavel_train::shares_prompt(prompt as usize, response as usize);
+        let shared = if shares { group.min(tokens.saturating_sub(prompt) / response.max(1)).max(1) } else { 1 };
         let window = self.sizes.windows.iter().flatten().any(|&window| (window as u64) < prompt + response);
         if shared == 1 {
             let mask = if window { (prompt + response).pow(2) } else { 0 };
@@ -178,8 +200,10 @@ impl<'a> Plan<'a> {
         let whole = prompt + response;
         let most = KEYS_PER_TOKEN as u64 * self.max_tokens_per_micro_batch / whole;
         let responses = (tokens * shared).div_ceil(prompt + shared * response).min(most).max(1);
-        let prompts = responses.div_ceil(shared) * prompt;
-        let mask = (responses * whole * response).min((MASK_NUMBERS as u64).max(whole * response));
+        let prompts = responses.div_ceil(shared);
+        // One for each length of a prompt, or for each response where they are small.
+        let mask = (responses * whole * response).min(prompts * (MASK_NUMBERS as u64).max(whole * response));
+        let prompts = prompts * prompt;
         PassShape { tokens: prompts + responses * response, keys: prompts + responses * whole, mask }
     }
 
@@ -209,7 +233,7 @@ impl<'a> Plan<'a> {
         if self.may_adapt {
             let lora = LoraConfig::default();
             let adapters = Some(self.footprint().adapters(&lora));
-            changes.push((format!("[model.lora] rank = {}", lora.rank), Self { adapters, ..self.clone() }));
+            changes.push((format!("model.lora.rank = {}", lora.rank), Self { adapters, ..self.clone() }));
         }
         if self.dtype == Dtype::Float32 {
             changes.push(("model.dtype = \"bfloat16\"".into(), Self { dtype: Dtype::Bfloat16, ..self.clone() }));

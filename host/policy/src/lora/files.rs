@@ -13,6 +13,13 @@ const FILE: &str = "adapter_model.safetensors";
 /// What PEFT's classes put before the names of a model's tensors.
 const PREFIX: &str = "base_model.model.";
 
+/// How many numbers the adapter in the folder `dir` has.
+pub fn adapter_parameters(dir: &Path) -> Result<u64> {
+    let file = TensorFile::open(&dir.join(FILE))?;
+    let tensors = file.tensors()?;
+    Ok(tensors.iter().map(|(_, view)| view.shape().iter().product::<usize>() as u64).sum())
+}
+
 impl Model {
     /// The model with the adapter in the folder `dir`, whichever base that
     /// names. Nothing needs a gradient.

@@ -10,6 +10,7 @@ mod settings;
 
 pub(crate) use adapter::{Adapter, Size};
 pub(crate) use adapter_config::AdapterConfig;
+pub use files::adapter_parameters;
 pub use settings::{LoraConfig, Module};
 
 use crate::error::{PolicyError, Result};
