@@ -48,7 +48,7 @@ fn a_run_is_not_resumed_with_another_configuration() {
     project.succeed(&["train", "-c", "train.toml"]);
     let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "train.learning_rate=0.5"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("train.learning_rate differ"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("another configuration, in train.learning_rate"), "{}", stderr(&output));
     let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "log.name=none"]);
     assert!(stderr(&output).contains("there is no run runs/none to resume"), "{}", stderr(&output));
     // Longer is the same run, and so is one in other pieces.
