@@ -2,8 +2,8 @@
 //! smaller than the distance to the next 16-bit number, and would be lost
 //! (Micikevicius et al., "Mixed precision training", arXiv:1710.03740, 3.1).
 
-use super::shim;
 use crate::error::{Result, TrainError};
+use gavel_torch::optimizer as torch;
 use tch::{Kind, Tensor};
 
 /// The parameters of kind `BFloat16`, each with its master of kind `Float`.
@@ -29,18 +29,18 @@ impl Masters {
             all.masters.push(master.shallow_clone());
             all.rounded.push(std::mem::replace(parameter, master));
         }
-        shim::hand_over_gradients(&all.rounded, &all.masters)?;
+        torch::hand_over_gradients(&all.rounded, &all.masters)?;
         Ok(all)
     }
 
     /// Forgets what a backward pass that failed may have left with a parameter.
     pub(super) fn zero_grad(&self) -> Result<()> {
-        shim::reset_gradients(&self.rounded)
+        Ok(torch::reset_gradients(&self.rounded)?)
     }
 
     /// Makes each parameter its master, rounded.
     pub(super) fn round(&self) -> Result<()> {
-        shim::round(&self.rounded, &self.masters)
+        Ok(torch::round(&self.rounded, &self.masters)?)
     }
 
     /// The masters with the names of their parameters.

@@ -2,13 +2,13 @@
 //! 2019) with clipping of the gradient's norm.
 
 mod masters;
-mod shim;
 mod state;
 
 pub use state::StateError;
 
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
+use gavel_torch::optimizer as torch;
 use masters::Masters;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -96,7 +96,7 @@ impl AdamW {
     /// Forgets the gradients.
     pub fn zero_grad(&mut self) -> Result<()> {
         self.masters.zero_grad()?;
-        shim::reset_gradients(&self.parameters)
+        Ok(torch::reset_gradients(&self.parameters)?)
     }
 
     /// Takes one step with the stored gradients and gives their norm before
@@ -105,7 +105,7 @@ impl AdamW {
     /// # Errors
     /// A gradient is missing or not finite; then nothing is changed.
     pub fn step(&mut self, lr: f64) -> Result<f64> {
-        let norm = match shim::gradient_norm(&self.parameters)? {
+        let norm = match torch::gradient_norm(&self.parameters)? {
             Ok(norm) => norm,
             Err(missing) => return Err(TrainError::NoGradient { name: self.names[missing].clone() }),
         };
@@ -115,16 +115,16 @@ impl AdamW {
         // The small number is that of torch.nn.utils.clip_grad_norm_.
         let scale = self.config.max_grad_norm / (norm + 1e-6);
         if scale < 1.0 {
-            shim::scale_gradients(&self.parameters, scale)?;
+            torch::scale_gradients(&self.parameters, scale)?;
         }
         self.steps += 1;
         let (decaying, config) = (self.decaying, &self.config);
         for (range, weight_decay) in [(0..decaying, config.weight_decay), (decaying..self.parameters.len(), 0.0)] {
-            shim::adamw_step(
+            torch::adamw_step(
                 &self.parameters[range.clone()],
                 &self.exp_avgs[range.clone()],
                 &self.exp_avg_sqs[range],
-                &shim::Step { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
+                &torch::Step { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
             )?;
         }
         self.masters.round()?;

@@ -1,17 +1,14 @@
-// What tch does not offer: gradients as a list, gradients handed over during
-// the backward pass, and the fused AdamW step.
-//
-// Every function catches what libtorch throws and returns it as a string that
-// the caller frees with `gavel_free`; null means success.
+// What an optimiser needs and tch does not offer: gradients as a list, gradients
+// handed over during the backward pass, and the fused AdamW step.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/UndefinedTensorImpl.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "guarded.h"
+
 #include <cstdlib>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -53,17 +50,6 @@ struct HandOver : torch::autograd::PostAccumulateGradHook {
 
   c10::weak_intrusive_ptr<at::TensorImpl, c10::UndefinedTensorImpl> master;
 };
-
-template <typename Body> char *guarded(Body body) noexcept {
-  try {
-    body();
-    return nullptr;
-  } catch (const std::exception &error) {
-    return strdup(error.what());
-  } catch (...) {
-    return strdup("an exception that is no std::exception");
-  }
-}
 
 } // namespace
 

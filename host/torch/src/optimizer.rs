@@ -1,14 +1,13 @@
-//! The C++ shim (`shim/adamw.cpp`) as safe functions.
+//! What an optimiser needs (`shim/optimizer.cpp`).
 
-use crate::error::Result;
-use std::ffi::{CStr, c_char};
-use tch::{TchError, Tensor};
+use crate::{Result, checked};
+use std::ffi::c_char;
+use tch::Tensor;
 use torch_sys::C_tensor;
 
 type Tensors = *const *const C_tensor;
 
 unsafe extern "C" {
-    fn gavel_free(message: *mut c_char);
     fn gavel_reset_gradients(parameters: Tensors, count: usize) -> *mut c_char;
     fn gavel_hand_over_gradients(parameters: Tensors, masters: Tensors, count: usize) -> *mut c_char;
     fn gavel_round(parameters: Tensors, masters: Tensors, count: usize) -> *mut c_char;
@@ -32,30 +31,22 @@ unsafe extern "C" {
 pub struct Step {
     /// Counted from 1.
     pub step: u64,
+    /// The learning rate.
     pub lr: f64,
+    /// Decay of the running means of gradient and squared gradient.
     pub betas: [f64; 2],
+    /// Decoupled, times the learning rate.
     pub weight_decay: f64,
+    /// Added to the denominator.
     pub eps: f64,
-}
-
-/// The message that the shim allocated, if any, as an error.
-fn checked(message: *mut c_char) -> Result<()> {
-    if message.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the shim gives null or a string of its own that nobody else has; it is freed once, after it was copied.
-    let text = unsafe {
-        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
-        gavel_free(message);
-        text
-    };
-    Err(TchError::Torch(text).into())
 }
 
 fn pointers(tensors: &[Tensor]) -> Vec<*const C_tensor> {
     tensors.iter().map(Tensor::as_ptr).collect()
 }
 
+/// Makes every gradient undefined, so that the next backward pass stores
+/// instead of adding to zeros.
 pub fn reset_gradients(parameters: &[Tensor]) -> Result<()> {
     // SAFETY: the list and the tensors behind it outlive the call.
     checked(unsafe { gavel_reset_gradients(pointers(parameters).as_ptr(), parameters.len()) })
@@ -88,6 +79,7 @@ pub fn gradient_norm(parameters: &[Tensor]) -> Result<std::result::Result<f64, u
     Ok(usize::try_from(missing).map_or(Ok(norm), Err))
 }
 
+/// Multiplies every gradient, all of which are there, by `factor`.
 pub fn scale_gradients(parameters: &[Tensor], factor: f64) -> Result<()> {
     // SAFETY: the list and the tensors behind it outlive the call.
     checked(unsafe { gavel_scale_gradients(pointers(parameters).as_ptr(), parameters.len(), factor) })

@@ -1,0 +1,29 @@
+//! What tch does not offer of libtorch, through a C++ shim: parts of a
+//! transformer layer as one operation each, and what an optimiser needs.
+
+pub mod layer;
+pub mod optimizer;
+
+use std::ffi::{CStr, c_char};
+use tch::TchError;
+
+/// What libtorch gives, or what it throws.
+pub type Result<T> = std::result::Result<T, TchError>;
+
+unsafe extern "C" {
+    fn gavel_free(message: *mut c_char);
+}
+
+/// The message that the shim allocated, if any, as an error.
+fn checked(message: *mut c_char) -> Result<()> {
+    if message.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the shim gives null or a string of its own that nobody else has; it is freed once, after it was copied.
+    let text = unsafe {
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        gavel_free(message);
+        text
+    };
+    Err(TchError::Torch(text))
+}

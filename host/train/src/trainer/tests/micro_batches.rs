@@ -1,0 +1,140 @@
+//! How a mini-batch is cut, packed and gone back through changes no gradient.
+
+use super::*;
+use crate::testing::tokens;
+use gavel_policy::LoraConfig;
+
+#[test]
+fn the_split_into_micro_batches_changes_nothing() {
+    let (model, reference) = (tiny_f64(1), tiny_f64(2));
+    let rows = off_policy(experiences(&model, 0.7));
+    for aggregation in AGGREGATIONS {
+        let (whole, whole_gradients) = gradients(&model, &reference, &rows, &config(aggregation), 10_000);
+        for max_tokens in [1, 12, 20] {
+            let (split, split_gradients) = gradients(&model, &reference, &rows, &config(aggregation), max_tokens);
+            let pairs = [(whole.loss, split.loss), (whole.grad_norm, split.grad_norm), (whole.entropy, split.entropy)];
+            assert!(pairs.iter().all(|(a, b)| (a - b).abs() < 1e-12), "{whole:?} is not {split:?}");
+            assert_eq!((whole.tokens, whole.clip_fraction), (split.tokens, split.clip_fraction));
+            for ((name, a), (_, b)) in whole_gradients.iter().zip(&split_gradients) {
+                assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12), "{aggregation:?}, {name}");
+            }
+        }
+    }
+}
+
+/// Three groups of rows with one prompt each, and a row by itself.
+fn grouped(model: &Model) -> Vec<Experience> {
+    let mut rows: Vec<Experience> = (0..13)
+        .map(|row| {
+            let (group, length) = (row as u64 % 4, [1, 5, 2, 9, 4][row % 5]);
+            Experience {
+                prompt: tokens(300 + group, [4, 7, 1, 3][group as usize]),
+                response: tokens(400 + row as u64, length),
+                loss_mask: (0..length).map(|at| (at + row) % 4 != 3).collect(),
+                logprobs: vec![0.0; length],
+                advantage: row as f32 / 4.0 - 1.5,
+            }
+        })
+        .collect();
+    rows.push(Experience { prompt: tokens(1, 2), response: tokens(2, 3), loss_mask: vec![true; 3], ..rows[0].clone() });
+    let last = rows.len() - 1;
+    rows[last].logprobs = vec![0.0; 3];
+    let logprobs = crate::log_probs(model, &rows, 0.7, 1).unwrap();
+    rows.iter_mut().zip(logprobs).for_each(|(row, logprobs)| row.logprobs = logprobs);
+    off_policy(rows)
+}
+
+#[test]
+fn a_prompt_that_is_computed_once_has_the_gradients_of_one_that_is_not() {
+    let models = [tiny_f64, |seed| {
+        let mut config = tiny(seed).config().clone();
+        // The second layer sees the last five tokens.
+        config.windows = vec![None, Some(5)];
+        Model::random(config, seed, tch::Device::Cpu).unwrap().to_kind(tch::Kind::Double).unwrap()
+    }];
+    for model in models {
+        let (model, reference) = (model(1), model(2));
+        let rows = grouped(&model);
+        let config = config(Aggregation::TokenMean);
+        // A row alone is the plain computation.
+        let (alone, plain) = gradients(&model, &reference, &rows, &config, 1);
+        for max_tokens in [30, 60, 10_000] {
+            let (stats, shared) = gradients(&model, &reference, &rows, &config, max_tokens);
+            assert!((stats.loss - alone.loss).abs() < 1e-12 && (stats.entropy - alone.entropy).abs() < 1e-12);
+            for ((name, a), (_, b)) in plain.iter().zip(&shared) {
+                assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12), "{max_tokens}, {name}");
+            }
+        }
+    }
+}
+
+/// A model with adapters whose product is not 0.
+fn adapted(model: Model) -> Model {
+    let model = model.adapt(&LoraConfig { rank: 2, ..Default::default() }, Path::new("base"), 3).unwrap();
+    let _guard = tch::no_grad_guard();
+    for (name, mut tensor) in model.parameters() {
+        if name.ends_with("lora_B.weight") {
+            let ramp = Tensor::arange(tensor.numel() as i64, (tensor.kind(), tensor.device()));
+            tensor.copy_(&(ramp.sin() * 0.1).view_as(&tensor));
+        }
+    }
+    model
+}
+
+#[test]
+fn gradient_checkpointing_changes_no_gradient() {
+    let bfloat16 = |seed| tiny(seed).to_kind(tch::Kind::BFloat16).unwrap();
+    for (model, limit) in [
+        (tiny_f64(1), 1e-13),
+        (adapted(tiny_f64(1)), 1e-13),
+        (tiny(1), 1e-7),
+        (adapted(tiny(1)), 1e-7),
+        (bfloat16(1), 0.0),
+    ] {
+        let rows = grouped(&model);
+        let gradients = |checkpointing: bool| {
+            let mut trainer = Trainer::new(&model, BARE, 40).unwrap().gradient_checkpointing(checkpointing);
+            let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 0.7, 0.0).unwrap();
+            let named = model.parameters().into_iter().map(|(name, _)| exp_avg(&trainer.optimizer, &name));
+            (stats, named.collect::<Vec<_>>())
+        };
+        let (kept, again) = (gradients(false), gradients(true));
+        assert!(kept.0.grad_norm > 0.0 && (kept.0.loss - again.0.loss).abs() < 1e-14);
+        for (a, b) in kept.1.iter().flatten().zip(again.1.iter().flatten()) {
+            assert!((a - b).abs() <= limit, "{a} is not {b}");
+        }
+    }
+}
+
+#[test]
+fn in_16_bits_a_shared_prompt_changes_only_rounding() {
+    let model = tiny(1).to_kind(tch::Kind::BFloat16).unwrap();
+    let rows = grouped(&model);
+    // Ratios of 1: rounding must not decide what is clipped.
+    let config = LossConfig { old_logprobs: OldLogProbs::Current, ..Default::default() };
+    let flat = |max_tokens: usize| -> Vec<f64> {
+        gradients(&model, &model, &rows, &config, max_tokens).1.into_iter().flat_map(|(_, values)| values).collect()
+    };
+    let (alone, shared) = (flat(1), flat(10_000));
+    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
+    let distance = norm(&mut alone.iter().zip(&shared).map(|(a, b)| a - b)) / norm(&mut alone.iter().copied());
+    assert!(distance < 0.03, "{distance}");
+}
+
+#[test]
+fn neither_padding_nor_neighbours_change_a_logprob() {
+    let model = tiny(1);
+    let rows = experiences(&model, 0.7);
+    for (row, experience) in rows.iter().enumerate() {
+        let alone = crate::log_probs(&model, std::slice::from_ref(experience), 0.7, 1).unwrap().remove(0);
+        let plain = plain_logprobs(&model, experience, 0.7);
+        for (at, logprob) in alone.iter().enumerate() {
+            if experience.loss_mask[at] {
+                assert!((logprob - experience.logprobs[at]).abs() < 1e-5, "row {row}, token {at}");
+                assert!((f64::from(*logprob) - plain[at]).abs() < 1e-5, "row {row}, token {at}");
+            } else {
+                assert_eq!(*logprob, 0.0);
+            }
+        }
+    }
+}
