@@ -9,40 +9,19 @@ use crate::packed::Packed;
 use crate::rotary::Rotation;
 use tch::{Kind, Tensor};
 
-/// Where the padding of a batch stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Padding {
-    /// After each row: causality alone keeps it out. Hidden states of padding
-    /// are meaningless.
-    Right,
-    /// Before each row, whose number of real tokens is given.
-    Left(Vec<usize>),
-}
-
 impl Model {
     /// The hidden states after the final norm, `[batch, time, hidden]`, of
     /// `ids`, `[batch, time]` of kind `Int64`. Gradients flow to
-    /// [`parameters`](Model::parameters) unless they are off.
-    pub fn hidden(&self, ids: &Tensor, padding: &Padding) -> Result<Tensor> {
+    /// [`parameters`](Model::parameters) unless they are off. Rows may be padded
+    /// on the right: causality keeps padding out, whose own hidden states are
+    /// meaningless.
+    pub fn hidden(&self, ids: &Tensor) -> Result<Tensor> {
         let (batch, time) = ids.size2().map_err(|_| {
             PolicyError::Input(format!("token ids must have the shape [batch, time], not {:?}", ids.size()))
         })?;
         let config = self.config();
-        let (positions, left) = match padding {
-            Padding::Right => (None, None),
-            Padding::Left(lengths) => {
-                let start = left_starts(lengths, batch, time)?;
-                let start = Tensor::f_from_slice(&start)?.f_to_device(self.device())?.f_unsqueeze(1)?;
-                let column = Tensor::f_arange(time, (Kind::Int64, self.device()))?;
-                let positions = column.f_sub(&start)?.f_clamp_min(0)?.f_flatten(0, 1)?;
-                (Some(positions), Some(start))
-            }
-        };
-        let masks = Masks::new(config, time, left.as_ref(), self.device())?;
-        let rotation = match positions {
-            Some(positions) => self.rotary.at(&positions)?,
-            None => self.rotary.at(&Tensor::f_arange(time, (Kind::Int64, self.device()))?)?.repeat(batch)?,
-        };
+        let masks = Masks::new(config, time, self.device())?;
+        let rotation = self.rotary.at(&Tensor::f_arange(time, (Kind::Int64, self.device()))?)?.repeat(batch)?;
         let mut x = self.embed(&ids.f_flatten(0, 1)?)?;
         for (index, layer) in self.layers.iter().enumerate() {
             let projected = layer.project(config, &x, &rotation)?;
@@ -66,7 +45,7 @@ impl Model {
     /// `ids`, `[batch, time]`, which have these numbers of tokens and are padded
     /// on the right.
     pub fn scores(&self, ids: &Tensor, lengths: &[usize]) -> Result<Tensor> {
-        let hidden = self.hidden(ids, &Padding::Right)?;
+        let hidden = self.hidden(ids)?;
         let [batch, time] = [hidden.size()[0], hidden.size()[1]];
         if lengths.len() as i64 != batch || lengths.iter().any(|&length| length == 0 || length as i64 > time) {
             return Err(PolicyError::Input(format!(
@@ -139,16 +118,4 @@ pub(crate) fn attention(query: &Tensor, key: &Tensor, value: &Tensor, mask: Opti
     let causal = mask.is_none();
     let out = Tensor::f_scaled_dot_product_attention(query, &key, &value, mask, 0.0, causal, None, false)?;
     Ok(out.f_transpose(1, 2)?.f_flatten(2, 3)?.f_flatten(0, 1)?)
-}
-
-/// The column at which each row begins.
-fn left_starts(lengths: &[usize], batch: i64, time: i64) -> Result<Vec<i64>> {
-    if lengths.len() as i64 != batch {
-        return Err(PolicyError::Input(format!("{} lengths were given for a batch of {batch} rows", lengths.len())));
-    }
-    let start = |&length: &usize| match time - length as i64 {
-        start if start >= 0 => Ok(start),
-        _ => Err(PolicyError::Input(format!("a row of {length} tokens does not fit into {time} columns"))),
-    };
-    lengths.iter().map(start).collect()
 }

@@ -8,6 +8,7 @@ use crate::linear::Linear;
 use crate::lora::Module;
 use crate::norm::Norm;
 use crate::rotary::Rotation;
+use gavel_torch::layer::silu_product;
 use tch::{Device, Kind, Tensor};
 
 /// The weights of a layer.
@@ -111,7 +112,7 @@ impl Layer {
             let [query, key] = split(&turning, [heads, kv_heads])?;
             turning = Tensor::f_cat(&[norm.apply(&query, query_norm)?, norm.apply(&key, key_norm)?], 1)?;
         }
-        let [query, key] = split(&rotation.apply(&turning)?, [heads, kv_heads])?;
+        let [query, key] = rotation.apply(&turning, heads)?;
         Ok(Projected { query, key, value })
     }
 
@@ -120,12 +121,15 @@ impl Layer {
     pub(crate) fn finish(&self, config: &ModelConfig, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
         let x = self.output.apply_onto(x, attended)?;
         let normed = Norm::new(config).apply(&x, &self.post_norm)?;
-        let [gate, up] = split(&self.gate_up.apply(&normed)?, [config.intermediate_size; 2])?;
-        let gate = match config.architecture {
-            Architecture::Gemma => gate.f_gelu("tanh")?,
-            _ => gate.f_silu()?,
+        let gate_up = self.gate_up.apply(&normed)?;
+        let product = match config.architecture {
+            Architecture::Gemma => {
+                let [gate, up] = split(&gate_up, [config.intermediate_size; 2])?;
+                gate.f_gelu("tanh")?.f_mul(&up)?
+            }
+            _ => silu_product(&gate_up)?,
         };
-        self.down.apply_onto(&x, &gate.f_mul(&up)?)
+        self.down.apply_onto(&x, &product)
     }
 }
 
@@ -133,6 +137,6 @@ impl Layer {
 /// that of two slices is two zero-filled copies and a sum.)
 fn split(x: &Tensor, sizes: [i64; 2]) -> Result<[Tensor; 2]> {
     let mut pieces = x.f_split_with_sizes(sizes, 1)?;
-    let second = pieces.swap_remove(1);
-    Ok([pieces.swap_remove(0), second])
+    let second = pieces.remove(1);
+    Ok([pieces.remove(0), second])
 }

@@ -38,7 +38,6 @@ pub use dtype::Dtype;
 pub use engine::{Drawn, Engine, EngineConfig, Finished, Request, Step};
 pub use error::PolicyError;
 pub use folder::ModelFolder;
-pub use forward::Padding;
 pub use head::Head;
 pub use lora::{LoraConfig, Module, adapter_parameters};
 pub use model::Model;

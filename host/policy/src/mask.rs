@@ -7,33 +7,19 @@ use tch::{Device, Kind, Tensor};
 /// The masks of whole sequences, true where a query may look, or
 /// [`added`](Self::added). Where there is none, causality is all.
 pub(crate) struct Masks {
-    /// `[batch, 1, time, time]`
+    /// `[rows or 1, 1, time, keys]`
     full: Option<Tensor>,
-    /// The same for layers with a window: `[batch or 1, 1, time, time]`.
+    /// The same for layers with a window.
     window: Option<Tensor>,
 }
 
 impl Masks {
-    /// Of rows of `time` tokens; `starts`, `[batch, 1]`, are the columns at
-    /// which rows that are padded on the left begin.
-    pub(crate) fn new(config: &ModelConfig, time: i64, starts: Option<&Tensor>, device: Device) -> Result<Self> {
-        let column = Tensor::f_arange(time, (Kind::Int64, device))?;
-        let full = match starts {
-            Some(starts) => Some(left(starts, &column)?),
-            None => None,
-        };
-        let window = match config.window_size().filter(|&size| size < time) {
-            Some(size) => {
-                let distance = column.f_unsqueeze(1)?.f_sub(&column)?;
-                let near = distance.f_ge(0)?.f_logical_and(&distance.f_lt(size)?)?.f_view([1, 1, time, time])?;
-                Some(match &full {
-                    Some(full) => near.f_logical_and(full)?,
-                    None => near,
-                })
-            }
-            None => None,
-        };
-        Ok(Self { full, window })
+    /// Of rows of `time` tokens.
+    pub(crate) fn new(config: &ModelConfig, time: i64, device: Device) -> Result<Self> {
+        match config.window_size().filter(|&size| size < time) {
+            Some(_) => Ok(Self { full: None, ..Self::after(config, &[0], time, time, device)? }),
+            None => Ok(Self { full: None, window: None }),
+        }
     }
 
     /// Of `time` tokens after `start` others: `[1, 1, time, start + time]`.
@@ -70,15 +56,6 @@ impl Masks {
         let window = self.window.as_ref().filter(|_| config.window(layer).is_some());
         window.or(self.full.as_ref())
     }
-}
-
-/// `[batch, 1, time, time]`: a token sees itself and the real tokens before it.
-/// (Padding sees itself, as a row of the softmax must not be empty.)
-fn left(starts: &Tensor, column: &Tensor) -> Result<Tensor> {
-    let (query, key) = (column.f_unsqueeze(1)?, column.f_unsqueeze(0)?);
-    let real = key.f_ge_tensor(starts)?.f_unsqueeze(1)?;
-    let before = key.f_lt_tensor(&query)?.f_logical_and(&real)?;
-    Ok(before.f_logical_or(&key.f_eq_tensor(&query)?)?.f_unsqueeze(1)?)
 }
 
 /// −∞ where `unseen` is true, 0 elsewhere. Rows begin at multiples of 16

@@ -7,6 +7,7 @@
 //!
 //! [`Model::hidden_packed`]: crate::Model::hidden_packed
 
+use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::lora::{LoraConfig, Module};
 use tch::{Device, Kind};
@@ -124,12 +125,13 @@ impl<'a> Footprint<'a> {
     }
 
     /// What one layer keeps:
-    /// - two [norms](Self::norm);
+    /// - two [norms](Self::norm), and those of queries and keys where there are
+    ///   such: what they are given;
     /// - attention: queries, what was found, the same as a matrix, `3·b·t·q`;
     ///   keys and values for every query head, `2·b·q` a key that is looked at;
     ///   the normaliser, `4·t` a head;
-    /// - the feed-forward block: gate and up, the gate's activation, their
-    ///   product, `4·b·t·i`;
+    /// - the feed-forward block: gate and up, and their product, `3·b·t·i`; the
+    ///   gate's activation, `b·t·i`, where they are not [one pass](Self::is_one_pass);
     /// - adapters beside weights of 16 bits: what each map is given, in 32 bits,
     ///   `4·t·(2·h + q + i)`.
     pub fn layer(&self, shape: PassShape) -> u64 {
@@ -141,24 +143,41 @@ impl<'a> Footprint<'a> {
         };
         let normaliser = FLOAT * t * size(self.config.num_attention_heads);
         let attention = b * q * (3 * t + 2 * shape.keys) + normaliser;
-        2 * self.norm(t) + attention + 4 * b * t * i + wide
+        let head_norms = match self.config.architecture.has_qk_norm() {
+            true => self.norm_input() * t * (q + size(self.config.kv_width())),
+            false => 0,
+        };
+        2 * self.norm(t) + head_norms + attention + self.feed_forward() * b * t * i + wide
     }
 
     /// What going back through one layer needs at a time: the gradients of the
-    /// product, of gate and up, and of these together, `4·b·t·i`, and of the
-    /// residual stream, `2·b·t·h`. By then the [logits](Self::logits) are gone.
+    /// product and of gate and up, `3·b·t·i`, and `b·t·i` more where these are
+    /// not [one pass](Self::is_one_pass); those of the residual stream,
+    /// `2·b·t·h`. By then the [logits](Self::logits) are gone.
     pub fn layer_backward(&self, shape: PassShape) -> u64 {
         let (h, i) = (size(self.config.hidden_size), size(self.config.intermediate_size));
-        self.bytes() * shape.tokens * (4 * i + 2 * h)
+        self.bytes() * shape.tokens * (self.feed_forward() * i + 2 * h)
     }
 
-    /// A norm keeps what it is given and what it gives, `2·b·t·h`, where it is
-    /// one operation, as on a GPU. On the CPU, and in Gemma, it keeps what it is
-    /// given and the normalised in 32 bits, `8·t·h`, and what it gives.
+    /// How many numbers for each of the intermediate size.
+    fn feed_forward(&self) -> u64 {
+        if self.is_one_pass() && self.config.architecture != Architecture::Gemma { 3 } else { 4 }
+    }
+
+    /// A norm keeps what it is given and what it gives, `b·t·h`.
     fn norm(&self, tokens: u64) -> u64 {
-        let fused = self.device.is_cuda() && self.config.architecture.norm_offset() == 0.0;
-        let kept = if fused { 2 * self.bytes() } else { 2 * FLOAT + self.bytes() };
-        kept * tokens * size(self.config.hidden_size)
+        (self.norm_input() + self.bytes()) * tokens * size(self.config.hidden_size)
+    }
+
+    /// The bytes of a number that a norm is given: `b` where it is one
+    /// operation, as on a GPU, or [one pass](Self::is_one_pass). In Gemma it is
+    /// one in 32 bits. Elsewhere it keeps the normalised too, both in 32 bits.
+    fn norm_input(&self) -> u64 {
+        match self.config.architecture {
+            Architecture::Gemma => FLOAT,
+            _ if self.device.is_cuda() || self.is_one_pass() => self.bytes(),
+            _ => 2 * FLOAT,
+        }
     }
 
     /// The logits of `tokens` tokens on the way back, in 32 bits: themselves,
@@ -174,6 +193,12 @@ impl<'a> Footprint<'a> {
     pub fn sampling(&self, rows: u64, truncated: bool) -> u64 {
         let sorting = if truncated { 8 * 8 } else { 0 };
         (self.bytes() + 3 * FLOAT + 8 + sorting) * rows * size(self.config.vocab_size)
+    }
+
+    /// Whether parts of a layer are one pass over memory
+    /// ([`gavel_torch::layer`]).
+    fn is_one_pass(&self) -> bool {
+        self.device == Device::Cpu && self.kind == Kind::Float
     }
 
     fn layers(&self) -> u64 {

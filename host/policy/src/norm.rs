@@ -3,6 +3,7 @@
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::error::Result;
+use gavel_torch::layer::rms_norm;
 use tch::{Kind, Tensor};
 
 /// How a model normalises.
@@ -26,11 +27,11 @@ impl Norm {
     /// Normalises the last dimension of `x`, whose width `weight` has.
     pub(crate) fn apply(self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         if self.offset == 0.0 {
-            return Ok(x.f_rms_norm(weight.size(), Some(weight), self.eps)?);
+            return Ok(rms_norm(x, weight, self.eps)?);
         }
         // A small weight beside 1 would lose its digits in 16 bits.
         let kind = if x.kind() == Kind::Double { Kind::Double } else { Kind::Float };
         let weight = weight.f_to_kind(kind)?.f_add_scalar(self.offset)?;
-        Ok(x.f_to_kind(kind)?.f_rms_norm(weight.size(), Some(&weight), self.eps)?.f_to_kind(x.kind())?)
+        Ok(rms_norm(&x.f_to_kind(kind)?, &weight, self.eps)?.f_to_kind(x.kind())?)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::config::{ModelConfig, RopeScaling};
 use crate::error::Result;
+use gavel_torch::layer::rotate;
 use tch::{Device, Kind, Tensor};
 
 /// The inverse wavelengths `theta^(-2i / head_dim)`, or what a scaling makes of
@@ -60,11 +61,10 @@ impl Rotation {
         Ok(Self { cos: self.cos.f_repeat([batch, 1, 1, 1])?, sin: self.sin.f_repeat([batch, 1, 1, 1])? })
     }
 
-    /// Rotates `x`, `[tokens, heads, head_dim]`.
-    pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
-        let pairs = x.f_unflatten(2, [2, -1])?;
-        let rotated = pairs.f_mul(&self.cos)?.f_addcmul(&pairs.f_flip([2])?, &self.sin)?;
+    /// Rotates `x`, `[tokens, heads, head_dim]`; gives the first `queries` of
+    /// the heads, and the others.
+    pub(crate) fn apply(&self, x: &Tensor, queries: i64) -> Result<[Tensor; 2]> {
         // Angles keep more digits than weights in half precision.
-        Ok(rotated.f_flatten(2, 3)?.f_to_kind(x.kind())?)
+        Ok(rotate(x, queries, &self.cos, &self.sin)?)
     }
 }

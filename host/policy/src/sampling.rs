@@ -43,7 +43,7 @@ impl Sampling {
         }
     }
 
-    /// The most probable token each time, as validation does.
+    /// The most probable token each time.
     pub fn greedy(max_tokens: usize, stop_ids: Vec<u32>) -> Self {
         Self { temperature: 0.0, ..Self::new(max_tokens, stop_ids) }
     }

@@ -39,7 +39,8 @@ pub struct ModelConfig {
     /// For each layer, how many of the latest tokens a query sees, itself
     /// included; all where it is `None`, or where the list is empty.
     pub windows: Vec<Option<i64>>,
-    /// The longest sequence, in tokens.
+    /// The longest sequence in tokens, where `rope_scaling` does not say more:
+    /// see [`positions`](Self::positions).
     pub max_position_embeddings: i64,
     /// Added to the mean square in RMSNorm.
     pub rms_norm_eps: f64,
@@ -81,6 +82,17 @@ impl ModelConfig {
             rows => Err(PolicyError::Config(format!(
                 "`vocab_size` {rows} is smaller than the tokenizer's vocabulary of {tokens}"
             ))),
+        }
+    }
+
+    /// The longest sequence, in tokens. The model cards of Qwen2.5 have YaRN
+    /// added without `max_position_embeddings` being raised.
+    pub fn positions(&self) -> i64 {
+        match self.rope_scaling {
+            Some(RopeScaling::Yarn { factor, original, .. }) => {
+                self.max_position_embeddings.max((factor * original).round() as i64)
+            }
+            _ => self.max_position_embeddings,
         }
     }
 
@@ -184,6 +196,11 @@ mod tests {
             json.insert("rope_scaling".into(), scaling);
         });
         assert_eq!(both.unwrap().rope_scaling, Some(RopeScaling::Linear { factor: 2.0 }));
+        assert_eq!(four.positions(), 32_768);
+        // As the model cards of Qwen2.5 have it: the file's positions are those before the change.
+        let scaling = serde_json::json!({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768});
+        let longer = with(|json| _ = json.insert("rope_scaling".into(), scaling));
+        assert_eq!(longer.unwrap().positions(), 131_072);
         let again: ModelConfig = serde_json::from_str(&serde_json::to_string(&four).unwrap()).unwrap();
         assert_eq!(again, four);
     }

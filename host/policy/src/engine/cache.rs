@@ -56,7 +56,7 @@ impl Cache {
     }
 
     /// Makes room for `slots` rows of `tokens` tokens, which [fit](Self::fits).
-    /// Where the budget allows it grows by half at least, so that a long
+    /// Where budget and device allow it grows by half at least, so that a long
     /// response is not copied once a chunk.
     pub(super) fn reserve(&mut self, slots: usize, tokens: usize) -> Result<()> {
         if slots <= self.slots && tokens <= self.capacity {
@@ -71,14 +71,27 @@ impl Cache {
         let more = if slots > self.slots { slots.max(self.slots * 2).min(self.max_slots) } else { self.slots };
         let shapes = [(more, capacity), (slots, capacity), (more, least), (slots, least)];
         let fitting = shapes.into_iter().find(|&(slots, capacity)| slots.saturating_mul(capacity) <= self.budget);
-        let (slots, capacity) = fitting.unwrap_or((slots, least));
+        let Some((more, capacity)) = fitting.filter(|&shape| shape != (slots, least)) else {
+            return self.grow(slots, least);
+        };
+        // Held meanwhile: where memory runs out midway, it is enough to begin again with.
+        let spare = self.keys.first().map(|old| zeros_for(old, slots, least)).transpose()?;
+        match self.grow(more, capacity) {
+            Err(PolicyError::OutOfMemory { .. }) => {
+                drop(spare);
+                self.grow(slots, least)
+            }
+            grown => grown,
+        }
+    }
+
+    /// Makes room for this many slots and tokens. Where that fails, some layers
+    /// may have it already; another shape can be tried.
+    fn grow(&mut self, slots: usize, capacity: usize) -> Result<()> {
         let kept = [self.slots.min(slots) as i64, self.capacity.min(capacity) as i64];
         // Layer by layer, so that old and new are not both there as a whole.
         for old in self.keys.iter_mut().chain(&mut self.values) {
-            let [_, heads, _, width] = <[i64; 4]>::try_from(old.size()).unwrap_or_default();
-            // Zeros: what is masked is still multiplied by a weight of 0, which must not meet a NaN.
-            let grown = Tensor::f_zeros([slots as i64, heads, capacity as i64, width], (old.kind(), old.device()))
-                .map_err(|error| PolicyError::from(error).during(Phase::Cache { rows: slots, tokens: capacity }))?;
+            let grown = zeros_for(old, slots, capacity)?;
             let part = |x: &Tensor| x.f_narrow(0, 0, kept[0])?.f_narrow(2, 0, kept[1]);
             part(&grown)?.f_copy_(&part(old)?)?;
             *old = grown;
@@ -175,7 +188,44 @@ impl Cache {
     }
 }
 
+/// What takes the place of `old`, with this many slots and tokens. Zeros: what
+/// is masked is still multiplied by a weight of 0, which must not meet a NaN.
+fn zeros_for(old: &Tensor, slots: usize, capacity: usize) -> Result<Tensor> {
+    let [_, heads, _, width] = <[i64; 4]>::try_from(old.size()).unwrap_or_default();
+    Tensor::f_zeros([slots as i64, heads, capacity as i64, width], (old.kind(), old.device()))
+        .map_err(|error| PolicyError::from(error).during(Phase::Cache { rows: slots, tokens: capacity }))
+}
+
 /// The bytes that the keys and values of one token take in all layers.
 pub(super) fn bytes_per_token(config: &ModelConfig, kind: Kind) -> usize {
     2 * (config.num_hidden_layers * config.kv_width()) as usize * kind.elt_size_in_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_that_stopped_midway_is_taken_up_with_another_shape() {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
+        let config: ModelConfig = serde_json::from_str(json).unwrap();
+        let mut cache = Cache::new(&config, 8, None, Kind::Float, Device::Cpu).unwrap();
+        cache.reserve(2, 64).unwrap();
+        for store in cache.keys.iter_mut().chain(&mut cache.values) {
+            let _ = store.fill_(3.0);
+        }
+        // As where memory runs out behind the first layer's keys.
+        let (keys, values) = (cache.keys.split_off(1), std::mem::take(&mut cache.values));
+        cache.grow(4, 192).unwrap();
+        cache.keys.extend(keys);
+        cache.values = values;
+        (cache.slots, cache.capacity) = (2, 64);
+        cache.grow(3, 128).unwrap();
+        for store in cache.keys.iter().chain(&cache.values) {
+            assert_eq!(store.size(), [3, 2, 128, 8]);
+            assert_eq!(store.narrow(0, 0, 2).narrow(2, 0, 64).min().double_value(&[]), 3.0);
+            // The rest is zeros.
+            assert_eq!(store.sum(Kind::Double).double_value(&[]), 3.0 * f64::from(2 * 2 * 64 * 8));
+        }
+    }
 }

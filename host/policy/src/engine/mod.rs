@@ -26,6 +26,7 @@ use crate::model::Model;
 use crate::out_of_memory::Phase;
 use admission::Filling;
 use cache::Cache;
+use gavel_data::FinishReason;
 use row::Row;
 use sampler::Sampler;
 use std::collections::{HashSet, VecDeque};
@@ -98,12 +99,12 @@ impl Engine {
             return wrong(format!("`top_logprobs` {} is more than the vocabulary of {vocab}", request.top_logprobs));
         }
         let total = request.prompt.len().saturating_add(request.sampling.max_tokens);
-        if total as u64 > self.model.max_position_embeddings as u64 {
+        if total as u64 > self.model.positions() as u64 {
             return wrong(format!(
                 "a prompt of {} tokens and `max_tokens` {} exceed the model's {} positions",
                 request.prompt.len(),
                 request.sampling.max_tokens,
-                self.model.max_position_embeddings
+                self.model.positions()
             ));
         }
         if !self.cache.fits(1, total) {
@@ -122,11 +123,21 @@ impl Engine {
 
     /// Forgets a request, wherever it stands; whether it was there.
     pub fn cancel(&mut self, id: u64) -> Result<bool> {
-        if let Some(at) = self.waiting.iter().position(|row| row.request.id == id) {
-            self.waiting.remove(at);
-            return Ok(true);
+        Ok(self.remove(id)?.is_some())
+    }
+
+    /// Ends a response with the tokens that it has, as if the last were a stop
+    /// token: for those who find its end in its text. Nothing where there is no
+    /// such request, or it has ended by itself.
+    pub fn finish(&mut self, id: u64) -> Result<Option<Finished>> {
+        Ok(self.remove(id)?.map(|row| row.finish(FinishReason::Stop)))
+    }
+
+    fn remove(&mut self, id: u64) -> Result<Option<Row>> {
+        match self.waiting.iter().position(|row| row.request.id == id) {
+            Some(at) => Ok(self.waiting.remove(at)),
+            None => Ok(self.take_out(|row| row.request.id == id)?.pop()),
         }
-        Ok(!self.take_out(|row| row.request.id == id)?.is_empty())
     }
 
     /// Whether there is nothing to do.
@@ -148,7 +159,7 @@ impl Engine {
     /// The longest sequence, prompt and response, that model and cache have room
     /// for, in tokens.
     pub fn longest(&self) -> usize {
-        self.cache.longest().min(self.model.max_position_embeddings as usize)
+        self.cache.longest().min(self.model.positions() as usize)
     }
 
     /// How often a row was put back because the cache was full.

@@ -36,12 +36,12 @@ impl NextTokens {
     /// At `positions`, `[rows]`, here and on the device.
     pub(super) fn new(model: &Model, cache: &Cache, positions: &[i64], on_device: Tensor) -> Result<Self> {
         let worth = worth(model.config(), model.kind(), model.device());
+        let scores = if is_half(model.kind()) { Kind::Float } else { model.kind() };
         let share = |slots: Range<usize>| -> Result<Share> {
             let longest = longest(&positions[slots.clone()]);
             let (first, rows) = (slots.start as i64, slots.len() as i64);
             let ragged = positions[slots].iter().any(|position| position + 1 != longest);
-            let masks =
-                StepMasks::new(model.config(), &on_device.f_narrow(0, first, rows)?, longest, ragged, model.kind())?;
+            let masks = StepMasks::new(model.config(), &on_device.f_narrow(0, first, rows)?, longest, ragged, scores)?;
             Ok(Share { first, rows, longest, masks })
         };
         Ok(Self {
@@ -55,7 +55,11 @@ impl NextTokens {
     pub(super) fn attend(&self, model: &Model, cache: &mut Cache, layer: usize, own: &Projected) -> Result<Tensor> {
         let config = model.config();
         cache.append(layer, &self.places, &own.key, &own.value)?;
-        let query = own.query.f_mul_scalar((config.head_dim as f64).sqrt().recip())?;
+        let query = match is_half(own.query.kind()) {
+            // Their scores are scaled, which are not rounded by it.
+            true => own.query.shallow_clone(),
+            false => own.query.f_mul_scalar(scale(config))?,
+        };
         let attended = |share: &Share| share.attend(config, cache, layer, &query);
         match self.shares.as_slice() {
             [all] => attended(all),
@@ -71,13 +75,39 @@ impl Share {
         // One query a row: plain batched products are about three times faster than fused attention
         // on the CPU. The query heads of a group are the rows of one product.
         let query = query.f_narrow(0, self.first, self.rows)?.f_reshape([self.rows * heads[0], heads[1], -1])?;
-        let mut scores = query.f_bmm(&keys.f_transpose(1, 2)?)?;
+        let keys = keys.f_transpose(1, 2)?;
+        let mut scores = match is_half(query.kind()) {
+            true => wide_scores(&query, &keys, scale(config))?,
+            false => query.f_bmm(&keys)?,
+        };
         if let Some(mask) = self.masks.of(config, layer) {
             let _ = scores.f_view([self.rows, -1, self.longest])?.f_add_(mask)?;
         }
-        scores = scores.f_softmax(-1, None)?;
+        scores = scores.f_softmax(-1, None)?.f_to_kind(values.kind())?;
         Ok(scores.f_bmm(&values)?.f_view([self.rows, -1])?)
     }
+}
+
+/// The scores, in 32 bits, of queries and keys of 16, as fused attention in
+/// training has them: rounded to 16, a score of 50 is off by a tenth, and so is
+/// the log-probability that comes of it.
+fn wide_scores(query: &Tensor, keys: &Tensor, scale: f64) -> Result<Tensor> {
+    let mut scores = match query.device().is_cuda() {
+        true => query.f_bmm_dtype(keys, Kind::Float)?,
+        // There a product is of one kind.
+        false => query.f_to_kind(Kind::Float)?.f_bmm(&keys.f_to_kind(Kind::Float)?)?,
+    };
+    let _ = scores.f_mul_scalar_(scale)?;
+    Ok(scores)
+}
+
+/// What scores are multiplied by.
+fn scale(config: &ModelConfig) -> f64 {
+    (config.head_dim as f64).sqrt().recip()
+}
+
+fn is_half(kind: Kind) -> bool {
+    matches!(kind, Kind::BFloat16 | Kind::Half)
 }
 
 /// The shares of `rows` slots that come after that of `slot`.

@@ -146,7 +146,7 @@ impl DevicePart {
             start,
             slots: Tensor::f_from_slice(&part.slots)?.f_to_device(model.device())?,
             masks: match start {
-                0 => Masks::new(model.config(), time, None, model.device())?,
+                0 => Masks::new(model.config(), time, model.device())?,
                 _ => Masks::continued(model.config(), start, time, model.device())?,
             },
         })

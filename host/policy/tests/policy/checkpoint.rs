@@ -1,11 +1,11 @@
 use crate::{config, model, row, tokens};
-use gavel_policy::{Device, Kind, Model, ModelConfig, Padding, Tensor};
+use gavel_policy::{Device, Kind, Model, ModelConfig, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 use std::collections::HashMap;
 use std::path::Path;
 
 fn logits(model: &Model) -> Tensor {
-    model.logits(&model.hidden(&row(&tokens(1, 6)), &Padding::Right).unwrap()).unwrap()
+    model.logits(&model.hidden(&row(&tokens(1, 6))).unwrap()).unwrap()
 }
 
 type Entry = (String, Vec<usize>, Vec<u8>);

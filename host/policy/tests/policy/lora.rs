@@ -4,8 +4,8 @@
 use crate::parity::{relative, tensors};
 use crate::{config, model, row, tokens};
 use gavel_policy::{
-    Device, Engine, EngineConfig, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Padding, Request,
-    Sampling, Tensor, stored_kind,
+    Device, Engine, EngineConfig, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Request, Sampling, Tensor,
+    stored_kind,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fn load(name: &str) -> (Model, BTreeMap<String, Tensor>) {
 }
 
 fn logits(model: &Model, ids: &Tensor) -> Tensor {
-    model.logits(&model.hidden(ids, &Padding::Right).unwrap()).unwrap()
+    model.logits(&model.hidden(ids).unwrap()).unwrap()
 }
 
 /// The greatest difference where there is a token.

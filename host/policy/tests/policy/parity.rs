@@ -1,7 +1,7 @@
 //! The model against `transformers`, over checkpoints of every family that
 //! `tests/parity/models.py` wrote, with what it computes of them.
 
-use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Padding, Request, Sampling, Tensor};
+use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Request, Sampling, Tensor};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn language_models() -> impl Iterator<Item = (String, Expected)> {
 fn logits_and_log_probs_equal_those_of_transformers() {
     for (name, expected) in language_models() {
         let model = load(&name, Kind::Float);
-        let found = model.logits(&model.hidden(expected.ids(), &Padding::Right).unwrap()).unwrap();
+        let found = model.logits(&model.hidden(expected.ids()).unwrap()).unwrap();
         let real = expected.real().unsqueeze(2);
         let logits = &expected.tensors["logits"];
         let difference = relative(&(found.shallow_clone() * &real), &(logits * &real));
@@ -125,7 +125,7 @@ fn scores_of_classifiers_equal_those_of_transformers() {
 
 /// The values of the real tokens, `[batch, time, labels]`.
 fn values(model: &Model, expected: &Expected) -> Tensor {
-    let hidden = model.hidden(expected.ids(), &Padding::Right).unwrap();
+    let hidden = model.hidden(expected.ids()).unwrap();
     model.values(&hidden).unwrap() * expected.real().unsqueeze(2)
 }
 
@@ -147,7 +147,7 @@ fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
     for name in ["qwen3", "llama-bf16-shards", "qwen2-untied-mha"] {
         let (model, expected) = (critic(name).unwrap(), Expected::of(name));
         let plain = load(name, Kind::Float);
-        let hidden = |model: &Model| model.hidden(expected.ids(), &Padding::Right).unwrap();
+        let hidden = |model: &Model| model.hidden(expected.ids()).unwrap();
         assert_eq!(hidden(&model), hidden(&plain), "{name}");
         assert_eq!(values(&model, &expected).abs().max().double_value(&[]), 0.0, "{name}");
         values(&model, &expected).sum(None).backward();
@@ -179,7 +179,7 @@ fn gradients_equal_those_of_transformers() {
             values(&model, &expected).square().sum(None) / 2.0
         } else {
             let time = ids.size()[1];
-            let logits = model.logits(&model.hidden(ids, &Padding::Right).unwrap()).unwrap().narrow(1, 0, time - 1);
+            let logits = model.logits(&model.hidden(ids).unwrap()).unwrap().narrow(1, 0, time - 1);
             let targets = ids.narrow(1, 1, time - 1);
             let said = logits.log_softmax(-1, None).gather(2, &targets.unsqueeze(2), false).squeeze_dim(2);
             let real = expected.real().narrow(1, 1, time - 1);
@@ -204,7 +204,7 @@ fn half_precision_computes_nearly_the_same() {
     for (name, expected) in language_models() {
         for (kind, limit) in [(Kind::BFloat16, 0.1), (Kind::Half, 0.02)] {
             let model = load(&name, kind);
-            let found = model.logits(&model.hidden(expected.ids(), &Padding::Right).unwrap()).unwrap();
+            let found = model.logits(&model.hidden(expected.ids()).unwrap()).unwrap();
             assert_eq!(found.kind(), kind, "{name}");
             let real = expected.real().unsqueeze(2);
             let difference = relative(&(found.to_kind(Kind::Float) * &real), &(&expected.tensors["logits"] * &real));

@@ -1,7 +1,7 @@
 //! Draws follow the distribution that the settings describe.
 
 use crate::{config, model, row, tokens};
-use gavel_policy::{Engine, EngineConfig, Model, Padding, Request, Sampling};
+use gavel_policy::{Engine, EngineConfig, Model, Request, Sampling};
 
 const DRAWS: u64 = 4000;
 
@@ -45,7 +45,7 @@ fn expected(logits: &[f64], sampling: &Sampling) -> Vec<f64> {
 fn temperature_and_truncations_give_their_distribution() {
     let model = model(config());
     let prompt = tokens(2, 5);
-    let hidden = model.hidden(&row(&prompt), &Padding::Right).unwrap();
+    let hidden = model.hidden(&row(&prompt)).unwrap();
     let logits = model.logits(&hidden).unwrap().get(0).get(4).detach();
     // Flatten the distribution, so that many tokens have a chance.
     let logits = Vec::<f64>::try_from(logits.to_kind(tch::Kind::Double)).unwrap();
@@ -99,7 +99,7 @@ fn a_neighbour_with_limits_changes_no_draw() {
 fn penalties_and_biases_change_the_logits() {
     let model = model(config());
     let prompt = tokens(2, 5);
-    let logits = model.logits(&model.hidden(&row(&prompt), &Padding::Right).unwrap()).unwrap().get(0).get(4).detach();
+    let logits = model.logits(&model.hidden(&row(&prompt)).unwrap()).unwrap().get(0).get(4).detach();
     let logits = Vec::<f64>::try_from(logits.to_kind(tch::Kind::Double)).unwrap();
     let best = |logits: &[f64]| (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap() as u32;
     let greedy = Sampling::greedy(1, vec![]);

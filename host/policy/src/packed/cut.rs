@@ -1,0 +1,58 @@
+//! Which rows attend together.
+
+use super::{PackedRow, before, seen};
+
+/// The most numbers of the masks of rows that do not have as many tokens before
+/// them.
+pub const MASK_NUMBERS: usize = 1 << 24;
+
+/// Cuts the rows, in their order, into buckets. Within one, no row is less than
+/// half as long as another, nor sees less than half as much, so that at most
+/// half of what is computed is padding.
+pub(super) fn cut<'a>(rows: &[PackedRow], order: &'a [usize]) -> Vec<&'a [usize]> {
+    let mut buckets = Vec::new();
+    let mut rest = order;
+    while let Some(&first) = rest.first() {
+        let mut extent = Extent::of(rows, first);
+        let count = rest.iter().take_while(|&&row| extent.take_in(rows, row)).count();
+        let (bucket, later) = rest.split_at(count);
+        buckets.push(bucket);
+        rest = later;
+    }
+    buckets
+}
+
+/// What the rows of a bucket have in common.
+struct Extent {
+    first: usize,
+    shortest: usize,
+    longest: usize,
+    rows: usize,
+    /// Whether as many tokens stand before each row: then one mask is enough.
+    one_mask: bool,
+}
+
+impl Extent {
+    fn of(rows: &[PackedRow], first: usize) -> Self {
+        let length = rows[first].tokens.len();
+        Self { first, shortest: length, longest: length, rows: 0, one_mask: true }
+    }
+
+    /// Takes a row in that sees at least as much as those before, unless it is
+    /// too unlike them.
+    fn take_in(&mut self, rows: &[PackedRow], row: usize) -> bool {
+        let length = rows[row].tokens.len();
+        let (shortest, longest) = (self.shortest.min(length), self.longest.max(length));
+        let one_mask = self.one_mask && before(rows, row) == before(rows, self.first);
+        let masks = if one_mask { 1 } else { self.rows + 1 };
+        let alike = rows[row].after.is_some() == rows[self.first].after.is_some()
+            && seen(rows, row) <= 2 * seen(rows, self.first)
+            && longest <= 2 * shortest
+            && (masks == 1 || masks * longest * seen(rows, row) <= MASK_NUMBERS);
+        if alike {
+            (self.shortest, self.longest, self.one_mask) = (shortest, longest, one_mask);
+            self.rows += 1;
+        }
+        alike
+    }
+}

@@ -1,0 +1,176 @@
+//! Sequences side by side, without padding, as training reads them. Those that
+//! begin alike, such as the responses to one prompt, share their beginning: it
+//! is computed once, and gradients of all of them flow into it.
+
+mod bucket;
+mod cut;
+
+pub use cut::MASK_NUMBERS;
+
+use crate::config::ModelConfig;
+use crate::error::{PolicyError, Result};
+use crate::layer::Projected;
+use crate::mask::Masks;
+use bucket::{Bucket, Layout};
+use tch::{Device, Kind, Tensor};
+
+/// Some tokens, and what stands before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedRow {
+    /// The row that these tokens follow, which itself follows none.
+    pub after: Option<usize>,
+    /// At least one token id.
+    pub tokens: Vec<u32>,
+}
+
+/// Rows of tokens, laid out for [`Model::hidden_packed`](crate::Model::hidden_packed).
+#[derive(Debug)]
+pub struct Packed {
+    /// `[tokens]`
+    pub(crate) ids: Tensor,
+    /// `[tokens]`: how many tokens stand before each.
+    pub(crate) positions: Tensor,
+    /// Where each row begins in `ids`.
+    starts: Vec<usize>,
+    /// In the order of `ids`.
+    buckets: Vec<Bucket>,
+}
+
+impl Packed {
+    /// Lays out `rows`.
+    ///
+    /// # Errors
+    /// There is no row, a row is empty, or it follows one that it cannot follow.
+    pub fn new(rows: &[PackedRow], device: Device) -> Result<Self> {
+        check(rows)?;
+        // Rows that others follow come first; then by length, so that those of a bucket are neighbours.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|&row| (rows[row].after.is_some(), seen(rows, row), rows[row].tokens.len()));
+        let mut starts = vec![0; rows.len()];
+        let (mut ids, mut positions) = (Vec::new(), Vec::new());
+        for &row in &order {
+            starts[row] = ids.len();
+            let before = before(rows, row);
+            ids.extend(rows[row].tokens.iter().map(|&id| i64::from(id)));
+            positions.extend((before..before + rows[row].tokens.len()).map(|position| position as i64));
+        }
+        let layout = Layout { rows, starts: &starts, device };
+        let buckets =
+            cut::cut(rows, &order).into_iter().map(|members| layout.bucket(members)).collect::<Result<_>>()?;
+        Ok(Self { ids: tensor(&ids, device)?, positions: tensor(&positions, device)?, starts, buckets })
+    }
+
+    /// How many tokens there are.
+    pub fn tokens(&self) -> i64 {
+        self.ids.size()[0]
+    }
+
+    /// Where the tokens of a row begin among all.
+    pub fn start(&self, row: usize) -> usize {
+        self.starts[row]
+    }
+
+    /// The masks of each bucket, for attention in numbers of `kind`.
+    pub(crate) fn masks(&self, config: &ModelConfig, kind: Kind) -> Result<Vec<Masks>> {
+        self.buckets.iter().map(|bucket| bucket.masks(config, self.ids.device())?.added(kind)).collect()
+    }
+
+    /// Attention of every token to those before it in its row and in the row
+    /// that this follows; gives `[tokens, heads * head_dim]`.
+    pub(crate) fn attend(
+        &self,
+        config: &ModelConfig,
+        layer: usize,
+        projected: &Projected,
+        masks: &[Masks],
+    ) -> Result<Tensor> {
+        let flat = |x: &Tensor| x.f_flatten(1, 2);
+        let (query, key, value) = (flat(&projected.query)?, flat(&projected.key)?, flat(&projected.value)?);
+        let sizes: Vec<i64> = self.buckets.iter().map(|bucket| bucket.tokens).collect();
+        let queries = query.f_split_with_sizes(sizes, 0)?;
+        let attended = self
+            .buckets
+            .iter()
+            .zip(&queries)
+            .zip(masks)
+            .map(|((bucket, query), masks)| bucket.attend(config, query, &key, &value, masks.of(config, layer)));
+        let attended = attended.collect::<Result<Vec<_>>>()?;
+        match attended.as_slice() {
+            [one] => Ok(one.shallow_clone()),
+            many => Ok(Tensor::f_cat(many, 0)?),
+        }
+    }
+}
+
+/// Rows `index`, `[n]`, of `x`, `[tokens, width]`. (An embedding is a choice of
+/// rows whose gradient is computed in parallel; that of an `index_select` is
+/// added row by row.)
+pub fn take_rows(x: &Tensor, index: &Tensor) -> Result<Tensor> {
+    Ok(Tensor::f_embedding(x, index, -1, false, false)?)
+}
+
+fn check(rows: &[PackedRow]) -> Result<()> {
+    if rows.is_empty() {
+        return Err(PolicyError::Input("there are no rows to pack".into()));
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let wrong = |what: String| Err(PolicyError::Input(format!("row {index} of the pack {what}")));
+        match row.after.map(|after| rows.get(after)) {
+            _ if row.tokens.is_empty() => return wrong("has no tokens".into()),
+            Some(None) => return wrong(format!("follows another, but there are only {} rows", rows.len())),
+            Some(Some(other)) if other.after.is_some() => {
+                return wrong("follows a row that itself follows another".into());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// How many tokens stand before those of a row.
+fn before(rows: &[PackedRow], row: usize) -> usize {
+    rows[row].after.map_or(0, |after| rows[after].tokens.len())
+}
+
+/// How many tokens the last one of a row looks at.
+fn seen(rows: &[PackedRow], row: usize) -> usize {
+    before(rows, row) + rows[row].tokens.len()
+}
+
+fn tensor(values: &[i64], device: Device) -> Result<Tensor> {
+    Ok(Tensor::f_from_slice(values)?.f_to_device(device)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows, each after another or none, of so many tokens.
+    fn pack(rows: &[(Option<usize>, usize)]) -> Packed {
+        let row = |&(after, length): &(Option<usize>, usize)| PackedRow { after, tokens: vec![1; length] };
+        Packed::new(&rows.iter().map(row).collect::<Vec<_>>(), Device::Cpu).unwrap()
+    }
+
+    fn keys(packed: &Packed) -> usize {
+        packed.buckets.iter().filter_map(|bucket| Some(bucket.keys.as_ref()?.numel())).sum()
+    }
+
+    #[test]
+    fn a_long_prompt_does_not_make_others_look_further() {
+        let prompts = (0..8).map(|_| (None, 10)).chain([(None, 1000)]);
+        let responses = (0..9).flat_map(|prompt| [(Some(prompt), 20); 2]);
+        let packed = pack(&prompts.chain(responses).collect::<Vec<_>>());
+        assert_eq!(keys(&packed), 16 * 30 + 2 * 1020);
+        // Prompts of both lengths, and responses after them.
+        assert_eq!(packed.buckets.len(), 4);
+    }
+
+    #[test]
+    fn long_rows_after_prompts_of_different_lengths_do_not_share_masks() {
+        let packed = pack(&[(None, 1500), (None, 1501), (Some(0), 2600), (Some(1), 2600)]);
+        let responses: Vec<_> = packed.buckets.iter().filter(|bucket| bucket.before != [0]).collect();
+        assert_eq!(responses.iter().map(|bucket| bucket.before.as_slice()).collect::<Vec<_>>(), [[1500], [1501]]);
+        let packed = pack(&[(None, 15), (None, 16), (Some(0), 26), (Some(1), 26)]);
+        assert_eq!(packed.buckets.last().unwrap().before, [15, 16]);
+    }
+}
