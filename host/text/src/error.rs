@@ -23,6 +23,9 @@ pub enum TextError {
         /// What is wrong, naming the field.
         what: String,
     },
+    /// A model has no chat template, as base models often have none.
+    #[error("{}: there is no chat template\nhint: add chat_template.jinja, or `chat_template` to tokenizer_config.json", .0.display())]
+    NoTemplate(PathBuf),
     /// A text cannot be turned into tokens, or tokens into text.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(String),

@@ -5,6 +5,7 @@
 mod error;
 mod files;
 mod model;
+mod stop;
 pub mod stream;
 pub mod template;
 pub mod tokenizer;
@@ -12,6 +13,7 @@ pub mod tool_calls;
 
 pub use error::TextError;
 pub use model::TextModel;
+pub use stop::{Certain, StopTexts};
 pub use stream::DecodeStream;
 pub use template::{ChatTemplate, RenderOptions};
 pub use tokenizer::{TokenText, Tokenizer};

@@ -38,7 +38,7 @@ impl TextModel {
     /// Writes both into the folder `dir`, which is made where it is missing,
     /// so that `transformers` loads them.
     pub fn save(&self, dir: &Path) -> Result<()> {
-        self.tokenizer.save_with(dir, Some(self.template.to_settings()))
+        self.tokenizer.save_with(dir, self.template.to_settings())
     }
 
     /// The tokens that ask for the assistant's next message.
@@ -53,13 +53,15 @@ impl TextModel {
 
     /// Takes apart what the model wrote: its text, with special tokens only
     /// where they mark calls, and its calls of `tools`, numbered on from
-    /// `calls_before`. Without tools there are no calls.
-    pub fn reply(&self, ids: &[u32], tools: &[Value], calls_before: usize) -> Result<Reply> {
-        let content = self.tokenizer.decode(ids)?;
-        let plain = Reply { content, tool_calls: Vec::new() };
+    /// `calls_before`. Without tools there are no calls. `text` is that of the
+    /// tokens `ids`, which may have been cut at its end.
+    pub fn reply(&self, ids: &[u32], text: String, tools: &[Value], calls_before: usize) -> Result<Reply> {
+        let cut = self.tokenizer.decode(ids)?.strip_prefix(&text).unwrap_or_default().to_owned();
+        let plain = Reply { content: text, tool_calls: Vec::new() };
         let Some(format) = self.template.tool_call_format().filter(|_| !tools.is_empty()) else { return Ok(plain) };
         let ended = ids.iter().rposition(|id| !self.tokenizer.stop_ids().contains(id)).map_or(0, |last| last + 1);
-        let reply = format.parse(&self.tokenizer.decode_with(&ids[..ended], false)?, tools, calls_before);
+        let written = self.tokenizer.decode_with(&ids[..ended], false)?;
+        let reply = format.parse(written.strip_suffix(&cut).unwrap_or(&written), tools, calls_before);
         Ok(if reply.tool_calls.is_empty() { plain } else { reply })
     }
 }

@@ -87,11 +87,27 @@ impl DecodeStream {
         Self { tokenizer, decoding, skip_special, bytes: Vec::new(), given: Vec::new(), held: Vec::new() }
     }
 
+    /// Decodes what comes after `prompt`, whose text is known: a space between
+    /// them, which SentencePiece drops at the start of a text, is kept.
+    pub fn after(mut self, prompt: &[u32]) -> Self {
+        let whole = |id: &u32| {
+            let token = self.tokenizer.id_to_token(*id);
+            token.is_some_and(|token| byte_of(&token).is_none() && !self.is_left_out(&token))
+        };
+        let last = &prompt[prompt.iter().rposition(whole).unwrap_or_default()..];
+        // Half a character would be changed by the next tokens.
+        let ends_whole = |text: String| !text.ends_with(char::REPLACEMENT_CHARACTER);
+        if self.decoding == Decoding::Window && self.tokenizer.decode(last, self.skip_special).is_ok_and(ends_whole) {
+            self.given = last.to_vec();
+        }
+        self
+    }
+
     /// The text that is certain with the token `id`; often that of the token,
     /// sometimes nothing, or that of several.
     pub fn push(&mut self, id: u32) -> Result<String> {
         let Some(token) = self.tokenizer.id_to_token(id) else { return Ok(String::new()) };
-        if self.skip_special && self.tokenizer.get_added_vocabulary().is_special_token(&token) {
+        if self.is_left_out(&token) {
             return Ok(String::new());
         }
         match self.decoding {
@@ -119,6 +135,16 @@ impl DecodeStream {
             _ if self.held.is_empty() => Ok(String::new()),
             _ => self.release(),
         }
+    }
+
+    fn is_left_out(&self, token: &str) -> bool {
+        self.skip_special && self.tokenizer.get_added_vocabulary().is_special_token(token)
+    }
+
+    /// What [`finish`](Self::finish) would give now: text that the next token
+    /// may still change.
+    pub fn pending(&self) -> Result<String> {
+        self.clone().finish()
     }
 
     /// All characters that are complete, as `String::from_utf8_lossy` has them.

@@ -26,8 +26,10 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['
 #[derive(Clone)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
-    /// Not empty.
+    /// Empty where the model has none: such a model takes no conversations.
     sources: Vec<Source>,
+    /// Where a template was looked for.
+    folder: PathBuf,
     /// What the templates see besides the conversation: `eos_token` and so on.
     variables: Map<String, Value>,
     form: Form,
@@ -63,49 +65,50 @@ impl ChatTemplate {
         let source =
             Source { name: DEFAULT.into(), text: CHATML.into(), path: PathBuf::from("the built-in chat template") };
         #[expect(clippy::expect_used, reason = "the source is a constant, which the tests render")]
-        Self::new(vec![source], Map::new()).expect("a valid template")
+        Self::new(vec![source], PathBuf::new(), Map::new()).expect("a valid template")
     }
 
     /// Reads `chat_template.jinja` in the folder `dir`, with the further ones
     /// in `additional_chat_templates/`, or else the `chat_template` of
     /// `tokenizer_config.json`. Of several, `tool_use` is for conversations
-    /// with tools and `default` for the others.
+    /// with tools and `default` for the others. A folder with none is no error
+    /// before a conversation is rendered.
     pub fn load(dir: &Path) -> Result<Self> {
         Self::load_with(dir, dir)
     }
 
     /// The same, or the template in the folder `base` where `dir` has none.
     pub(crate) fn load_with(dir: &Path, base: &Path) -> Result<Self> {
-        Self::new(source::sources(dir, base)?, source::special_tokens(dir)?)
+        Self::new(source::sources(dir, base)?, dir.to_owned(), source::special_tokens(dir)?)
     }
 
-    fn new(sources: Vec<Source>, variables: Map<String, Value>) -> Result<Self> {
+    fn new(sources: Vec<Source>, folder: PathBuf, variables: Map<String, Value>) -> Result<Self> {
         let broken = |path: &Path, error: &Error| TextError::File {
             path: path.to_owned(),
             what: format!("the chat template has an error: {}", explain(error)),
         };
-        let mut environment = python::environment().map_err(|error| broken(&sources[0].path, &error))?;
+        let mut environment = python::environment().map_err(|error| broken(&folder, &error))?;
         for source in &sources {
             environment
                 .add_template_owned(source.name.clone(), source::prepare(&source.text))
                 .map_err(|error| broken(&source.path, &error))?;
         }
         let form = Form { text: true, parts: false, arguments_as_text: false };
-        let mut template = Self { environment, sources, variables, form };
+        let mut template = Self { environment, sources, folder, variables, form };
         template.form = Form::probe(|messages| {
             let messages = JinjaValue::from(Serde(messages));
-            template.run(template.choose(&[]), messages, &RenderOptions::default()).ok()
+            template.run(template.choose(&[])?, messages, &RenderOptions::default()).ok()
         });
         Ok(template)
     }
 
-    /// The text of the template; of several, of the default one.
-    pub fn source(&self) -> &str {
-        &self.choose(&[]).text
+    /// The text of the template, if there is one; of several, of the default one.
+    pub fn source(&self) -> Option<&str> {
+        Some(&self.choose(&[])?.text)
     }
 
     /// What `chat_template` in `tokenizer_config.json` is for this one.
-    pub(crate) fn to_settings(&self) -> Value {
+    pub(crate) fn to_settings(&self) -> Option<Value> {
         source::to_settings(&self.sources)
     }
 
@@ -117,7 +120,7 @@ impl ChatTemplate {
 
     /// The text of a conversation.
     pub fn render(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<String> {
-        let source = self.choose(options.tools);
+        let source = self.choose(options.tools).ok_or_else(|| TextError::NoTemplate(self.folder.clone()))?;
         let messages: Vec<Value> = messages.iter().map(|message| self.form.message(message)).collect();
         self.run(source, JinjaValue::from(Serde(&messages)), options).map_err(|error| failure(source, &error))
     }
@@ -126,14 +129,14 @@ impl ChatTemplate {
     /// tools; nothing where that is not known.
     pub fn tool_call_format(&self) -> Option<ToolCallFormat> {
         let for_tools = self.sources.iter().find(|source| source.name == TOOL_USE);
-        ToolCallFormat::detect(for_tools.map_or(self.source(), |source| &source.text))
+        ToolCallFormat::detect(for_tools.map_or(self.source()?, |source| &source.text))
     }
 
     /// The template for a conversation with these tools.
-    fn choose(&self, tools: &[Value]) -> &Source {
+    fn choose(&self, tools: &[Value]) -> Option<&Source> {
         let named = |name: &str| self.sources.iter().find(|source| source.name == name);
         let for_tools = if tools.is_empty() { None } else { named(TOOL_USE) };
-        for_tools.or_else(|| named(DEFAULT)).unwrap_or(&self.sources[0])
+        for_tools.or_else(|| named(DEFAULT)).or(self.sources.first())
     }
 
     fn run(

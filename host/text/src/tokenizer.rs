@@ -23,6 +23,8 @@ pub struct Tokenizer {
     pad: u32,
     /// `tokenizer_config.json`.
     settings: Map<String, Value>,
+    /// `generation_config.json`.
+    generation: Map<String, Value>,
 }
 
 impl Tokenizer {
@@ -57,7 +59,7 @@ impl Tokenizer {
         let Value::Object(settings) = settings else { unreachable!("it is written as an object above") };
         #[expect(clippy::expect_used, reason = "the definition is a constant, which every test loads")]
         let inner = tokenizers::Tokenizer::from_bytes(definition.to_string()).expect("a valid definition");
-        Self::of(inner, vec![2], 0, settings)
+        Self::of(inner, vec![2], 0, settings, Map::new())
     }
 
     /// Reads `tokenizer.json` in the folder `dir`. The tokens that end a text
@@ -111,12 +113,18 @@ impl Tokenizer {
             ));
         };
         let pad = token("pad_token")?.or(ids("pad_token_id").first().copied()).unwrap_or(eos);
-        Ok(Self::of(inner, stop_ids, pad, settings))
+        Ok(Self::of(inner, stop_ids, pad, settings, generation))
     }
 
-    fn of(inner: tokenizers::Tokenizer, stop_ids: Vec<u32>, pad: u32, settings: Map<String, Value>) -> Self {
+    fn of(
+        inner: tokenizers::Tokenizer,
+        stop_ids: Vec<u32>,
+        pad: u32,
+        settings: Map<String, Value>,
+        generation: Map<String, Value>,
+    ) -> Self {
         let (vocab_size, decoding) = (vocab_size(&inner), Decoding::of(&inner));
-        Self { inner: Arc::new(inner), decoding, vocab_size, stop_ids, pad, settings }
+        Self { inner: Arc::new(inner), decoding, vocab_size, stop_ids, pad, settings, generation }
     }
 
     /// Writes `tokenizer.json`, `tokenizer_config.json` and
@@ -141,8 +149,9 @@ impl Tokenizer {
         }
         files::write_object(&dir.join(SETTINGS), settings)?;
         let eos = if let [eos] = self.stop_ids[..] { eos.into() } else { Value::from(self.stop_ids.clone()) };
-        let generation = [("eos_token_id".to_owned(), eos), ("pad_token_id".to_owned(), self.pad.into())];
-        files::write_object(&dir.join(GENERATION), Map::from_iter(generation))
+        let mut generation = self.generation.clone();
+        generation.extend([("eos_token_id".to_owned(), eos), ("pad_token_id".to_owned(), self.pad.into())]);
+        files::write_object(&dir.join(GENERATION), generation)
     }
 
     /// The tokens of `text`. Special tokens that are written out in it are
@@ -212,6 +221,12 @@ impl Tokenizer {
     /// model has none of its own.
     pub fn pad(&self) -> u32 {
         self.pad
+    }
+
+    /// `generation_config.json`: how the model's makers would draw, as
+    /// `temperature` and so on.
+    pub fn generation(&self) -> &Map<String, Value> {
+        &self.generation
     }
 
     /// One more than the largest token id: what a model's vocabulary must

@@ -111,7 +111,40 @@ fn an_adapter_without_a_template_has_that_of_its_base() {
     let text = TextModel::load_with(adapter.path(), base.path()).unwrap();
     let ids = text.prompt_ids(&[Message::new(Role::User, "that")]).unwrap();
     assert_eq!(text.tokenizer.decode(&ids).unwrap(), "that of the base");
-    assert!(TextModel::load(adapter.path()).err().unwrap().to_string().contains("there is no chat template"));
+}
+
+#[test]
+fn a_model_without_a_template_reads_texts_and_no_conversations() {
+    let dir = tempfile::tempdir().unwrap();
+    Tokenizer::byte_level().save(dir.path()).unwrap();
+    let text = TextModel::load(dir.path()).unwrap();
+    assert_eq!(text.tokenizer.encode("a").unwrap().len(), 1);
+    let error = text.prompt_ids(&conversation()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "{}: there is no chat template\nhint: add chat_template.jinja, or `chat_template` to tokenizer_config.json",
+            dir.path().display()
+        )
+    );
+    // It is saved without one too.
+    let copy = tempfile::tempdir().unwrap();
+    text.save(copy.path()).unwrap();
+    assert!(TextModel::load(copy.path()).unwrap().template.source().is_none());
+}
+
+#[test]
+fn what_the_makers_say_of_drawing_is_kept() {
+    let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    TextModel::byte_level().save(dir.path()).unwrap();
+    write(dir.path(), "generation_config.json", r#"{"eos_token_id": [2, 5], "temperature": 0.7, "do_sample": true}"#);
+    TextModel::load(dir.path()).unwrap().save(copy.path()).unwrap();
+    let saved = std::fs::read_to_string(copy.path().join("generation_config.json")).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+    assert_eq!(
+        saved,
+        serde_json::json!({"eos_token_id": [2, 5], "pad_token_id": 0, "temperature": 0.7, "do_sample": true})
+    );
 }
 
 #[test]
@@ -125,7 +158,6 @@ fn broken_files_are_named() {
     write(dir.path(), "tokenizer.json", "{}");
     says("tokenizer.json: not a tokenizer");
     Tokenizer::byte_level().save(dir.path()).unwrap();
-    says("there is no chat template\nhint: add chat_template.jinja");
     write(dir.path(), "chat_template.jinja", "{% if %}");
     says("chat_template.jinja: the chat template has an error");
     write(dir.path(), "tokenizer_config.json", "[]");
@@ -274,12 +306,16 @@ fn a_reply_is_taken_apart_by_the_models_own_form() {
     let mut ids = text.tokenizer.encode(reply).unwrap();
     ids.push(text.tokenizer.eos());
     let tools = [serde_json::json!({"type": "function", "function": {"name": "f"}})];
-    let taken = text.reply(&ids, &tools, 0).unwrap();
+    let taken = text.reply(&ids, reply.into(), &tools, 0).unwrap();
     assert_eq!((taken.content.as_str(), taken.tool_calls[0].name.as_str()), ("I look.", "f"));
     // Without tools, or where no calls are, it is the text.
-    assert_eq!(text.reply(&ids, &[], 0).unwrap().content, reply);
+    assert_eq!(text.reply(&ids, reply.into(), &[], 0).unwrap().content, reply);
     let plain = text.tokenizer.encode(" no call<|im_end|>").unwrap();
-    assert_eq!(text.reply(&plain, &tools, 0).unwrap().content, " no call");
+    assert_eq!(text.reply(&plain, " no call".into(), &tools, 0).unwrap().content, " no call");
+    // What was cut off the text is no part of the reply.
+    let ids = text.tokenizer.encode(&format!("{reply}\nObservation:")).unwrap();
+    let taken = text.reply(&ids, format!("{reply}\n"), &tools, 0).unwrap();
+    assert_eq!((taken.content.as_str(), taken.tool_calls.len()), ("I look.", 1));
 }
 
 #[test]

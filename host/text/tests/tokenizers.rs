@@ -78,6 +78,26 @@ fn a_stream_gives_the_text_of_all_tokens_in_whole_characters() {
 }
 
 #[test]
+fn a_text_that_goes_on_keeps_the_space_before_it() {
+    for (kind, tokenizer, _) in kinds().into_iter().filter(|(kind, ..)| kind != "word_piece") {
+        for text in ["the answer is 42", "the 数 answer 🦀 🦀"] {
+            let ids = tokenizer.encode(text).unwrap();
+            for cut in 1..ids.len() {
+                let (prompt, rest) = ids.split_at(cut);
+                let mut stream = tokenizer.stream(true).after(prompt);
+                let mut more: String = rest.iter().map(|&id| stream.push(id).unwrap()).collect();
+                more.push_str(&stream.finish().unwrap());
+                // Where a character is cut in two, neither half is one.
+                let before = tokenizer.decode(prompt).unwrap();
+                if !before.ends_with('\u{fffd}') {
+                    assert_eq!(before + &more, tokenizer.decode(&ids).unwrap(), "{kind}: {text:?} at {cut}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_character_of_several_tokens_comes_when_it_is_whole() {
     for (kind, tokenizer, _) in kinds().into_iter().filter(|(kind, ..)| kind.starts_with("byte")) {
         let mut stream = tokenizer.stream(true);

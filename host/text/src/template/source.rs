@@ -24,29 +24,20 @@ pub(super) struct Source {
 /// `chat_template.jinja` with `additional_chat_templates/*.jinja`, or else
 /// `chat_template` of `tokenizer_config.json`, a text or a list of them with
 /// names. One is named `default`, or there is only one. Where `dir` has none,
-/// those of `base` are taken.
+/// those of `base` are taken; base models often have none at all.
 pub(super) fn sources(dir: &Path, base: &Path) -> Result<Vec<Source>> {
     let mut sources = found(dir)?;
     if sources.is_empty() && base != dir {
         sources = found(base)?;
     }
-    let (path, what) = match &sources[..] {
-        [] => (
-            dir,
-            "there is no chat template\nhint: add chat_template.jinja, or `chat_template` to tokenizer_config.json"
-                .to_owned(),
-        ),
-        [_] => return Ok(sources),
-        several if several.iter().any(|source| source.name == DEFAULT) => return Ok(sources),
-        several => {
-            let names: Vec<&str> = several.iter().map(|source| source.name.as_str()).collect();
-            (
-                several[0].path.as_path(),
-                format!("of the chat templates {} none is the default\nhint: name one `default`", names.join(", ")),
-            )
-        }
-    };
-    Err(TextError::File { path: path.to_owned(), what })
+    if sources.len() < 2 || sources.iter().any(|source| source.name == DEFAULT) {
+        return Ok(sources);
+    }
+    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+    Err(TextError::File {
+        path: sources[0].path.clone(),
+        what: format!("of the chat templates {} none is the default\nhint: name one `default`", names.join(", ")),
+    })
 }
 
 fn found(dir: &Path) -> Result<Vec<Source>> {
@@ -101,11 +92,12 @@ fn named(list: &Value, path: &Path) -> Result<Vec<Source>> {
 }
 
 /// What `chat_template` in `tokenizer_config.json` is for these templates.
-pub(super) fn to_settings(sources: &[Source]) -> Value {
-    match sources {
+pub(super) fn to_settings(sources: &[Source]) -> Option<Value> {
+    Some(match sources {
+        [] => return None,
         [source] => source.text.as_str().into(),
         several => several.iter().map(|source| json!({"name": source.name, "template": source.text})).collect(),
-    }
+    })
 }
 
 /// `bos_token` and so on, of `tokenizer_config.json`, or else of

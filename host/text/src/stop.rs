@@ -1,0 +1,77 @@
+//! Texts at which a response ends.
+
+/// Looks for the first of several texts in what comes piece by piece, and
+/// holds back what may be the beginning of one.
+#[derive(Debug, Clone)]
+pub struct StopTexts {
+    texts: Vec<String>,
+    held: String,
+}
+
+/// What is certain after a piece.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Certain {
+    /// Text that is before any of them.
+    pub text: String,
+    /// Whether one was found: the text ends here.
+    pub stopped: bool,
+}
+
+impl StopTexts {
+    /// Empty texts are found nowhere.
+    pub fn new(texts: Vec<String>) -> Self {
+        Self { texts: texts.into_iter().filter(|text| !text.is_empty()).collect(), held: String::new() }
+    }
+
+    /// What is certain with the next piece.
+    pub fn push(&mut self, piece: &str) -> Certain {
+        self.held.push_str(piece);
+        if let Some(at) = self.texts.iter().filter_map(|text| self.held.find(text)).min() {
+            self.held.truncate(at);
+            return Certain { text: self.finish(), stopped: true };
+        }
+        let begins = |from: &usize| self.texts.iter().any(|text| text.starts_with(&self.held[*from..]));
+        let kept = self.held.char_indices().map(|(at, _)| at).find(begins).unwrap_or(self.held.len());
+        let rest = self.held.split_off(kept);
+        Certain { text: std::mem::replace(&mut self.held, rest), stopped: false }
+    }
+
+    /// What was held back, once nothing more comes.
+    pub fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(stops: &[&str], pieces: &[&str]) -> (Vec<String>, bool) {
+        let mut texts = StopTexts::new(stops.iter().map(|text| text.to_string()).collect());
+        let mut given = Vec::new();
+        for piece in pieces {
+            let Certain { text, stopped } = texts.push(piece);
+            given.push(text);
+            if stopped {
+                return (given, true);
+            }
+        }
+        given.push(texts.finish());
+        (given, false)
+    }
+
+    #[test]
+    fn a_text_is_found_across_pieces_and_nothing_of_it_is_given() {
+        assert_eq!(run(&["\n\n"], &["one\n", "\ntwo"]), (vec!["one".into(), "".into()], true));
+        assert_eq!(run(&["END"], &["a E", "N", "x", "EN", "D!"]).0.concat(), "a ENx");
+        assert_eq!(run(&["ab", "b"], &["xab"]), (vec!["x".into()], true));
+        assert_eq!(run(&["é!"], &["caf", "é", "?"]), (vec!["caf".into(), "".into(), "é?".into(), "".into()], false));
+    }
+
+    #[test]
+    fn the_end_gives_what_was_held_back() {
+        assert_eq!(run(&["STOP"], &["go ST"]), (vec!["go ".into(), "ST".into()], false));
+        assert_eq!(run(&[], &["a", "b"]), (vec!["a".into(), "b".into(), "".into()], false));
+        assert_eq!(run(&[""], &["a"]), (vec!["a".into(), "".into()], false));
+    }
+}
