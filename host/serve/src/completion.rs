@@ -2,10 +2,9 @@
 
 use crate::error::ServeError;
 use crate::generator::Event;
-use crate::stop::StopTexts;
 use gavel_data::FinishReason;
 use gavel_policy::Drawn;
-use gavel_text::DecodeStream;
+use gavel_text::{DecodeStream, StopTexts};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedReceiver;

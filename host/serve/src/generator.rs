@@ -49,6 +49,9 @@ impl Drop for Thread {
 pub struct Ask {
     /// Token ids of the prompt.
     pub prompt: Vec<u32>,
+    /// Whether the response goes on with the prompt's text, and is none of its
+    /// own: a space may then be its first character.
+    pub goes_on: bool,
     /// How to draw; its `stop_ids` end the response.
     pub sampling: Sampling,
     /// Texts that end the response and are no part of it.
@@ -134,6 +137,8 @@ impl Generator {
         let (taken, answer) = tokio::sync::oneshot::channel();
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let stop_ids = ask.sampling.stop_ids.clone();
+        let decoder = self.text.tokenizer.stream(true);
+        let decoder = if ask.goes_on { decoder.after(&ask.prompt) } else { decoder };
         let mut request = Request::new(id, ask.prompt, ask.sampling, ask.seed);
         request.top_logprobs = ask.top_logprobs;
         let stopped = Arc::<AtomicBool>::default();
@@ -141,7 +146,7 @@ impl Generator {
         let orders = self.thread.orders.as_ref().ok_or(ServeError::Stopped)?;
         orders.send(Order { request, reply, taken }).map_err(|_| ServeError::Stopped)?;
         answer.await.map_err(|_| ServeError::Stopped)??;
-        Ok(Completion::new(receiver, self.text.tokenizer.stream(true), ask.stop, stop_ids, stopped))
+        Ok(Completion::new(receiver, decoder, ask.stop, stop_ids, stopped))
     }
 
     /// Asks for all of these at once, so that they begin together.
@@ -178,6 +183,8 @@ impl Owner {
             let stepped = self.drop_abandoned().and_then(|()| self.engine.step(&self.model));
             let goes_on = match stepped {
                 Ok(step) => {
+                    // First, so that who has the last answer sees that nothing is left to do.
+                    self.metrics.load(self.engine.active(), self.engine.waiting());
                     self.deliver(step);
                     true
                 }

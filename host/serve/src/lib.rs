@@ -7,9 +7,10 @@ mod generator;
 mod load;
 mod metrics;
 pub mod openai;
-mod stop;
+mod sampling;
 
 pub use completion::{Completion, Ended, Piece};
 pub use error::ServeError;
 pub use generator::{Ask, Generator};
 pub use load::load;
+pub use sampling::default_sampling;

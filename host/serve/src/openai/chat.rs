@@ -5,7 +5,7 @@ use super::error::ApiError;
 use super::logprobs::of_chat;
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
-use super::{Server, now, usage};
+use super::{Server, aside, now, usage};
 use crate::completion::Completion;
 use crate::error::ServeError;
 use axum::Json;
@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
 use gavel_data::{ContentPart, FinishReason, Message};
-use gavel_text::{RenderOptions, TextModel};
+use gavel_text::{RenderOptions, TextError, TextModel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -60,25 +60,32 @@ impl Asked {
             Some(_) => Err(ApiError::field("tool_choice", "only \"auto\" and \"none\" are supported")),
         }
     }
+
+    fn prompt(&self, tools: &[Value], text: &TextModel) -> Result<Vec<u32>, TextError> {
+        let variables = self.chat_template_kwargs.clone().unwrap_or_default();
+        text.prompt_ids_with(&self.messages, &RenderOptions { variables, ..RenderOptions::prompt(tools) })
+    }
 }
 
 pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
-    let settings = &asked.settings;
-    server.check_model(settings.model.as_deref())?;
-    settings.check()?;
-    let tools = asked.check()?;
-    let text = server.generator.text();
-    let variables = asked.chat_template_kwargs.clone().unwrap_or_default();
-    let options = RenderOptions { variables, ..RenderOptions::prompt(tools) };
-    let prompt = text.prompt_ids_with(&asked.messages, &options)?;
+    server.check_model(asked.settings.model.as_deref())?;
+    asked.settings.check()?;
+    let tools = asked.check()?.to_vec();
+    let generator = server.generator.clone();
+    let (asked, tools, prompt) = aside(move || {
+        let prompt = asked.prompt(&tools, generator.text());
+        (asked, tools, prompt)
+    })
+    .await?;
+    let (prompt, settings, text) = (prompt?, &asked.settings, server.generator.text());
     let prompt_tokens = prompt.len();
     let (number, id) = server.next_id("chatcmpl");
     let top = if asked.logprobs == Some(true) { asked.top_logprobs.unwrap_or(0) } else { 0 };
-    let completions = server.ask(number, vec![prompt], settings, top).await?;
+    let completions = server.ask(number, vec![prompt], false, settings, top).await?;
     let replies = Replies {
-        tools: tools.to_vec(),
         calls: !tools.is_empty() && text.template.tool_call_format().is_some(),
         calls_before: asked.messages.iter().map(|message| message.tool_calls.len()).sum(),
+        tools,
         logprobs: asked.logprobs == Some(true),
     };
     let base = json!({"id": id, "created": now(), "model": &*server.name});
@@ -123,7 +130,7 @@ impl Replies {
     /// The assistant's message, and whether it calls tools.
     fn message(&self, model: &TextModel, whole: Whole) -> Result<(Value, bool), ServeError> {
         let reply = match self.calls {
-            true => Some(model.reply(&whole.ids, &self.tools, self.calls_before)?),
+            true => Some(model.reply(&whole.ids, whole.text.clone(), &self.tools, self.calls_before)?),
             false => None,
         };
         Ok(match reply.filter(|reply| !reply.tool_calls.is_empty()) {

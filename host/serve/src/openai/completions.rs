@@ -5,12 +5,13 @@ use super::error::ApiError;
 use super::logprobs::{characters, of_text};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
-use super::{Server, now, usage};
+use super::{Server, aside, now, usage};
 use crate::completion::Completion;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
+use gavel_text::{TextError, Tokenizer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -35,6 +36,20 @@ enum Prompts {
     ManyIds(Vec<Vec<u32>>),
 }
 
+impl Prompts {
+    /// Their tokens; those of a text with what the tokenizer puts around a
+    /// `whole` one.
+    fn encode(self, tokenizer: &Tokenizer, whole: bool) -> Result<Vec<Vec<u32>>, TextError> {
+        let encode = |text: String| if whole { tokenizer.encode_whole(&text) } else { tokenizer.encode(&text) };
+        match self {
+            Self::Text(text) => Ok(vec![encode(text)?]),
+            Self::Ids(ids) => Ok(vec![ids]),
+            Self::Texts(texts) => texts.into_iter().map(encode).collect(),
+            Self::ManyIds(ids) => Ok(ids),
+        }
+    }
+}
+
 pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
     let settings = &asked.settings;
     server.check_model(settings.model.as_deref())?;
@@ -46,22 +61,14 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
         return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));
     }
     let tokenizer = &server.generator.text().tokenizer;
-    let encode = |text: String| match asked.add_special_tokens {
-        Some(false) => tokenizer.encode(&text),
-        _ => tokenizer.encode_whole(&text),
-    };
-    let prompts = match asked.prompt {
-        Prompts::Text(text) => vec![encode(text)?],
-        Prompts::Ids(ids) => vec![ids],
-        Prompts::Texts(texts) => texts.into_iter().map(encode).collect::<Result<_, _>>()?,
-        Prompts::ManyIds(ids) => ids,
-    };
+    let (encoder, whole) = (tokenizer.clone(), asked.add_special_tokens != Some(false));
+    let prompts = aside(move || asked.prompt.encode(&encoder, whole)).await??;
     if prompts.is_empty() {
         return Err(ApiError::field("prompt", "`prompt` is empty"));
     }
     let (number, id) = server.next_id("cmpl");
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
-    let completions = server.ask(number, prompts, settings, asked.logprobs.unwrap_or(0)).await?;
+    let completions = server.ask(number, prompts, true, settings, asked.logprobs.unwrap_or(0)).await?;
     let base = json!({"id": id, "object": "text_completion", "created": now(), "model": &*server.name});
     if settings.stream == Some(true) {
         let include_usage = settings.include_usage();

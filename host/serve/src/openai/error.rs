@@ -55,7 +55,7 @@ impl From<ServeError> for ApiError {
                 let what = what.split_once(": ").filter(|(start, _)| start.starts_with("request "));
                 Self::invalid(what.map_or_else(|| error.to_string(), |(_, what)| what.to_owned()))
             }
-            ServeError::Text(TextError::Template { .. } | TextError::Refused { .. }) => {
+            ServeError::Text(TextError::Template { .. } | TextError::Refused { .. } | TextError::NoTemplate(_)) => {
                 Self::field("messages", error.to_string())
             }
             ServeError::Stopped => {

@@ -12,6 +12,7 @@ mod stream;
 use crate::completion::Completion;
 use crate::error::ServeError;
 use crate::generator::{Ask, Generator};
+use crate::sampling::default_sampling;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -60,9 +61,8 @@ pub fn router(generator: Generator, name: &str) -> Router {
 }
 
 async fn models(State(server): State<Server>) -> Json<Value> {
-    let positions = server.generator.model().max_position_embeddings;
     let model = json!({"id": &*server.name, "object": "model", "created": 0, "owned_by": "gavel",
-                       "max_model_len": positions});
+                       "max_model_len": server.generator.room(0)});
     Json(json!({"object": "list", "data": [model]}))
 }
 
@@ -90,22 +90,31 @@ impl Server {
     }
 
     /// Asks for as many responses to each of `prompts` as the settings say; those
-    /// to one prompt stand together. `number` is that of the answer.
+    /// to one prompt stand together. `number` is that of the answer; `goes_on`
+    /// is as in [`Ask`].
     async fn ask(
         &self,
         number: u64,
         prompts: Vec<Vec<u32>>,
+        goes_on: bool,
         settings: &Settings,
         top_logprobs: usize,
     ) -> Result<Vec<Completion>, ApiError> {
         let choices = settings.choices(prompts.len())? as u64;
         let mut asks = Vec::new();
         for (prompt, index) in prompts.into_iter().zip(0..) {
-            let sampling = settings.sampling(&self.generator, prompt.len())?;
+            let room = self.generator.room(prompt.len());
+            if room == 0 {
+                let (tokens, all) = (prompt.len(), self.generator.room(0));
+                let what = format!("the prompt has {tokens} tokens, and there is room for {all} with the response");
+                return Err(ApiError::invalid(what));
+            }
+            let sampling = settings.sampling(default_sampling(&self.generator.text().tokenizer, room))?;
             // Equal prompts with a given seed have equal responses.
             let seed = settings.seed().unwrap_or_else(|| derive(self.salt, number, index, Purpose::Rollout));
             asks.extend((0..choices).map(|choice| Ask {
                 prompt: prompt.clone(),
+                goes_on,
                 sampling: sampling.clone(),
                 stop: settings.stop(),
                 seed: derive(seed, 0, choice, Purpose::Rollout),
@@ -124,6 +133,12 @@ impl Server {
             _ => Ok(()),
         }
     }
+}
+
+/// Does what takes long with long texts, such as turning them into tokens,
+/// beside the thread that answers everyone.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| ApiError::internal(error.to_string()))
 }
 
 /// Seconds since 1970.

@@ -2,7 +2,6 @@
 //! adds.
 
 use super::error::ApiError;
-use crate::generator::Generator;
 use gavel_policy::Sampling;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,8 +15,17 @@ const MOST_CHOICES: usize = 128;
 const MOST_RESPONSES: usize = 4096;
 /// What may be in a request and changes nothing here.
 const HARMLESS: [&str; 6] = ["user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"];
-/// What is so anyway: it may be asked for, and not be refused.
-const ALWAYS: [&str; 2] = ["parallel_tool_calls", "skip_special_tokens"];
+/// Whether this is so anyway: it may be asked for, and not be refused.
+fn is_so(name: &str, value: &Value) -> bool {
+    match name {
+        "parallel_tool_calls" | "skip_special_tokens" | "spaces_between_special_tokens" => *value == true,
+        "include_stop_str_in_output" | "use_beam_search" => *value == false,
+        "best_of" => *value == 1,
+        "min_tokens" => *value == 0,
+        "suffix" => *value == "",
+        _ => false,
+    }
+}
 
 /// What chat and plain completions share.
 #[derive(Debug, Default, Deserialize)]
@@ -84,9 +92,7 @@ impl Settings {
 
     /// Refuses what would be passed over.
     pub(super) fn check(&self) -> Result<(), ApiError> {
-        let known = |name: &str, value: &Value| {
-            value.is_null() || HARMLESS.contains(&name) || (ALWAYS.contains(&name) && *value == Value::Bool(true))
-        };
+        let known = |name: &str, value: &Value| value.is_null() || HARMLESS.contains(&name) || is_so(name, value);
         match self.rest.iter().find(|(name, value)| !known(name, value)) {
             Some((name, value)) => Err(ApiError::invalid(format!("`{name}`: {value} is not supported"))),
             None => Ok(()),
@@ -105,8 +111,8 @@ impl Settings {
         self.stop.clone().map(OneOrMany::into_vec).unwrap_or_default()
     }
 
-    /// The sampling after a prompt of `prompt` tokens.
-    pub(super) fn sampling(&self, generator: &Generator, prompt: usize) -> Result<Sampling, ApiError> {
+    /// The sampling; `default` is what is not said.
+    pub(super) fn sampling(&self, default: Sampling) -> Result<Sampling, ApiError> {
         for (name, value) in
             [("presence_penalty", self.presence_penalty), ("frequency_penalty", self.frequency_penalty)]
         {
@@ -114,34 +120,82 @@ impl Settings {
                 return Err(ApiError::field(name, format!("`{name}` is not supported; use `repetition_penalty`")));
             }
         }
-        let room = generator.room(prompt);
-        let max_tokens = self.max_completion_tokens.or(self.max_tokens);
-        if room == 0 {
-            let all = generator.room(0);
-            let what = format!("the prompt has {prompt} tokens, and there is room for {all} with the response");
-            return Err(ApiError::invalid(what));
-        }
-        let mut stop_ids = match self.ignore_eos {
-            Some(true) => Vec::new(),
-            _ => generator.text().tokenizer.stop_ids().to_vec(),
-        };
+        let mut stop_ids = if self.ignore_eos == Some(true) { Vec::new() } else { default.stop_ids };
         stop_ids.extend(self.stop_token_ids.iter().flatten());
         let bias = |(token, bias): (&String, &f32)| match token.parse() {
             Ok(token) => Ok((token, *bias)),
             Err(_) => Err(ApiError::field("logit_bias", format!("{token:?} is no token id"))),
         };
-        let plain = Sampling::new(max_tokens.unwrap_or(room), stop_ids);
         let sampling = Sampling {
-            temperature: self.temperature.unwrap_or(plain.temperature),
-            // As in vLLM, -1 and 0 are no limit.
-            top_k: self.top_k.and_then(|k| usize::try_from(k).ok()).filter(|k| *k > 0),
-            top_p: self.top_p.unwrap_or(plain.top_p),
-            min_p: self.min_p.unwrap_or(plain.min_p),
-            repetition_penalty: self.repetition_penalty.unwrap_or(plain.repetition_penalty),
+            temperature: self.temperature.unwrap_or(default.temperature),
+            top_k: match self.top_k {
+                None => default.top_k,
+                // As in vLLM, -1 and 0 are no limit.
+                Some(k) => usize::try_from(k).ok().filter(|k| *k > 0),
+            },
+            top_p: self.top_p.unwrap_or(default.top_p),
+            min_p: self.min_p.unwrap_or(default.min_p),
+            repetition_penalty: self.repetition_penalty.unwrap_or(default.repetition_penalty),
             logit_bias: self.logit_bias.iter().flatten().map(bias).collect::<Result<_, _>>()?,
-            ..plain
+            max_tokens: self.max_completion_tokens.or(self.max_tokens).unwrap_or(default.max_tokens),
+            stop_ids,
         };
         sampling.validate().map_err(|error| ApiError::invalid(error.to_string()))?;
         Ok(sampling)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn default() -> Sampling {
+        Sampling { temperature: 0.7, top_k: Some(20), ..Sampling::new(50, vec![2]) }
+    }
+
+    fn sampling(settings: Value) -> Result<Sampling, ApiError> {
+        let settings: Settings = serde_json::from_value(settings).unwrap();
+        settings.check().and_then(|()| settings.sampling(default()))
+    }
+
+    #[test]
+    fn each_field_is_its_own_and_what_is_not_said_is_the_models() {
+        assert_eq!(sampling(json!({})).unwrap(), default());
+        let all = json!({
+            "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "repetition_penalty": 1.2,
+            "logit_bias": {"5": -3.0}, "max_tokens": 11, "stop_token_ids": [9, 8],
+        });
+        let asked = Sampling {
+            temperature: 0.5,
+            top_k: Some(7),
+            top_p: 0.9,
+            min_p: 0.1,
+            repetition_penalty: 1.2,
+            logit_bias: vec![(5, -3.0)],
+            max_tokens: 11,
+            stop_ids: vec![2, 9, 8],
+        };
+        assert_eq!(sampling(all).unwrap(), asked);
+        let settings = json!({"top_k": -1, "ignore_eos": true, "max_completion_tokens": 4, "max_tokens": 5});
+        let asked = Sampling { top_k: None, max_tokens: 4, stop_ids: vec![], ..default() };
+        assert_eq!(sampling(settings).unwrap(), asked);
+    }
+
+    #[test]
+    fn what_is_so_anyway_may_be_asked_for_and_else_it_is_refused() {
+        let so = json!({"best_of": 1, "min_tokens": 0, "use_beam_search": false, "suffix": "", "user": "me",
+                        "skip_special_tokens": true, "logprobs_of": null, "presence_penalty": 0});
+        assert_eq!(sampling(so).unwrap(), default());
+        for (settings, says) in [
+            (json!({"best_of": 2}), "`best_of`: 2 is not supported"),
+            (json!({"min_tokens": 5}), "`min_tokens`: 5 is not supported"),
+            (json!({"presence_penalty": 0.5}), "use `repetition_penalty`"),
+            (json!({"logit_bias": {"x": 1.0}}), "\"x\" is no token id"),
+            (json!({"top_p": 0.0}), "`top_p`"),
+        ] {
+            let error = sampling(settings).unwrap_err().body().to_string();
+            assert!(error.contains(&says.replace('"', "\\\"")), "{error}");
+        }
     }
 }
