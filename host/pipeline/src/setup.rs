@@ -33,7 +33,8 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) fn new<T>(config: &Config<T>) -> Result<Self> {
         let (text, sizes) = text_and_config(&config.model)?;
-        let limit = PromptLimit::new(&config.data, sizes.max_position_embeddings, config.rollout.max_tokens)?;
+        config.rollout.check_tokens(sizes.vocab_size)?;
+        let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
         let validation = match &config.data.validation {
             Some(dataset) => prompts(config, dataset, "validation", &text, limit)?,
             None => Vec::new(),
@@ -73,7 +74,10 @@ impl Setup {
                 what: "model",
                 found: format!(
                     "{} layers, hidden {}, vocabulary {}, {} positions",
-                    sizes.num_hidden_layers, sizes.hidden_size, sizes.vocab_size, sizes.max_position_embeddings
+                    sizes.num_hidden_layers,
+                    sizes.hidden_size,
+                    sizes.vocab_size,
+                    sizes.positions()
                 ),
             },
             Check { what: "training data", found: format!("{rows} rows of {train}") },

@@ -129,7 +129,8 @@ fn roll_out(run: &mut Run<'_, GrpoTable>, prompts: &[Prompt], step: u64, metrics
         .collect();
     let sampling = config.rollout.sampling(run.learner.text.tokenizer.stop_ids().to_vec());
     run.engine.set_version(step - 1);
-    let (rolled, timing) = rollout(&run.learner, &mut run.engine, &run.setup.scorer, &sampling, &draws, group_size)?;
+    let (learner, scorer, stop) = (&run.learner, &run.setup.scorer, &config.rollout.stop);
+    let (rolled, timing) = rollout(learner, &mut run.engine, scorer, &sampling, stop, &draws, group_size)?;
     metrics.set("time/generate", timing.generate);
     metrics.set("time/wait_for_reward", timing.wait);
     Ok(rolled)

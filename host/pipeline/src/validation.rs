@@ -11,7 +11,7 @@ use crate::rollout::{Draw, Rolled, rollout};
 use crate::setup::Setup;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{NotCalled, SampleOutcome};
-use gavel_policy::{Engine, Sampling};
+use gavel_policy::Engine;
 use gavel_scoring::Scorer;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,9 +63,9 @@ where
             plugin_seed: derive(config.seed, 0, at as u64, Purpose::Plugin),
         })
         .collect();
-    let stop_ids = learner.text.tokenizer.stop_ids().to_vec();
-    let sampling = Sampling::greedy(config.rollout.max_tokens, stop_ids);
-    let (rolled, _) = rollout(learner, engine, scorer, &sampling, &draws, 1)?;
+    let table = &config.rollout;
+    let sampling = table.greedy(learner.text.tokenizer.stop_ids().to_vec());
+    let (rolled, _) = rollout(learner, engine, scorer, &sampling, &table.stop, &draws, 1)?;
     let mut metrics = describe(&rolled, config.accuracy());
     metrics.time("validate", start);
     Ok(metrics)

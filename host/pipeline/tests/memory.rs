@@ -10,8 +10,9 @@ use std::process::Command;
 /// The folder of the run, for the process that it runs in.
 const RUN: &str = "GAVEL_MEMORY_RUN";
 
-/// 42 million weights, and 78 million.
+/// 42 million weights, 30 million and 78 million.
 const TIED: &str = "hidden_size = 512\nintermediate_size = 1536\nnum_hidden_layers = 8\nnum_attention_heads = 8\nnum_key_value_heads = 4\ntie_word_embeddings = true";
+const QWEN3: &str = "model_type = \"qwen3\"\nhead_dim = 64\nhidden_size = 384\nintermediate_size = 1152\nnum_hidden_layers = 8\nnum_attention_heads = 12\nnum_key_value_heads = 6\ntie_word_embeddings = true";
 const UNTIED: &str = "model_type = \"llama\"\nhidden_size = 768\nintermediate_size = 2048\nnum_hidden_layers = 4\nnum_attention_heads = 12\nnum_key_value_heads = 12\ntie_word_embeddings = false";
 
 /// A real run.
@@ -19,6 +20,8 @@ struct Case {
     name: &'static str,
     sizes: &'static str,
     dtype: &'static str,
+    /// Whether adapters are trained, beside a checkpoint of these sizes.
+    lora: bool,
     /// Rows in a step of `gavel sft`, or prompts, with 8 responses each, in one of `gavel train`.
     batch: Batch,
     /// Tokens of a response that is drawn.
@@ -32,11 +35,11 @@ enum Batch {
 }
 
 fn sft_case(name: &'static str, sizes: &'static str, dtype: &'static str, rows: usize) -> Case {
-    Case { name, sizes, dtype, batch: Batch::Sft(rows), max_tokens: 128, more: "" }
+    Case { name, sizes, dtype, lora: false, batch: Batch::Sft(rows), max_tokens: 128, more: "" }
 }
 
 fn grpo_case(name: &'static str, dtype: &'static str, prompts: usize, max_tokens: usize, more: &'static str) -> Case {
-    Case { name, sizes: TIED, dtype, batch: Batch::Grpo(prompts), max_tokens, more }
+    Case { name, sizes: TIED, dtype, lora: false, batch: Batch::Grpo(prompts), max_tokens, more }
 }
 
 fn project(case: &Case) -> tempfile::TempDir {
@@ -85,7 +88,15 @@ max_tokens_per_micro_batch = 2048
         },
         case.more
     );
-    std::fs::write(folder.path().join("run.toml"), config).unwrap();
+    let file = folder.path().join("run.toml");
+    std::fs::write(&file, &config).unwrap();
+    if case.lora {
+        let base = sft(&load::<SftTable>(&file, &[]).unwrap(), Start::New).unwrap().checkpoint.unwrap();
+        let (before, sizes) = config.split_once("[model.init]").unwrap();
+        let (_, after) = sizes.split_once("[data]").unwrap();
+        let adapted = format!("{before}path = {base:?}\n[model.lora]\nrank = 16\n[data]{after}");
+        std::fs::write(&file, adapted).unwrap();
+    }
     folder
 }
 
@@ -155,7 +166,11 @@ fn predictions_are_what_larger_runs_take() {
         sft_case("sft, bfloat16", TIED, "bfloat16", 12),
         Case { more: "gradient_checkpointing = true", ..sft_case("sft, checkpointing", TIED, "float32", 12) },
         sft_case("sft, float32, untied", UNTIED, "float32", 12),
+        sft_case("sft, float32, qwen3", QWEN3, "float32", 12),
+        sft_case("sft, bfloat16, qwen3", QWEN3, "bfloat16", 12),
         grpo_case("grpo with kl, float32", "float32", 4, 128, "[train.loss.kl]"),
         grpo_case("grpo, bfloat16", "bfloat16", 4, 128, ""),
+        Case { lora: true, ..sft_case("sft with LoRA, float32", TIED, "float32", 12) },
+        Case { lora: true, ..sft_case("sft with LoRA, bfloat16", TIED, "bfloat16", 12) },
     ]);
 }

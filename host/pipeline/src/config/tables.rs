@@ -7,6 +7,7 @@ use gavel_plugin::SandboxConfig;
 use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -119,6 +120,20 @@ pub struct RolloutTable {
     /// by default.
     #[serde(default)]
     pub min_p: f32,
+    /// Positive logits of tokens that prompt or response have are divided by
+    /// it, negative ones multiplied; 1, none, by default.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub repetition_penalty: f32,
+    /// Added to the logits of the tokens with these ids.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub logit_bias: BTreeMap<String, f32>,
+    /// Texts that end a response, which they belong to, with all of the token
+    /// that completes them: it learns from what was drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Tokens that end a response beside those of the tokenizer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop_token_ids: Vec<u32>,
     /// Responses that are decoded together; 256 by default.
     #[serde(default = "batch")]
     pub max_batch: usize,
@@ -135,6 +150,12 @@ fn one() -> f32 {
     1.0
 }
 
+/// Newer keys are written down only where they change something, so that older
+/// runs can be resumed.
+fn is_one(value: &f32) -> bool {
+    *value == 1.0
+}
+
 fn batch() -> usize {
     256
 }
@@ -149,7 +170,24 @@ impl RolloutTable {
         if self.group_size < 2 {
             return Err(ConfigError::value("rollout.group_size", "at least 2", self.group_size));
         }
+        if self.stop.iter().any(String::is_empty) {
+            return Err(ConfigError::value("rollout.stop", "texts that are not empty", format!("{:?}", self.stop)));
+        }
+        if let Some(token) = self.logit_bias.keys().find(|token| token.parse::<u32>().is_err()) {
+            return Err(ConfigError::value("rollout.logit_bias", "by token ids", format!("{token:?}")));
+        }
         self.sampling(Vec::new()).validate().map_err(|error| ConfigError::Invalid(format!("rollout: {error}")))
+    }
+
+    /// Checks the tokens that it names against the size of the vocabulary.
+    pub(crate) fn check_tokens(&self, vocabulary: i64) -> Result<(), ConfigError> {
+        let sampling = self.sampling(Vec::new());
+        let biased = sampling.logit_bias.iter().map(|(token, _)| ("rollout.logit_bias", token));
+        let stops = sampling.stop_ids.iter().map(|token| ("rollout.stop_token_ids", token));
+        match biased.chain(stops).find(|(_, token)| i64::from(**token) >= vocabulary) {
+            Some((key, token)) => Err(ConfigError::value(key, &format!("below the vocabulary of {vocabulary}"), token)),
+            None => Ok(()),
+        }
     }
 
     /// How much the engine takes on of a run that never draws more than so many
@@ -159,15 +197,27 @@ impl RolloutTable {
         EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
     }
 
-    /// How responses are drawn in training.
-    pub fn sampling(&self, stop_ids: Vec<u32>) -> Sampling {
+    /// How responses are drawn in training, until one of `stop_ids`, the
+    /// tokenizer's, or of those that are configured. Of [`stop`](Self::stop) it
+    /// knows nothing.
+    pub fn sampling(&self, mut stop_ids: Vec<u32>) -> Sampling {
+        stop_ids.extend(&self.stop_token_ids);
+        // `validate` refuses what is no id.
+        let bias = |(token, bias): (&String, &f32)| Some((token.parse::<u32>().ok()?, *bias));
         Sampling {
             temperature: self.temperature,
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            logit_bias: self.logit_bias.iter().filter_map(bias).collect(),
             ..Sampling::new(self.max_tokens, stop_ids)
         }
+    }
+
+    /// The same in validation: always the most probable token.
+    pub fn greedy(&self, stop_ids: Vec<u32>) -> Sampling {
+        Sampling { temperature: 0.0, ..self.sampling(stop_ids) }
     }
 }
 
