@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 /// What a plugin asks of a model.
@@ -51,12 +52,15 @@ pub(crate) struct Endpoints(Mutex<BTreeMap<String, Endpoint>>);
 pub(crate) struct Endpoint {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) turns: Arc<Semaphore>,
+    /// Where it is asked.
+    pub(crate) handle: Handle,
 }
 
 impl Endpoints {
-    pub(crate) fn add(&self, name: String, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
+    pub(crate) fn add(&self, name: String, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize, handle: Handle) {
         let turns = Arc::new(Semaphore::new(concurrency.get().min(Semaphore::MAX_PERMITS)));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Endpoint { model, turns });
+        let endpoint = Endpoint { model, turns, handle };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, endpoint);
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Endpoint> {

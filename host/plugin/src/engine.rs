@@ -28,7 +28,7 @@ const SLOT_MEMORIES: u32 = 2;
 const SLOT_CORE_INSTANCES: u32 = 16;
 const SLOT_TABLES: u32 = 8;
 /// CPython has 15,000 functions in its table.
-const TABLE_ELEMENTS: usize = 50_000;
+pub(crate) const TABLE_ELEMENTS: usize = 50_000;
 /// The host's own data of an instance: a Python component has thousands of
 /// globals and imports.
 const INSTANCE_BYTES: usize = 4 << 20;

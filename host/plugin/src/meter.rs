@@ -1,6 +1,7 @@
 //! Counts what a call uses. The counts outlive the call's store, which is
 //! dropped with everything in it when a budget ends the call.
 
+use crate::engine::TABLE_ELEMENTS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -74,11 +75,19 @@ impl MemoryMeter {
 }
 
 impl ResourceLimiter for MemoryMeter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        // What the guest forbids itself is no want of memory.
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
         self.grow(current, desired)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        // In a pool a larger maximum may be that of the slot, which is no wish of the guest's.
+        if maximum.is_some_and(|maximum| maximum < TABLE_ELEMENTS && desired > maximum) {
+            return Ok(false);
+        }
         self.grow(current.saturating_mul(TABLE_ELEMENT_BYTES), desired.saturating_mul(TABLE_ELEMENT_BYTES))
     }
 
@@ -150,6 +159,18 @@ mod tests {
         assert!(!meter.memory_growing(0, 200, None).unwrap());
         assert!(meter.memory_growing(600, 680, None).unwrap());
         assert_eq!((shared.peak(), shared.refused(), shared.crowded()), (1000, Some(1120), false));
+    }
+
+    #[tokio::test]
+    async fn what_a_guest_forbids_itself_is_not_refused_by_its_budget() {
+        let (mut meter, shared) = meter(10 * PAGE, &Arc::new(Semaphore::new(100))).await;
+        assert!(meter.memory_growing(0, PAGE, Some(PAGE)).unwrap());
+        assert!(!meter.memory_growing(PAGE, 20 * PAGE, Some(PAGE)).unwrap());
+        assert!(!meter.table_growing(0, 20 * PAGE, Some(10)).unwrap());
+        assert_eq!((shared.peak(), shared.refused()), (PAGE, None));
+        // The maximum of a slot in a pool is the host's.
+        assert!(!meter.table_growing(0, 20 * PAGE, Some(TABLE_ELEMENTS)).unwrap());
+        assert!(shared.refused().is_some());
     }
 
     #[tokio::test]

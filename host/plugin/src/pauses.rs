@@ -13,8 +13,11 @@ pub(crate) struct Pauses {
     queued: AtomicUsize,
     /// Requests that are being answered.
     served: AtomicUsize,
-    /// Microseconds that others used for it.
+    /// Nanoseconds that others used for it. They are not rounded: a child that
+    /// used up all that its parent had left leaves it nothing.
     charged: AtomicU64,
+    /// Nanoseconds that it had left when it was last polled.
+    left: AtomicU64,
 }
 
 impl Pauses {
@@ -41,18 +44,32 @@ impl Pauses {
 
     /// Charges the call with what a child of it used.
     pub(crate) fn charge(&self, time: Duration) {
-        self.charged.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+        self.charged.fetch_add(nanos(time), Ordering::Relaxed);
     }
 
     /// What the call was charged with since this was last asked.
     pub(crate) fn charged(&self) -> Duration {
-        Duration::from_micros(self.charged.swap(0, Ordering::Relaxed))
+        Duration::from_nanos(self.charged.swap(0, Ordering::Relaxed))
+    }
+
+    /// Notes what is left until the call's deadline.
+    pub(crate) fn leave(&self, time: Duration) {
+        self.left.store(nanos(time), Ordering::Relaxed);
+    }
+
+    /// What was left until the call's deadline when it was last polled.
+    pub(crate) fn left(&self) -> Duration {
+        Duration::from_nanos(self.left.load(Ordering::Relaxed))
     }
 
     /// A request is being answered as long as what this gives lives.
     pub(crate) fn serve(self: &Arc<Self>) -> impl Drop + use<> {
         Counted::new(self, |pauses| &pauses.served)
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 struct Counted {

@@ -111,22 +111,23 @@ impl Program {
     }
 
     /// Runs a job; what it used is charged to the call that `pauses` belongs
-    /// to, and the wait for room is not.
+    /// to, and the wait for room is not: that call must count as queued.
     pub(crate) async fn run(self: &Arc<Self>, shared: &Arc<Shared>, job: Job, pauses: &Arc<Pauses>) -> Option<Done> {
-        let _queued = pauses.queue();
-        let limits = Limits {
+        let mut limits = Limits {
             cpu: job.cpu.map_or(self.limits.cpu, |cpu| cpu.min(self.limits.cpu)),
             memory: job.memory.map_or(self.limits.memory, |memory| memory.min(self.limits.memory)),
             ..self.limits
         };
         let _room = shared.nursery.children.clone().acquire_owned().await.ok()?;
         let reserved = Reservation::wait(&shared.nursery.memory, limits.memory).await?;
+        // The call has no timer while its children run: it is over when one of them has used up what it had left.
+        limits.deadline = limits.deadline.min(pauses.left());
         let traces = Traces::new(&limits, Tape::Off.of_call("", "", 0));
         let io = ChildIo::new(&limits, job.args, job.stdin);
         let engine = self.pre.engine();
         let store = child_store(engine, &limits, &self.granted, job.seed, &traces, reserved, &io).ok()?;
-        let (ended, time) =
-            shared.lanes.run(start(self.clone(), store), limits, traces.pauses.clone(), &self.history).await;
+        let child = start(self.clone(), store, shared.clone());
+        let (ended, time) = shared.lanes.run(child, limits, traces.pauses.clone(), &self.history).await;
         pauses.charge(time.elapsed());
         let ending = match (traces.memory.refused(), ended) {
             (Some(_), _) => Ending::OutOfBudget(Budget::Memory),
@@ -139,8 +140,9 @@ impl Program {
     }
 }
 
-/// Its status. The store goes with the future, however that ends.
-async fn start(program: Arc<Program>, mut store: Store<State>) -> wasmtime::Result<u8> {
+/// Its status. The store goes with the future, however that ends. A loop that
+/// is given up ends at a tick, and ticks end with what all share.
+async fn start(program: Arc<Program>, mut store: Store<State>, _shared: Arc<Shared>) -> wasmtime::Result<u8> {
     let command = program.pre.instantiate_async(&mut store).await?;
     Ok(u8::from(command.wasi_cli_run().call_run(&mut store).await?.is_err()))
 }

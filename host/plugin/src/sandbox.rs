@@ -16,9 +16,7 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -55,7 +53,6 @@ impl SandboxConfig {
 /// Compiles components and runs their calls.
 pub struct Sandbox {
     shared: Arc<Shared>,
-    ticker: Option<JoinHandle<()>>,
 }
 
 /// What answers plugins from outside.
@@ -105,7 +102,6 @@ pub(crate) struct Shared {
     tape: OnceLock<Tape>,
     pub(crate) outside: Outside,
     pub(crate) nursery: Nursery,
-    stop: AtomicBool,
 }
 
 impl Sandbox {
@@ -129,20 +125,21 @@ impl Sandbox {
             tape: OnceLock::new(),
             outside: Outside::default(),
             nursery: Nursery::new(config.memory / CHILDREN_SHARE),
-            stop: AtomicBool::new(false),
         });
-        let ticked = shared.clone();
-        let ticker = std::thread::Builder::new()
+        // Plugins may outlive the sandbox, and need it as long as they are there.
+        let ticked = Arc::downgrade(&shared);
+        std::thread::Builder::new()
             .name("gavel-epoch".into())
             .spawn(move || {
-                while !ticked.stop.load(Ordering::Relaxed) {
+                while let Some(shared) = ticked.upgrade() {
+                    shared.plain.tick();
+                    shared.fuelled.tick();
+                    drop(shared);
                     std::thread::sleep(TICK);
-                    ticked.plain.tick();
-                    ticked.fuelled.tick();
                 }
             })
             .map_err(engine)?;
-        Ok(Self { shared, ticker: Some(ticker) })
+        Ok(Self { shared })
     }
 
     /// The threads that calls are started on.
@@ -160,7 +157,7 @@ impl Sandbox {
     /// Gives plugins that are loaded after this, and granted `name`, a language
     /// model to ask, `concurrency` requests at once.
     pub fn add_chat(&self, name: impl Into<String>, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
-        self.shared.outside.chat.add(name.into(), model, concurrency);
+        self.shared.outside.chat.add(name.into(), model, concurrency, self.handle().clone());
     }
 
     /// Gives plugins that are loaded after this, and granted its name, a
@@ -185,16 +182,6 @@ impl Sandbox {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-}
-
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(ticker) = self.ticker.take() {
-            // The thread only sleeps and counts; were it to panic, there is nothing left to save.
-            let _ = ticker.join();
-        }
     }
 }
 

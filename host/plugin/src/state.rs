@@ -97,7 +97,8 @@ pub(crate) struct ChildIo {
 
 impl ChildIo {
     pub(crate) fn new(limits: &Limits, args: Vec<String>, stdin: Vec<u8>) -> Self {
-        Self { args, stdin: stdin.into(), stdout: Log::whole(limits.log), stderr: Log::whole(limits.log) }
+        let [stdout, stderr] = Log::pair(limits.log);
+        Self { args, stdin: stdin.into(), stdout, stderr }
     }
 }
 

@@ -2,6 +2,7 @@
 //! call.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
@@ -20,38 +21,36 @@ pub(crate) struct LogFull(pub(crate) usize);
 #[derive(Clone)]
 pub(crate) struct Log {
     limit: usize,
-    /// How much of the end is kept.
+    /// How much of it is kept.
     kept: usize,
-    printed: Arc<Mutex<Printed>>,
-}
-
-#[derive(Default)]
-struct Printed {
-    total: usize,
-    end: VecDeque<u8>,
+    /// What was printed of the limit.
+    total: Arc<AtomicUsize>,
+    printed: Arc<Mutex<VecDeque<u8>>>,
 }
 
 impl Log {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, kept: KEPT_BYTES, printed: Arc::default() }
+        Self { limit, kept: KEPT_BYTES, total: Arc::default(), printed: Arc::default() }
     }
 
-    /// Keeps all that may be printed.
-    pub(crate) fn whole(limit: usize) -> Self {
-        Self { limit, kept: limit, printed: Arc::default() }
+    /// A child's stdout and stderr, which keep all that it may print in both
+    /// together.
+    pub(crate) fn pair(limit: usize) -> [Self; 2] {
+        let total: Arc<AtomicUsize> = Arc::default();
+        [(); 2].map(|()| Self { limit, kept: limit, total: total.clone(), printed: Arc::default() })
     }
 
     /// What was printed, as far as it is kept.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner).end.iter().copied().collect()
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
     /// The end of what was printed.
     pub(crate) fn text(&self) -> String {
         let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (first, second) = printed.end.as_slices();
+        let (first, second) = printed.as_slices();
         let text = String::from_utf8_lossy(&[first, second].concat()).trim().to_owned();
-        if printed.total > KEPT_BYTES { format!("… {text}") } else { text }
+        if self.total.load(Ordering::Relaxed) > KEPT_BYTES { format!("… {text}") } else { text }
     }
 }
 
@@ -81,17 +80,17 @@ impl Pollable for Log {
 impl OutputStream for Log {
     fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        printed.total = printed.total.saturating_add(bytes.len());
-        printed.end.extend(&bytes);
-        // A child's output is its beginning, whatever came after the limit.
+        let before = self.total.fetch_add(bytes.len(), Ordering::Relaxed);
         match self.kept < self.limit {
             true => {
-                let over = printed.end.len().saturating_sub(self.kept);
-                printed.end.drain(..over);
+                printed.extend(&bytes);
+                let over = printed.len().saturating_sub(self.kept);
+                printed.drain(..over);
             }
-            false => printed.end.truncate(self.kept),
+            // A child's output is its beginning, whatever came after the limit.
+            false => printed.extend(bytes.iter().take(self.kept.saturating_sub(before))),
         }
-        if printed.total > self.limit {
+        if before.saturating_add(bytes.len()) > self.limit {
             return Err(StreamError::Trap(wasmtime::Error::new(LogFull(self.limit))));
         }
         Ok(())
@@ -103,5 +102,19 @@ impl OutputStream for Log {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         Ok(CHUNK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_outputs_of_a_child_share_what_it_may_print() {
+        let [mut stdout, mut stderr] = Log::pair(10);
+        stdout.write("123456".into()).unwrap();
+        let Err(StreamError::Trap(error)) = stderr.write("abcdef".into()) else { panic!("12 bytes of 10") };
+        assert!(error.downcast_ref::<LogFull>().is_some());
+        assert_eq!((stdout.bytes(), stderr.bytes()), (b"123456".to_vec(), b"abcd".to_vec()));
     }
 }

@@ -9,7 +9,7 @@ use gavel_data::Budget;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
@@ -91,15 +91,33 @@ impl<F: Future> Timed<F> {
         self.used
     }
 
+    /// What is left until the deadline.
+    fn left(&self) -> Duration {
+        self.limits.deadline.saturating_sub(self.used.elapsed())
+    }
+
     /// Runs the call until it waits, ends, or has run for `slice`.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Slice<'_>>) -> Poll<Step<F::Output>> {
         if let Some(since) = self.waiting.take() {
             self.used.waits += since.elapsed();
         }
-        self.used.waits += self.pauses.charged();
+        let charged = self.pauses.charged();
+        self.used.waits += charged;
+        let left = self.left();
+        self.pauses.leave(left);
+        let over = left.is_zero() && !self.used.elapsed().is_zero();
+        // The call must not see what became of a child that used up its time.
+        if over && !charged.is_zero() {
+            return Poll::Ready(Step::Spent(Budget::Deadline));
+        }
         if self.permit.is_none() {
-            // A gate is never closed.
-            self.permit = ready!(self.gate.poll_acquire(context));
+            match self.gate.poll_acquire(context) {
+                // A gate is never closed.
+                Poll::Ready(permit) => self.permit = permit,
+                // It needs no permit to end. Where there is one, what it waited for may have come in time.
+                Poll::Pending if over => return Poll::Ready(Step::Spent(Budget::Deadline)),
+                Poll::Pending => return Poll::Pending,
+            }
             if self.used.cpu.is_zero() && slice.is_some_and(|slice| slice.history.always_outlives()) {
                 return Poll::Ready(Step::Outlived);
             }
@@ -109,13 +127,18 @@ impl<F: Future> Timed<F> {
         let used = thread_time().saturating_sub(before);
         self.used.cpu += used;
         self.burst += used;
-        if let Poll::Ready(done) = polled {
+        let late = self.pauses.charged();
+        self.used.waits += late;
+        // Not where a child ended during the poll and used up the call's time: the answer may be made of that.
+        if let Poll::Ready(done) = polled
+            && (late.is_zero() || !self.left().is_zero())
+        {
             return Poll::Ready(Step::Done(done));
         }
         if self.used.cpu >= self.limits.cpu {
             return Poll::Ready(Step::Spent(Budget::Cpu));
         }
-        let left = self.limits.deadline.saturating_sub(self.used.elapsed());
+        let left = self.left();
         if left.is_zero() {
             return Poll::Ready(Step::Spent(Budget::Deadline));
         }
@@ -159,6 +182,7 @@ fn thread_time() -> Duration {
 mod tests {
     use super::*;
     use std::future::poll_fn;
+    use std::task::Waker;
 
     fn limits(cpu_ms: u64, deadline_ms: u64) -> Limits {
         let (cpu, deadline) = (Duration::from_millis(cpu_ms), Duration::from_millis(deadline_ms));
@@ -217,6 +241,36 @@ mod tests {
         let (step, ()) = tokio::join!(run(&mut call, None), release);
         assert!(matches!(step, Step::Done(7)));
         assert!(call.used().elapsed() < Duration::from_millis(20));
+    }
+
+    #[tokio::test]
+    async fn a_call_past_its_deadline_ends_without_a_permit() {
+        let gate = Arc::new(Semaphore::new(1));
+        let wait = tokio::time::sleep(Duration::from_secs(60));
+        let mut call = Timed::new(wait, limits(1000, 50), Arc::default(), gate.clone());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(call.poll(&mut context, None).is_pending());
+        let _held = gate.try_acquire_owned().unwrap();
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        assert!(matches!(call.poll(&mut context, None), Poll::Ready(Step::Spent(Budget::Deadline))));
+    }
+
+    #[tokio::test]
+    async fn what_is_charged_during_a_poll_counts_in_it() {
+        let time = Duration::from_millis(60);
+        for (deadline, done) in [(60_000, true), (50, false)] {
+            let pauses: Arc<Pauses> = Arc::default();
+            let charged = pauses.clone();
+            let call = async move { charged.charge(time) };
+            let mut call = Timed::new(call, limits(1000, deadline), pauses.clone(), Arc::new(Semaphore::new(1)));
+            match run(&mut call, None).await {
+                Step::Done(()) => assert!(done),
+                Step::Spent(which) => assert_eq!((which, done), (Budget::Deadline, false)),
+                Step::Outlived => panic!("it has no slice"),
+            }
+            assert_eq!(call.used().waits, time);
+            assert_eq!(pauses.left(), Duration::from_millis(deadline));
+        }
     }
 
     #[tokio::test]

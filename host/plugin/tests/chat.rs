@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Answers 2, a while after it was asked, and remembers.
 #[derive(Default)]
@@ -62,7 +62,7 @@ fn score(sandbox: &Sandbox, spec: PluginSpec) -> Evaluation {
 
 #[test]
 fn questions_are_asked_at_once_and_answered_in_order() {
-    let (sandbox, model) = with(Model { delay: Duration::from_millis(50), ..Model::default() }, 8);
+    let (sandbox, model) = with(Model { delay: Duration::from_millis(500), ..Model::default() }, 8);
     let evaluation = score(&sandbox, spec(json!({"questions": 8})));
     assert_eq!(evaluation.outcome.score(), Some(16.0), "{evaluation:?}");
     assert_eq!(model.most_under_way.load(Ordering::SeqCst), 8);
@@ -76,9 +76,9 @@ fn questions_are_asked_at_once_and_answered_in_order() {
 fn the_turn_of_others_is_not_charged() {
     let (sandbox, model) = with(Model { delay: Duration::from_millis(100), ..Model::default() }, 1);
     let mut spec = spec(json!({}));
-    // Ten calls of a tenth of a second, one after another: the last waits for a second.
-    spec.limits.deadline = Duration::from_millis(600);
+    spec.limits.deadline = Duration::from_secs(60);
     let plugin = Arc::new(sandbox.handle().block_on(Plugin::load(&sandbox, spec)).unwrap());
+    let (start, mut charged) = (Instant::now(), Duration::ZERO);
     let calls: Vec<_> = (0..10)
         .map(|seed| {
             let plugin = plugin.clone();
@@ -88,8 +88,13 @@ fn the_turn_of_others_is_not_charged() {
     for call in calls {
         let evaluation = sandbox.handle().block_on(call).unwrap();
         assert_eq!(evaluation.outcome.score(), Some(2.0), "{evaluation:?}");
+        charged += Duration::from_micros(evaluation.usage.elapsed_us);
     }
     assert_eq!(model.most_under_way.load(Ordering::SeqCst), 1);
+    // One is answered after another, so that all answers together take as long as the whole; with the waits for a
+    // turn they would be more than five times that.
+    let whole = start.elapsed();
+    assert!(charged < 2 * whole, "{charged:?} charged in {whole:?}");
 }
 
 #[test]
@@ -99,7 +104,8 @@ fn a_model_that_does_not_answer_ends_with_the_deadline() {
     spec.limits.deadline = Duration::from_millis(100);
     let evaluation = score(&sandbox, spec);
     assert!(matches!(evaluation.outcome, Outcome::OutOfBudget { .. }), "{evaluation:?}");
-    assert_eq!(model.asked.lock().unwrap().len(), 1);
+    // On a busy machine the call may be over before the first is under way.
+    assert!(model.asked.lock().unwrap().len() <= 1);
 }
 
 #[test]

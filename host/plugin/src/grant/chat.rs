@@ -12,6 +12,7 @@ use gavel_data::{ContentPart, Media, Message, Role, ToolCall};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::task::JoinSet;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -98,8 +99,23 @@ async fn in_turn(endpoint: &Endpoint, pauses: &Arc<Pauses>, request: ChatRequest
     let turn = endpoint.turns.clone().acquire_owned().await;
     let _served = pauses.serve();
     drop(queued);
-    let _turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
-    endpoint.model.complete(request).await
+    let turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
+    // In a task of its own, so that it goes on while the call waits for a thread, and is no processor time of the
+    // call's; it ends with the one who waits.
+    let mut exchange = JoinSet::new();
+    let model = endpoint.model.clone();
+    exchange.spawn_on(
+        async move {
+            // Others have their turn when the answer is there, and not when the call takes it.
+            let _turn = turn;
+            model.complete(request).await
+        },
+        &endpoint.handle,
+    );
+    match exchange.join_next().await {
+        Some(Ok(answer)) => answer,
+        _ => Err(ChatError::Unavailable("the host lost the request".into())),
+    }
 }
 
 /// Behind `chat.reply`: the body of an answer, with at least one choice.
@@ -218,5 +234,69 @@ impl chat::HostReply for State {
     fn drop(&mut self, reply: Resource<ChatReply>) -> Result<()> {
         self.table.delete(reply)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::ChatModel;
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use std::num::NonZeroUsize;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    use tokio::runtime::Handle;
+
+    /// Answers after some polls, as a server does, or never.
+    struct Model {
+        answers: bool,
+    }
+
+    impl ChatModel for Model {
+        fn complete(&self, _: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+            async move {
+                for _ in 0..10 {
+                    tokio::task::yield_now().await;
+                }
+                match self.answers {
+                    true => Ok(Value::Null),
+                    false => std::future::pending().await,
+                }
+            }
+            .boxed()
+        }
+    }
+
+    /// An endpoint with one turn.
+    fn endpoint(answers: bool) -> Endpoint {
+        let endpoints = Endpoints::default();
+        endpoints.add("judge".into(), Arc::new(Model { answers }), NonZeroUsize::MIN, Handle::current());
+        endpoints.get("judge").unwrap()
+    }
+
+    fn request() -> ChatRequest {
+        ChatRequest { endpoint: "judge".into(), messages: Vec::new(), options: Default::default() }
+    }
+
+    #[tokio::test]
+    async fn an_answer_comes_while_the_call_is_not_polled() {
+        let (endpoint, pauses) = (endpoint(true), Arc::default());
+        let mut asked = pin!(in_turn(&endpoint, &pauses, request()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(asked.as_mut().poll(&mut context).is_pending());
+        drop(endpoint.turns.acquire().await.unwrap());
+        assert!(asked.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[tokio::test]
+    async fn a_request_ends_with_the_one_who_waits_for_it() {
+        let (endpoint, pauses) = (endpoint(false), Arc::default());
+        {
+            let mut asked = pin!(in_turn(&endpoint, &pauses, request()));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(asked.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(endpoint.turns.acquire().await.is_ok());
     }
 }

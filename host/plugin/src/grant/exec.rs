@@ -70,7 +70,9 @@ impl ExecCalls {
             // On a thread of its own, so that its processor time is not its parent's; it ends with the one who waits.
             let mut child = JoinSet::new();
             let handle = shared.lanes.handle().clone();
-            child.spawn_on(async move { program.run(&shared, job, &pauses).await }, &handle);
+            // From before the child runs: it charges what it uses, which must not be a wait of its parent's as well.
+            let (_queued, charged) = (pauses.queue(), pauses.clone());
+            child.spawn_on(async move { program.run(&shared, job, &charged).await }, &handle);
             match child.join_next().await {
                 Some(Ok(Some(done))) => Ok(done.into()),
                 _ => Err(exec::Error::Unavailable("the host lost the child".into())),

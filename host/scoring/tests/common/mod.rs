@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Serves `answer` where the protocol has completions.
@@ -47,6 +48,8 @@ pub fn asking(name: &str, file: &str, params: Value) -> WeightedPlugin {
     assert!(path.exists(), "{file} is missing: run `cargo xtask plugins`");
     let mut spec = PluginSpec::new(name, path);
     spec.params = serde_json::from_value(params).unwrap();
+    // A busy machine may keep a server from answering for a while.
+    spec.limits.deadline = Duration::from_secs(60);
     spec.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
     WeightedPlugin::new(spec, 1.0)
 }

@@ -58,7 +58,9 @@ impl Reward for Runs {
                 Ending::Trapped(_) => "trapped".to_owned(),
             };
             let text = String::from_utf8_lossy(&output.stdout).chars().take(200).collect::<String>();
-            told.push(json!([ending, text, output.stdout.len(), !output.stderr.is_empty()]));
+            // Time is never the same again.
+            let cpu_us = (!self.params.pure).then_some(output.cpu_us);
+            told.push(json!([ending, text, output.stdout.len(), !output.stderr.is_empty(), cpu_us]));
         }
         Ok(Score::new(told.len() as f64).note(json!(told).to_string()).into())
     }
