@@ -7,7 +7,7 @@ use clap::Args;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Message, Role};
 use gavel_policy::{Drawn, Sampling};
-use gavel_serve::{Ask, Completion, Ended, Generator};
+use gavel_serve::{Ask, Completion, Ended, Generator, default_sampling};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,16 +26,23 @@ pub struct GenerateArgs {
     /// The prompt is a user's message, put into the model's chat template.
     #[arg(long)]
     chat: bool,
-    /// Of sampling; 0 takes the most probable token each time.
-    #[arg(long, value_name = "T", default_value_t = 1.0)]
-    temperature: f32,
-    /// Only the K most probable tokens.
+    /// Of sampling; 0 takes the most probable token each time. What is not said of sampling is as the model's
+    /// generation_config.json has it, or else temperature 1 and no limit.
+    #[arg(long, value_name = "T")]
+    temperature: Option<f32>,
+    /// Only the K most probable tokens; 0 is no limit.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
     /// Only the most probable tokens that reach this probability together.
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
-    top_p: f32,
-    /// The most tokens of a response; by default as many as the model has room for.
+    #[arg(long, value_name = "P")]
+    top_p: Option<f32>,
+    /// Only tokens with at least this share of the most probable one's probability.
+    #[arg(long, value_name = "P")]
+    min_p: Option<f32>,
+    /// Makes tokens that were there already less probable, above 1.
+    #[arg(long, value_name = "F")]
+    repetition_penalty: Option<f32>,
+    /// The most tokens of a response; by default as generation_config.json has it, or as many as there is room for.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
     /// A text that ends the response and is no part of it; may be given again.
@@ -69,11 +76,19 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
         true => text.prompt_ids(&[Message::new(Role::User, args.prompt.as_str())])?,
         false => text.tokenizer.encode_whole(&args.prompt)?,
     };
-    let room = generator.room(prompt.len()).max(1);
-    let plain = Sampling::new(args.max_tokens.unwrap_or(room), text.tokenizer.stop_ids().to_vec());
-    let sampling = Sampling { temperature: args.temperature, top_k: args.top_k, top_p: args.top_p, ..plain };
+    let default = default_sampling(&text.tokenizer, generator.room(prompt.len()).max(1));
+    let sampling = Sampling {
+        temperature: args.temperature.unwrap_or(default.temperature),
+        top_k: args.top_k.map_or(default.top_k, |k| Some(k).filter(|k| *k > 0)),
+        top_p: args.top_p.unwrap_or(default.top_p),
+        min_p: args.min_p.unwrap_or(default.min_p),
+        repetition_penalty: args.repetition_penalty.unwrap_or(default.repetition_penalty),
+        max_tokens: args.max_tokens.unwrap_or(default.max_tokens),
+        ..default
+    };
     let asks = (0..u64::from(args.n)).map(|index| Ask {
         prompt: prompt.clone(),
+        goes_on: !args.chat,
         sampling: sampling.clone(),
         stop: args.stop.clone(),
         seed: derive(args.seed, 0, index, Purpose::Rollout),

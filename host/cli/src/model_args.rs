@@ -3,7 +3,7 @@
 use crate::plugin_args::bytes;
 use anyhow::Result;
 use clap::Args;
-use gavel_policy::{Dtype, EngineConfig};
+use gavel_policy::{Dtype, EngineConfig, device};
 use gavel_serve::{Generator, load};
 use std::path::PathBuf;
 
@@ -31,7 +31,8 @@ pub struct ModelArgs {
     /// The most responses that are written together.
     #[arg(long, value_name = "N", default_value_t = EngineConfig::default().max_batch)]
     max_batch: usize,
-    /// The most memory for keys and values, such as 8GiB; no limit by default.
+    /// The most memory for keys and values, such as 8GiB; by default nine tenths of what is free once the model is
+    /// loaded, less what a step computes in.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     cache_memory: Option<usize>,
 }
@@ -40,8 +41,8 @@ impl ModelArgs {
     /// Loads it and starts its thread.
     pub fn start(&self) -> Result<Generator> {
         let (model, text) = load(&self.model, &self.place.device, self.place.dtype)?;
-        let config =
-            EngineConfig { max_batch: self.max_batch, cache_bytes: self.cache_memory, ..EngineConfig::default() };
-        Ok(Generator::start(model, text, config)?)
+        let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
+        let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
+        Ok(Generator::start(model, text, EngineConfig { cache_bytes, ..config })?)
     }
 }

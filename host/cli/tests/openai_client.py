@@ -114,6 +114,10 @@ refused(openai.BadRequestError, "`messages` is empty", chat, messages=[])
 refused(openai.BadRequestError, "unknown variant", chat, messages=[{"role": "robot", "content": "x"}])
 refused(openai.NotFoundError, "no such path", client.embeddings.create, model=model, input="x")
 
+# Eight rows outgrow the cache: 768 tokens are room for six of 128, and for four of 192.
+crowd = chat(seed=3, n=8, max_tokens=96, extra_body={"ignore_eos": True})
+assert [part.finish_reason for part in crowd.choices] == ["length"] * 8
+
 # Many at once, some of them given up, give what each gives alone.
 def alone(seed):
     if seed % 5 == 0:

@@ -22,7 +22,10 @@ impl Place {
 
     fn edit(&self, path: &str, change: impl Fn(String) -> String) {
         let path = self.path(path);
-        std::fs::write(&path, change(std::fs::read_to_string(&path).unwrap())).unwrap();
+        // At once, as who watches must not find half of it; a hidden file is no source.
+        let changed = path.with_file_name(".changed");
+        std::fs::write(&changed, change(std::fs::read_to_string(&path).unwrap())).unwrap();
+        std::fs::rename(changed, path).unwrap();
     }
 
     fn command(&self, args: &[&str]) -> Command {

@@ -5,8 +5,11 @@
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod project;
+
 use gavel_policy::{Device, Model, ModelConfig};
 use gavel_text::TextModel;
+use project::{Project, built, lines};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -112,6 +115,70 @@ fn the_official_client_is_served() {
     let object: Value = serde_json::from_str(&stdout(&gavel(&args).output().unwrap())).unwrap();
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert_eq!(hex(object["text"].as_str().unwrap()), said.trim());
+}
+
+/// Writes calls as Qwen2.5 does.
+const TOOLS: &str = r#"{% if tools %}Call <tool_call>{"name", "arguments"}</tool_call>: {{ tools | tojson }}
+{% endif %}{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content or '' }}{% for call in message.tool_calls or [] %}
+<tool_call>
+{{ {"name": call.function.name, "arguments": call.function.arguments} | tojson }}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"#;
+
+#[test]
+fn what_a_model_learned_of_calls_and_of_judging_is_served() {
+    let project = Project::empty();
+    let folder = project.path("model");
+    model(&folder);
+    project.write("model/chat_template.jinja", TOOLS);
+    let integer = json!({"type": "integer"});
+    let parameters = json!({"type": "object", "properties": {"a": integer, "b": integer}});
+    let call = json!({"name": "add", "arguments": {"a": 2, "b": 3}});
+    let calls = json!({
+        "messages": [
+            {"role": "user", "content": "2 + 3?"},
+            {"role": "assistant", "content": "I add.", "tool_calls": [{"id": "c", "type": "function", "function": call}]},
+        ],
+        "tools": [{"type": "function", "function": {"name": "add", "parameters": parameters}}],
+    });
+    let judges = json!({
+        "prompt": [{"role": "system", "content": "Answer with a number."}, {"role": "user", "content": "0: good"}],
+        "response": "7",
+    });
+    project.write("rows.jsonl", &format!("{calls}\n{judges}\n"));
+    project.write(
+        "sft.toml",
+        "[model]\npath = \"model\"\n[data]\ntrain = \"rows.jsonl\"\n[rollout]\nmax_tokens = 8\n\
+         [train]\nsteps = 150\nbatch_size = 2\nlearning_rate = 1e-2\n",
+    );
+    project.succeed(&["sft", "-c", "sft.toml"]);
+    let checkpoint = project.path("runs/run/checkpoints/step-000150");
+    let server = Server::start(&["-m", checkpoint.to_str().unwrap(), "--name", "learned"]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai_tools.py");
+    let mut python = Command::new("python3");
+    python.arg(script).args([server.base_url.as_str(), "learned"]).env("NO_PROXY", "127.0.0.1");
+    stdout(&python.output().unwrap());
+
+    // A plugin asks it as it asks any other endpoint.
+    let chat = format!("judge={{ base_url = {:?}, model = \"learned\" }}", server.base_url);
+    let asks = format!("asks={}", built("guests/asks.wasm").display());
+    project.write("scored.jsonl", "{\"prompt\": \"?\", \"response\": \"good\"}\n");
+    project.succeed(&[
+        "score",
+        "--plugin",
+        &asks,
+        "--grant",
+        "asks={ chat = [\"judge\"] }",
+        "--chat",
+        &chat,
+        "--data",
+        "scored.jsonl",
+        "--out",
+        "out.jsonl",
+    ]);
+    assert_eq!(lines(&project.path("out.jsonl"))[0]["reward"], 7.0);
 }
 
 #[test]

@@ -148,6 +148,40 @@ fn sft_imitates_and_its_checkpoint_evaluates_the_same() {
 }
 
 #[test]
+fn a_response_ends_at_a_stop_text_and_keeps_it() {
+    let project = Project::new();
+    // The tokens of "a" and "b", which random weights draw as often as any other.
+    let often = "rollout.logit_bias={100 = 6.0, 101 = 6.0}";
+    let stop = "rollout.stop=[\"ab\"]";
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2", "--set", often, "--set", stop]);
+    let step = |step: u64| lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl")));
+    let trajectories: Vec<Map<String, Value>> = (1..=2).flat_map(step).collect();
+    assert_eq!(trajectories.len(), 32);
+    let mut stopped = 0;
+    for trajectory in &trajectories {
+        let (response, reason) = (trajectory["response"].as_str().unwrap(), &trajectory["finish_reason"]);
+        if let Some(at) = response.find("ab") {
+            stopped += 1;
+            assert_eq!((at + 2, reason), (response.len(), &json!("stop")), "{response:?}");
+        } else if *reason == "length" {
+            assert_eq!(trajectory["response_length"], 8, "{response:?}");
+        }
+    }
+    assert!(0 < stopped && stopped < trajectories.len(), "{stopped} responses have it");
+
+    // In validation too, where the response is always "aaaaaaaa".
+    let length = |setting: &str| {
+        let always = "rollout.logit_bias={100 = 50.0}";
+        let output = project.succeed(&["eval", "-c", "train.toml", "--json", "--set", always, "--set", setting]);
+        let found: Map<String, Value> = serde_json::from_slice(&output.stdout).unwrap();
+        found["val/response_length/mean"].as_f64().unwrap()
+    };
+    assert_eq!(length("rollout.stop=[]"), 8.0);
+    assert_eq!(length("rollout.stop=[\"b\", \"aa\"]"), 2.0);
+    assert_eq!(length("rollout.stop_token_ids=[100]"), 1.0);
+}
+
+#[test]
 fn a_dry_run_checks_and_leaves_nothing() {
     let project = Project::new();
     let output = project.succeed(&["train", "-c", "train.toml", "--dry-run"]);
@@ -162,7 +196,7 @@ fn a_dry_run_checks_and_leaves_nothing() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 21] = [
         (&["train.setps=3"], "train.toml: train.setps: unknown field `setps`"),
         (&["train.steps=many"], "train.steps: invalid type"),
         (&["train.steps=0"], "train.steps must be at least 1, not 0"),
@@ -170,6 +204,11 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["train.learning_rate=-1.0"], "train.learning_rate must be a number above 0"),
         (&["train.loss.clip_low=2.0"], "train.loss.clip_low must be"),
         (&["rollout.temperature=0.0"], "rollout.temperature must be above 0"),
+        (&["rollout.repetition_penalty=0.0"], "rollout: `repetition_penalty` must be from 0.01 to 100, not 0"),
+        (&["rollout.logit_bias={a = 1.0}"], "rollout.logit_bias must be by token ids, not \"a\""),
+        (&["rollout.logit_bias={259 = 1.0}"], "rollout.logit_bias must be below the vocabulary of 259, not 259"),
+        (&["rollout.stop_token_ids=[4, 300]"], "rollout.stop_token_ids must be below the vocabulary of 259, not 300"),
+        (&["rollout.stop=[\"\"]"], "rollout.stop must be texts that are not empty, not [\"\"]"),
         (&["rollout.max_tokens=64"], "rollout.max_tokens must be below the model's 64 positions"),
         (&["data.train=none.jsonl"], "cannot open dataset none.jsonl"),
         (&["data.max_prompt_tokens=4"], "validation.jsonl, line 1: the prompt has 24 tokens, at most 4 fit"),

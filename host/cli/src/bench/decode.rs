@@ -1,8 +1,8 @@
 //! `gavel bench decode`
 
 use super::cost::{cache_bytes, weight_bytes};
-use super::median;
 use super::model::{BenchModelArgs, dtype, prompt};
+use super::{each_batch, median};
 use crate::table;
 use anyhow::Result;
 use bytesize::ByteSize;
@@ -61,14 +61,7 @@ struct Measured {
 
 pub fn run(args: &DecodeArgs) -> Result<()> {
     let model = args.model.load()?;
-    let mut all = Vec::new();
-    for &batch in &args.batch {
-        let measured = measure(args, &model, batch)?;
-        if args.json {
-            println!("{}", serde_json::to_string(&measured)?);
-        }
-        all.push(measured);
-    }
+    let all = each_batch(&args.batch, args.json, |batch| measure(args, &model, batch))?;
     if !args.json {
         print(&all);
     }

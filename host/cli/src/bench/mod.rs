@@ -9,6 +9,7 @@ mod train;
 use crate::openmp::quiet_openmp;
 use anyhow::Result;
 use clap::Subcommand;
+use serde::Serialize;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
@@ -26,6 +27,20 @@ pub fn run(command: BenchCommand) -> Result<ExitCode> {
         BenchCommand::Train(args) => train::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Measures each batch, and with `json` prints what was found, a line each, as
+/// soon as it is.
+fn each_batch<T: Serialize>(batches: &[usize], json: bool, measure: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for &batch in batches {
+        let measured = measure(batch)?;
+        if json {
+            println!("{}", serde_json::to_string(&measured)?);
+        }
+        all.push(measured);
+    }
+    Ok(all)
 }
 
 /// The middle one, or the higher of the two in the middle.

@@ -74,7 +74,7 @@ struct Measured {
 
 pub fn run(args: &TrainArgs) -> Result<()> {
     let model = args.model.load()?;
-    let (tokens, positions) = (args.prompt_tokens + args.response_tokens, model.config().max_position_embeddings);
+    let (tokens, positions) = (args.prompt_tokens + args.response_tokens, model.config().positions());
     ensure!(
         i64::from(tokens) <= positions,
         "{tokens} tokens of a prompt and a response exceed the model's {positions} positions"

@@ -1,0 +1,41 @@
+"""Asks a model that learned one call with the official client: `openai_tools.py BASE_URL MODEL`."""
+
+import json
+import sys
+
+import openai
+
+base_url, model = sys.argv[1:]
+client = openai.OpenAI(base_url=base_url, api_key="none", max_retries=0, timeout=60)
+integer = {"type": "integer"}
+parameters = {"type": "object", "properties": {"a": integer, "b": integer}}
+tools = [{"type": "function", "function": {"name": "add", "parameters": parameters}}]
+messages = [{"role": "user", "content": "2 + 3?"}]
+
+
+def chat(**options):
+    return client.chat.completions.create(model=model, temperature=0, **{"messages": messages, "tools": tools, **options})
+
+
+choice = chat().choices[0]
+assert choice.finish_reason == "tool_calls" and choice.message.content == "I add.", choice
+[call] = choice.message.tool_calls
+assert call.function.name == "add" and json.loads(call.function.arguments) == {"a": 2, "b": 3}, call
+
+# As it comes, the call is the same, and the end says that it is one.
+deltas = [chunk.choices[0] for chunk in chat(stream=True)]
+[streamed] = [part for delta in deltas for part in delta.delta.tool_calls or []]
+assert streamed.index == 0 and streamed.id == call.id and streamed.type == "function", streamed
+assert (streamed.function.name, streamed.function.arguments) == (call.function.name, call.function.arguments)
+assert "".join(delta.delta.content or "" for delta in deltas) == "I add."
+assert [delta.finish_reason for delta in deltas if delta.finish_reason] == ["tool_calls"]
+
+# Who may not call does not, nor who stops before.
+for refused in [{"tools": openai.NOT_GIVEN}, {"tool_choice": "none"}]:
+    assert chat(**refused).choices[0].message.tool_calls is None
+assert chat(stop=["add"]).choices[0].message.content == "I "
+
+# The call and what came of it go back, and calls are numbered on.
+result = {"role": "tool", "tool_call_id": call.id, "content": "5"}
+again = chat(messages=[*messages, choice.message.model_dump(exclude_none=True), result, *messages])
+assert all(more.id != call.id for more in again.choices[0].message.tool_calls or [])
