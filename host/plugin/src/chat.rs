@@ -38,9 +38,10 @@ pub enum ChatError {
 
 /// A language model, asked one request after another or many at once.
 pub trait ChatModel: Send + Sync {
-    /// The body of a chat completion (`{"choices": [{"message": …}]}`). What is
-    /// dropped before it is answered is given up.
-    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>>;
+    /// The body of a chat completion (`{"choices": [{"message": …}]}`). Called
+    /// in the order in which a plugin asks; what is dropped before it is
+    /// answered is given up.
+    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>>;
 }
 
 /// The models of a sandbox, by name.

@@ -13,24 +13,32 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::sync::Barrier;
 
 /// Answers 2, a while after it was asked, and remembers.
 #[derive(Default)]
 struct Model {
     asked: Mutex<Vec<ChatRequest>>,
     delay: Duration,
+    /// Answers when so many wait for it.
+    together: Option<Barrier>,
     under_way: AtomicUsize,
     most_under_way: AtomicUsize,
     error: Option<ChatError>,
 }
 
 impl ChatModel for Model {
-    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
+        self.asked.lock().unwrap().push(request);
         async move {
             let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
-            self.asked.lock().unwrap().push(request);
-            tokio::time::sleep(self.delay).await;
+            match &self.together {
+                Some(all) => {
+                    all.wait().await;
+                }
+                None => tokio::time::sleep(self.delay).await,
+            }
             self.under_way.fetch_sub(1, Ordering::SeqCst);
             match &self.error {
                 Some(error) => Err(error.clone()),
@@ -62,12 +70,12 @@ fn score(sandbox: &Sandbox, spec: PluginSpec) -> Evaluation {
 
 #[test]
 fn questions_are_asked_at_once_and_answered_in_order() {
-    let (sandbox, model) = with(Model { delay: Duration::from_millis(500), ..Model::default() }, 8);
+    let (sandbox, model) = with(Model { together: Some(Barrier::new(8)), ..Model::default() }, 8);
     let evaluation = score(&sandbox, spec(json!({"questions": 8})));
     assert_eq!(evaluation.outcome.score(), Some(16.0), "{evaluation:?}");
-    assert_eq!(model.most_under_way.load(Ordering::SeqCst), 8);
     let asked = model.asked.lock().unwrap();
-    let first = asked.iter().find(|request| request.messages[1].text() == "0: 2").unwrap();
+    assert!(asked.iter().map(|request| request.messages[1].text()).eq((0..8).map(|n| format!("{n}: 2"))), "{asked:?}");
+    let first = &asked[0];
     assert_eq!(first.messages[0].text(), "Answer with a number.");
     assert_eq!(Value::Object(first.options.clone()), json!({"temperature": 0}));
 }

@@ -43,7 +43,7 @@ impl FakeChat {
 }
 
 impl ChatModel for FakeChat {
-    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
         let endpoint = request.endpoint.clone();
         let answer = match self.0.ask(request) {
             (Some(answer), _) => answer.map(|text| body(&text)),

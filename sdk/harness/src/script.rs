@@ -26,7 +26,8 @@ impl<Q, A> Script<Q, A> {
     /// The answer, and the number of the question, from 1; there is no answer
     /// once a script has come to its end.
     pub(crate) fn ask(&self, question: Q) -> (Option<A>, usize) {
-        let answer = match &mut *lock(&self.answers) {
+        let mut answers = lock(&self.answers);
+        let answer = match &mut *answers {
             Answers::InOrder(answers) => answers.pop_front(),
             Answers::Function(answer) => Some(answer(&question)),
         };

@@ -102,13 +102,13 @@ async fn in_turn(endpoint: &Endpoint, pauses: &Arc<Pauses>, request: ChatRequest
     let turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
     // In a task of its own, so that it goes on while the call waits for a thread, and is no processor time of the
     // call's; it ends with the one who waits.
+    let answer = endpoint.model.clone().complete(request);
     let mut exchange = JoinSet::new();
-    let model = endpoint.model.clone();
     exchange.spawn_on(
         async move {
             // Others have their turn when the answer is there, and not when the call takes it.
             let _turn = turn;
-            model.complete(request).await
+            answer.await
         },
         &endpoint.handle,
     );
@@ -254,7 +254,7 @@ mod tests {
     }
 
     impl ChatModel for Model {
-        fn complete(&self, _: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+        fn complete(self: Arc<Self>, _: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
             async move {
                 for _ in 0..10 {
                     tokio::task::yield_now().await;

@@ -9,6 +9,7 @@ use gavel_plugin::{ChatError, ChatModel, ChatRequest, NoRootCertificates, tls_cl
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
@@ -185,8 +186,8 @@ impl Client {
 }
 
 impl ChatModel for Client {
-    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
-        self.ask(request).boxed()
+    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
+        async move { self.ask(request).await }.boxed()
     }
 }
 

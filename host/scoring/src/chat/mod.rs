@@ -36,7 +36,7 @@ pub fn stand_in<'a>(sandbox: &Sandbox, names: impl IntoIterator<Item = &'a Strin
 struct Nobody;
 
 impl ChatModel for Nobody {
-    fn complete(&self, request: ChatRequest) -> BoxFuture<'_, Result<Value, ChatError>> {
+    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
         let what = format!("the endpoint `{}` is not asked in a replay", request.endpoint);
         Box::pin(ready(Err(ChatError::Unavailable(what))))
     }
