@@ -20,7 +20,11 @@ fn a_run_learns_from_a_taskset_a_judger_and_a_model_and_replays_without_them() {
     let endpoint = format!("[chat.judge]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n", judge.address);
     project.write("train.toml", &format!("{text}\n{endpoint}"));
     project.add_reward("short", "guests/shortest.wasm", "weight = 0.5");
-    project.add_reward("asks", "guests/asks.wasm", "weight = 0.1\ngrant = { chat = [\"judge\"] }");
+    project.add_reward(
+        "asks",
+        "guests/asks.wasm",
+        "weight = 0.1\ngrant = { chat = [\"judge\"] }\nlimits = { timeout = \"120s\" }",
+    );
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
 
     let samples = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
@@ -89,7 +93,7 @@ fn rows_of_one_task_are_judged_together_offline_and_again() {
     #[rustfmt::skip]
     project.succeed(&[
         "score", "--plugin", &short, "--plugin", &asks, "--grant", "asks={ chat = [\"judge\"] }", "--chat", &chat,
-        "--params", "asks={\"forgive\": false}", "--data", "rows.jsonl", "--out", "out.jsonl", "--record", "kept",
+        "--params", "asks={\"forgive\": false}", "--timeout", "120s", "--data", "rows.jsonl", "--out", "out.jsonl", "--record", "kept",
     ]);
     let scores = |file: &str| {
         let lines = lines(&project.path(file));

@@ -9,7 +9,7 @@ import sys
 import openai
 
 base_url, model = sys.argv[1:]
-client = openai.OpenAI(base_url=base_url, api_key="none", max_retries=0, timeout=60)
+client = openai.OpenAI(base_url=base_url, api_key="none", max_retries=0, timeout=600)
 messages = [{"role": "system", "content": "Say letters."}, {"role": "user", "content": "Grüße 😀"}]
 
 
@@ -79,6 +79,9 @@ assert "".join(pieces) == stopped.message.content
 # Byte b is token 3 + b.
 biased = chat(temperature=0, logit_bias={str(3 + ord("z")): 100}, max_tokens=5).choices[0]
 assert biased.message.content == "zzzzz" and biased.finish_reason == "length", biased
+# Token 2 ends a text.
+ended = chat(temperature=0, logit_bias={"2": 100}).choices[0]
+assert ended.message.content == "" and ended.finish_reason == "stop", ended
 
 # Plain completions, of text and of tokens.
 text = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, logprobs=2)

@@ -6,7 +6,7 @@ import sys
 import openai
 
 base_url, model = sys.argv[1:]
-client = openai.OpenAI(base_url=base_url, api_key="none", max_retries=0, timeout=60)
+client = openai.OpenAI(base_url=base_url, api_key="none", max_retries=0, timeout=600)
 integer = {"type": "integer"}
 parameters = {"type": "object", "properties": {"a": integer, "b": integer}}
 tools = [{"type": "function", "function": {"name": "add", "parameters": parameters}}]

@@ -39,7 +39,7 @@ fn a_run_replays_to_the_last_bit_without_its_data_and_components() {
     let project = Project::new();
     own_reward(&project);
     project.add_reward("echo", "guests/echo-metadata.wasm", "weight = 0.0");
-    project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"20ms\" }");
+    project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"100ms\" }");
     project.add_reward("trap", "hostile/trap.wasm", "weight = 0.0");
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=3"]);
     for gone in ["train.jsonl", "validation.jsonl", "reward.wasm", "runs/run/checkpoints"] {

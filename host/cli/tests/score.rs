@@ -77,7 +77,7 @@ fn a_looping_plugin_costs_its_rows_and_not_the_job() {
     let guest = built("hostile/endless-loop.wasm");
     let plugin = format!("loop={}", guest.display());
     let args =
-        ["score", "--plugin", &plugin, "--data", "data.jsonl", "--out", "o.jsonl", "--timeout", "100ms", "--json"];
+        ["score", "--plugin", &plugin, "--data", "data.jsonl", "--out", "o.jsonl", "--timeout", "500ms", "--json"];
     let output = gavel(folder.path(), &args);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();

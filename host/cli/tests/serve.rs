@@ -151,7 +151,7 @@ fn what_a_model_learned_of_calls_and_of_judging_is_served() {
     project.write(
         "sft.toml",
         "[model]\npath = \"model\"\n[data]\ntrain = \"rows.jsonl\"\n[rollout]\nmax_tokens = 8\n\
-         [train]\nsteps = 150\nbatch_size = 2\nlearning_rate = 1e-2\n",
+         [train]\nsteps = 150\nbatch_size = 2\nlearning_rate = 1e-2\nschedule = \"cosine\"\n",
     );
     project.succeed(&["sft", "-c", "sft.toml"]);
     let checkpoint = project.path("runs/run/checkpoints/step-000150");

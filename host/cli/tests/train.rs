@@ -116,7 +116,7 @@ fn a_crash_is_never_a_score() {
 #[test]
 fn a_looping_shadow_does_not_hold_up_the_run() {
     let project = Project::new();
-    project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"20ms\" }");
+    project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"100ms\" }");
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
     let step = &project.metrics("runs/run")[1];
     assert_eq!(

@@ -18,7 +18,7 @@ fn sample(response: &str) -> Arc<Sample> {
 }
 
 fn with_child() -> Sandbox {
-    with_child_of(200)
+    with_child_of(1_000)
 }
 
 /// With a child that may use this much processor time.
@@ -78,7 +78,7 @@ fn what_a_child_sees_as_random_follows_from_the_call() {
 #[test]
 fn a_job_may_have_less_and_not_more() {
     // The larger one is well before the deadlines, and far enough from the smaller for a slow machine.
-    for (limit, asked) in [(2_000, 20), (200, 5_000)] {
+    for (limit, asked) in [(2_000, 100), (200, 5_000)] {
         let evaluation = score(&with_child_of(limit), spec(json!({"cpu_ms": asked})), "loop", 1);
         let usage = evaluation.usage;
         let used = evaluation.note()[0][4].as_u64().unwrap();

@@ -88,7 +88,7 @@ async fn every_guest_gets_its_outcome_and_gets_it_again() {
             let start = Instant::now();
             let evaluation = plugin.score(&sample(), 1).await;
             assert!(holds(&evaluation.outcome), "{name}: {:?}", evaluation.outcome);
-            assert!(start.elapsed() < Duration::from_secs(60), "{name} took {:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(600), "{name} took {:?}", start.elapsed());
             assert!(evaluation.usage.peak_memory <= limits().memory as u64);
         }
         seen += 1;

@@ -18,7 +18,7 @@ fn reasoning_gym_agrees_with_the_package() {
     let component = root.join("target/plugins/reasoning-gym.wasm");
     assert!(component.exists(), "{} is missing: run `cargo xtask plugins`", component.display());
     // All rows start at once, on a machine that may be busy.
-    let limits = Limits { deadline: Duration::from_secs(600), ..Limits::default() };
+    let limits = Limits { deadline: Duration::from_secs(600), cpu: Duration::from_secs(10), ..Limits::default() };
     let spec = PluginSpec { limits, ..PluginSpec::new("reasoning-gym", component) };
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let scorer =

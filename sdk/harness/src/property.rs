@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const SHOWN: usize = 4096;
 /// A call that exceeds its limit takes that long each time that it is tried
 /// with less.
-const SHRINK_MILLISECONDS: u32 = 20_000;
+const SHRINK_MILLISECONDS: u32 = 60_000;
 
 impl LoadedPlugin {
     /// Whatever sample comes, the plugin scores within its range, abstains, or

@@ -45,7 +45,7 @@ fn what_holds_is_quiet() {
 #[test]
 fn parameters_limits_and_names_are_those_of_a_run() {
     let harness = Harness::new().unwrap();
-    let limits = Limits { cpu: Duration::from_millis(50), fuel: Some(50_000_000), ..Limits::default() };
+    let limits = Limits { cpu: Duration::from_millis(200), fuel: Some(50_000_000), ..Limits::default() };
     let plugin = harness.plugin(built("guests/obeys.wasm")).params(json!({"factor": 2})).limits(limits).load().unwrap();
     assert_eq!((plugin.name(), plugin.info().name.as_str()), ("obeys", "obeys"));
     plugin.score(sample("score 1")).assert_score(2.0).assert_fuel_at_most(50_000_000);
