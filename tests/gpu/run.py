@@ -5,9 +5,16 @@
 
 The binary runs against the libtorch of the installed PyTorch, whose version must be that which it was built with. The
 models have random weights and the sizes of Qwen2.5-0.5B and 7B. Checked is that the small models in
-tests/parity/models continue their prompts as `transformers` did. Exits with 1 where a check fails.
+tests/parity/models continue their prompts as `transformers` did.
+
+A decoding step is compared with the time of reading what it must read, its floor: at 4300 GB/s on an H200, which is
+what this project compares with there, elsewhere at what a copy reaches, or at --bandwidth. Gavel and `transformers`
+decode in turn; the figures are medians of the rounds. Rows are printed as they are known, and in tables at the end.
+What fails is told in its row, and the rest goes on. Exits with 1 where a check or a command failed.
 """
 import argparse
+import contextlib
+import gc
 import json
 import os
 import pathlib
@@ -33,6 +40,12 @@ FULL = {
 SMALL = {"small": QWEN2 | dict(vocab_size=300, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
                                num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=False)}
 
+# Decoding, on a GPU and with --small.
+ROUNDS = {False: 3, True: 1}
+# By the name of the device, in bytes a second.
+BANDWIDTHS = {"H200": 4.3e12}
+# Otherwise an update would need 154 GiB.
+ONLY_CHECKPOINTED = ["7B"]
 TRAINING = {
     False: ["--prompts", 2, "--prompt-tokens", 512, "--response-tokens", 512],
     True: ["--prompts", 2, "--group-size", 4, "--prompt-tokens", 16, "--response-tokens", 16],
@@ -44,46 +57,82 @@ def main():
     parser.add_argument("gavel", type=pathlib.Path, help="the binary")
     parser.add_argument("--small", action="store_true", help="small models, on the CPU, in 32 bits")
     parser.add_argument("--models", nargs="+", help="only these sizes")
+    parser.add_argument("--bandwidth", type=float, metavar="GB/s",
+                        help="what the floor is computed with; by default what a copy reaches, 4300 on an H200")
     args = parser.parse_args()
     if not args.small and not torch.cuda.is_available():
         sys.exit("PyTorch finds no GPU; --small runs on the CPU")
+    if not os.access(args.gavel, os.X_OK):
+        sys.exit(f"{args.gavel} cannot be executed")
     device, dtype = ("cpu", "float32") if args.small else ("cuda:0", "bfloat16")
-    gavel = Gavel(args.gavel.resolve(), device)
     sizes = {name: of for name, of in (SMALL if args.small else FULL).items() if name in (args.models or [name])}
     if not sizes:
         sys.exit(f"--models knows {', '.join(SMALL if args.small else FULL)}")
     batches, prompt, new = ([1, 4, 8], 32, 16) if args.small else ([1, 32, 256], 512, 128)
 
     name = "CPU" if args.small else torch.cuda.get_device_name(0)
-    bandwidth, ceiling = memory_bandwidth(device, args.small), matmul_ceiling(device, dtype, args.small)
-    torch.cuda.empty_cache()
-    print(f"{name}, PyTorch {torch.__version__}: copies {bandwidth / 1e9:.0f} GB/s, "
-          f"multiplies {ceiling / 1e12:.1f} TFLOP/s in {dtype}")
+    copied, ceiling = memory_bandwidth(device, args.small), matmul_ceiling(device, dtype, args.small)
+    known = next((bandwidth for of, bandwidth in BANDWIDTHS.items() if of in name), copied)
+    bandwidth = args.bandwidth * 1e9 if args.bandwidth else known
+    print(f"{name}, PyTorch {torch.__version__}: copies {copied / 1e9:.0f} GB/s, "
+          f"multiplies {ceiling / 1e12:.1f} TFLOP/s in {dtype}; the floor is at {bandwidth / 1e9:.0f} GB/s", flush=True)
+    gavel = Gavel(args.gavel.resolve(), device)
+    checks = Table("check", "numbers", "found")
+    speed = Table("model", "what", "time", "tokens/s", "against the device", "transformers", "ratio")
     with tempfile.TemporaryDirectory() as folder:
-        checks = [check(gavel, fixture, kind, pathlib.Path(folder))
-                  for fixture in FIXTURES for kind in ("float32", "bfloat16")]
-        rows = []
+        for fixture in FIXTURES:
+            for kind in ("float32", "bfloat16"):
+                try:
+                    check(gavel, checks, fixture, kind, pathlib.Path(folder))
+                except Exception as error:
+                    checks.fail([fixture, kind], told(error))
         for size, config in sizes.items():
             path = pathlib.Path(folder) / f"{size}.json"
             path.write_text(json.dumps(config))
-            shape = ["--init", path, "--dtype", dtype, "--prompt-tokens", prompt, "--json", "--batch"]
-            decoding = gavel.lines("bench", "decode", *shape, commas(batches), "--new-tokens", new,
-                                   "--bandwidth", bandwidth)
-            prefill = gavel.lines("bench", "prefill", *shape, commas(batches[:2]))
-            train = [gavel.lines("bench", "train", *shape[:4], "--json", *TRAINING[args.small], "--ceiling", ceiling,
-                                 *again) for again in ([], ["--gradient-checkpointing"])]
-            peer = transformers_rates(config, device, dtype, batches, prompt, new)
-            # What PyTorch keeps for itself, the next model needs.
-            torch.cuda.empty_cache()
-            rows += [decode_row(size, line, peer) for line in decoding]
-            rows += [train_row(size, line) for [line] in train]
-            for line in prefill:
-                share = line["flops_per_second"] / ceiling
-                rows.append([size, f"prefill {line['batch']} x {prompt}", f"{line['seconds'] * 1e3:.1f} ms",
-                             f"{line['tokens_per_second']:.0f}", f"{share:.0%} of the ceiling", "", ""])
-    print_table(["model", "what", "time", "tokens/s", "against the device", "transformers", "ratio"], rows)
-    print_table(["check", "numbers", "", "found"], checks)
-    sys.exit(0 if all(row[2] == "passed" for row in checks) else 1)
+            model = ["--init", path, "--dtype", dtype, "--json"]
+            for line in gavel.lines(speed, [size, "prefill"], "bench", "prefill", *model, "--prompt-tokens", prompt,
+                                    "--batch", commas(batches[:2])):
+                speed.add(*prefill_row(size, line, ceiling))
+            # While the device holds no model of transformers.
+            for again in [True] if size in ONLY_CHECKPOINTED else [False, True]:
+                how = ["--gradient-checkpointing"] if again else []
+                for line in gavel.lines(speed, [size, " ".join(["train", *how])], "bench", "train", *model,
+                                        *TRAINING[args.small], "--ceiling", ceiling, *how):
+                    speed.add(*train_row(size, line))
+            decode = ["bench", "decode", *model, "--prompt-tokens", prompt, "--new-tokens", new,
+                      "--bandwidth", bandwidth, "--batch", commas(batches)]
+            peer = Peer(config, device, dtype, prompt, new)
+            ours, theirs = decode_in_turn(gavel, speed, size, decode, peer, batches, ROUNDS[args.small])
+            for batch in batches:
+                speed.add(*decode_row(size, batch, ours[batch], theirs[batch], peer.failures.get(batch, "")))
+            # Its memory is for the next model.
+            del peer
+    speed.print()
+    checks.print()
+    sys.exit(1 if speed.failed or checks.failed else 0)
+
+
+class Table:
+    """Rows that are printed as they come, and together, in columns."""
+
+    def __init__(self, *header):
+        self.rows, self.failed = [header], False
+
+    def add(self, *row):
+        self.rows.append(row)
+        print("  ".join(filter(None, row)), flush=True)
+
+    def fail(self, what, why):
+        self.failed = True
+        self.add(*what, f"FAILED: {why}")
+
+    def print(self):
+        # What a row ends with may be long.
+        widths = [max((len(row[column]) for row in self.rows if column + 1 < len(row)), default=0)
+                  for column in range(len(self.rows[0]))]
+        print()
+        for row in self.rows:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip(), flush=True)
 
 
 class Gavel:
@@ -92,20 +141,36 @@ class Gavel:
         self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
         self.path, self.device = path, device
 
-    def lines(self, *arguments):
-        """The JSON lines that it prints."""
+    def lines(self, table, what, *arguments):
+        """The JSON lines that it prints; where it fails, those before, and `table` gets a row for `what`."""
+        gc.collect()
+        # After an error on the device it is of no use to PyTorch, but maybe to others.
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.empty_cache()
         command = [self.path, *map(str, arguments), "--device", self.device]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
         if done.returncode:
-            sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")
+            table.fail(what, last_error(done.stderr) or f"ended with {done.returncode}")
         return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def last_error(stderr):
+    """What the binary says at the end, in one line."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    start = max((at for at, line in enumerate(lines) if line.startswith("error: ")), default=-3)
+    return "; ".join(lines[start:]).removeprefix("error: ")[:500]
+
+
+def told(error):
+    """An exception in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
 
 
 def commas(numbers):
     return ",".join(map(str, numbers))
 
 
-def check(gavel, fixture, dtype, folder):
+def check(gavel, table, fixture, dtype, folder):
     """Greedy decoding against what is stored: in 32 bits every token, in 16 the first and its log-probability."""
     expected = safetensors(MODELS / fixture / "expected.safetensors")
     prompt = expected["ids"][0, :expected["lengths"][0]].tolist()
@@ -123,13 +188,19 @@ def check(gavel, fixture, dtype, folder):
         (checkpoint / "generation_config.json").write_text(json.dumps(dict(eos_token_id=unused)))
     count = len(greedy) if dtype == "float32" else 1
     text = " ".join(f"t{token}" for token in prompt)
-    [found] = gavel.lines("generate", "-m", checkpoint, "--dtype", dtype, "--prompt", text, "--temperature", 0,
-                          "--max-tokens", count, "--logprobs", "--json")
+    lines = gavel.lines(table, [fixture, dtype], "generate", "-m", checkpoint, "--dtype", dtype, "--prompt", text,
+                        "--temperature", 0, "--max-tokens", count, "--logprobs", "--json")
+    if not lines:
+        return
+    [found] = lines
     right = next((i for i, (a, b) in enumerate(zip(found["token_ids"], greedy)) if a != b), len(found["token_ids"]))
     off = abs(found["logprobs"][0] - logits.log_softmax(-1)[greedy[0]].item())
     passed = right == count and off < (1e-3 if dtype == "float32" else 0.1)
-    return [fixture, dtype, "passed" if passed else "FAILED",
-            f"{right} of {count} tokens, first log-probability off by {off:.1g}"]
+    about = f"{right} of {count} tokens, first log-probability off by {off:.1g}"
+    if passed:
+        table.add(fixture, dtype, f"passed: {about}")
+    else:
+        table.fail([fixture, dtype], about)
 
 
 def safetensors(path):
@@ -147,16 +218,16 @@ def safetensors(path):
     return tensors
 
 
-def seconds(run, device, rounds=10):
-    """The median of some runs."""
+def seconds(run, device, rounds=10, before=2):
+    """The median of some runs, after those that warm up."""
     times = []
-    for _ in range(rounds + 2):
+    for _ in range(before + rounds):
         start = time.perf_counter()
         run()
         if device != "cpu":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    return statistics.median(times[2:])
+    return statistics.median(times[before:])
 
 
 def memory_bandwidth(device, small):
@@ -174,50 +245,81 @@ def matmul_ceiling(device, dtype, small):
     return 2 * n**3 / seconds(lambda: a @ b, device)
 
 
-def transformers_rates(config, device, dtype, batches, prompt, new):
-    """Tokens a second of `generate` after the first token, by batch; nothing where transformers is not installed."""
-    try:
-        from transformers import Qwen2Config, Qwen2ForCausalLM
-    except ImportError:
-        return {}
-    torch.manual_seed(0)
-    with torch.device(device):
-        torch.set_default_dtype(getattr(torch, dtype))
-        model = Qwen2ForCausalLM(Qwen2Config(**config)).eval()
-        torch.set_default_dtype(torch.float32)
-    rates = {}
-    for batch in batches:
-        ids = torch.randint(3, config["vocab_size"], (batch, prompt), device=device)
+class Peer:
+    """A model of `transformers`."""
 
-        def generate(new):
-            model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0, pad_token_id=0,
-                           max_new_tokens=new, min_new_tokens=new)
+    def __init__(self, config, device, dtype, prompt, new):
+        self.vocab, self.device, self.prompt, self.new = config["vocab_size"], device, prompt, new
+        # By batch, what was wrong last.
+        self.model, self.failures = None, {}
+        try:
+            from transformers import Qwen2Config, Qwen2ForCausalLM
+            torch.manual_seed(0)
+            torch.set_default_dtype(getattr(torch, dtype))
+            with torch.device(device):
+                self.model = Qwen2ForCausalLM(Qwen2Config(**config)).eval()
+        except Exception as error:
+            self.missing = told(error)
+        finally:
+            torch.set_default_dtype(torch.float32)
 
-        whole, first = (seconds(lambda: generate(count), device, rounds=1) for count in (new, 1))
-        rates[batch] = batch * (new - 1) / (whole - first)
-    return rates
+    def rate(self, batch):
+        """Tokens a second of `generate` after the first token; nothing where it fails."""
+        if self.model is None:
+            self.failures[batch] = self.missing
+            return None
+        try:
+            ids = torch.randint(3, self.vocab, (batch, self.prompt), device=self.device)
+
+            def generate(new):
+                self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0,
+                                    pad_token_id=0, max_new_tokens=new, min_new_tokens=new)
+
+            whole, first = (seconds(lambda: generate(count), self.device, rounds=1, before=1)
+                            for count in (self.new, 1))
+            return batch * (self.new - 1) / (whole - first)
+        except Exception as error:
+            self.failures[batch] = told(error)
+            return None
 
 
-def decode_row(size, line, peer):
-    rate = peer.get(line["batch"])
-    against = [f"{rate:.0f}", f"{line['tokens_per_second'] / rate:.2f}"] if rate else ["", ""]
-    return [size, f"decode {line['batch']}", f"{line['step_ms']:.2f} ms", f"{line['tokens_per_second']:.0f}",
-            f"{line['times_floor']:.2f} x the floor", *against]
+def decode_in_turn(gavel, table, size, command, peer, batches, rounds):
+    """By batch, the lines of the binary and the rates of transformers, each round one after the other."""
+    ours, theirs = ({batch: [] for batch in batches} for _ in range(2))
+    for number in range(1, rounds + 1):
+        for line in gavel.lines(table, [size, f"decode, round {number}"], *command):
+            ours[line["batch"]].append(line)
+            print(f"{size}, round {number}: decode {line['batch']} in {line['step_ms']:.2f} ms", flush=True)
+        for batch in batches:
+            if rate := peer.rate(batch):
+                theirs[batch].append(rate)
+                print(f"{size}, round {number}: transformers {batch} at {rate:.0f} tokens/s", flush=True)
+    return ours, theirs
+
+
+def decode_row(size, batch, ours, theirs, failure):
+    row = [size, f"decode {batch}", "failed", "", ""]
+    rate = statistics.median(theirs) if theirs else None
+    if ours:
+        step, tokens, floor = (statistics.median(line[key] for line in ours)
+                               for key in ("step_ms", "tokens_per_second", "times_floor"))
+        row[2:] = [f"{step:.2f} ms", f"{tokens:.0f}", f"{floor:.2f} x the floor"]
+    if rate is None:
+        return [*row, failure]
+    return [*row, f"{rate:.0f}", f"{tokens / rate:.2f}" if ours else ""]
+
+
+def prefill_row(size, line, ceiling):
+    return [size, f"prefill {line['batch']} x {line['prompt_tokens']}", f"{line['seconds'] * 1e3:.1f} ms",
+            f"{line['tokens_per_second']:.0f}", f"{line['flops_per_second'] / ceiling:.0%} of the ceiling"]
 
 
 def train_row(size, line):
     again = ", layers again" if line["gradient_checkpointing"] else ""
-    what = f"train {line['prompts']} x {line['group_size']} x ({line['prompt_tokens']} + {line['response_tokens']}){again}"
+    tokens = f"({line['prompt_tokens']} + {line['response_tokens']})"
+    what = f"train {line['prompts']} x {line['group_size']} x {tokens}{again}"
     return [size, what, f"{line['seconds'] * 1e3:.0f} ms", f"{line['tokens_per_second']:.0f}",
-            f"{line['share_of_ceiling']:.0%} of the ceiling", "", ""]
-
-
-def print_table(header, rows):
-    rows = [header, *rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-    print()
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+            f"{line['share_of_ceiling']:.0%} of the ceiling"]
 
 
 if __name__ == "__main__":

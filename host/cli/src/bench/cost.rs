@@ -25,9 +25,15 @@ pub fn cache_bytes(model: &Model, tokens: u64) -> u64 {
 /// The floating-point operations of a prompt of `tokens` tokens up to the
 /// logits after it: two for each weight of a layer's matrices and each token,
 /// and four for each dimension of the query heads and each pair of tokens of
-/// which one sees the other; then two for each weight of the head.
+/// which one sees the other; then two for each weight of the head. Of the last
+/// layer the engine computes only queries, keys and values for all tokens but
+/// the last; nothing more is needed.
 pub fn prompt_flops(config: &ModelConfig, tokens: u64) -> f64 {
-    layer_flops(config, tokens) + head_flops(config)
+    let last = config.num_hidden_layers as usize - 1;
+    let before = tokens.saturating_sub(1);
+    let [_, others] = matrix_flops(config);
+    let skipped = others * before as f64 + attention_flops(config, last, before);
+    layer_flops(config, tokens) - skipped + head_flops(config)
 }
 
 /// The floating-point operations of an update over a group of responses, whose
@@ -46,18 +52,27 @@ pub fn update_flops(config: &ModelConfig, shape: [u64; 3], again: bool) -> f64 {
 
 /// Of all layers, for a sequence.
 fn layer_flops(config: &ModelConfig, tokens: u64) -> f64 {
+    let matrices: f64 = matrix_flops(config).iter().sum();
+    let layers = (0..config.num_hidden_layers as usize)
+        .map(|layer| matrices * tokens as f64 + attention_flops(config, layer, tokens));
+    layers.sum()
+}
+
+/// Of a layer's matrices, for a token: those of queries, keys and values, and
+/// the others.
+fn matrix_flops(config: &ModelConfig) -> [f64; 2] {
     let heads = config.num_attention_heads * config.head_dim;
     let kv_heads = 2 * config.num_key_value_heads * config.head_dim;
-    let matrices = config.hidden_size * (2 * heads + kv_heads + 3 * config.intermediate_size);
+    [heads + kv_heads, heads + 3 * config.intermediate_size].map(|width| 2.0 * (width * config.hidden_size) as f64)
+}
+
+/// Of a layer's attention, for a sequence.
+fn attention_flops(config: &ModelConfig, layer: usize, tokens: u64) -> f64 {
     let n = tokens as f64;
-    let pairs = |layer| {
-        let window = window(config, layer).map_or(n, |window| n.min(window as f64));
-        // The first tokens see fewer than the window.
-        window * (n - window) + window * (window + 1.0) / 2.0
-    };
-    let layers = (0..config.num_hidden_layers as usize)
-        .map(|layer| 2.0 * matrices as f64 * n + 4.0 * heads as f64 * pairs(layer));
-    layers.sum()
+    let window = window(config, layer).map_or(n, |window| n.min(window as f64));
+    // The first tokens see fewer than the window.
+    let pairs = window * (n - window) + window * (window + 1.0) / 2.0;
+    4.0 * (config.num_attention_heads * config.head_dim) as f64 * pairs
 }
 
 /// Of the head, for a token.
@@ -96,11 +111,17 @@ mod tests {
 
     #[test]
     fn a_prompt_costs_its_products() {
-        let matrices = 2.0 * (16.0 * 8.0 + 64.0 + 288.0);
+        let (projections, others) = (2.0 * 16.0 * 8.0, 2.0 * (64.0 + 288.0));
+        let matrices = projections + others;
         let head = 2.0 * 50.0 * 8.0;
         let config = model(true, true);
-        // Five tokens see 1 + 2 + 3 + 4 + 5 in one layer and 1 + 2 + 3 + 3 + 3 in the other.
-        assert_eq!(prompt_flops(config.config(), 5), 2.0 * 5.0 * matrices + 4.0 * 8.0 * (15.0 + 12.0) + head);
+        // Five tokens see 1 + 2 + 3 + 4 + 5 in the first layer; in the last one the fifth sees 3.
+        let first = 5.0 * matrices + 4.0 * 8.0 * 15.0;
+        let last = 5.0 * projections + others + 4.0 * 8.0 * 3.0;
+        assert_eq!(prompt_flops(config.config(), 5), first + last + head);
+        assert_eq!(first + last + head, 5280.0 + 2080.0 + 800.0);
+        // One token is the last.
+        assert_eq!(prompt_flops(config.config(), 1), 2.0 * (matrices + 4.0 * 8.0) + head);
         // Three tokens and, twice, two more; each response has three.
         let layers = 2.0 * 7.0 * matrices + 4.0 * 8.0 * (6.0 + 2.0 * 9.0 + 6.0 + 2.0 * 6.0);
         let update = |again| update_flops(config.config(), [3, 2, 3], again);

@@ -7,9 +7,10 @@ mod prefill;
 mod train;
 
 use crate::openmp::quiet_openmp;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde::Serialize;
+use std::io::Write;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
@@ -36,7 +37,7 @@ fn each_batch<T: Serialize>(batches: &[usize], json: bool, measure: impl Fn(usiz
     for &batch in batches {
         let measured = measure(batch)?;
         if json {
-            println!("{}", serde_json::to_string(&measured)?);
+            writeln!(std::io::stdout(), "{}", serde_json::to_string(&measured)?).context("cannot write to stdout")?;
         }
         all.push(measured);
     }

@@ -17,7 +17,8 @@ const ROUNDS: u64 = 3;
 ///
 /// The time is that from the first step until each prompt has its first token, the median of three runs. Operations
 /// are counted by formula: two for each weight of a layer's matrices and token, four for each dimension of the query
-/// heads and pair of tokens of which one sees the other, two for each weight of the head and response.
+/// heads and pair of tokens of which one sees the other, two for each weight of the head and response. Of the last
+/// layer all tokens of a prompt but the last have only their queries, keys and values computed, and counted.
 #[derive(Args)]
 #[command(after_help = "Example:\n  gavel bench prefill -m Qwen2.5-0.5B --batch 1,8 --prompt-tokens 2048")]
 pub struct PrefillArgs {

@@ -17,8 +17,8 @@ const ROUNDS: usize = 3;
 /// Measure an update: forward pass, backward pass and optimiser step of GRPO.
 ///
 /// All prompts have one length, and all responses; a prompt is computed once for its group. The time is the median of
-/// three updates. Operations are counted by the formula of `gavel bench prefill`, the backward pass as two forward
-/// passes; with gradient checkpointing the layers' forward pass is executed once more.
+/// three updates. Operations are counted as by `gavel bench prefill`, but all of the last layer's; the backward pass as
+/// two forward passes; with gradient checkpointing the layers' forward pass is executed once more.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel bench train --init config.json --dtype bfloat16 --prompts 4 --prompt-tokens 512 --response-tokens 512"
