@@ -196,7 +196,7 @@ fn a_dry_run_checks_and_leaves_nothing() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 21] = [
+    let cases: [(&[&str], &str); 22] = [
         (&["train.setps=3"], "train.toml: train.setps: unknown field `setps`"),
         (&["train.steps=many"], "train.steps: invalid type"),
         (&["train.steps=0"], "train.steps must be at least 1, not 0"),
@@ -215,6 +215,7 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["data.accuracy=answer"], "data.accuracy must be the name of a [[reward]], not answer"),
         (&["model.dtype=half"], "train.toml: model.dtype: unknown variant `half`, expected one of `float32`"),
         (&["model.dtype=float16"], "model.dtype = \"float16\" is for `gavel eval`"),
+        (&["model.init.num_key_value_head=2"], "train.toml: model.init: unknown field `num_key_value_head`"),
         (&["model.path=none"], "[model] needs either `path`"),
         (&["train.prompts_per_step=64"], "has 40 usable rows, fewer than train.prompts_per_step = 64"),
         (&["steps"], "--set steps: there is no `=`"),

@@ -5,7 +5,7 @@ use super::dataset::Dataset;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -18,6 +18,7 @@ pub struct ModelTable {
     /// A folder with `config.json`, `model.safetensors` and `tokenizer.json`.
     pub path: Option<PathBuf>,
     /// The sizes of a random model with a byte-level tokenizer.
+    #[serde(default, deserialize_with = "known")]
     pub init: Option<ModelConfig>,
     /// Train adapters beside the weights of the checkpoint, which stay as they
     /// are.
@@ -37,6 +38,10 @@ pub struct ModelTable {
 
 fn auto() -> String {
     "auto".into()
+}
+
+fn known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<ModelConfig>, D::Error> {
+    ModelConfig::deserialize_known(value).map(Some)
 }
 
 impl ModelTable {

@@ -5,8 +5,10 @@ use super::rope::RopeTable;
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
 use crate::head::Head;
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// How many tokens a window has where the file does not say.
 const DEFAULT_WINDOW: i64 = 4096;
@@ -14,6 +16,10 @@ const DEFAULT_WINDOW: i64 = 4096;
 const DEFAULT_WINDOW_LAYERS: i64 = 28;
 const SLIDING: &str = "sliding_attention";
 const FULL: &str = "full_attention";
+
+/// The keys with which a file names the numbers that its weights are. They are
+/// read from the weights.
+const KINDS: [&str; 2] = ["dtype", "torch_dtype"];
 
 /// `config.json`. Keys that are not named here say nothing about the
 /// computation (version numbers, dropout) and are passed over.
@@ -53,16 +59,26 @@ pub(super) struct ConfigFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     attention_bias: Option<bool>,
     #[serde(skip_serializing)]
-    mlp_bias: Option<bool>,
+    mlp_bias: Value,
+    #[serde(skip_serializing)]
+    use_bidirectional_attention: Value,
+    #[serde(skip_serializing)]
+    per_layer_config: Value,
     tie_word_embeddings: Option<bool>,
     initializer_range: Option<f64>,
-    bos_token_id: Option<u32>,
+    bos_token_id: Option<i64>,
     eos_token_id: Option<OneOrMany>,
-    pad_token_id: Option<u32>,
+    pad_token_id: Option<i64>,
+    /// How many labels there are where `id2label` does not name them.
+    #[serde(skip_serializing)]
+    num_labels: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id2label: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label2id: Option<Map<String, Value>>,
+    /// The keys that are passed over.
+    #[serde(flatten, skip_serializing)]
+    unknown: BTreeMap<String, IgnoredAny>,
 }
 
 fn some<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<Option<i64>>, D::Error> {
@@ -72,8 +88,23 @@ fn some<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<Optio
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
-    One(u32),
-    Many(Vec<u32>),
+    One(i64),
+    Many(Vec<i64>),
+}
+
+/// A token's id. Some files have -1 where there is no token.
+fn token(id: i64) -> Option<u32> {
+    u32::try_from(id).ok()
+}
+
+/// Whether the value of a key that is not supported asks for anything.
+fn asks(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(items) => !items.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::String(_) => true,
+    }
 }
 
 /// What `model_type` and `architectures` say: the family and the head.
@@ -85,7 +116,7 @@ fn family(file: &ConfigFile) -> Result<(Architecture, Head)> {
         (None, Some(class)) => Architecture::ALL.into_iter().find(|known| class.starts_with(known.class_prefix())),
     };
     // transformers leaves two labels, its default, out of the file.
-    let labels = file.id2label.as_ref().map_or(2, |labels| labels.len() as i64);
+    let labels = file.id2label.as_ref().map_or(file.num_labels.unwrap_or(2), |labels| labels.len() as i64);
     let head = found.and_then(|known| match class {
         None => Some(Head::LanguageModel),
         Some(class) => Head::of_class(class.strip_prefix(known.class_prefix())?, labels),
@@ -152,15 +183,25 @@ impl TryFrom<ConfigFile> for ModelConfig {
         if file.attention_bias == Some(true) && architecture != Architecture::Qwen2 {
             return wrong(format!("`attention_bias` is not supported for {architecture}; only without it"));
         }
-        if file.mlp_bias == Some(true) {
-            return wrong("`mlp_bias` is not supported; only without it".into());
+        for (name, value) in [
+            ("mlp_bias", &file.mlp_bias),
+            ("use_bidirectional_attention", &file.use_bidirectional_attention),
+            ("per_layer_config", &file.per_layer_config),
+        ] {
+            if asks(value) {
+                return wrong(format!("`{name}` is not supported; only without it"));
+            }
         }
         let (hidden_size, heads) =
             (size("hidden_size", file.hidden_size)?, size("num_attention_heads", file.num_attention_heads)?);
         let layers = size("num_hidden_layers", file.num_hidden_layers)?;
         let windows = windows(&file, architecture, layers)?;
         let max_position_embeddings = file.max_position_embeddings.unwrap_or(32_768);
-        let rope = file.rope_parameters.as_ref().or(file.rope_scaling.as_ref());
+        // transformers 5 prefers what was added by hand under the former name.
+        let added = file.rope_scaling.as_ref().filter(|table| **table != RopeTable::default());
+        let rope = added.or(file.rope_parameters.as_ref());
+        let theta = added.and_then(|table| table.rope_theta);
+        let theta = theta.or(file.rope_parameters.as_ref().and_then(|table| table.rope_theta));
         let head_dim = match file.head_dim.or(architecture.default_head_dim()) {
             Some(width) => width,
             None if heads > 0 && hidden_size % heads == 0 => hidden_size / heads,
@@ -182,7 +223,7 @@ impl TryFrom<ConfigFile> for ModelConfig {
             windows,
             max_position_embeddings,
             rms_norm_eps: file.rms_norm_eps.unwrap_or(1e-6),
-            rope_theta: rope.and_then(|rope| rope.rope_theta).or(file.rope_theta).unwrap_or(10_000.0),
+            rope_theta: theta.or(file.rope_theta).unwrap_or(10_000.0),
             rope_scaling: match rope {
                 Some(rope) => rope.scaling(max_position_embeddings)?,
                 None => None,
@@ -190,16 +231,29 @@ impl TryFrom<ConfigFile> for ModelConfig {
             tie_word_embeddings: file.tie_word_embeddings.unwrap_or(architecture.ties_embeddings_by_default()),
             head,
             initializer_range: file.initializer_range.unwrap_or(0.02),
-            bos_token_id: file.bos_token_id,
+            bos_token_id: file.bos_token_id.and_then(token),
             eos_token_id: match file.eos_token_id {
                 None => Vec::new(),
-                Some(OneOrMany::One(id)) => vec![id],
-                Some(OneOrMany::Many(ids)) => ids,
+                Some(OneOrMany::One(id)) => token(id).into_iter().collect(),
+                Some(OneOrMany::Many(ids)) => ids.into_iter().filter_map(token).collect(),
             },
-            pad_token_id: file.pad_token_id,
+            pad_token_id: file.pad_token_id.and_then(token),
         };
         config.validate()?;
         Ok(config)
+    }
+}
+
+impl ModelConfig {
+    /// Reads sizes that were written for Gavel, where a key that it does not
+    /// know is a mistake: a `config.json` may have any.
+    pub fn deserialize_known<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Self, D::Error> {
+        let file = ConfigFile::deserialize(value)?;
+        let unknown = file.unknown.keys().find(|key| !KINDS.contains(&key.as_str()));
+        match unknown {
+            Some(key) => Err(D::Error::custom(format!("unknown field `{key}`"))),
+            None => Self::try_from(file).map_err(D::Error::custom),
+        }
     }
 }
 
@@ -208,8 +262,8 @@ impl From<ModelConfig> for ConfigFile {
         let architecture = config.architecture;
         let eos_token_id = match config.eos_token_id.as_slice() {
             [] => None,
-            [id] => Some(OneOrMany::One(*id)),
-            _ => Some(OneOrMany::Many(config.eos_token_id)),
+            [id] => Some(OneOrMany::One(i64::from(*id))),
+            ids => Some(OneOrMany::Many(ids.iter().copied().map(i64::from).collect())),
         };
         let window = config.windows.iter().flatten().copied().next();
         let kind = |window: &Option<i64>| if window.is_some() { SLIDING } else { FULL }.to_owned();
@@ -241,14 +295,18 @@ impl From<ModelConfig> for ConfigFile {
             max_window_layers: None,
             layer_types: (by_layer && window.is_some()).then(|| config.windows.iter().map(kind).collect()),
             attention_bias: (!by_layer || architecture == Architecture::Qwen3).then_some(false),
-            mlp_bias: None,
+            mlp_bias: Value::Null,
+            use_bidirectional_attention: Value::Null,
+            per_layer_config: Value::Null,
             tie_word_embeddings: Some(config.tie_word_embeddings),
             initializer_range: Some(config.initializer_range),
-            bos_token_id: config.bos_token_id,
+            bos_token_id: config.bos_token_id.map(i64::from),
             eos_token_id,
-            pad_token_id: config.pad_token_id,
+            pad_token_id: config.pad_token_id.map(i64::from),
+            num_labels: None,
             id2label: labels(|index, label| (index.to_string(), label.into())),
             label2id: labels(|index, label| (label, index.into())),
+            unknown: BTreeMap::new(),
         }
     }
 }

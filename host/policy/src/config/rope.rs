@@ -82,7 +82,7 @@ impl RopeScaling {
 }
 
 /// `rope_parameters` (transformers 5) or `rope_scaling` (4) in `config.json`.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct RopeTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rope_theta: Option<f64>,
