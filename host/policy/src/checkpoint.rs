@@ -60,8 +60,9 @@ impl Model {
         let stored = ModelConfig::load(dir)?;
         let model = Self::zeros(config, kind, device)?;
         let mut missing: BTreeMap<String, Tensor> = model.named_weights()?.into_iter().collect();
-        for path in weight_files(dir)? {
-            load_file(&path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
+        let files = WeightFiles::find(dir)?;
+        for path in &files.all {
+            load_file(path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
         }
         // A critic that is made of another model begins with what that has of a head.
         let begins = match stored.head {
@@ -72,7 +73,7 @@ impl Model {
         missing.retain(|name, _| begins.is_none_or(|new| !name.starts_with(new)));
         if let Some((name, tensor)) = missing.first_key_value() {
             return Err(PolicyError::Checkpoint {
-                path: dir.to_owned(),
+                path: files.of(name).to_owned(),
                 what: format!(
                     "tensor `{name}` of shape {:?} is missing ({} tensors are missing in all)",
                     tensor.size(),
@@ -123,24 +124,39 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
 }
 
 /// The files that hold the weights.
-fn weight_files(dir: &Path) -> Result<Vec<PathBuf>> {
-    #[derive(Deserialize)]
-    struct Index {
-        weight_map: BTreeMap<String, String>,
+struct WeightFiles {
+    all: BTreeSet<PathBuf>,
+    /// The one in which the index has each tensor; empty without an index.
+    places: BTreeMap<String, PathBuf>,
+    /// The only file, or the index.
+    first: PathBuf,
+}
+
+impl WeightFiles {
+    fn find(dir: &Path) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Index {
+            weight_map: BTreeMap<String, String>,
+        }
+        let (single, index) = (dir.join(WEIGHTS), dir.join(INDEX));
+        if single.exists() || !index.exists() {
+            return Ok(Self { all: BTreeSet::from([single.clone()]), places: BTreeMap::new(), first: single });
+        }
+        let text = std::fs::read_to_string(&index).map_err(io("read", &index))?;
+        let wrong = |what: String| PolicyError::Checkpoint { path: index.clone(), what };
+        let parsed: Index = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let place = |(tensor, shard): (String, String)| match Path::new(&shard).file_name() {
+            Some(file) if file == shard.as_str() => Ok((tensor, dir.join(&shard))),
+            _ => Err(wrong(format!("shard {shard:?} is not the name of a file beside it"))),
+        };
+        let places = parsed.weight_map.into_iter().map(place).collect::<Result<BTreeMap<_, _>>>()?;
+        Ok(Self { all: places.values().cloned().collect(), places, first: index })
     }
-    let (single, index) = (dir.join(WEIGHTS), dir.join(INDEX));
-    if single.exists() || !index.exists() {
-        return Ok(vec![single]);
+
+    /// Where the tensor is, or who should say where.
+    fn of(&self, tensor: &str) -> &Path {
+        self.places.get(tensor).unwrap_or(&self.first)
     }
-    let text = std::fs::read_to_string(&index).map_err(io("read", &index))?;
-    let wrong = |what: String| PolicyError::Checkpoint { path: index.clone(), what };
-    let parsed: Index = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    let shards: BTreeSet<String> = parsed.weight_map.into_values().collect();
-    let shard = |name: String| match Path::new(&name).file_name() {
-        Some(file) if file == name.as_str() => Ok(dir.join(name)),
-        _ => Err(wrong(format!("shard {name:?} is not the name of a file beside it"))),
-    };
-    shards.into_iter().map(shard).collect()
 }
 
 /// Fills the tensors of `missing` that the file has, and takes them out.

@@ -46,3 +46,4 @@ pub use packed::{MASK_NUMBERS, Packed, PackedRow, take_rows};
 pub use pass::Pass;
 pub use sampling::Sampling;
 pub use tch::{Device, Kind, Tensor};
+pub use tensor_file::write_tensors;

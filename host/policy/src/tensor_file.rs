@@ -2,10 +2,10 @@
 
 use crate::error::{PolicyError, Result};
 use memmap2::Mmap;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, View};
-use std::borrow::Cow;
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView};
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 
@@ -61,14 +61,92 @@ pub(crate) fn sizes(view: &TensorView<'_>) -> Vec<i64> {
     view.shape().iter().map(|&size| size as i64).collect()
 }
 
-/// Writes tensors with their names to `path`.
+/// Writes weights with their names to `path`.
 pub(crate) fn write(path: &Path, tensors: Vec<(String, Tensor)>) -> Result<()> {
-    let stored = |(name, tensor): (String, Tensor)| Ok((name, Stored::new(&tensor)?));
+    let stored = |(name, tensor): (String, Tensor)| -> Result<(String, Tensor)> {
+        let (kind, _) = stored_type(tensor.kind());
+        Ok((name, tensor.f_to_kind(kind)?))
+    };
     let tensors = tensors.into_iter().map(stored).collect::<Result<Vec<_>>>()?;
     // transformers refuses a file that does not say for which framework it is.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    safetensors::serialize_to_file(tensors, Some(metadata), path)
-        .map_err(|error| PolicyError::Checkpoint { path: path.to_owned(), what: format!("cannot be written: {error}") })
+    write_tensors(path, tensors, Some(metadata))
+}
+
+/// Writes tensors with their names to the safetensors file `path`, bit for bit;
+/// it appears whole or not at all. Others may read it as they may any new file,
+/// which `safetensors::serialize_to_file` denies them, and only one tensor at a
+/// time is copied from the device.
+///
+/// # Errors
+/// A tensor is of a kind that the format does not have, or the file cannot be
+/// written.
+pub fn write_tensors(
+    path: &Path,
+    tensors: Vec<(String, Tensor)>,
+    metadata: Option<HashMap<String, String>>,
+) -> Result<()> {
+    let wrong = |what: String| PolicyError::Checkpoint { path: path.to_owned(), what };
+    let typed = |(name, tensor): (String, Tensor)| match dtype(tensor.kind()) {
+        Some(dtype) => Ok((dtype, name, tensor)),
+        None => Err(wrong(format!("tensor `{name}` is of the kind {:?}, which cannot be saved", tensor.kind()))),
+    };
+    let mut tensors = tensors.into_iter().map(typed).collect::<Result<Vec<_>>>()?;
+    // The widest numbers first, as the format asks: so all are aligned.
+    tensors.sort_by(|(left, left_name, _), (right, right_name, _)| right.cmp(left).then(left_name.cmp(right_name)));
+    let (mut infos, mut end) = (Vec::with_capacity(tensors.len()), 0);
+    for (dtype, name, tensor) in &tensors {
+        let shape: Vec<usize> = tensor.size().into_iter().map(|size| size as usize).collect();
+        let start = end;
+        end += tensor.numel() * tensor.kind().elt_size_in_bytes();
+        infos.push((name.clone(), TensorInfo { dtype: *dtype, shape, data_offsets: (start, end) }));
+    }
+    let metadata = Metadata::new(metadata, infos).map_err(|error| wrong(error.to_string()))?;
+    let mut header = serde_json::to_vec(&metadata).map_err(|error| wrong(error.to_string()))?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let tensors = tensors.into_iter().map(|(_, _, tensor)| tensor);
+    let written = write_parts(&partial, &header, tensors)
+        .and_then(|()| std::fs::rename(&partial, path).map_err(io("write", path)));
+    if written.is_err() {
+        // The error says why; a part of a file is of no use.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Writes what a safetensors file consists of.
+fn write_parts(path: &Path, header: &[u8], tensors: impl Iterator<Item = Tensor>) -> Result<()> {
+    let mut file = File::create(path).map_err(io("write", path))?;
+    file.write_all(&(header.len() as u64).to_le_bytes()).map_err(io("write", path))?;
+    file.write_all(header).map_err(io("write", path))?;
+    for tensor in tensors {
+        // The same tensor where it is on the CPU and contiguous.
+        let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
+        let bytes = tensor.numel() * tensor.kind().elt_size_in_bytes();
+        if bytes > 0 {
+            // SAFETY: the tensor is contiguous and on the CPU, so that this many bytes are initialised from
+            // `data_ptr`, which is not null, on; `tensor` keeps them alive and nothing writes to them.
+            let bytes = unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), bytes) };
+            file.write_all(bytes).map_err(io("write", path))?;
+        }
+    }
+    file.sync_all().map_err(io("write", path))
+}
+
+/// What a file calls numbers of a kind.
+fn dtype(kind: Kind) -> Option<Dtype> {
+    match kind {
+        Kind::Double => Some(Dtype::F64),
+        Kind::Float => Some(Dtype::F32),
+        Kind::BFloat16 => Some(Dtype::BF16),
+        Kind::Half => Some(Dtype::F16),
+        Kind::Int64 => Some(Dtype::I64),
+        _ => None,
+    }
 }
 
 /// For `map_err`: what was being done with which file.
@@ -84,44 +162,5 @@ pub(crate) fn stored_type(kind: Kind) -> (Kind, &'static str) {
         Kind::BFloat16 => (Kind::BFloat16, "bfloat16"),
         Kind::Half => (Kind::Half, "float16"),
         _ => (Kind::Float, "float32"),
-    }
-}
-
-/// A tensor on its way into a file.
-struct Stored {
-    tensor: Tensor,
-    shape: Vec<usize>,
-}
-
-impl Stored {
-    fn new(tensor: &Tensor) -> Result<Self> {
-        let (kind, _) = stored_type(tensor.kind());
-        let tensor = tensor.f_to_device(Device::Cpu)?.f_to_kind(kind)?.f_contiguous()?;
-        let shape = tensor.size().into_iter().map(|size| size as usize).collect();
-        Ok(Self { tensor, shape })
-    }
-}
-
-impl View for Stored {
-    fn dtype(&self) -> Dtype {
-        match self.tensor.kind() {
-            Kind::BFloat16 => Dtype::BF16,
-            Kind::Half => Dtype::F16,
-            _ => Dtype::F32,
-        }
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        // SAFETY: the tensor is contiguous, on the CPU and of the kind of `dtype`, so that `data_len` bytes
-        // are initialised from `data_ptr` on; `self` keeps them alive and nothing writes to them.
-        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.tensor.data_ptr().cast(), self.data_len()) })
-    }
-
-    fn data_len(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.tensor.kind().elt_size_in_bytes()
     }
 }

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 const FILE: &str = "tokenizer.json";
 const SETTINGS: &str = "tokenizer_config.json";
+const SPECIAL_TOKENS_MAP: &str = "special_tokens_map.json";
 const GENERATION: &str = "generation_config.json";
+pub(crate) const SPECIAL_TOKENS: [&str; 7] =
+    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /// A tokenizer of the Hugging Face `tokenizers` library and the tokens that
 /// end and pad a text.
@@ -21,7 +24,7 @@ pub struct Tokenizer {
     /// Not empty; the first is the token that ends a text.
     stop_ids: Vec<u32>,
     pad: u32,
-    /// `tokenizer_config.json`.
+    /// `tokenizer_config.json`, with every special token.
     settings: Map<String, Value>,
     /// `generation_config.json`.
     generation: Map<String, Value>,
@@ -63,8 +66,9 @@ impl Tokenizer {
     }
 
     /// Reads `tokenizer.json` in the folder `dir`. The tokens that end a text
-    /// are `eos_token` of `tokenizer_config.json`, then every `eos_token_id`
-    /// of `generation_config.json`, or else of `config.json`.
+    /// are `eos_token` of `tokenizer_config.json`, or else of
+    /// `special_tokens_map.json`, then every `eos_token_id` of
+    /// `generation_config.json`, or else of `config.json`.
     pub fn load(dir: &Path) -> Result<Self> {
         Self::load_with(dir, dir)
     }
@@ -85,12 +89,14 @@ impl Tokenizer {
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|error| TextError::Tokenizer(error.to_string()))?;
 
-        let settings = files::read_object(&dir.join(SETTINGS))?;
+        let (mut settings, more) = read_settings(dir)?;
         let token = |name: &str| -> Result<Option<u32>> {
-            let Some(text) = settings.get(name).and_then(files::token_text) else { return Ok(None) };
+            let (file, tokens) =
+                if more.contains_key(name) { (SPECIAL_TOKENS_MAP, &more) } else { (SETTINGS, &settings) };
+            let Some(text) = tokens.get(name).and_then(files::token_text) else { return Ok(None) };
             match inner.token_to_id(text) {
                 Some(id) => Ok(Some(id)),
-                None => Err(wrong(dir.join(SETTINGS), format!("`{name}` {text:?} is no token of {}", path.display()))),
+                None => Err(wrong(dir.join(file), format!("`{name}` {text:?} is no token of {}", path.display()))),
             }
         };
         let ends = if dir.join(GENERATION).exists() { dir } else { base };
@@ -113,6 +119,8 @@ impl Tokenizer {
             ));
         };
         let pad = token("pad_token")?.or(ids("pad_token_id").first().copied()).unwrap_or(eos);
+        // `save` writes no other file with special tokens.
+        settings.extend(more);
         Ok(Self::of(inner, stop_ids, pad, settings, generation))
     }
 
@@ -243,6 +251,18 @@ pub struct TokenText {
     pub text: String,
     /// Its bytes in the text.
     pub bytes: Vec<u8>,
+}
+
+/// `tokenizer_config.json` in the folder `dir`, and the special tokens that
+/// stand only in `special_tokens_map.json`.
+pub(crate) fn read_settings(dir: &Path) -> Result<(Map<String, Value>, Map<String, Value>)> {
+    let settings = files::read_object(&dir.join(SETTINGS))?;
+    let mut more = files::read_object(&dir.join(SPECIAL_TOKENS_MAP))?;
+    let there = |value: Option<&Value>| value.and_then(files::token_text).is_some();
+    more.retain(|name, value| {
+        SPECIAL_TOKENS.contains(&name.as_str()) && there(Some(&*value)) && !there(settings.get(name))
+    });
+    Ok((settings, more))
 }
 
 fn vocab_size(inner: &tokenizers::Tokenizer) -> usize {

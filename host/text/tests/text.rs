@@ -71,6 +71,31 @@ fn a_saved_model_loads_the_same() {
 }
 
 #[test]
+fn special_tokens_in_a_file_of_their_own_are_kept() {
+    let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    Tokenizer::byte_level().save(dir.path()).unwrap();
+    std::fs::remove_file(dir.path().join("generation_config.json")).unwrap();
+    write(dir.path(), "tokenizer_config.json", r#"{"bos_token": null}"#);
+    write(
+        dir.path(),
+        "special_tokens_map.json",
+        r#"{"bos_token": {"content": "<|im_start|>"}, "eos_token": "<|im_end|>", "pad_token": "<|pad|>"}"#,
+    );
+    write(dir.path(), "chat_template.jinja", "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+    let facts = |dir: &Path| {
+        let text = TextModel::load(dir).unwrap();
+        let ids = text.prompt_ids(&[Message::new(Role::User, "a")]).unwrap();
+        (ids, text.tokenizer.stop_ids().to_vec(), text.tokenizer.pad())
+    };
+    TextModel::load(dir.path()).unwrap().save(copy.path()).unwrap();
+    assert_eq!(facts(dir.path()), (vec![1, 3 + 97, 2], vec![2], 0));
+    assert_eq!(facts(copy.path()), facts(dir.path()));
+    write(dir.path(), "special_tokens_map.json", r#"{"eos_token": "</s>"}"#);
+    let error = TextModel::load(dir.path()).err().unwrap().to_string();
+    assert!(error.contains("special_tokens_map.json: `eos_token` \"</s>\" is no token of"), "{error}");
+}
+
+#[test]
 fn every_token_that_ends_a_response_is_found() {
     let dir = tempfile::tempdir().unwrap();
     Tokenizer::byte_level().save(dir.path()).unwrap();

@@ -271,7 +271,8 @@ impl Engine {
     /// Takes out the rows that are `gone` and closes the gaps, with the longest
     /// of each later share, so that rows of one share are about as long.
     fn take_out(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {
-        self.clean(&gone)?;
+        let phase = Phase::Rollout { rows: self.rows.len(), prompts: 0 };
+        self.clean(&gone).map_err(|error| error.during(phase))?;
         let mut out = Vec::new();
         // Where each remaining row was before.
         let mut origin: Vec<usize> = (0..self.rows.len()).collect();
@@ -299,7 +300,7 @@ impl Engine {
             moved.push((slot_of_filling, self.rows.len()));
             longest = longest.max(filling.done);
         }
-        self.cache.copy(&moved, longest)?;
+        self.cache.copy(&moved, longest).map_err(|error| error.during(phase))?;
         Ok(out)
     }
 }

@@ -42,6 +42,17 @@ fn a_saved_model_loads_bit_for_bit() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn who_may_read_the_configuration_may_read_the_weights() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    model(config()).save(folder.path()).unwrap();
+    let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+    assert_eq!(mode("model.safetensors"), mode("config.json"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left there");
+}
+
 #[test]
 fn the_file_has_the_names_and_shapes_of_transformers() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +135,22 @@ fn a_broken_checkpoint_is_named() {
     );
     assert_eq!(
         with(Dtype::F32, whole[1..].to_vec()),
-        "DIR: tensor `model.embed_tokens.weight` of shape [31, 16] is missing (1 tensors are missing in all)"
+        "DIR/model.safetensors: tensor `model.embed_tokens.weight` of shape [31, 16] is missing (1 tensors are missing in all)"
+    );
+    // Of shards, the one that the index names, or else the index.
+    let shards = |map: serde_json::Value| {
+        attempt(&|dir| {
+            std::fs::remove_file(dir.join("model.safetensors")).unwrap();
+            write(&dir.join("shard.safetensors"), Dtype::F32, &whole[1..]);
+            let index = serde_json::json!({"weight_map": map}).to_string();
+            std::fs::write(dir.join("model.safetensors.index.json"), index).unwrap();
+        })
+    };
+    let named = serde_json::json!({"model.embed_tokens.weight": "shard.safetensors"});
+    assert!(shards(named).starts_with("DIR/shard.safetensors: tensor `model.embed_tokens.weight` of shape "));
+    let silent = serde_json::json!({"model.norm.weight": "shard.safetensors"});
+    assert!(
+        shards(silent).starts_with("DIR/model.safetensors.index.json: tensor `model.embed_tokens.weight` of shape ")
     );
     let mut reshaped = whole.clone();
     reshaped[0].1 = vec![16, 31];

@@ -2,6 +2,7 @@
 
 use crate::error::{Result, TextError};
 use crate::files;
+use crate::tokenizer::{SPECIAL_TOKENS, read_settings};
 use serde_json::{Map, Value, json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,6 @@ pub(super) const DEFAULT: &str = "default";
 /// The one that is taken where there are tools.
 pub(super) const TOOL_USE: &str = "tool_use";
 const SETTINGS: &str = "tokenizer_config.json";
-const SPECIAL_TOKENS: [&str; 7] =
-    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /// A template, and the file that it is in.
 #[derive(Debug, Clone)]
@@ -103,11 +102,9 @@ pub(super) fn to_settings(sources: &[Source]) -> Option<Value> {
 /// `bos_token` and so on, of `tokenizer_config.json`, or else of
 /// `special_tokens_map.json`.
 pub(super) fn special_tokens(dir: &Path) -> Result<Map<String, Value>> {
-    let (settings, map) =
-        (files::read_object(&dir.join(SETTINGS))?, files::read_object(&dir.join("special_tokens_map.json"))?);
-    let text = |name: &str| {
-        settings.get(name).and_then(files::token_text).or_else(|| map.get(name).and_then(files::token_text))
-    };
+    let (mut settings, more) = read_settings(dir)?;
+    settings.extend(more);
+    let text = |name: &str| settings.get(name).and_then(files::token_text);
     Ok(SPECIAL_TOKENS.into_iter().filter_map(|name| Some((name.to_owned(), text(name)?.into()))).collect())
 }
 

@@ -3,13 +3,13 @@
 //! `master.<name>`, bit for bit.
 
 use super::AdamW;
+use gavel_policy::{PolicyError, write_tensors};
 use memmap2::Mmap;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, View};
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tch::{Device, Kind, TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
 /// A state that cannot be saved or restored.
 #[derive(Debug, thiserror::Error)]
@@ -75,23 +75,14 @@ const STEP: &str = "step";
 impl AdamW {
     /// Writes the state to `path`, which appears whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), StateError> {
-        let torch = |source| StateError::Torch { path: path.to_owned(), source };
         let step = i64::try_from(self.steps).unwrap_or(i64::MAX);
-        let mut tensors = vec![(STEP.to_owned(), Stored::new(&Tensor::from(step)).map_err(torch)?)];
-        for (name, tensor) in self.state() {
-            tensors.push((name, Stored::new(tensor).map_err(torch)?));
-        }
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        safetensors::serialize_to_file(tensors, None::<HashMap<String, String>>, &partial).map_err(|error| {
-            StateError::Format { path: path.to_owned(), what: format!("cannot be written: {error}") }
+        let mut tensors = vec![(STEP.to_owned(), Tensor::from(step))];
+        tensors.extend(self.state().map(|(name, tensor)| (name, tensor.shallow_clone())));
+        write_tensors(path, tensors, None).map_err(|error| match error {
+            PolicyError::Io { source, .. } => io("write", path)(source),
+            other => StateError::Format { path: path.to_owned(), what: format!("cannot be written: {other}") },
         })?;
-        let published = File::open(&partial)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| std::fs::rename(&partial, path))
-            .and_then(|()| sync_folder(path));
-        published.map_err(io("write", path))
+        sync_folder(path).map_err(io("write", path))
     }
 
     /// Takes the state from `path`, as [`save`](Self::save) wrote it for the
@@ -184,41 +175,5 @@ fn describe(dtype: Option<Dtype>, shape: &[usize]) -> String {
     match dtype {
         Some(dtype) => format!("{dtype:?}{shape:?}"),
         None => format!("of an unknown kind{shape:?}"),
-    }
-}
-
-/// A tensor on its way into a file.
-struct Stored {
-    tensor: Tensor,
-    dtype: Dtype,
-    shape: Vec<usize>,
-}
-
-impl Stored {
-    fn new(tensor: &Tensor) -> Result<Self, TchError> {
-        let kind = tensor.f_kind()?;
-        let dtype = dtype(kind).ok_or_else(|| TchError::Kind(format!("{kind:?} cannot be saved")))?;
-        let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
-        Ok(Self { shape: sizes(&tensor), tensor, dtype })
-    }
-}
-
-impl View for Stored {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        // SAFETY: the tensor is contiguous and on the CPU, so that `data_len` bytes are initialised from
-        // `data_ptr` on; `self` keeps them alive and nothing writes to them.
-        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.tensor.data_ptr().cast(), self.data_len()) })
-    }
-
-    fn data_len(&self) -> usize {
-        self.shape.iter().product::<usize>() * (self.dtype.bitsize() / 8)
     }
 }
