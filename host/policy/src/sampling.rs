@@ -8,7 +8,8 @@ use crate::error::{PolicyError, Result};
 pub struct Sampling {
     /// Logits are divided by it; 0 takes the most probable token.
     pub temperature: f32,
-    /// Only the `top_k` most probable tokens (Fan et al., arXiv:1805.04833).
+    /// Only the `top_k` most probable tokens (Fan et al., arXiv:1805.04833), and
+    /// those that are as probable as the last of them.
     pub top_k: Option<usize>,
     /// Only the most probable tokens that together reach this probability; 1
     /// is no limit (Holtzman et al., arXiv:1904.09751).

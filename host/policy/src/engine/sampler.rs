@@ -218,11 +218,13 @@ impl Bias {
 impl Truncation {
     /// `probs`, `[rows, vocab]`, as doubles, with 0 for what is cut off. The
     /// order of the vocabulary is kept, so that a row without a limit draws
-    /// the same token whether or not a neighbour has one.
+    /// the same token whether or not a neighbour has one; and what is as
+    /// probable as the last that stays, stays too, as which of them comes first
+    /// depends on how many are sorted for the neighbours.
     fn apply(&self, probs: &Tensor) -> Result<Tensor> {
-        let (sorted, order) = match self.deepest {
+        let (sorted, _) = match self.deepest {
             Some(k) => probs.f_topk(k, -1, true, true)?,
-            None => probs.f_sort_stable(true, -1, true)?,
+            None => probs.f_sort(-1, true)?,
         };
         let sorted = sorted.f_to_kind(Kind::Double)?;
         let rank = Tensor::f_arange(sorted.size()[1], (Kind::Double, sorted.device()))?;
@@ -234,7 +236,9 @@ impl Truncation {
         let in_nucleus = before.f_lt_tensor(&total.f_mul(&self.top_p)?)?;
         let probable = kept.f_ge_tensor(&kept.f_narrow(1, 0, 1)?.f_mul(&self.min_p)?)?;
         let kept = kept.f_mul(&in_nucleus.f_logical_and(&probable)?)?;
-        Ok(Tensor::f_zeros(probs.size(), (Kind::Double, probs.device()))?.f_scatter(1, &order, &kept)?)
+        let least = sorted.f_masked_fill(&kept.f_le(0)?, f64::INFINITY)?.f_amin(&[1][..], true)?;
+        let probs = probs.f_to_kind(Kind::Double)?;
+        Ok(probs.f_mul(&probs.f_ge_tensor(&least)?)?)
     }
 }
 

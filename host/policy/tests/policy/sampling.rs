@@ -1,7 +1,7 @@
 //! Draws follow the distribution that the settings describe.
 
 use crate::{config, model, row, tokens};
-use gavel_policy::{Engine, EngineConfig, Model, Request, Sampling};
+use gavel_policy::{Engine, EngineConfig, Model, ModelConfig, Request, Sampling};
 
 const DRAWS: u64 = 4000;
 
@@ -93,6 +93,25 @@ fn a_neighbour_with_limits_changes_no_draw() {
     let mixed = first_tokens(&model, &prompt, &[&plain, &cut, &Sampling::greedy(1, vec![])]);
     assert!(alone.iter().zip(&mixed).step_by(3).all(|(a, b)| a == b));
     assert!(mixed.iter().skip(2).step_by(3).all(|token| *token == mixed[2]));
+}
+
+#[test]
+fn a_neighbour_does_not_decide_which_of_equals_is_cut_off() {
+    let model = model(ModelConfig { tie_word_embeddings: false, ..config() });
+    let prompt = tokens(2, 5);
+    let greedy = Sampling::greedy(1, vec![]);
+    let best = first_tokens(&model, &prompt, &[&greedy])[0];
+    // Another token with the same logits.
+    let twin = if best == 0 { 1 } else { 0 };
+    let weights = model.named_weights().unwrap();
+    let (_, head) = weights.iter().find(|(name, _)| name == "lm_head.weight").unwrap();
+    tch::no_grad(|| head.get(twin.into()).copy_(&head.get(best.into())));
+    let one = Sampling { top_k: Some(1), ..Sampling::new(1, vec![]) };
+    let alone = first_tokens(&model, &prompt, &[&one]);
+    assert!(alone.contains(&best) && alone.contains(&twin) && alone.iter().all(|token| [best, twin].contains(token)));
+    let unlimited = Sampling { min_p: 0.01, ..Sampling::new(1, vec![]) };
+    let mixed = first_tokens(&model, &prompt, &[&one, &unlimited]);
+    assert!(alone.iter().zip(&mixed).step_by(2).all(|(a, b)| a == b));
 }
 
 #[test]
