@@ -9,8 +9,11 @@ use gavel_data::{Message, Role};
 use gavel_policy::{Drawn, Sampling};
 use gavel_serve::{Ask, Completion, Ended, Generator, default_sampling};
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
+
+const UNWRITTEN: &str = "cannot write to stdout";
 
 /// Write what a model says to a prompt.
 #[derive(Args)]
@@ -101,15 +104,15 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
     for (number, completion) in (1..).zip(completions) {
         let ended = completion.whole().await?;
         if args.json {
-            println!("{}", object(&ended));
+            print_line(object(&ended))?;
             continue;
         }
         if args.n > 1 {
-            println!("== {number} of {} ({})", args.n, ended.finish_reason.as_str());
+            print_line(format_args!("== {number} of {} ({})", args.n, ended.finish_reason.as_str()))?;
         }
-        println!("{}", ended.text);
+        print_line(&ended.text)?;
         if args.logprobs {
-            ended.tokens.iter().for_each(|drawn| print_token(generator, drawn));
+            ended.tokens.iter().try_for_each(|drawn| print_token(generator, drawn))?;
         }
     }
     Ok(())
@@ -118,15 +121,19 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
 async fn print_as_it_comes(completion: &mut Completion) -> Result<()> {
     let mut out = std::io::stdout();
     while let Some(piece) = completion.next().await? {
-        out.write_all(piece.text.as_bytes()).and_then(|()| out.flush()).context("cannot write to stdout")?;
+        out.write_all(piece.text.as_bytes()).and_then(|()| out.flush()).context(UNWRITTEN)?;
     }
-    println!();
-    Ok(())
+    print_line("")
 }
 
-fn print_token(generator: &Generator, drawn: &Drawn) {
+fn print_token(generator: &Generator, drawn: &Drawn) -> Result<()> {
     let told = generator.text().tokenizer.token_to_text(drawn.token).text;
-    println!("{:>9.4}  {told:?}", drawn.logprob);
+    print_line(format_args!("{:>9.4}  {told:?}", drawn.logprob))
+}
+
+/// Prints a line; that nobody reads any more is no panic.
+fn print_line(line: impl Display) -> Result<()> {
+    writeln!(std::io::stdout(), "{line}").context(UNWRITTEN)
 }
 
 fn object(ended: &Ended) -> Value {

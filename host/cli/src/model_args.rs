@@ -2,6 +2,7 @@
 
 use crate::plugin_args::bytes;
 use anyhow::Result;
+use bytesize::ByteSize;
 use clap::Args;
 use gavel_policy::{Dtype, EngineConfig, device};
 use gavel_serve::{Generator, load};
@@ -43,6 +44,12 @@ impl ModelArgs {
         let (model, text) = load(&self.model, &self.place.device, self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
         let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
-        Ok(Generator::start(model, text, EngineConfig { cache_bytes, ..config })?)
+        let generator = Generator::start(model, text, EngineConfig { cache_bytes, ..config })?;
+        anyhow::ensure!(
+            generator.room(0) > 0,
+            "--cache-memory {} has no room for any response\nhint: give more, or leave it out",
+            ByteSize(cache_bytes.unwrap_or_default() as u64)
+        );
+        Ok(generator)
     }
 }

@@ -3,10 +3,12 @@
 use crate::model_args::ModelArgs;
 use crate::openmp::quiet_openmp;
 use anyhow::{Context, Result};
+use axum::serve::ListenerExt;
 use clap::Args;
 use gavel_serve::openai::router;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::net::IpAddr;
+use signal_hook::low_level::emulate_default_handler;
+use std::net::{IpAddr, TcpListener};
 use std::process::ExitCode;
 
 /// Serve a model over HTTP, as the OpenAI API does.
@@ -33,17 +35,23 @@ pub struct ServeArgs {
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     quiet_openmp()?;
+    // Before the model, which may take minutes to load.
+    let listener = TcpListener::bind((args.host, args.port)).with_context(|| {
+        format!("cannot listen at {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
+    })?;
+    let address = listener.local_addr().context("cannot tell the address")?;
     let generator = args.model.start()?;
     let folder = args.model.model.canonicalize().unwrap_or_default();
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.or_else(of_folder).unwrap_or_else(|| "model".into());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
-        let at = (args.host, args.port);
-        let listener = tokio::net::TcpListener::bind(at).await.with_context(|| {
-            format!("cannot listen at {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
-        })?;
-        let address = listener.local_addr().context("cannot tell the address")?;
+        listener.set_nonblocking(true).context("cannot listen")?;
+        // A streamed token is a small packet, which would wait until the one before was acknowledged.
+        let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?.tap_io(|stream| {
+            // It is only slower without.
+            let _ = stream.set_nodelay(true);
+        });
         // Tests and scripts wait for this line.
         println!("serving {name} at http://{address}/v1");
         tokio::select! {
@@ -59,9 +67,15 @@ async fn stopped() -> Result<()> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot wait for Ctrl-C")?;
     let wait = move || {
-        signals.forever().next();
+        let mut signals = signals.forever();
+        signals.next();
+        eprintln!("stopping after the step under way; again ends it at once");
         // The receiver is gone only when there is nothing to stop.
         let _ = sender.send(());
+        if let Some(signal) = signals.next() {
+            // Fails for a signal that has no default, and these have one.
+            let _ = emulate_default_handler(signal);
+        }
     };
     std::thread::Builder::new().name("gavel-signals".into()).spawn(wait).context("cannot wait for Ctrl-C")?;
     receiver.await.context("cannot wait for Ctrl-C")

@@ -92,6 +92,12 @@ both = client.completions.create(model=model, prompt=["Once", "Twice"], max_toke
 assert both.choices[0].text == text.choices[0].text and len(both.choices) == 2
 pieces = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, stream=True)
 assert "".join(part.text for chunk in pieces for part in chunk.choices) == text.choices[0].text
+counting = {"stream": True, "logprobs": 2, "stream_options": {"include_usage": True}}
+pieces = list(client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, **counting))
+told = [part.logprobs for chunk in pieces for part in chunk.choices if part.logprobs]
+assert [token for one in told for token in one.tokens] == text.choices[0].logprobs.tokens
+assert [offset for one in told for offset in one.text_offset] == text.choices[0].logprobs.text_offset
+assert pieces[-1].usage == text.usage and not pieces[-1].choices
 
 many = client.completions.create(model=model, prompt=["Once"] * 4, max_tokens=20)
 assert len({part.text for part in many.choices}) > 1, "prompts share what is random"

@@ -17,7 +17,12 @@ def chat(**options):
     return client.chat.completions.create(model=model, temperature=0, **{"messages": messages, "tools": tools, **options})
 
 
+# As it comes, put together by the client's own helper.
+with client.chat.completions.stream(model=model, temperature=0, messages=messages, tools=tools) as stream:
+    streamed = stream.get_final_completion().choices[0]
 choice = chat().choices[0]
+assert streamed.message.role == "assistant" and streamed.finish_reason == "tool_calls", streamed
+assert streamed.message.tool_calls[0].function.arguments == choice.message.tool_calls[0].function.arguments, streamed
 assert choice.finish_reason == "tool_calls" and choice.message.content == "I add.", choice
 [call] = choice.message.tool_calls
 assert call.function.name == "add" and json.loads(call.function.arguments) == {"a": 2, "b": 3}, call

@@ -68,7 +68,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.child.kill().unwrap();
+        // It may have ended already.
+        let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 }
@@ -107,6 +108,8 @@ fn the_official_client_is_served() {
         "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 9\r\n\r\n{\"model\":",
     );
     assert!(broken.starts_with("HTTP/1.1 400") && broken.contains("EOF while parsing"), "{broken}");
+    let read = server.get("/v1/completions");
+    assert!(read.starts_with("HTTP/1.1 405") && read.contains("are asked for with POST"), "{read}");
 
     // The same model says the same from the command line.
     let prompt =
@@ -179,6 +182,40 @@ fn what_a_model_learned_of_calls_and_of_judging_is_served() {
         "out.jsonl",
     ]);
     assert_eq!(lines(&project.path("out.jsonl"))[0]["reward"], 7.0);
+}
+
+#[test]
+fn a_signal_ends_the_server_in_the_middle_of_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    model(folder.path());
+    let mut server = Server::start(&["-m", folder.path().to_str().unwrap()]);
+    let address = server.base_url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let body = r#"{"prompt": "a", "max_tokens": 500, "ignore_eos": true, "stream": true}"#;
+    let head = format!("POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all((head + body).as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 12]).unwrap();
+    let ended = Command::new("kill").args(["-TERM", &server.child.id().to_string()]).status().unwrap();
+    assert!(ended.success() && server.child.wait().unwrap().success());
+    assert!(TcpStream::connect(&address).is_err());
+}
+
+#[test]
+fn what_cannot_be_served_is_told_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    model(folder.path());
+    let dir = folder.path().to_str().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let cannot = format!("cannot listen at 127.0.0.1:{port}\nhint: give another --port; 0 takes a free one");
+    let no_room = "--cache-memory 1.0 KiB has no room for any response\nhint: give more, or leave it out";
+    for (args, says) in
+        [(&["--port", &port][..], cannot.as_str()), (&["--port", "0", "--cache-memory", "1KiB"], no_room)]
+    {
+        let output = gavel(&["serve", "-m", dir]).args(args).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(says), "{error}");
+    }
 }
 
 #[test]

@@ -112,13 +112,7 @@ impl Reader {
 
     /// Whether the next token completes one.
     fn stops_with(&mut self, token: u32) -> Result<bool> {
-        let text = self.decoder.push(token)?;
-        if self.stop_texts.push(&text).stopped {
-            return Ok(true);
-        }
-        // SentencePiece's bytes, such as a line's end, are no text before the next token: that would be one too many.
-        let pending = self.decoder.pending()?;
-        Ok(!pending.is_empty() && self.stop_texts.clone().push(&pending).stopped)
+        Ok(self.stop_texts.push_token(&mut self.decoder, token)?.stopped)
     }
 
     /// Whether what the decoder held back to the end completes one.

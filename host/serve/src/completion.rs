@@ -82,8 +82,7 @@ impl Completion {
                 if self.stop_ids.contains(&drawn.token) {
                     return Ok(Some(Piece { text: String::new(), token: None }));
                 }
-                let text = self.decoder.push(drawn.token)?;
-                let certain = self.stop_texts.push(&text);
+                let certain = self.stop_texts.push_token(&mut self.decoder, drawn.token)?;
                 if certain.stopped {
                     self.ended = Some(FinishReason::Stop);
                     // Nobody needs the rest.

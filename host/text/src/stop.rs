@@ -1,5 +1,8 @@
 //! Texts at which a response ends.
 
+use crate::error::Result;
+use crate::stream::DecodeStream;
+
 /// Looks for the first of several texts in what comes piece by piece, and
 /// holds back what may be the beginning of one.
 #[derive(Debug, Clone)]
@@ -34,6 +37,21 @@ impl StopTexts {
         let kept = self.held.char_indices().map(|(at, _)| at).find(begins).unwrap_or(self.held.len());
         let rest = self.held.split_off(kept);
         Certain { text: std::mem::replace(&mut self.held, rest), stopped: false }
+    }
+
+    /// What is certain with the next token. A text is found in what the decoder
+    /// holds back, too: SentencePiece's bytes, such as a line's end, are given
+    /// with the token after them, which would be one too many.
+    ///
+    /// # Errors
+    /// The token cannot be decoded.
+    pub fn push_token(&mut self, decoder: &mut DecodeStream, token: u32) -> Result<Certain> {
+        let certain = self.push(&decoder.push(token)?);
+        if certain.stopped || self.texts.is_empty() {
+            return Ok(certain);
+        }
+        let found = self.clone().push(&decoder.pending()?);
+        Ok(if found.stopped { Certain { text: certain.text + &found.text, stopped: true } } else { certain })
     }
 
     /// What was held back, once nothing more comes.

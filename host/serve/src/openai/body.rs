@@ -14,8 +14,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bytes = Bytes::from_request(request, state).await;
-        let bytes =
-            bytes.map_err(|error| ApiError::invalid(format!("the body cannot be read: {}", error.body_text())))?;
+        let bytes = bytes.map_err(|error| ApiError::unreadable(error.status(), &error.body_text()))?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| ApiError::invalid(format!("the body: {error}")))
     }
 }

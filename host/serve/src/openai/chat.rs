@@ -208,7 +208,9 @@ impl Replies {
                         Err(error) => return vec![Err(error)],
                     };
                     called = calls;
-                    if let Some(calls) = message["tool_calls"].as_array_mut() {
+                    // It was said at the beginning, and clients put together what they are told.
+                    message.as_object_mut().and_then(|message| message.remove("role"));
+                    if let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut) {
                         // A delta says which of the calls it is part of.
                         calls.iter_mut().zip(0..).for_each(|(call, at)| call["index"] = at.into());
                     }

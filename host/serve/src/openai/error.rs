@@ -30,6 +30,16 @@ impl ApiError {
         Self { status: StatusCode::NOT_FOUND, ..Self::invalid(message) }
     }
 
+    pub(super) fn method_not_allowed() -> Self {
+        let what = "completions are asked for with POST, everything else with GET";
+        Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::invalid(what) }
+    }
+
+    /// A body that is too large, or broke off.
+    pub(super) fn unreadable(status: StatusCode, why: &str) -> Self {
+        Self { status, ..Self::invalid(format!("the body cannot be read: {why}")) }
+    }
+
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::invalid(message) }
     }

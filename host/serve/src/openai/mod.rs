@@ -56,6 +56,7 @@ pub fn router(generator: Generator, name: &str) -> Router {
                 "there is no such path: the API is at /v1/chat/completions, /v1/completions and /v1/models",
             )
         })
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(BODY))
         .with_state(server)
 }

@@ -20,6 +20,7 @@ fn is_so(name: &str, value: &Value) -> bool {
     match name {
         "parallel_tool_calls" | "skip_special_tokens" | "spaces_between_special_tokens" => *value == true,
         "include_stop_str_in_output" | "use_beam_search" => *value == false,
+        "include_obfuscation" | "continuous_usage_stats" => *value == false,
         "best_of" => *value == 1,
         "min_tokens" => *value == 0,
         "suffix" => *value == "",
@@ -55,10 +56,12 @@ pub(super) struct Settings {
     rest: Map<String, Value>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct StreamOptions {
-    #[serde(default)]
-    include_usage: bool,
+    include_usage: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -93,7 +96,8 @@ impl Settings {
     /// Refuses what would be passed over.
     pub(super) fn check(&self) -> Result<(), ApiError> {
         let known = |name: &str, value: &Value| value.is_null() || HARMLESS.contains(&name) || is_so(name, value);
-        match self.rest.iter().find(|(name, value)| !known(name, value)) {
+        let of_stream = self.stream_options.iter().flat_map(|options| &options.rest);
+        match self.rest.iter().chain(of_stream).find(|(name, value)| !known(name, value)) {
             Some((name, value)) => Err(ApiError::invalid(format!("`{name}`: {value} is not supported"))),
             None => Ok(()),
         }
@@ -104,7 +108,7 @@ impl Settings {
     }
 
     pub(super) fn include_usage(&self) -> bool {
-        self.stream_options.as_ref().is_some_and(|options| options.include_usage)
+        self.stream_options.as_ref().is_some_and(|options| options.include_usage == Some(true))
     }
 
     pub(super) fn stop(&self) -> Vec<String> {
@@ -190,6 +194,7 @@ mod tests {
         for (settings, says) in [
             (json!({"best_of": 2}), "`best_of`: 2 is not supported"),
             (json!({"min_tokens": 5}), "`min_tokens`: 5 is not supported"),
+            (json!({"stream_options": {"continuous_usage_stats": true}}), "`continuous_usage_stats`: true is not"),
             (json!({"presence_penalty": 0.5}), "use `repetition_penalty`"),
             (json!({"logit_bias": {"x": 1.0}}), "\"x\" is no token id"),
             (json!({"top_p": 0.0}), "`top_p`"),
