@@ -87,7 +87,7 @@ pub fn write_tensors(
     metadata: Option<HashMap<String, String>>,
 ) -> Result<()> {
     let wrong = |what: String| PolicyError::Checkpoint { path: path.to_owned(), what };
-    let typed = |(name, tensor): (String, Tensor)| match dtype(tensor.kind()) {
+    let typed = |(name, tensor): (String, Tensor)| match file_dtype(tensor.kind()) {
         Some(dtype) => Ok((dtype, name, tensor)),
         None => Err(wrong(format!("tensor `{name}` is of the kind {:?}, which cannot be saved", tensor.kind()))),
     };
@@ -137,8 +137,9 @@ fn write_parts(path: &Path, header: &[u8], tensors: impl Iterator<Item = Tensor>
     file.sync_all().map_err(io("write", path))
 }
 
-/// What a file calls numbers of a kind.
-fn dtype(kind: Kind) -> Option<Dtype> {
+/// What a safetensors file calls numbers of a kind; nothing for kinds that
+/// [`write_tensors`] does not write.
+pub fn file_dtype(kind: Kind) -> Option<Dtype> {
     match kind {
         Kind::Double => Some(Dtype::F64),
         Kind::Float => Some(Dtype::F32),

@@ -3,13 +3,13 @@
 //! `master.<name>`, bit for bit.
 
 use super::AdamW;
-use gavel_policy::{PolicyError, write_tensors};
+use gavel_policy::{PolicyError, file_dtype, write_tensors};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tch::{Kind, TchError, Tensor};
+use tch::{TchError, Tensor};
 
 /// A state that cannot be saved or restored.
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +112,7 @@ impl AdamW {
         for (name, target) in self.state() {
             let view = take(&name)?;
             let (expected, there) =
-                (describe(dtype(target.kind()), &sizes(target)), describe(Some(view.dtype()), view.shape()));
+                (describe(file_dtype(target.kind()), &sizes(target)), describe(Some(view.dtype()), view.shape()));
             if expected != there {
                 return Err(StateError::Mismatch { path: path.to_owned(), name, expected, found: there });
             }
@@ -153,17 +153,6 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => File::open(folder)?.sync_all(),
         None => File::open(".")?.sync_all(),
-    }
-}
-
-fn dtype(kind: Kind) -> Option<Dtype> {
-    match kind {
-        Kind::Double => Some(Dtype::F64),
-        Kind::Float => Some(Dtype::F32),
-        Kind::BFloat16 => Some(Dtype::BF16),
-        Kind::Half => Some(Dtype::F16),
-        Kind::Int64 => Some(Dtype::I64),
-        _ => None,
     }
 }
 
