@@ -19,8 +19,9 @@ const HARMLESS: [&str; 6] = ["user", "store", "metadata", "service_tier", "safet
 fn is_so(name: &str, value: &Value) -> bool {
     match name {
         "parallel_tool_calls" | "skip_special_tokens" | "spaces_between_special_tokens" => *value == true,
-        "include_stop_str_in_output" | "use_beam_search" => *value == false,
-        "include_obfuscation" | "continuous_usage_stats" => *value == false,
+        "include_stop_str_in_output" | "use_beam_search" | "include_obfuscation" | "continuous_usage_stats" => {
+            *value == false
+        }
         "best_of" => *value == 1,
         "min_tokens" => *value == 0,
         "suffix" => *value == "",
