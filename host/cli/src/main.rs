@@ -22,6 +22,7 @@ mod table;
 mod train;
 
 use clap::{Parser, Subcommand};
+use gavel_plugin::{COMPILE_COMMAND, compile_command, compile_with};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -61,6 +62,11 @@ enum Command {
     /// Work on a plugin.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
+    /// Compile a component for another process of gavel.
+    #[command(hide = true, name = COMPILE_COMMAND)]
+    CompileComponent {
+        argument: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -75,6 +81,10 @@ fn main() -> ExitCode {
         .with_target(false)
         .without_time()
         .init();
+    match std::env::current_exe() {
+        Ok(gavel) => compile_with(gavel),
+        Err(error) => tracing::warn!("components are compiled in this process: gavel does not find itself: {error}"),
+    }
     let done = match cli.command {
         #[cfg(feature = "train")]
         Command::Train(args) => train::train(args),
@@ -93,6 +103,7 @@ fn main() -> ExitCode {
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),
+        Command::CompileComponent { argument } => Ok(compile_command(&argument)),
     };
     done.unwrap_or_else(|error| {
         report(&error);

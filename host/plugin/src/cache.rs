@@ -1,26 +1,30 @@
 //! Compiled components on disk, so that only the first start compiles them.
 //!
 //! An entry is two files: `KEY.json` says what is known of a component and
-//! names its code by hash; `HASH.cwasm` is that code. To load code is to run
-//! it natively, so the folder is the user's alone, and code is loaded only
-//! where its hash is the recorded one.
+//! names its code by hash; `HASH.cwasm` is that code. `KEY.functions` has the
+//! code of a component's functions. To load code is to run it natively, so the
+//! folder and each file in it are the user's alone, an entry names its key,
+//! and code is loaded only where its hash is the recorded one.
 
 use crate::code::Code;
+use crate::trusted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Write};
+use std::io::{self, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use wasmtime::Engine;
 
 /// Changes with anything that makes older entries wrong.
-const FORMAT: &str = "gavel-components-1";
+const FORMAT: &str = "gavel-components-2";
 /// A Python component with its packages is about 100 MB compiled; this is room
 /// for forty of them.
 const MAX_BYTES: u64 = 4 << 30;
+/// What is known of a component is a line of JSON.
+const MAX_ENTRY_BYTES: u64 = 1 << 20;
 
 /// The folder of compiled components; without one, nothing is kept.
 pub(crate) struct Cache {
@@ -62,6 +66,8 @@ impl Hasher for Blake3 {
 /// The contents of `KEY.json`, after its own hash.
 #[derive(Serialize, Deserialize)]
 struct Entry<T> {
+    /// A file under another entry's name is not that entry.
+    key: String,
     code: String,
     about: T,
 }
@@ -93,36 +99,63 @@ impl Cache {
     }
 
     /// What is known of the component of `key`, and its code. An entry that is
-    /// not whole counts as absent.
+    /// not whole, or that another user may have written, counts as absent.
     pub(crate) fn find<T: DeserializeOwned>(&self, key: &Key) -> Option<(T, Code)> {
         let folder = self.folder.as_deref()?;
-        let Entry { code, about } = parse(&fs::read(folder.join(format!("{}.json", key.0))).ok()?)?;
-        let path = code_path(folder, &code);
-        let bytes = fs::read(&path).ok()?;
-        if blake3::hash(&bytes).to_hex().as_str() != code {
-            tracing::warn!("{} is damaged and is made again", path.display());
+        let path = folder.join(format!("{}.json", key.0));
+        let entry =
+            parse::<T>(&trusted::read(&path, MAX_ENTRY_BYTES).inspect_err(|error| refused(&path, error)).ok()?)?;
+        if entry.key != key.0 {
+            tracing::warn!("{} is the entry of another component and is made again", path.display());
             return None;
         }
-        // What was used last is removed last; where the time cannot be set, it is only the order that suffers.
-        let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
-        // SAFETY: only this user can have written to the folder, `keep` puts nothing else there, files are replaced and
-        // never changed, and the hash shows that this one is whole.
-        Some((about, unsafe { Code::from_file(path) }))
+        let path = code_path(folder, &entry.code);
+        let code = trusted_code(&path, entry.code).inspect_err(|error| refused(&path, error)).ok()?;
+        if code.is_none() {
+            tracing::warn!("{} is damaged and is made again", path.display());
+        }
+        Some((entry.about, code?))
     }
 
     /// Keeps `code` under `key`. The result is the same code, as the file that
     /// all processes share where there is one.
     pub(crate) fn keep<T: Serialize>(&self, key: &Key, about: &T, code: Code) -> Code {
-        let (Some(folder), Some(bytes)) = (self.folder.as_deref(), code.bytes()) else { return code };
-        match write_entry(folder, key, about, bytes) {
-            // SAFETY: these are the code's bytes, and the rest is as in `find`.
-            Ok(path) => unsafe { Code::from_file(path) },
+        let Some(folder) = self.folder.as_deref() else { return code };
+        match write_entry(folder, key, about, &code) {
+            Ok(kept) => kept.unwrap_or(code),
             Err(error) => {
                 tracing::warn!("a compiled plugin is not kept in {}: {error}", folder.display());
                 code
             }
         }
     }
+
+    /// Where the code of the functions of the component of `key` is kept.
+    pub(crate) fn functions(&self, key: &Key) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(format!("{}.functions", key.0)))
+    }
+}
+
+/// Says why a file is not used, unless it is not there.
+fn refused(path: &Path, error: &io::Error) {
+    if error.kind() != io::ErrorKind::NotFound {
+        tracing::warn!("{} is not used and is made again: {error}", path.display());
+    }
+}
+
+/// The code in a file of the cache; none where it is not whole.
+fn trusted_code(path: &Path, hash: String) -> io::Result<Option<Code>> {
+    let file = trusted::open(path, MAX_BYTES)?;
+    let mut hasher = blake3::Hasher::new();
+    io::copy(&mut BufReader::with_capacity(1 << 20, &file), &mut hasher)?;
+    if hasher.finalize().to_hex().as_str() != hash {
+        return Ok(None);
+    }
+    // What was used last is removed last; where the time cannot be set, it is only the order that suffers.
+    let _ = file.set_modified(SystemTime::now());
+    // SAFETY: nobody but this user can have written the file or can write to it, `keep` puts nothing else under such a
+    // name, files are replaced and never changed, and the hash shows that this one is whole.
+    Ok(Some(unsafe { Code::from_file(file, hash) }))
 }
 
 fn code_path(folder: &Path, hash: &str) -> PathBuf {
@@ -139,15 +172,21 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<Entry<T>> {
     serde_json::from_slice(json).ok()
 }
 
-fn write_entry<T: Serialize>(folder: &Path, key: &Key, about: &T, code: &[u8]) -> io::Result<PathBuf> {
-    prune(folder, MAX_BYTES.saturating_sub(code.len() as u64))?;
-    let hash = blake3::hash(code).to_hex().to_string();
-    let path = code_path(folder, &hash);
-    write(folder, &path, &[code])?;
-    let json = serde_json::to_vec(&Entry { code: hash, about })?;
+/// Writes an entry, and gives its code as the file that it is in now, unless
+/// it was in one before.
+fn write_entry<T: Serialize>(folder: &Path, key: &Key, about: &T, code: &Code) -> io::Result<Option<Code>> {
+    let hash = code.hash();
+    let mut kept = None;
+    if let Some(bytes) = code.bytes() {
+        prune(folder, MAX_BYTES.saturating_sub(bytes.len() as u64))?;
+        let path = code_path(folder, &hash);
+        write(folder, &path, &[bytes])?;
+        kept = trusted_code(&path, hash.clone())?;
+    }
+    let json = serde_json::to_vec(&Entry { key: key.0.clone(), code: hash, about })?;
     let sum = blake3::hash(&json).to_hex();
     write(folder, &folder.join(format!("{}.json", key.0)), &[sum.as_bytes(), b"\n", &json])?;
-    Ok(path)
+    Ok(kept)
 }
 
 /// Writes a file that is there whole or not at all.
@@ -199,7 +238,8 @@ fn prepare(folder: &Path) -> Result<PathBuf, String> {
         ));
     }
     if meta.mode() & 0o022 != 0 {
-        return Err(format!("others may write to {0}\nhint: chmod 700 {0}", folder.display()));
+        // To forbid it now is too late for what they may have put there.
+        return Err(format!("others may write to {0}\nhint: remove it: rm -r {0}", folder.display()));
     }
     // Whoever may rename a folder on the way may replace this one, save where the sticky bit forbids it.
     for parent in folder.ancestors().skip(1) {
@@ -216,7 +256,7 @@ fn prepare(folder: &Path) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::Permissions;
+    use std::fs::{File, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
     fn key(part: &[u8]) -> Key {
@@ -224,7 +264,7 @@ mod tests {
     }
 
     fn code() -> Code {
-        Code::compile(&Engine::default(), b"\0asm\x0d\0\x01\0").unwrap()
+        Code::from_bytes(Engine::default().precompile_component(b"\0asm\x0d\0\x01\0").unwrap())
     }
 
     #[test]
@@ -280,6 +320,52 @@ mod tests {
         assert!(prepare(&folder).unwrap_err().contains("anybody may write"));
         fs::set_permissions(root.path(), Permissions::from_mode(0o1777)).unwrap();
         prepare(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_entry_that_others_may_have_written_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&root.path().join("components"));
+        cache.keep(&key(b"a"), &"", code());
+        let path = |kind: &str| {
+            let entries = fs::read_dir(root.path().join("components")).unwrap().map(|entry| entry.unwrap().path());
+            entries.into_iter().find(|path| path.extension().unwrap() == kind).unwrap()
+        };
+        for kind in ["json", "cwasm"] {
+            assert!(cache.find::<String>(&key(b"a")).is_some());
+            fs::set_permissions(path(kind), Permissions::from_mode(0o622)).unwrap();
+            assert!(cache.find::<String>(&key(b"a")).is_none(), "{kind}");
+            fs::set_permissions(path(kind), Permissions::from_mode(0o600)).unwrap();
+        }
+        let (own, elsewhere) = (path("cwasm"), root.path().join("elsewhere"));
+        fs::rename(&own, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
+        assert!(cache.find::<String>(&key(b"a")).is_none(), "it is a link");
+    }
+
+    #[test]
+    fn an_entry_under_the_name_of_another_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::open(root.path());
+        cache.keep(&key(b"a"), &"", code());
+        let of = |part: &[u8]| root.path().join(format!("{}.json", key(part).0));
+        fs::copy(of(b"a"), of(b"b")).unwrap();
+        assert!(cache.find::<String>(&key(b"b")).is_none());
+        assert!(cache.find::<String>(&key(b"a")).is_some());
+    }
+
+    #[test]
+    fn code_that_is_replaced_after_it_was_checked_is_not_what_is_loaded() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::open(root.path());
+        cache.keep(&key(b"a"), &"", code());
+        let (_, found) = cache.find::<String>(&key(b"a")).unwrap();
+        for entry in fs::read_dir(root.path()).unwrap() {
+            let path = entry.unwrap().path();
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, "other").unwrap();
+        }
+        found.load(&Engine::default()).unwrap();
     }
 
     #[test]

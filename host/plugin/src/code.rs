@@ -1,6 +1,7 @@
 //! Machine code of a component. Only what this host compiled becomes one.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -9,30 +10,39 @@ pub(crate) struct Code(Form);
 
 enum Form {
     Bytes(Vec<u8>),
-    /// A file that nobody else can write to.
-    File(PathBuf),
+    /// An open file that nobody else can have written to, and the hash of what
+    /// is in it.
+    File(File, String),
 }
 
 impl Code {
-    /// Compiles a component.
-    pub(crate) fn compile(engine: &Engine, component: &[u8]) -> wasmtime::Result<Self> {
-        engine.precompile_component(component).map(|bytes| Self(Form::Bytes(bytes)))
+    /// What the compiler gave.
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(Form::Bytes(bytes))
     }
 
-    /// The code in a file.
+    /// The code in a file, whose BLAKE3 is `hash`.
     ///
     /// # Safety
     /// The file must hold the [`bytes`](Self::bytes) of code that this host
     /// compiled, and must not change from now on.
-    pub(crate) unsafe fn from_file(path: PathBuf) -> Self {
-        Self(Form::File(path))
+    pub(crate) unsafe fn from_file(file: File, hash: String) -> Self {
+        Self(Form::File(file, hash))
     }
 
     /// The code itself, where it is not in a file.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match &self.0 {
             Form::Bytes(bytes) => Some(bytes),
-            Form::File(_) => None,
+            Form::File(..) => None,
+        }
+    }
+
+    /// BLAKE3 of the code, in hexadecimal.
+    pub(crate) fn hash(&self) -> String {
+        match &self.0 {
+            Form::Bytes(bytes) => blake3::hash(bytes).to_hex().to_string(),
+            Form::File(_, hash) => hash.clone(),
         }
     }
 
@@ -42,8 +52,11 @@ impl Code {
         match &self.0 {
             // SAFETY: the bytes are what `precompile_component` gave, and nothing changes them.
             Form::Bytes(bytes) => unsafe { Component::deserialize(engine, bytes) },
-            // SAFETY: who named the file promised that it holds such bytes.
-            Form::File(path) => unsafe { Component::deserialize_file(engine, path) },
+            // The open file is mapped, and not whatever has its name by now.
+            // SAFETY: who gave the file promised that it holds such bytes.
+            Form::File(file, _) => unsafe {
+                Component::deserialize_file(engine, format!("/proc/self/fd/{}", file.as_raw_fd()))
+            },
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::state::State;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Component, HasSelf, Linker};
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{CacheStore, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// Instances of a pool, where the machine has room for as many: each reserves 8 GiB of address space, of which a
 /// process has 128 TiB.
@@ -92,12 +92,14 @@ impl Engines {
         pooled.into_iter().chain(self.on_demand.get()).for_each(|workshop| workshop.engine.increment_epoch());
     }
 
-    /// The engine that compiles: its code runs in all of them.
-    pub(crate) fn compiler(&self) -> Result<&Engine, LoadError> {
-        match self.pooled() {
-            Some(pooled) => Ok(&pooled.engine),
-            None => Ok(&self.on_demand()?.engine),
-        }
+    /// Whether their code meters fuel.
+    pub(crate) fn fuel(&self) -> bool {
+        self.fuel
+    }
+
+    /// An engine with the settings that code for all of them is compiled with.
+    pub(crate) fn reference(&self) -> Result<&Engine, LoadError> {
+        Ok(&self.on_demand()?.engine)
     }
 
     /// Loads code where each instance may use `memory` bytes.
@@ -177,6 +179,16 @@ fn config(fuel: bool) -> Config {
     config
 }
 
+/// An engine that compiles for all engines, and runs nothing; `functions` has
+/// the code of single functions.
+pub(crate) fn compiling(fuel: bool, functions: Option<Arc<dyn CacheStore>>) -> wasmtime::Result<Engine> {
+    let mut config = config(fuel);
+    if let Some(functions) = functions {
+        config.enable_incremental_compilation(functions)?;
+    }
+    Engine::new(&config)
+}
+
 fn pool(slots: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
@@ -232,7 +244,7 @@ mod tests {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
         let workshop = Workshop::new(&config, Some(2)).unwrap();
         // An empty component.
-        let code = Code::compile(&workshop.engine, b"\0asm\x0d\0\x01\0").unwrap();
+        let code = Code::from_bytes(workshop.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
         let pre = workshop.linker.instantiate_pre(&code.load(&workshop.engine).unwrap()).unwrap();
         assert!(pre.component().resources_required().is_some());
     }

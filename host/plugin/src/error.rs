@@ -1,6 +1,7 @@
 //! Why a plugin cannot be used at all. What goes wrong in a call is no error
 //! but an outcome.
 
+use crate::compile::{LoadBudget, TooCostly};
 use crate::grant::GrantError;
 use std::path::PathBuf;
 
@@ -40,6 +41,39 @@ pub enum LoadError {
         path: PathBuf,
         /// What the compiler says.
         what: String,
+    },
+    /// Its form alone says that compiling it could take all of the machine.
+    #[error(
+        "plugin `{plugin}`: {} is not compiled: {what}\nhint: {}",
+        path.display(),
+        match what {
+            TooCostly::Size { .. } => "raise resources.loading.size, if you trust it",
+            _ => "no toolchain builds such a component; ask where it comes from",
+        }
+    )]
+    TooCostly {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+        /// What there is too much of.
+        what: TooCostly,
+    },
+    /// The compiler did not end within its limits.
+    #[error(
+        "plugin `{plugin}`: compiling {} took more than {allowed}\nhint: raise resources.loading.{}, if you trust it",
+        path.display(),
+        which.key()
+    )]
+    Exceeded {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        which: LoadBudget,
+        /// Its value, as a reader knows it.
+        allowed: String,
     },
     /// Built for another version of the contract.
     #[error(

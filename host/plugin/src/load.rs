@@ -4,6 +4,7 @@
 use crate::cache::Key;
 use crate::call::{self, Initialised, NotReady};
 use crate::code::Code;
+use crate::compile::{Compiler, Form, LoadBudget, NotCompiled, Order, chain};
 use crate::contract::{self, CONTRACT};
 use crate::engine::{Engines, Placed};
 use crate::error::LoadError;
@@ -14,12 +15,15 @@ use crate::sandbox::Shared;
 use crate::snapshot::{Instrumented, NoSnapshot};
 use crate::verdict::cut;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wasmtime::component::Component;
 
 /// Components that take a second or more to compile are announced.
 const LARGE: usize = 2 << 20;
+/// The functions of a component of this size are compiled once for all its
+/// snapshots; below, all are compiled in as little time as they are read in.
+const KEPT_FUNCTIONS: usize = 512 << 10;
 
 /// What is known of compiled code.
 #[derive(Clone, Serialize, Deserialize)]
@@ -45,7 +49,7 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
         Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params, granted };
     let kind: &[u8] = if loading.may_be_warm() { b"warm" } else { b"cold" };
     let parts = [&bytes, loading.params.as_bytes(), CONTRACT.as_bytes(), kind];
-    let key = Key::new(loading.engines.compiler()?, &parts);
+    let key = Key::new(loading.engines.reference()?, &parts);
     if let Some((about, code)) = shared.cache.find(&key) {
         match loading.finish(about, &code).await {
             // The entry is whole, but this host cannot run it.
@@ -85,13 +89,9 @@ impl Loading<'_> {
 
     /// Compiles the component, after `init` where that can be had.
     async fn make(&self) -> Result<(About, Code), LoadError> {
-        if self.bytes.len() > LARGE {
-            let size = self.bytes.len() >> 20;
-            tracing::info!("compiling plugin `{}` ({size} MB); later starts take it from the cache", self.spec.name);
-        }
         match self.make_warm().await? {
             Ok(made) => Ok(made),
-            Err(reason) => Ok((About::Cold(reason), compile(self.engines, self.spec, self.bytes)?)),
+            Err(reason) => Ok((About::Cold(reason), self.code(Form::Plain)?)),
         }
     }
 
@@ -99,31 +99,41 @@ impl Loading<'_> {
         if !self.may_be_warm() {
             return Ok(Err(NoSnapshot::Granted));
         }
+        let code = match self.code(Form::Instrumented) {
+            Ok(code) => code,
+            Err(LoadError::Invalid { what, .. }) => return Ok(Err(NoSnapshot::Form(what))),
+            Err(error) => return Err(error),
+        };
+        // What the compiler has done within its limits is done here once more.
         let instrumented = match Instrumented::new(self.bytes) {
             Ok(instrumented) => instrumented,
             Err(reason) => return Ok(Err(reason)),
         };
-        let compiler = self.engines.compiler()?;
-        let code = match Code::compile(compiler, &instrumented.wasm) {
-            Ok(code) => code,
-            Err(error) => return Ok(Err(NoSnapshot::Form(chain(&error)))),
-        };
         let draft = self.link(self.engines.place_on_demand(&code)?, None)?;
         let (Initialised { info, mut store, instance, room: _room }, memory) = self.init(&draft).await?;
-        let made = match instrumented.take(&mut store, instance).await {
-            Ok(wasm) => Code::compile(compiler, &wasm).map_err(|error| NoSnapshot::Unusable(chain(&error))),
-            Err(reason) => Err(reason),
-        };
+        let snapshot = instrumented.take(&mut store, instance).await;
         drop(store);
-        let code = match made {
-            Ok(code) => code,
+        let wasm = match snapshot {
+            Ok(wasm) => wasm,
             Err(reason) => return Ok(Err(reason)),
+        };
+        let functions = self.shared.functions(self.engines, self.bytes)?;
+        let order =
+            Order { component: &wasm, form: Form::Plain, fuel: self.engines.fuel(), functions: functions.as_deref() };
+        let code = match self.shared.compiler.compile(order) {
+            Ok(code) => code,
+            Err(error) => return Ok(Err(NoSnapshot::Unusable(error.to_string()))),
         };
         let about = About::Warm(info, memory);
         Ok(match self.try_start(about.clone(), &code).await {
             Ok(()) => Ok((about, code)),
             Err(what) => Err(NoSnapshot::Unusable(what)),
         })
+    }
+
+    /// The component's code, the same for all parameters.
+    fn code(&self, form: Form) -> Result<Code, LoadError> {
+        compile_once(self.shared, self.engines, &self.spec.name, &self.spec.path, self.bytes, form)
     }
 
     async fn try_start(&self, about: About, code: &Code) -> Result<(), String> {
@@ -199,45 +209,75 @@ impl Loading<'_> {
     }
 }
 
-/// The code of a component as it is, compiled now or at an earlier start.
+/// The code of a component, compiled now or at an earlier start.
 pub(crate) fn compile_once(
     shared: &Shared,
     engines: &Engines,
     name: &str,
     path: &Path,
-    bytes: &[u8],
+    component: &[u8],
+    form: Form,
 ) -> Result<Code, LoadError> {
-    let key = Key::new(engines.compiler()?, &[bytes, b"program"]);
-    match shared.cache.find::<()>(&key) {
-        Some(((), code)) => Ok(code),
-        None => Ok(shared.cache.keep(&key, &(), compile(engines, &PluginSpec::new(name, path), bytes)?)),
+    let kind: &[u8] = match form {
+        Form::Plain => b"program",
+        Form::Instrumented => b"instrumented",
+    };
+    let key = Key::new(engines.reference()?, &[component, kind]);
+    if let Some(((), code)) = shared.cache.find(&key) {
+        return Ok(code);
     }
+    if component.len() > LARGE {
+        tracing::info!("compiling plugin `{name}` ({} MB); later starts take it from the cache", component.len() >> 20);
+    }
+    let functions = shared.functions(engines, component)?;
+    let order = Order { component, form, fuel: engines.fuel(), functions: functions.as_deref() };
+    let code = compile(&shared.compiler, name, path, order)?;
+    Ok(shared.cache.keep(&key, &(), code))
 }
 
 /// The component of `spec` as it is, which may not be one that can be called.
 pub(crate) fn component(shared: &Shared, spec: &PluginSpec, bytes: &[u8]) -> Result<Component, LoadError> {
     let engines = shared.engines(&spec.limits);
-    Ok(engines.place(&compile(engines, spec, bytes)?, spec.limits.memory)?.component)
+    let code = compile_once(shared, engines, &spec.name, &spec.path, bytes, Form::Plain)?;
+    Ok(engines.place(&code, spec.limits.memory)?.component)
 }
 
-/// Compiles the component as it is; anything else gets an error that says what
-/// it is.
-fn compile(engines: &Engines, spec: &PluginSpec, bytes: &[u8]) -> Result<Code, LoadError> {
-    let (plugin, path) = (spec.name.clone(), spec.path.clone());
-    match bytes {
+/// Compiles a component; anything else gets an error that says what it is.
+fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Result<Code, LoadError> {
+    let (plugin, path) = (name.to_owned(), path.to_owned());
+    match order.component {
         [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule { plugin, path }),
         [b'\0', b'a', b's', b'm', ..] => {}
         _ => return Err(LoadError::Invalid { plugin, path, what: "it is not WebAssembly".into() }),
     }
-    Code::compile(engines.compiler()?, bytes).map_err(|error| LoadError::Invalid { plugin, path, what: chain(&error) })
+    compiler.compile(order).map_err(|error| match error {
+        NotCompiled::Invalid(what) => LoadError::Invalid { plugin, path, what },
+        NotCompiled::TooCostly(what) => LoadError::TooCostly { plugin, path, what },
+        NotCompiled::Exceeded(which) => {
+            let limits = &compiler.limits;
+            let allowed = match which {
+                LoadBudget::Memory => format!("{} of memory", bytesize::ByteSize(limits.memory as u64)),
+                LoadBudget::Cpu => format!("{} of processor time", humantime::format_duration(limits.cpu)),
+                LoadBudget::Timeout => humantime::format_duration(limits.timeout).to_string(),
+            };
+            LoadError::Exceeded { plugin, path, which, allowed }
+        }
+        NotCompiled::Host(what) => LoadError::Engine(format!("cannot compile plugin `{plugin}`: {what}")),
+    })
+}
+
+impl Shared {
+    /// Where the code of a component's functions is kept, if it is worth it.
+    fn functions(&self, engines: &Engines, component: &[u8]) -> Result<Option<PathBuf>, LoadError> {
+        if component.len() < KEPT_FUNCTIONS {
+            return Ok(None);
+        }
+        let key = Key::new(engines.reference()?, &[component, b"functions"]);
+        Ok(self.cache.functions(&key))
+    }
 }
 
 /// The bytes of a component.
 pub(crate) fn read(plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
     std::fs::read(path).map_err(|source| LoadError::Read { plugin: plugin.into(), path: path.into(), source })
-}
-
-/// An error and its causes in one line.
-fn chain(error: &wasmtime::Error) -> String {
-    error.chain().map(|cause| cause.to_string()).collect::<Vec<_>>().join(": ")
 }

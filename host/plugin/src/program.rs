@@ -1,6 +1,7 @@
 //! Programs that plugins may run: components with `wasi:cli/run`, each job in
 //! a fresh instance that sees its arguments and its input, and nothing else.
 
+use crate::compile::Form;
 use crate::contract;
 use crate::error::LoadError;
 use crate::fault;
@@ -97,7 +98,7 @@ impl Program {
         }
         let bytes = load::read(&name, &path)?;
         let engines = shared.engines(&limits);
-        let code = load::compile_once(shared, engines, &name, &path, &bytes)?;
+        let code = load::compile_once(shared, engines, &name, &path, &bytes, Form::Plain)?;
         let placed = engines.place_on_demand(&code)?;
         let engine = &placed.workshop.engine;
         contract::check_program(&name, engine, &placed.component)?;

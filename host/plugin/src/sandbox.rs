@@ -2,6 +2,7 @@
 
 use crate::cache::Cache;
 use crate::chat::{ChatModel, Endpoints};
+use crate::compile::{self, Compiler, LoadLimits};
 use crate::engine::{Engines, Slots};
 use crate::error::LoadError;
 use crate::grant::HttpResponder;
@@ -40,13 +41,19 @@ pub struct SandboxConfig {
     /// Where compiled plugins are kept; by default `components` in
     /// `$GAVEL_CACHE_DIR`, else in the user's cache of `gavel`.
     pub cache: Option<PathBuf>,
+    /// What it may take to load a component.
+    pub loading: LoadLimits,
+    /// The program that compiles components in processes of its own; by default
+    /// that of [`compile_with`](crate::compile_with).
+    pub compiler: Option<PathBuf>,
 }
 
 impl SandboxConfig {
     /// `threads`, and half of the machine's memory: the other half is the
     /// model's.
     pub fn with_threads(threads: NonZeroUsize) -> Self {
-        Self { threads, memory: machine::memory() / 2, cache: None }
+        let (loading, compiler) = (LoadLimits::default(), compile::default_program());
+        Self { threads, memory: machine::memory() / 2, cache: None, loading, compiler }
     }
 }
 
@@ -94,6 +101,7 @@ pub(crate) struct Shared {
     /// Fuel is a setting of the compiler, so that it needs engines of its own.
     fuelled: Engines,
     pub(crate) cache: Cache,
+    pub(crate) compiler: Compiler,
     pub(crate) lanes: Lanes,
     memory: Arc<Semaphore>,
     memory_bytes: usize,
@@ -117,6 +125,7 @@ impl Sandbox {
                 Some(folder) => Cache::open(folder),
                 None => Cache::of_user(),
             },
+            compiler: Compiler { program: config.compiler, limits: config.loading },
             lanes: Lanes::new(config.threads).map_err(engine)?,
             memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
             memory_bytes: config.memory,

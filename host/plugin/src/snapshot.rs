@@ -32,19 +32,28 @@ pub(crate) enum NoSnapshot {
 pub(crate) struct Instrumented<'a> {
     wizer: Wizer,
     context: ComponentContext<'a>,
-    /// To be compiled and run in place of the component itself.
-    pub(crate) wasm: Vec<u8>,
+}
+
+/// A component with functions that read out what it keeps, to be compiled and
+/// run in place of the component itself; else why there is none.
+pub(crate) fn instrument(component: &[u8]) -> Result<Vec<u8>, String> {
+    try_instrument(&Wizer::new(), component).map(|(_, wasm)| wasm)
+}
+
+fn try_instrument<'a>(wizer: &Wizer, component: &'a [u8]) -> Result<(ComponentContext<'a>, Vec<u8>), String> {
+    match catch_unwind(AssertUnwindSafe(|| wizer.instrument_component(component))) {
+        Ok(done) => done.map_err(|error| format!("{error:#}")),
+        Err(_) => Err(UNKNOWN_FORM.into()),
+    }
 }
 
 impl<'a> Instrumented<'a> {
-    /// Instruments a valid component.
+    /// What reads instances of the component that [`instrument`] made of this
+    /// one.
     pub(crate) fn new(component: &'a [u8]) -> Result<Self, NoSnapshot> {
         let wizer = Wizer::new();
-        match catch_unwind(|| wizer.instrument_component(component)) {
-            Ok(Ok((context, wasm))) => Ok(Self { wizer, context, wasm }),
-            Ok(Err(error)) => Err(NoSnapshot::Form(format!("{error:#}"))),
-            Err(_) => Err(NoSnapshot::Form(UNKNOWN_FORM.into())),
-        }
+        let (context, _) = try_instrument(&wizer, component).map_err(NoSnapshot::Form)?;
+        Ok(Self { wizer, context })
     }
 
     /// The component as it is now in `instance`, after which the instance is

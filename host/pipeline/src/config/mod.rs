@@ -3,12 +3,14 @@
 
 mod dataset;
 mod load;
+mod loading;
 mod reward;
 mod tables;
 mod train;
 
 pub use dataset::{Dataset, Taskset};
 pub use load::{ConfigError, load};
+pub use loading::LoadingTable;
 pub use reward::RewardTable;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{GrpoTable, OnOutcome, SftTable};

@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use super::dataset::Dataset;
+use super::loading::LoadingTable;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
@@ -292,6 +293,8 @@ pub struct ResourcesTable {
     pub plugin_threads: usize,
     /// The memory of all plugins together; half of the machine's by default.
     pub plugin_memory: ByteSize,
+    /// What it may take to load a plugin or a program.
+    pub loading: LoadingTable,
 }
 
 impl Default for ResourcesTable {
@@ -299,7 +302,7 @@ impl Default for ResourcesTable {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN);
         let plugin_memory = ByteSize(SandboxConfig::with_threads(threads).memory as u64);
-        Self { torch_threads: cores, plugin_threads: cores, plugin_memory }
+        Self { torch_threads: cores, plugin_threads: cores, plugin_memory, loading: LoadingTable::default() }
     }
 }
 
@@ -307,18 +310,20 @@ impl ResourcesTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         at_least_one("resources.torch_threads", self.torch_threads)?;
         at_least_one("resources.plugin_threads", self.plugin_threads)?;
-        at_least_one("resources.plugin_memory", bytes(self.plugin_memory))
+        at_least_one("resources.plugin_memory", bytes(self.plugin_memory))?;
+        self.loading.validate()
     }
 
     /// What plugins share.
     pub fn sandbox(&self) -> SandboxConfig {
         let threads = NonZeroUsize::new(self.plugin_threads).unwrap_or(NonZeroUsize::MIN);
-        SandboxConfig { memory: bytes(self.plugin_memory), ..SandboxConfig::with_threads(threads) }
+        let (memory, loading) = (bytes(self.plugin_memory), self.loading.limits());
+        SandboxConfig { memory, loading, ..SandboxConfig::with_threads(threads) }
     }
 }
 
 /// A size in bytes as the machine counts them.
-fn bytes(size: ByteSize) -> usize {
+pub(super) fn bytes(size: ByteSize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 

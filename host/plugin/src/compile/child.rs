@@ -1,0 +1,169 @@
+//! Compilation in a child process: the parent's side, and the command that
+//! answers it. The component is the child's standard input, the code its
+//! standard output, and an error a line of JSON on its standard error.
+
+use super::{Form, LoadBudget, LoadLimits, NotCompiled, Order, compile_here};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
+
+/// The hidden command of a program that compiles for itself; its one argument
+/// is for [`compile_command`].
+pub const COMPILE_COMMAND: &str = "compile-component";
+
+/// What a child that ran out of wall-clock time ends with.
+const TIMED_OUT: u8 = 124;
+/// What a child ends with that has said why there is no code.
+const REFUSED: u8 = 3;
+/// Each thread of the compiler works on a function of its own, with memory of
+/// its own; the limit is for as many.
+const MAX_THREADS: usize = 8;
+/// An error is a line; a panic, of which the end says what it was, some more.
+const ERROR_BYTES: u64 = 64 << 10;
+
+#[derive(Serialize, Deserialize)]
+struct Argument {
+    form: Form,
+    fuel: bool,
+    functions: Option<PathBuf>,
+    limits: LoadLimits,
+}
+
+/// Compiles in a child and waits for it.
+pub(super) fn compile(program: &Path, limits: &LoadLimits, order: Order<'_>) -> Result<Vec<u8>, NotCompiled> {
+    let failed = |error: io::Error| NotCompiled::Host(format!("{}: {error}", program.display()));
+    let (status, mut code, mut error) = run(program, limits, order).map_err(failed)?;
+    if status.success() {
+        let mut bytes = Vec::new();
+        code.rewind().and_then(|()| code.read_to_end(&mut bytes)).map_err(failed)?;
+        return Ok(bytes);
+    }
+    let mut told = Vec::new();
+    error.rewind().and_then(|()| (&error).take(ERROR_BYTES).read_to_end(&mut told)).map_err(failed)?;
+    Err(reason(status, &String::from_utf8_lossy(&told)))
+}
+
+fn run(program: &Path, limits: &LoadLimits, order: Order<'_>) -> io::Result<(ExitStatus, File, File)> {
+    let mut component = tempfile::tempfile()?;
+    component.write_all(order.component)?;
+    component.rewind()?;
+    let (code, error) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let functions = order.functions.map(Path::to_owned);
+    let argument = Argument { form: order.form, fuel: order.fuel, functions, limits: *limits };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let mut command = Command::new(program);
+    command.arg(COMPILE_COMMAND).arg(serde_json::to_string(&argument)?);
+    // Keys of endpoints are no business of a compiler's.
+    command.env_clear().env("RAYON_NUM_THREADS", threads.to_string());
+    for name in ["LD_LIBRARY_PATH", "TMPDIR"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command.stdin(component).stdout(code.try_clone()?).stderr(error.try_clone()?);
+    Ok((command.status()?, code, error))
+}
+
+fn reason(status: ExitStatus, told: &str) -> NotCompiled {
+    let out_of_memory = ["memory allocation of", "Cannot allocate memory", "out of memory"];
+    if out_of_memory.iter().any(|sign| told.contains(sign)) {
+        return NotCompiled::Exceeded(LoadBudget::Memory);
+    }
+    match (status.code(), status.signal()) {
+        (Some(code), _) if code == i32::from(TIMED_OUT) => NotCompiled::Exceeded(LoadBudget::Timeout),
+        (Some(code), _) if code == i32::from(REFUSED) => serde_json::from_str(told.trim())
+            .unwrap_or_else(|_| NotCompiled::Host(format!("the compiler's answer is not understood: {told}"))),
+        (_, Some(libc::SIGXCPU)) => NotCompiled::Exceeded(LoadBudget::Cpu),
+        _ => {
+            let last = told.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            NotCompiled::Invalid(format!("the compiler ended with {status}: {last}"))
+        }
+    }
+}
+
+/// Answers [`COMPILE_COMMAND`]: limits this process, compiles the component on
+/// the standard input, and writes the code to the standard output.
+pub fn compile_command(argument: &str) -> ExitCode {
+    match answer(argument) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where it cannot be written, the status still says that there is no code.
+            let _ = serde_json::to_writer(io::stderr().lock(), &error);
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn answer(argument: &str) -> Result<(), NotCompiled> {
+    let other = |what: String| NotCompiled::Invalid(format!("the compiler: {what}"));
+    let Argument { form, fuel, functions, limits } =
+        serde_json::from_str(argument).map_err(|error| other(error.to_string()))?;
+    limit(&limits).map_err(|error| other(format!("its limits cannot be set: {error}")))?;
+    let mut component = Vec::new();
+    io::stdin().lock().read_to_end(&mut component).map_err(|error| other(error.to_string()))?;
+    let code = compile_here(Order { component: &component, form, fuel, functions: functions.as_deref() })?;
+    let mut out = io::stdout().lock();
+    out.write_all(&code).and_then(|()| out.flush()).map_err(|error| other(error.to_string()))
+}
+
+/// Limits what this process may use from now on.
+fn limit(limits: &LoadLimits) -> io::Result<()> {
+    if let Some(own) = address_space() {
+        let memory = own.saturating_add(limits.memory as u64);
+        set(libc::RLIMIT_AS, memory, memory)?;
+    }
+    // A second later it is killed, should it not end by itself.
+    let cpu = limits.cpu.as_secs_f64().ceil() as u64;
+    set(libc::RLIMIT_CPU, cpu, cpu.saturating_add(1))?;
+    set(libc::RLIMIT_FSIZE, limits.memory as u64, limits.memory as u64)?;
+    set(libc::RLIMIT_CORE, 0, 0)?;
+    end_with_parent();
+    end_after(limits.timeout)
+}
+
+fn set(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<()> {
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a local that outlives the call, which writes nothing else.
+    if unsafe { libc::getrlimit(resource, &mut now) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let wanted = libc::rlimit { rlim_cur: soft.min(now.rlim_max), rlim_max: hard.min(now.rlim_max) };
+    // SAFETY: the pointer is to a local that outlives the call, which only reads it.
+    match unsafe { libc::setrlimit(resource, &wanted) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What this process has of address space before it does anything; only Linux
+/// says so, and where nothing does the other limits must do.
+fn address_space() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = pages.split_whitespace().next()?.parse().ok()?;
+    // SAFETY: it has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Some(pages * u64::try_from(page).ok()?)
+}
+
+fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: it takes and returns plain integers. A failure leaves a child that ends by its other limits.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
+    };
+}
+
+fn end_after(time: Duration) -> io::Result<()> {
+    std::thread::Builder::new()
+        .name("gavel-timeout".into())
+        .spawn(move || {
+            std::thread::sleep(time);
+            // SAFETY: it has no preconditions, and does not return.
+            unsafe { libc::_exit(TIMED_OUT.into()) }
+        })
+        .map(|_| ())
+}
