@@ -34,7 +34,7 @@ pub fn build(root: &Path) -> Result<()> {
         let of = |wanted: fn(&Source) -> bool| {
             attacks.iter().filter(move |(_, source)| wanted(source)).map(|(name, _)| name.clone())
         };
-        place(&of(|source| *source == Source::Crate).collect(), &HOSTILE.compile(root)?, &folder)?;
+        place(&of(|source| *source == Source::Crate).collect(), &HOSTILE.compile(root, &["--workspace"])?, &folder)?;
         for name in of(|source| *source == Source::Component) {
             let path = workspace.join(&name).join("component.wat");
             put(&folder, &name, &assemble(&path, &read(&path)?)?)?;

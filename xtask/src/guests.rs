@@ -37,28 +37,40 @@ pub fn build(root: &Path) -> Result<()> {
     attacks::build(root)
 }
 
+/// Builds the named standard plugins alone, which are written in Rust.
+pub fn build_plugins(root: &Path, names: &[&str]) -> Result<()> {
+    ui::loud_step(PLUGINS.title, &format!("building {}", names.join(" and ")), || {
+        let packages: Vec<&str> = names.iter().flat_map(|name| ["--package", name]).collect();
+        let built = PLUGINS.compile(root, &packages)?;
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        place(&names, &built, &root.join(PLUGINS.folder))?;
+        Ok(((), format!("{} in {}/", names.len(), PLUGINS.folder)))
+    })
+}
+
 impl Guests {
     /// Builds them and gives their names.
     fn build(&self, root: &Path) -> Result<BTreeSet<String>> {
         ui::loud_step(self.title, "building", || {
             let names = names(&root.join(self.workspace))?;
             let folder = root.join(self.folder);
-            place(&names, &self.compile(root)?, &folder)?;
+            place(&names, &self.compile(root, &["--workspace"])?, &folder)?;
             let found = format!("{} in {}/", names.len(), self.folder);
             Ok((names, found))
         })
     }
 
-    /// Compiles the workspace and gives the folder where cargo leaves its
-    /// components.
-    pub fn compile(&self, root: &Path) -> Result<PathBuf> {
+    /// Compiles packages of the workspace, as these arguments of cargo choose
+    /// them, and gives the folder where cargo leaves its components.
+    pub fn compile(&self, root: &Path, packages: &[&str]) -> Result<PathBuf> {
         // The target folder as in the workspace's own configuration, whatever CARGO_TARGET_DIR says.
         let built = root.join("target/wasm");
         Call::cargo(
-            ["build", "--release", "--workspace", "--target", GUEST_TARGET, "--target-dir"]
+            ["build", "--release", "--target", GUEST_TARGET, "--target-dir"]
                 .map(Path::new)
                 .into_iter()
-                .chain([built.as_path()]),
+                .chain([built.as_path()])
+                .chain(packages.iter().map(Path::new)),
         )
         .within(&root.join(self.workspace))
         .show(&format!("cannot build the {}", self.title))

@@ -10,9 +10,16 @@ pub const GUEST_TARGET: &str = "wasm32-wasip2";
 
 /// Installs everything that is missing and gives the folder of libtorch.
 pub fn all(root: &Path) -> Result<PathBuf> {
+    let libtorch = for_rust(root)?;
+    python::environment()?;
+    Ok(libtorch)
+}
+
+/// Installs what the host and plugins in Rust need, and gives the folder of
+/// libtorch.
+pub fn for_rust(root: &Path) -> Result<PathBuf> {
     guest_target()?;
     compiler()?;
-    python::environment()?;
     libtorch::provide(root)
 }
 
