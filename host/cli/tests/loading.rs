@@ -1,0 +1,98 @@
+//! Components are compiled in child processes of `gavel`, within limits.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_plugin::{Limits, LoadBudget, LoadError, LoadLimits, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn built(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/{name}.wasm"));
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path
+}
+
+/// A sandbox that compiles with `compiler`, within `loading`, and finds nothing
+/// compiled before.
+fn sandbox(cache: &Path, loading: LoadLimits, compiler: Option<&str>) -> Sandbox {
+    Sandbox::new(SandboxConfig {
+        cache: Some(cache.join("components")),
+        loading,
+        compiler: compiler.map(PathBuf::from),
+        ..SandboxConfig::with_threads(NonZeroUsize::MIN)
+    })
+    .unwrap()
+}
+
+const GAVEL: &str = env!("CARGO_BIN_EXE_gavel");
+
+/// Loading CPython, which takes the compiler 12 s of processor time and 500 MB.
+fn load_python(loading: LoadLimits, compiler: &str) -> Result<String, LoadError> {
+    let cache = tempfile::tempdir().unwrap();
+    let spec = ProgramSpec { name: "python".into(), path: built("plugins/python"), limits: Limits::default() };
+    sandbox(cache.path(), loading, Some(compiler)).add_program(spec)
+}
+
+#[test]
+fn a_limit_that_the_compiler_exceeds_is_named() {
+    let usual = LoadLimits::default();
+    for (limits, expected, text) in [
+        (
+            LoadLimits { cpu: Duration::from_secs(1), ..usual },
+            LoadBudget::Cpu,
+            "took more than 1s of processor time\nhint: raise resources.loading.cpu, if you trust it",
+        ),
+        (
+            LoadLimits { memory: 100 << 20, ..usual },
+            LoadBudget::Memory,
+            "took more than 100.0 MiB of memory\nhint: raise resources.loading.memory, if you trust it",
+        ),
+        (
+            LoadLimits { timeout: Duration::from_millis(300), ..usual },
+            LoadBudget::Timeout,
+            "took more than 300ms\nhint: raise resources.loading.timeout, if you trust it",
+        ),
+    ] {
+        let error = load_python(limits, GAVEL).unwrap_err();
+        assert!(matches!(error, LoadError::Exceeded { which, .. } if which == expected), "{error}");
+        assert!(error.to_string().ends_with(text), "{error}");
+    }
+}
+
+#[test]
+fn a_component_that_is_too_large_is_not_compiled() {
+    let error = load_python(LoadLimits { size: 1 << 20, ..LoadLimits::default() }, GAVEL).unwrap_err();
+    assert!(matches!(error, LoadError::TooCostly { .. }), "{error}");
+    assert!(error.to_string().contains("1048576 are allowed\nhint: raise resources.loading.size"), "{error}");
+}
+
+#[test]
+fn a_compiler_that_does_not_start_is_no_fault_of_the_plugin() {
+    let error = load_python(LoadLimits::default(), "/no/such/gavel").unwrap_err();
+    assert!(matches!(error, LoadError::Engine(_)), "{error}");
+    assert!(error.to_string().contains("cannot compile plugin `python`: /no/such/gavel: No such file"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_child_compiles_is_what_this_process_compiles() {
+    let row = serde_json::json!({ "prompt": "3 1 2", "answer": "1 2 3" });
+    let task = Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap();
+    let trajectory = Trajectory {
+        messages: vec![Message::new(Role::Assistant, "Answer: 1 2 3")],
+        tokens: None,
+        finish_reason: FinishReason::Stop,
+    };
+    let sample = Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] });
+    let mut found = Vec::new();
+    for compiler in [None, Some(GAVEL)] {
+        let cache = tempfile::tempdir().unwrap();
+        let sandbox = sandbox(cache.path(), LoadLimits::default(), compiler);
+        let plugin = Plugin::load(&sandbox, PluginSpec::new("answer", built("plugins/exact-answer"))).await.unwrap();
+        assert_eq!(plugin.no_snapshot(), None);
+        found.push(plugin.score(&sample, 1).await);
+    }
+    assert!(matches!(found[0].outcome, Outcome::Scored(_)), "{:?}", found[0].outcome);
+    assert_eq!((&found[0].outcome, &found[0].provenance), (&found[1].outcome, &found[1].provenance));
+}
