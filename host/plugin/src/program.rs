@@ -117,6 +117,8 @@ impl Program {
         let mut limits = Limits {
             cpu: job.cpu.map_or(self.limits.cpu, |cpu| cpu.min(self.limits.cpu)),
             memory: job.memory.map_or(self.limits.memory, |memory| memory.min(self.limits.memory)),
+            // All that it hands to the host is what it prints, for which it has a budget of its own.
+            output: self.limits.output.max(self.limits.log.saturating_add(1)),
             ..self.limits
         };
         let _room = shared.nursery.children.clone().acquire_owned().await.ok()?;

@@ -66,7 +66,7 @@ impl Traces {
     pub(crate) fn new(limits: &Limits, tape: CallTape) -> Self {
         Self {
             memory: Arc::default(),
-            log: Log::new(limits.log),
+            log: Log::new(limits),
             refusals: Refusals::default(),
             tape,
             pauses: Arc::default(),

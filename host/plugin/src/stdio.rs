@@ -1,6 +1,7 @@
 //! What a plugin prints: the end is kept for messages, and a flood ends the
 //! call.
 
+use crate::limits::Limits;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +10,6 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 /// Enough for the end of a Python traceback, where its error stands.
 const KEPT_BYTES: usize = 4096;
-/// What a guest may write at once.
-const CHUNK: usize = 64 << 10;
 
 /// The error of a call that printed too much.
 #[derive(Debug, thiserror::Error)]
@@ -23,21 +22,34 @@ pub(crate) struct Log {
     limit: usize,
     /// How much of it is kept.
     kept: usize,
+    /// The most that a guest may write at once.
+    at_once: usize,
     /// What was printed of the limit.
     total: Arc<AtomicUsize>,
     printed: Arc<Mutex<VecDeque<u8>>>,
 }
 
 impl Log {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, kept: KEPT_BYTES, total: Arc::default(), printed: Arc::default() }
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let (limit, at_once) = (limits.log, limits.output);
+        Self { limit, kept: KEPT_BYTES, at_once, total: Arc::default(), printed: Arc::default() }
     }
 
     /// A child's stdout and stderr, which keep all that it may print in both
     /// together.
     pub(crate) fn pair(limit: usize) -> [Self; 2] {
         let total: Arc<AtomicUsize> = Arc::default();
-        [(); 2].map(|()| Self { limit, kept: limit, total: total.clone(), printed: Arc::default() })
+        // A guest counts in 32 bits, with a sign.
+        let at_once = i32::MAX as usize;
+        let log = || Self { limit, kept: limit, at_once, total: total.clone(), printed: Arc::default() };
+        [log(), log()]
+    }
+
+    /// What a guest may write at once: all that is left of the limit and one
+    /// byte more, so that too much is the end of the call and never a short
+    /// write, after which a guest need not write the rest.
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.total.load(Ordering::Relaxed)).saturating_add(1).min(self.at_once)
     }
 
     /// What was printed, as far as it is kept.
@@ -83,7 +95,7 @@ impl OutputStream for Log {
         let before = self.total.fetch_add(bytes.len(), Ordering::Relaxed);
         match self.kept < self.limit {
             true => {
-                printed.extend(&bytes);
+                printed.extend(&bytes[bytes.len().saturating_sub(self.kept)..]);
                 let over = printed.len().saturating_sub(self.kept);
                 printed.drain(..over);
             }
@@ -101,13 +113,57 @@ impl OutputStream for Log {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(CHUNK)
+        Ok(self.room())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Writes once, as much as may be; how much that was, and whether it was too much.
+    fn write(log: &mut Log, bytes: &[u8]) -> (usize, bool) {
+        let most = log.check_write().unwrap().min(bytes.len());
+        match log.write(bytes[..most].to_vec().into()) {
+            Ok(()) => (most, false),
+            Err(StreamError::Trap(error)) => (most, error.downcast_ref::<LogFull>().is_some()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn one_write_of_a_child_is_whole_or_its_end() {
+        const LIMIT: usize = 1 << 20;
+        for around in 0..=20 {
+            for size in [(1 << around) - 1, 1 << around, (1 << around) + 1] {
+                let bytes: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+                let [mut stdout, _] = Log::pair(LIMIT);
+                assert_eq!(write(&mut stdout, &bytes), (size, size > LIMIT), "{size}");
+                assert!(stdout.bytes() == bytes[..size.min(LIMIT)], "{size}");
+                // In pieces it is the same.
+                let [mut stdout, mut stderr] = Log::pair(LIMIT);
+                let pieces: Vec<_> = bytes.chunks(4093).map(|piece| write(&mut stdout, piece)).collect();
+                assert_eq!(pieces.iter().map(|(written, _)| written).sum::<usize>(), size);
+                assert_eq!(pieces.iter().any(|(_, full)| *full), size > LIMIT);
+                assert!(stdout.bytes() == bytes[..size.min(LIMIT)], "{size}");
+                // Both share what is left.
+                assert_eq!(write(&mut stderr, b"!"), (1, size >= LIMIT), "{size}");
+            }
+        }
+        let [mut stdout, _] = Log::pair(LIMIT);
+        assert_eq!(write(&mut stdout, &vec![0; 3 * LIMIT]), (LIMIT + 1, true));
+        assert_eq!(stdout.bytes().len(), LIMIT);
+    }
+
+    #[test]
+    fn the_end_of_a_large_write_is_kept() {
+        let mut log = Log::new(&Limits { log: 1 << 20, output: 1 << 19, ..Limits::default() });
+        let bytes = [vec![b'a'; 1 << 20], vec![b'b'; 5000]].concat();
+        assert_eq!(write(&mut log, &bytes[5000..]), (1 << 19, false));
+        assert_eq!(write(&mut log, &bytes[(1 << 19) + 5000..]), (1 << 19, false));
+        assert_eq!(log.text(), format!("… {}", "b".repeat(KEPT_BYTES)));
+        assert_eq!(write(&mut log, b"c"), (1, true));
+    }
 
     #[test]
     fn both_outputs_of_a_child_share_what_it_may_print() {

@@ -56,6 +56,43 @@ fn each_ending_is_told_apart_and_none_is_the_plugins_fault() {
     assert_eq!((&told[5][0], &told[5][2]), (&json!("out of log"), &json!(1 << 16)));
 }
 
+/// One less, one more, and the power of two itself.
+fn around(powers: std::ops::RangeInclusive<u32>) -> impl Iterator<Item = usize> {
+    powers.flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1])
+}
+
+#[test]
+fn what_a_child_reads_and_prints_is_whole() {
+    let (sandbox, most) = (sandbox(), 1 << 20);
+    let limits = Limits { log: most, ..Limits::default() };
+    sandbox.add_program(ProgramSpec { name: "child".into(), path: guest("child"), limits }).unwrap();
+    let plugin = sandbox.handle().block_on(Plugin::load(&sandbox, spec(json!({})))).unwrap();
+    let run = |job: &str| {
+        let told = sandbox.handle().block_on(plugin.score(&sample(job), 1)).note();
+        (told[0][0].as_str().unwrap().to_owned(), told[0][2].as_u64().unwrap() as usize)
+    };
+    for size in around(4..=20) {
+        let expected = match size <= most {
+            true => ("exited 0".to_owned(), size),
+            false => ("out of log".to_owned(), most),
+        };
+        assert_eq!(run(&format!("once-{size}")), expected);
+        // Its input is the job after these words.
+        let rest = "x".repeat(size.saturating_sub("input of copy-".len()));
+        assert_eq!(run(&format!("copy-{rest}")), expected);
+    }
+}
+
+#[test]
+fn a_child_may_print_more_at_once_than_a_plugin_may_say() {
+    let sandbox = sandbox();
+    let limits = Limits { log: 16 << 20, output: 1 << 20, ..Limits::default() };
+    sandbox.add_program(ProgramSpec { name: "child".into(), path: guest("child"), limits }).unwrap();
+    let told = score(&sandbox, spec(json!({})), "once-16777216 once-16777217", 1).note();
+    assert_eq!((&told[0][0], &told[0][2]), (&json!("exited 0"), &json!(16 << 20)));
+    assert_eq!((&told[1][0], &told[1][2]), (&json!("out of log"), &json!(16 << 20)));
+}
+
 #[test]
 fn a_child_reaches_nothing() {
     let told = score(&with_child(), spec(json!({})), "reach", 1).note();

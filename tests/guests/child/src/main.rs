@@ -1,11 +1,12 @@
 //! A program that a plugin runs: it does what its first argument says.
 
-use std::io::{Write, read_to_string, stdin, stdout};
+use std::io::{Write, copy, read_to_string, stdin, stdout};
 use std::process::exit;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    match args.get(1).map(String::as_str) {
+    let (job, size) = args.get(1).and_then(|job| job.split_once('-')).unzip();
+    match job.or(args.get(1).map(String::as_str)) {
         Some("echo") => print!("{:?} {}", args, read_to_string(stdin()).unwrap_or_default()),
         Some("exit") => exit(7),
         Some("loop") => while std::hint::black_box(true) {},
@@ -32,6 +33,15 @@ fn main() {
             // The seed of a hash map is what WASI gives as random.
             let state = std::collections::hash_map::RandomState::new();
             print!("{}", std::hash::BuildHasher::hash_one(&state, 1));
+        }
+        // All of its input, which its arguments have as well.
+        Some("copy") => drop(copy(&mut stdin(), &mut stdout())),
+        // So many bytes, in as few writes as a program makes that takes each for whole.
+        Some("once") => {
+            let bytes = vec![b'x'; size.and_then(|size| size.parse().ok()).unwrap_or_default()];
+            let stream = wasip2::cli::stdout::get_stdout();
+            let most = stream.check_write().unwrap_or_default().min(bytes.len() as u64) as usize;
+            let _ = stream.write(&bytes[..most]);
         }
         other => eprint!("no job {other:?}"),
     }
