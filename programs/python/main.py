@@ -1,9 +1,9 @@
 """CPython as a program of the sandbox: runs one piece of code that a policy
 wrote, in a fresh child that sees its job and nothing else.
 
-The job is JSON on stdin: `code`, and either `stdin` (a text: the code is a
-program) or `function` and `arguments` (a list: the function, or the method of
-`Solution` with this name, is called with them).
+The job is JSON, the first argument: `code`, and for a function `function` and
+`arguments` (a list: the function, or the method of `Solution` with this name, is
+called with them). Without a function the code is a program, which reads stdin.
 
 What a program prints goes to stdout. A function's result goes there as one
 line of JSON, and what it prints goes to stderr. The status is 0 where the code
@@ -14,9 +14,12 @@ it replaces, it can only change what this child says, and that is its own
 answer. What the answer should be is not in this process.
 """
 
+import atexit
 import collections
+import gc
 import io
 import json
+import os
 import sys
 import traceback
 import types
@@ -24,52 +27,98 @@ import types
 import prelude  # what it does is enough
 from componentize_py_types import Err
 from wit_world import exports
+from wit_world.imports import environment
 
 # Programs recurse as deep as their input; the stack of the sandbox ends before this does.
 sys.setrecursionlimit(600_000)
+# The limit is for servers, whose requests have no limit of time.
+sys.set_int_max_str_digits(0)
+# What is there now stays: nobody need look through it for garbage.
+gc.freeze()
 
 
 class Run(exports.Run):
     def run(self) -> None:
-        job = json.loads(sys.stdin.buffer.read())
+        job = json.loads(environment.get_arguments()[1])
         module = types.ModuleType("__main__")
         sys.modules["__main__"] = module
-        function = job.get("function")
-        flush = flusher()
+        sys.argv = ["main.py"]
+        open_streams()
         try:
-            if function is None:
-                sys.stdin = io.TextIOWrapper(io.BytesIO(job["stdin"].encode()), encoding="utf-8")
-                sys.argv = ["main.py"]
-                module.open = open_stdin
-                execute(job["code"], module)
-                flush()
+            if "function" in job:
+                answer = call(job, module)
             else:
-                answer = sys.stdout
-                sys.stdout = sys.stderr
                 execute(job["code"], module)
-                result = find(module, function)(*job["arguments"])
-                answer.write(json.dumps(plain(result)) + "\n")
-                answer.flush()
         except SystemExit as exit:
-            flush()
-            if exit.code not in (None, 0) or function is not None:
+            failed = exit.code not in (None, 0) or "function" in job
+            if failed:
                 print("exit:", exit.code, file=sys.__stderr__)
-                raise Err(None) from None
         except BaseException:
-            flush()
+            failed = True
             sys.__stderr__.write(traceback.format_exc(limit=-8))
-            raise Err(None) from None
+        else:
+            failed = False
+        flush()
+        if failed:
+            raise Err(None)
+        if "function" in job:
+            sys.__stdout__.write(answer + "\n")
+        else:
+            end()
+        flush()
 
 
-def open_stdin(file, mode="r", *args, **kwargs):
-    """`open`, for which 0 is what the code reads: the descriptor 0 was the job."""
-    if file == 0 and file is not False:
-        return sys.stdin.buffer if "b" in mode else sys.stdin
-    return open(file, mode, *args, **kwargs)
+def open_streams():
+    """Opens stdin, stdout and stderr as Python does where they are pipes. Those of componentize-py have no buffer: a
+    text is one write to the host, which need not take all of it, and then nobody writes the rest."""
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.__stderr__ = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def flush():
+    """Flushes what the code printed, also where it put other streams in the place of these."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+
+
+def end():
+    """Does what an interpreter does at its end and the output depends on. It flushes streams of the code's own when it
+    frees them, which takes time and, where objects are deeply nested, more stack than there is."""
+    atexit._run_exitfuncs()
+    for each in gc.get_referrers(*WRITERS):
+        if isinstance(each, WRITERS):
+            try:
+                each.flush()
+            except Exception:
+                pass
+
+
+WRITERS = (io.TextIOWrapper, io.BufferedWriter)
+
+
+def leave(status, now=os._exit):
+    """`os._exit`, with which nothing that was printed is lost."""
+    flush()
+    now(status)
+
+
+os._exit = leave
 
 
 def execute(code, module):
     exec(compile(code, "main.py", "exec"), module.__dict__)
+
+
+def call(job, module):
+    """The function's result as JSON."""
+    sys.stdout = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    execute(job["code"], module)
+    result = find(module, job["function"])(*job["arguments"])
+    return json.dumps(plain(result), separators=(",", ":"))
 
 
 def find(module, name):
@@ -89,18 +138,3 @@ def plain(value):
     if isinstance(value, (list, tuple, range, map, filter, zip, collections.deque)):
         return [plain(each) for each in value]
     raise TypeError(f"the function returned a {type(value).__name__}, which has no form as JSON")
-
-
-def flusher():
-    """Flushes what the code printed, also where it put another stream in the
-    place of stdout."""
-    stdout = sys.stdout
-
-    def flush():
-        for stream in (sys.stdout, stdout):
-            try:
-                stream.flush()
-            except Exception:
-                pass
-
-    return flush

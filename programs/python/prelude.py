@@ -7,13 +7,14 @@ import sys
 
 MODULES = """
 abc argparse array ast base64 binascii bisect builtins calendar cmath codecs collections collections.abc
-contextlib copy copyreg csv dataclasses datetime decimal difflib enum errno fractions functools gc getpass
+contextlib copy copyreg csv dataclasses datetime decimal difflib enum errno fileinput fractions functools gc getpass
 graphlib hashlib heapq hmac html inspect io itertools json json.decoder json.encoder keyword linecache locale
 logging math numbers operator os os.path pathlib pickle platform posixpath pprint queue random re reprlib
 secrets shlex shutil signal statistics string stringprep struct sys tempfile textwrap threading time timeit
 tokenize token traceback types typing unicodedata unittest urllib.parse uuid warnings weakref zlib zoneinfo
-_strptime _pydecimal _pydatetime encodings.ascii encodings.idna encodings.latin_1 encodings.utf_8 encodings.utf_16
-encodings.unicode_escape encodings.raw_unicode_escape asyncio concurrent.futures
+_strptime _pydecimal _pydatetime _pylong _ast_unparse asyncio concurrent.futures
+encodings.ascii encodings.idna encodings.latin_1 encodings.utf_8 encodings.utf_16 encodings.unicode_escape
+encodings.raw_unicode_escape
 """.split()
 
 for name in MODULES:

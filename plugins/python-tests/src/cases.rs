@@ -1,7 +1,7 @@
 //! The test cases of a ground truth, in the form that APPS, LiveCodeBench and
 //! verl have: `{"inputs": […], "outputs": […], "fn_name": …}`.
 
-use crate::compare::{same_output, same_value};
+use crate::compare::{begins_output, same_output, same_value};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -39,11 +39,15 @@ pub(crate) enum Expected {
     Returned(Box<RawValue>),
 }
 
-/// What a child reads.
+/// How much longer a right output may be than the expected one: it has other
+/// white space, writes `é` as `\u00e9` and `1` as `1.0`.
+const SPELLING: usize = 4;
+
+/// What a child does.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Job<'a> {
-    Program { code: &'a str, stdin: &'a str },
+    Program { code: &'a str },
     Function { code: &'a str, function: &'a str, arguments: &'a [Box<RawValue>] },
 }
 
@@ -79,11 +83,10 @@ impl Cases {
     /// The first `most`.
     ///
     /// # Errors
-    /// None of them prints anything: code that does nothing would pass.
+    /// None of them answers anything: code that does nothing would pass.
     pub(crate) fn first(mut self, most: usize) -> Result<Self, String> {
         self.cases.truncate(most);
-        let silent = |case: &Case| matches!(&case.expected, Expected::Printed(text) if text.trim().is_empty());
-        if self.cases.iter().all(silent) {
+        if self.cases.iter().all(|case| case.expected.is_blank()) {
             return Err("every output of the ground truth is blank: code that does nothing would pass".into());
         }
         Ok(self)
@@ -93,16 +96,17 @@ impl Cases {
         self.cases.len()
     }
 
-    /// What a child reads in each case.
-    pub(crate) fn inputs(&self, code: &str) -> impl Iterator<Item = String> {
+    /// What a child does in each case, as the program takes it, and what it
+    /// reads.
+    pub(crate) fn jobs(&self, code: &str) -> impl Iterator<Item = (String, &str)> {
         self.cases.iter().map(move |case| {
             let function = self.function.as_deref().unwrap_or_default();
-            let job = match &case.input {
-                Input::Stdin(stdin) => Job::Program { code, stdin },
-                Input::Arguments(arguments) => Job::Function { code, function, arguments },
+            let (job, stdin) = match &case.input {
+                Input::Stdin(stdin) => (Job::Program { code }, stdin.as_str()),
+                Input::Arguments(arguments) => (Job::Function { code, function, arguments }, ""),
             };
             // Texts and JSON become JSON whatever they hold.
-            serde_json::to_string(&job).unwrap_or_default()
+            (serde_json::to_string(&job).unwrap_or_default(), stdin)
         })
     }
 
@@ -147,6 +151,25 @@ fn json(text: &str) -> Result<Box<RawValue>, String> {
 }
 
 impl Expected {
+    /// Whether code that does nothing answers that.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.is(match self {
+            Self::Printed(_) => "",
+            Self::Returned(_) => "null",
+        })
+    }
+
+    /// Whether a child that printed `stdout`, and was ended since `limit` bytes
+    /// are all that it may print, may have been right.
+    pub(crate) fn may_exceed(&self, limit: usize, stdout: &str) -> bool {
+        let (expected, begun) = match self {
+            Self::Printed(expected) => (expected.len(), begins_output(expected, stdout)),
+            // What a function prints is on stderr.
+            Self::Returned(expected) => (expected.get().len(), !stdout.is_empty()),
+        };
+        begun && SPELLING.saturating_mul(expected) > limit
+    }
+
     /// Whether `stdout`, what the child printed, is that.
     pub(crate) fn is(&self, stdout: &str) -> bool {
         match self {
@@ -177,21 +200,22 @@ fn answer(stdout: &str) -> Option<&RawValue> {
 mod tests {
     use super::*;
 
-    fn jobs(truth: &str) -> Vec<String> {
-        Cases::read(truth).unwrap().inputs("c").collect()
+    fn jobs(truth: &str) -> Vec<(String, String)> {
+        let cases = Cases::read(truth).unwrap();
+        cases.jobs("c").map(|(job, stdin)| (job, stdin.to_owned())).collect()
     }
 
     #[test]
     fn programs_read_a_text_or_lines() {
         let truth = r#"{"inputs": ["1 2\n", ["3", "4"]], "outputs": ["3", ["7"]], "fn_name": null, "more": 1}"#;
-        assert_eq!(jobs(truth), [r#"{"code":"c","stdin":"1 2\n"}"#, r#"{"code":"c","stdin":"3\n4"}"#]);
+        assert_eq!(jobs(truth), ["1 2\n", "3\n4"].map(|stdin| (r#"{"code":"c"}"#.to_owned(), stdin.to_owned())));
         assert!(Cases::read(truth).unwrap().expected(1).is("7\n"));
     }
 
     #[test]
     fn functions_have_arguments_in_a_list_or_in_lines() {
         let truth = r#"{"inputs": [[[1, 2], "a"], "[1, 2]\n\"a\"\n"], "outputs": [["x"], "\"x\""], "fn_name": "f"}"#;
-        let job = |space| format!(r#"{{"code":"c","function":"f","arguments":[[1,{space}2],"a"]}}"#);
+        let job = |space| (format!(r#"{{"code":"c","function":"f","arguments":[[1,{space}2],"a"]}}"#), String::new());
         assert_eq!(jobs(truth), [job(" "), job(" ")]);
         let cases = Cases::read(truth).unwrap();
         for number in 0..2 {
@@ -220,6 +244,27 @@ mod tests {
         };
         assert_eq!(first(2), Ok(2));
         assert!(first(1).unwrap_err().contains("is blank"));
+        let returned = r#"{"inputs": [[], []], "outputs": [null, [null]], "fn_name": "f"}"#;
+        assert!(Cases::read(returned).unwrap().first(2).err().unwrap().contains("is blank"));
+    }
+
+    #[test]
+    fn an_output_is_not_wrong_that_has_no_room() {
+        let lines = Expected::Printed("12 34\n56 78\n".into());
+        for (limit, stdout, may) in [
+            (20, "12 34\n56 7", true),
+            (20, "12  34 \n", true),
+            (20, "", true),
+            (20, "12 34\n57 7", false),
+            (20, "12 34 56 7", false),
+            (20, "12 34\n56 78\n9 9", false),
+            (100, "12 34\n56 7", false),
+        ] {
+            assert_eq!(lines.may_exceed(limit, stdout), may, "{limit} {stdout:?}");
+        }
+        let list = Expected::Returned(RawValue::from_string("[1,2,3]".into()).unwrap());
+        let may = [(10, "[1.0,2.0"), (10, ""), (30, "[1.0,2.0")].map(|(limit, stdout)| list.may_exceed(limit, stdout));
+        assert_eq!(may, [true, false, false]);
     }
 
     #[test]

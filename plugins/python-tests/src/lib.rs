@@ -70,10 +70,11 @@ impl Reward for PythonTests {
                 .note("no code in the response")
                 .into());
         }
-        let outputs = exec::run(cases.inputs(code).map(|input| self.job(input)).collect());
+        let outputs = exec::run(cases.jobs(code).map(|(job, stdin)| self.job(job, stdin)).collect());
         let mut tally = Tally::new(cases.len());
         for (number, output) in outputs.into_iter().enumerate() {
-            tally.add(number, judge(&output?, cases.expected(number)));
+            let verdict = judge(&output?, cases.expected(number));
+            tally.add(number, verdict.map_err(|limit| self.no_room(number, limit))?);
         }
         Ok(tally.score(self.params.all_or_nothing).into())
     }
@@ -82,8 +83,17 @@ impl Reward for PythonTests {
 gavel_sdk::export_reward!(PythonTests);
 
 impl PythonTests {
-    fn job(&self, input: String) -> exec::Job {
-        let job = exec::Job::new(&self.params.program).stdin(input).cpu_ms(self.params.cpu_ms.get());
+    /// A right output that is not printed is no wrong one.
+    fn no_room(&self, number: usize, limit: usize) -> Failure {
+        let (case, program) = (number + 1, &self.params.program);
+        Failure::invalid_input(format!(
+            "case {case} of the ground truth: its output may need more than the {limit} bytes that a child may print: \
+             raise `limits.log` in [exec.{program}]"
+        ))
+    }
+
+    fn job(&self, job: String, stdin: &str) -> exec::Job {
+        let job = exec::Job::new(&self.params.program).args([job]).stdin(stdin).cpu_ms(self.params.cpu_ms.get());
         match self.params.memory_mib {
             Some(mib) => job.memory(mib.get().saturating_mul(1 << 20)),
             None => job,

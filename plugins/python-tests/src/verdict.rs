@@ -11,6 +11,8 @@ const SHOWN: usize = 120;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Passed,
+    /// It passed as code that does nothing would.
+    Blank,
     /// It ended well, and its answer is another.
     Wrong,
     /// It ran out of time.
@@ -28,13 +30,19 @@ pub(crate) struct Verdict {
 }
 
 /// Judges what a child did.
-pub(crate) fn judge(output: &Output, expected: &Expected) -> Verdict {
+///
+/// # Errors
+/// It was ended at the bytes that a child may print, and may have been right.
+pub(crate) fn judge(output: &Output, expected: &Expected) -> Result<Verdict, usize> {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last_words = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let stdout = || String::from_utf8_lossy(&output.stdout);
+    let printed = output.stdout.len() + output.stderr.len();
     let (kind, note) = match &output.ending {
         Ending::Exited(0) => {
-            let stdout = String::from_utf8_lossy(&output.stdout);
+            let stdout = stdout();
             match expected.is(&stdout) {
+                true if expected.is_blank() => (Kind::Blank, String::new()),
                 true => (Kind::Passed, String::new()),
                 false => (Kind::Wrong, format!("expected {:?}, not {:?}", cut(&expected.to_string()), cut(&stdout))),
             }
@@ -44,10 +52,11 @@ pub(crate) fn judge(output: &Output, expected: &Expected) -> Verdict {
         Ending::OutOfBudget(which) if ["cpu", "deadline", "fuel"].contains(&which.as_str()) => {
             (Kind::TimedOut, "it ran out of time".into())
         }
+        Ending::OutOfBudget(which) if which == "log" && expected.may_exceed(printed, &stdout()) => return Err(printed),
         Ending::OutOfBudget(which) => (Kind::Error, format!("it exceeded the budget {which}")),
         Ending::Trapped(what) => (Kind::Error, cut(what).to_owned()),
     };
-    Verdict { kind, note }
+    Ok(Verdict { kind, note })
 }
 
 fn cut(text: &str) -> &str {
@@ -69,21 +78,26 @@ impl Tally {
 
     /// Adds the case `number`, from 0.
     pub(crate) fn add(&mut self, number: usize, verdict: Verdict) {
-        if verdict.kind != Kind::Passed {
+        if !matches!(verdict.kind, Kind::Passed | Kind::Blank) {
             self.first.get_or_insert_with(|| format!("case {}: {}", number + 1, verdict.note));
         }
         self.kinds.push(verdict.kind);
     }
 
-    /// The share of cases that passed, or whether all did.
+    /// The share of cases that passed, or whether all did. Blank answers count
+    /// beside another: alone they are what code that does nothing gives.
     pub(crate) fn score(self, all_or_nothing: bool) -> Score {
         let count = |kind| self.kinds.iter().filter(|other| **other == kind).count() as f64;
-        let (passed, total) = (count(Kind::Passed), self.total as f64);
+        let (blank, total) = (count(Kind::Blank), self.total as f64);
+        let (passed, wrong) = match count(Kind::Passed) {
+            0.0 => (0.0, count(Kind::Wrong) + blank),
+            passed => (passed + blank, count(Kind::Wrong)),
+        };
         let value = if all_or_nothing { f64::from(passed == total) } else { passed / total };
         let score = Score::new(value)
             .metric("passed", passed)
             .metric("total", total)
-            .metric("wrong", count(Kind::Wrong))
+            .metric("wrong", wrong)
             .metric("timeouts", count(Kind::TimedOut))
             .metric("out_of_memory", count(Kind::OutOfMemory))
             .metric("errors", count(Kind::Error));
@@ -113,12 +127,14 @@ mod tests {
             (Ending::OutOfBudget("log".into()), Kind::Error, "log"),
             (Ending::Trapped("unreachable".into()), Kind::Error, "unreachable"),
         ] {
-            let verdict = judge(&output(ending), &four);
+            let verdict = judge(&output(ending), &four).unwrap();
             assert_eq!(verdict.kind, kind);
             assert!(verdict.note.contains(note), "{}", verdict.note);
         }
-        let wrong = judge(&output(Ending::Exited(0)), &Expected::Printed("5".into()));
+        let wrong = judge(&output(Ending::Exited(0)), &Expected::Printed("5".into())).unwrap();
         assert_eq!((wrong.kind, wrong.note.as_str()), (Kind::Wrong, r#"expected "5", not "4""#));
+        let cut = judge(&output(Ending::OutOfBudget("log".into())), &Expected::Printed("4\n".repeat(20)));
+        assert_eq!(cut.err(), Some(27));
     }
 
     #[test]
@@ -133,5 +149,21 @@ mod tests {
         let share = tally().score(false);
         assert_eq!((share.value, share.note.as_deref()), (0.5, Some("case 2: Wrong")));
         assert_eq!(tally().score(true).value, 0.0);
+    }
+
+    #[test]
+    fn blank_answers_count_beside_another() {
+        let score = |kinds: &[Kind]| {
+            let mut tally = Tally::new(kinds.len());
+            for (number, kind) in kinds.iter().enumerate() {
+                tally.add(number, Verdict { kind: *kind, note: format!("{kind:?}") });
+            }
+            let score = tally.score(false);
+            let metric = |name| score.metrics.iter().find(|metric| metric.name == name).unwrap().value;
+            (score.value, metric("passed"), metric("wrong"), score.note.clone())
+        };
+        assert_eq!(score(&[Kind::Blank, Kind::Passed, Kind::Blank]), (1.0, 3.0, 0.0, None));
+        assert_eq!(score(&[Kind::Blank, Kind::Wrong]), (0.0, 0.0, 2.0, Some("case 2: Wrong".into())));
+        assert_eq!(score(&[Kind::Blank, Kind::Error]), (0.0, 0.0, 1.0, Some("case 2: Error".into())));
     }
 }

@@ -5,10 +5,12 @@
 //! ```no_run
 //! use gavel_sdk::exec::{self, Ending, Job};
 //! use gavel_sdk::Failure;
+//! use serde_json::json;
 //!
-//! /// Whether the program prints 4 for each input, in a second each.
+//! /// Whether the Python code prints 4 for each input, in a second each.
 //! fn passes(code: &str, inputs: &[&str]) -> Result<bool, Failure> {
-//!     let job = |input: &&str| Job::new("python").args(["-c", code]).stdin(*input).cpu_ms(1000);
+//!     let job = json!({ "code": code }).to_string();
+//!     let job = |input: &&str| Job::new("python").args([&job]).stdin(*input).cpu_ms(1000);
 //!     for output in exec::run(inputs.iter().map(job).collect()) {
 //!         let output = output?;
 //!         if !matches!(output.ending, Ending::Exited(0)) || output.stdout.trim_ascii() != b"4" {
