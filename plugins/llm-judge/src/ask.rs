@@ -52,8 +52,32 @@ pub(crate) fn ask<T: Clone>(
     reminder: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Vec<Result<Given<T>, Missing>> {
-    let send = |requests| chat::complete(requests).into_iter().map(|reply| reply.map(|reply| reply.text())).collect();
+    let send = |requests| chat::complete(requests).into_iter().map(|reply| Ok(Reply::from(reply?))).collect();
     ask_with(judge, prompts, reminder, parse, send)
+}
+
+/// What the model said.
+#[derive(Debug, Clone)]
+struct Reply {
+    text: String,
+    /// Whether it had no tokens left to end what it said.
+    cut: bool,
+}
+
+impl From<chat::Reply> for Reply {
+    fn from(reply: chat::Reply) -> Self {
+        Self { text: reply.text(), cut: reply.finish_reason().as_deref() == Some("length") }
+    }
+}
+
+impl Reply {
+    /// Its whole words: the last one may be `1` of a `10`.
+    fn words(&self) -> &str {
+        match self.cut {
+            true => &self.text[..self.text.rfind(char::is_whitespace).unwrap_or(0)],
+            false => &self.text,
+        }
+    }
 }
 
 /// The turns after the prompt: what the model said, each time with the
@@ -65,7 +89,7 @@ fn ask_with<T: Clone>(
     prompts: &[String],
     reminder: &str,
     parse: impl Fn(&str) -> Option<T>,
-    send: impl Fn(Vec<Request>) -> Vec<Result<String, Error>>,
+    send: impl Fn(Vec<Request>) -> Vec<Result<Reply, Error>>,
 ) -> Vec<Result<Given<T>, Missing>> {
     let mut found: Vec<Option<Result<Given<T>, Missing>>> = vec![None; prompts.len()];
     let mut turns: Vec<Turns> = vec![Turns::new(); prompts.len()];
@@ -77,9 +101,9 @@ fn ask_with<T: Clone>(
         let requests = open.iter().map(|at| request(judge, &prompts[*at], &turns[*at], reminder)).collect();
         for (at, reply) in open.into_iter().zip(send(requests)) {
             match reply {
-                Ok(reply) => match parse(&reply) {
-                    Some(verdict) => found[at] = Some(Ok(Given { verdict, reply })),
-                    None => turns[at].push(reply),
+                Ok(reply) => match parse(reply.words()) {
+                    Some(verdict) => found[at] = Some(Ok(Given { verdict, reply: reply.text })),
+                    None => turns[at].push(reply.text),
                 },
                 Err(Error::Unavailable(what)) => found[at] = Some(Err(Missing::Unavailable(what))),
                 Err(Error::InvalidRequest(what) | Error::Refused(what)) => {
@@ -121,7 +145,11 @@ mod tests {
             let round = rounds[sizes.borrow().len()];
             assert_eq!(round.len(), requests.len());
             sizes.borrow_mut().push(requests.len());
-            round.iter().map(|reply| reply.clone().map(str::to_owned)).collect()
+            let said = |text: &str| match text.strip_suffix('…') {
+                Some(text) => Reply { text: text.to_owned(), cut: true },
+                None => Reply { text: text.to_owned(), cut: false },
+            };
+            round.iter().map(|reply| reply.clone().map(said)).collect()
         };
         let found = ask_with(&judge, &prompts, "again", score, send);
         (found.into_iter().map(|each| each.map(|given| given.verdict)).collect(), sizes.into_inner())
@@ -133,6 +161,19 @@ mod tests {
             asked(2, &[&[Ok("Score: 5"), Ok("Hm."), Ok("Well.")], &[Ok("Hm?"), Ok("Score: 10")], &[Ok("Score: 0")]]);
         assert_eq!(found, [Ok(0.5), Ok(0.0), Ok(1.0)]);
         assert_eq!(sizes, [3, 2, 1]);
+    }
+
+    #[test]
+    fn a_reply_that_was_cut_off_is_not_read_to_its_end() {
+        let (found, _) = asked(
+            1,
+            &[
+                &[Ok("Score: 1…"), Ok("Score: 7\nFor it is…"), Ok("Score:…"), Ok("9…")],
+                &[Ok("Score: 10"), Ok(""), Ok("")],
+            ],
+        );
+        assert_eq!(found[..2], [Ok(1.0), Ok(0.7)]);
+        assert_eq!(found[2..], [Err(Missing::Unclear(String::new())), Err(Missing::Unclear(String::new()))]);
     }
 
     #[test]
