@@ -27,8 +27,9 @@ export class Media {
     return Number(this.#handle.size());
   }
 
-  read(offset = 0, length = this.size - offset) {
-    return this.#handle.read(BigInt(offset), length);
+  read(offset = 0, length = Infinity) {
+    // The host counts in 32 bits.
+    return this.#handle.read(BigInt(offset), Math.min(length, Math.max(this.size - offset, 0)));
   }
 
   /** The handle, for a request to a chat endpoint. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readParams } from "../gavel/exports.js";
 import { rowJson } from "../gavel/row.js";
+import { Media } from "../gavel/sample.js";
 import { abstain, asVerdict } from "../gavel/verdict.js";
 
 const part = { trajectory: 0, message: 0, start: 1, end: 2, value: true };
@@ -38,4 +39,20 @@ test("parameters are an object of the defaults' kinds", () => {
   ]) {
     assert.throws(() => readParams({ a: 1, b: null }, given), what);
   }
+});
+
+test("an attachment is read to its end, however much is asked for", () => {
+  const bytes = Uint8Array.from({ length: 10 }, (_, index) => index);
+  const asked = [];
+  const read = (offset, length) => {
+    asked.push(length);
+    return bytes.slice(Number(offset), Number(offset) + (length >>> 0));
+  };
+  const media = Media.ofHost({ mediaType: () => "image/png", size: () => 10n, read });
+  assert.deepEqual(media.read(), bytes);
+  assert.deepEqual(media.read(4), bytes.slice(4));
+  assert.deepEqual(media.read(0, 2 ** 32 + 5), bytes);
+  assert.deepEqual(media.read(12), new Uint8Array());
+  assert.deepEqual(asked, [10, 6, 10, 0]);
+  assert.deepEqual(new Media("image/png", bytes).read(3, 2), bytes.slice(3, 5));
 });
