@@ -106,6 +106,20 @@ fn rows(count: usize) -> String {
     (0..count).map(row).map(|row| format!("{row}\n")).collect()
 }
 
+/// Responses of lengths around powers of two whose last words are their answer:
+/// each is wrong without its end.
+fn long_rows() -> String {
+    let answer = "\nAnswer: 42";
+    let around = (5..=21).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]);
+    let rows = around.enumerate().map(|(index, size): (usize, usize)| {
+        let thought = ["x", "é", "🦀", "\0"][index % 4];
+        let before = size - answer.len();
+        let response = thought.repeat(before / thought.len()) + &"-".repeat(before % thought.len()) + answer;
+        format!("{}\n", json!({"id": index, "prompt": "?", "response": response, "ground_truth": "42"}))
+    });
+    rows.collect()
+}
+
 #[test]
 fn a_reward_says_the_same_in_every_language_and_trains() {
     let project = Project::new();
@@ -124,6 +138,11 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     seen.dedup();
     // Right and wrong, with and without an answer, abstained, and a fault of the input: the rows ask for all of them.
     assert!(seen.len() >= 5, "{seen:?}");
+
+    project.write("long.jsonl", &long_rows());
+    for (line, said) in score(&project, "reward", "long.jsonl").iter().enumerate() {
+        assert!(said.iter().all(|said| said[1] == 1.0), "line {}: {said:?}", line + 1);
+    }
 
     #[cfg(feature = "train")]
     {

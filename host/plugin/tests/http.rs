@@ -20,8 +20,9 @@ struct Server {
 }
 
 impl Server {
-    /// Answers `/ok` with `hello`, sends `/to/URL` on to the URL, and leaves
-    /// `/silent` without an answer.
+    /// Answers `/ok` with `hello` and `/N` with N bytes, `/half/N` with those
+    /// and then no more, though it announced another N; sends `/to/URL` on to
+    /// the URL, and leaves `/silent` without an answer.
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -33,6 +34,14 @@ impl Server {
                 let mut stream = stream.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
                 let path = path(&stream);
+                let half = path.strip_prefix("/half/").map(|size| size.parse::<usize>().unwrap());
+                if let Some(size) = half.or(path[1..].parse().ok()) {
+                    let announced = if half.is_some() { 2 * size } else { size };
+                    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {announced}\r\n\r\n").unwrap();
+                    // The one who asks may have gone.
+                    let _ = stream.write_all(&long(size));
+                    continue;
+                }
                 match path.strip_prefix("/to/") {
                     Some(url) => write!(stream, "HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n\r\n"),
                     None if path == "/silent" => {
@@ -54,6 +63,10 @@ impl Server {
     fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
+}
+
+fn long(size: usize) -> Vec<u8> {
+    (0..size).map(|at| (at % 251) as u8).collect()
 }
 
 /// The path of the request that comes in.
@@ -129,6 +142,23 @@ async fn what_lies_inside_is_refused_however_it_is_written() {
         assert!(error.contains("HttpRequestDenied") || error.contains("HttpRequestUriInvalid"), "{url}: {error}");
     }
     assert_eq!(server.asked(), 0);
+}
+
+#[tokio::test]
+async fn a_body_arrives_whole_or_is_an_error() {
+    let (server, sandbox) = (Server::start(), sandbox());
+    let sizes: Vec<usize> = (0..=22).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]).collect();
+    let urls: Vec<String> = sizes.iter().map(|size| server.url(&format!("/{size}"))).collect();
+    let plugin = load(&sandbox, json!({ "urls": urls, "measure": true }), &[server.url("")]).await.unwrap();
+    let seen = plugin.score(&sample(), 1).await.note();
+    for (size, seen) in sizes.into_iter().zip(seen.as_array().unwrap()) {
+        let sum: u64 = long(size).into_iter().map(u64::from).sum();
+        assert_eq!(seen["body"], json!([size, sum]));
+    }
+    let halves: Vec<String> = [1, 65_536, 1 << 20].iter().map(|size| server.url(&format!("/half/{size}"))).collect();
+    for half in fetch(&halves, &[server.url("")]).await {
+        assert!(half["error"].is_string(), "{half}");
+    }
 }
 
 #[tokio::test]

@@ -23,6 +23,9 @@ struct Params {
     /// Whether a URL that does not answer is a failure and not a note.
     #[serde(default)]
     must: bool,
+    /// Whether the length of a body and the sum of its bytes stand for it.
+    #[serde(default)]
+    measure: bool,
 }
 
 impl Reward for Fetch {
@@ -39,7 +42,7 @@ impl Reward for Fetch {
     fn score(&self, _: &Sample, _: &Reference) -> Result<Verdict, Failure> {
         let mut seen = Vec::new();
         for url in &self.params.urls {
-            match fetch(url, self.params.patience) {
+            match fetch(url, &self.params) {
                 Ok(answer) => seen.push(answer),
                 Err(error) if self.params.must => return Err(Failure::unavailable(error)),
                 Err(error) => seen.push(json!({ "error": error })),
@@ -51,14 +54,21 @@ impl Reward for Fetch {
 
 gavel_sdk::export_reward!(Fetch);
 
-fn fetch(url: &str, patience: Option<u64>) -> Result<Value, String> {
+fn fetch(url: &str, params: &Params) -> Result<Value, String> {
     let mut url = url.to_owned();
     for _ in 0..5 {
-        let response = ask(&url, patience)?;
+        let response = ask(&url, params.patience)?;
         let location = response.headers().get("location");
         match location.first() {
             Some(location) => url = String::from_utf8_lossy(location).into_owned(),
-            None => return Ok(json!({ "status": response.status(), "body": body(&response)? })),
+            None => {
+                let body = body(&response)?;
+                let body = match params.measure {
+                    true => json!([body.len(), body.iter().map(|byte| u64::from(*byte)).sum::<u64>()]),
+                    false => json!(String::from_utf8_lossy(&body)),
+                };
+                return Ok(json!({ "status": response.status(), "body": body }));
+            }
         }
     }
     Err("too many redirects".into())
@@ -89,14 +99,14 @@ fn ask(url: &str, patience: Option<u64>) -> Result<IncomingResponse, String> {
     }
 }
 
-fn body(response: &IncomingResponse) -> Result<String, String> {
+fn body(response: &IncomingResponse) -> Result<Vec<u8>, String> {
     let body = response.consume().map_err(|()| "the body was taken")?;
     let stream = body.stream().map_err(|()| "the body was read")?;
     let mut bytes = Vec::new();
     loop {
         match stream.blocking_read(65_536) {
             Ok(part) => bytes.extend(part),
-            Err(StreamError::Closed) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(StreamError::Closed) => return Ok(bytes),
             Err(error) => return Err(format!("{error:?}")),
         }
     }

@@ -1,0 +1,67 @@
+//! What a plugin reads arrives whole, however long it is.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Sampled, guest, sandbox};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use gavel_data::{ContentPart, FinishReason, Media, Message, Role, Sample, Task, Trajectory};
+use gavel_plugin::{ChatError, ChatModel, ChatRequest, Grants, Limits, Plugin, PluginSpec};
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// Says what it was told.
+struct Echo;
+
+impl ChatModel for Echo {
+    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
+        let text = request.messages[0].text();
+        async move { Ok(json!({"choices": [{"message": {"role": "assistant", "content": text}}]})) }.boxed()
+    }
+}
+
+/// A text of `size` bytes, no part of which is like another.
+fn text(size: usize) -> String {
+    let mut text: String = (0..size / 8 + 1).map(|line| format!("{line:06}é")).collect();
+    text.truncate(text.floor_char_boundary(size));
+    let rest = size - text.len();
+    text + &"\0".repeat(rest)
+}
+
+/// A sample with a text of `size` bytes wherever there may be one.
+fn long(size: usize) -> Arc<Sample> {
+    let text = text(size);
+    let columns = serde_json::from_value(json!({"ground_truth": text, "long": text})).unwrap();
+    let mut question = Message::new(Role::User, text.clone());
+    let image = Media { media_type: "image/png".into(), bytes: text.clone().into_bytes() };
+    question.content.push(ContentPart::Media(image));
+    let messages = vec![Message::new(Role::Assistant, text)];
+    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
+    let task = Task::with_prompt(columns, vec![question], 0, "t");
+    Arc::new(Sample { task: Arc::new(task), index: 0, trajectories })
+}
+
+/// The length and the FNV-1a hash.
+fn measure(bytes: &[u8]) -> Value {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    json!([bytes.len(), bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, step)])
+}
+
+#[test]
+fn a_sample_its_row_and_a_reply_are_read_whole() {
+    let sandbox = sandbox();
+    sandbox.add_chat("echo", Arc::new(Echo), NonZeroUsize::MIN);
+    let grants = Grants { chat: vec!["echo".into()], ..Grants::default() };
+    let limits = Limits { output: 8 << 20, ..Limits::default() };
+    let spec = PluginSpec { grants, limits, ..PluginSpec::new("reads", guest("reads")) };
+    let plugin = sandbox.handle().block_on(Plugin::load(&sandbox, spec)).unwrap();
+    for size in (0..=22).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]) {
+        let seen = sandbox.handle().block_on(plugin.score(&long(size), 1)).note();
+        let seen = seen.as_object().unwrap();
+        assert_eq!(seen.len(), 11);
+        let expected = measure(text(size).as_bytes());
+        assert!(seen.values().all(|seen| *seen == expected), "{size}: {seen:?}");
+    }
+}
