@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use gavel_data::files::finish_folder;
 use gavel_policy::{Device, Model, ModelFolder, stored_kind};
 use gavel_text::TextModel;
 use std::path::PathBuf;
@@ -43,7 +44,7 @@ pub fn run(args: MergeArgs) -> Result<ExitCode> {
     }
     merged.save(&partial)?;
     text.save(&partial).with_context(|| format!("cannot write the tokenizer into {}", partial.display()))?;
-    std::fs::rename(&partial, &output)
+    finish_folder(&partial, &output)
         .with_context(|| format!("cannot rename {} to {}", partial.display(), output.display()))?;
     println!("{} with {} is {}", folder.base.display(), model.display(), output.display());
     Ok(ExitCode::SUCCESS)

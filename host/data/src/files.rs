@@ -1,7 +1,9 @@
-//! Files that a process may be killed over: nobody ever finds half of one.
+//! Files that a process may be killed over, and a machine may lose power over:
+//! nobody ever finds half of one.
 
+use crate::disk;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes looked at together for the end of the last whole line.
@@ -26,7 +28,7 @@ fn end_of_whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
         let start = end.saturating_sub(CHUNK);
         file.seek(SeekFrom::Start(start))?;
         chunk.clear();
-        file.by_ref().take(end - start).read_to_end(&mut chunk)?;
+        Read::by_ref(file).take(end - start).read_to_end(&mut chunk)?;
         if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
             return Ok(start + at as u64 + 1);
         }
@@ -35,14 +37,110 @@ fn end_of_whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Writes a file that has its name only once it is whole.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = partial(path);
-    fs::write(&partial, bytes)?;
-    fs::rename(&partial, path)
+/// A file that has its name only once it is whole, also after a power cut.
+/// Dropped before [`finish`](Self::finish), it leaves nothing.
+pub struct WholeFile {
+    file: File,
+    path: PathBuf,
+    partial: PathBuf,
+    is_whole: bool,
 }
 
-/// The name that a file has until it is whole.
+impl WholeFile {
+    /// Starts a file that `path` will name, in place of the one that may be
+    /// there.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Self::create_as(path, partial(path))
+    }
+
+    /// The same, with a name of its own until it is whole: for files that
+    /// several threads may write at once.
+    pub fn create_as(path: &Path, partial: PathBuf) -> io::Result<Self> {
+        Ok(Self { file: File::create(&partial)?, path: path.to_owned(), partial, is_whole: false })
+    }
+
+    /// Gives the file its name, once its content is on the disk.
+    pub fn finish(mut self) -> io::Result<()> {
+        disk::sync(&self.file, &self.partial)?;
+        self.rename()?;
+        disk::sync_folder(disk::folder_of(&self.path))
+    }
+
+    /// Gives the file its name; a power cut may still take its content.
+    pub fn finish_unsynced(mut self) -> io::Result<()> {
+        self.rename()
+    }
+
+    fn rename(&mut self) -> io::Result<()> {
+        disk::rename(&self.partial, &self.path)?;
+        self.is_whole = true;
+        Ok(())
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            // The error that led here says why; a part of a file is of no use.
+            let _ = fs::remove_file(&self.partial);
+        }
+    }
+}
+
+/// Writes a file that has its name only once it is whole, also after a power
+/// cut.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = WholeFile::create(path)?;
+    file.write_all(bytes)?;
+    file.finish()
+}
+
+/// Gives the folder `partial` the name `path`, which nothing has, once
+/// everything in it is on the disk.
+pub fn finish_folder(partial: &Path, path: &Path) -> io::Result<()> {
+    disk::sync_tree(partial)?;
+    disk::rename(partial, path)?;
+    disk::sync_folder(disk::folder_of(path))
+}
+
+/// Removes a folder, of which nobody ever finds a part under its name.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    let partial = partial(path);
+    if partial.exists() {
+        disk::remove_tree(&partial)?;
+    }
+    disk::rename(path, &partial)?;
+    disk::sync_folder(disk::folder_of(path))?;
+    disk::remove_tree(&partial)
+}
+
+/// Makes a folder, and those above it that are missing, whose names outlast a
+/// power cut.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = disk::folder_of(path);
+    if above != path {
+        make_folder(above)?;
+    }
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists || !path.is_dir() => Err(error),
+        _ => disk::sync_folder(above),
+    }
+}
+
+/// The name that a file or a folder has until it is whole.
 pub fn partial(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".partial");
@@ -52,7 +150,9 @@ pub fn partial(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::disk::Operation;
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
     #[test]
     fn a_line_that_was_cut_off_goes_before_the_next_one() {
@@ -71,5 +171,65 @@ mod tests {
             append_to_lines(&path).unwrap().write_all(b"new\n").unwrap();
             assert!(fs::read_to_string(&path).unwrap() == format!("{kept}new\n"));
         }
+    }
+
+    /// The operations of `work` in `folder`, with the names there.
+    fn operations(folder: &Path, work: impl FnOnce() -> io::Result<()>) -> Vec<String> {
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let (seen, root) = (found.clone(), folder.to_owned());
+        let short = move |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
+        disk::watch(
+            move |operation| {
+                seen.borrow_mut().push(match operation {
+                    Operation::Sync(path) => format!("sync {}", short(path)),
+                    Operation::SyncFolder(path) => format!("sync folder {}", short(path)),
+                    Operation::Rename(from, to) => format!("rename {} {}", short(from), short(to)),
+                    Operation::Remove(path) => format!("remove {}", short(path)),
+                });
+            },
+            work,
+        )
+        .unwrap();
+        found.take()
+    }
+
+    #[test]
+    fn content_is_on_the_disk_before_its_name_is() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        let file = operations(root.path(), || write_whole(&path("a"), b"new"));
+        assert_eq!(file, ["sync a.partial", "rename a.partial a", "sync folder "]);
+        assert_eq!(fs::read(path("a")).unwrap(), b"new");
+
+        let made = operations(root.path(), || make_folder(&path("b.partial/c")));
+        assert_eq!(made, ["sync folder ", "sync folder b.partial"]);
+        for name in ["b.partial/y", "b.partial/x", "b.partial/c/z"] {
+            fs::write(path(name), name).unwrap();
+        }
+        let folder = operations(root.path(), || finish_folder(&path("b.partial"), &path("b")));
+        let expected = [
+            "sync b.partial/c/z",
+            "sync folder b.partial/c",
+            "sync b.partial/x",
+            "sync b.partial/y",
+            "sync folder b.partial",
+            "rename b.partial b",
+            "sync folder ",
+        ];
+        assert_eq!(folder, expected);
+
+        let removed = operations(root.path(), || remove_folder(&path("b")));
+        assert_eq!(removed, ["rename b b.partial", "sync folder ", "remove b.partial"]);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_was_not_finished_leaves_the_old_file() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a");
+        fs::write(&path, "old").unwrap();
+        WholeFile::create(&path).unwrap().write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "a partial file is left");
     }
 }

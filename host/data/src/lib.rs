@@ -5,6 +5,7 @@
 //! [`dataset`], and every random choice of a run comes from [`seed`].
 
 pub mod dataset;
+pub mod disk;
 pub mod evaluation;
 pub mod files;
 pub mod message;

