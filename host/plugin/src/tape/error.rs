@@ -16,7 +16,7 @@ pub enum TapeError {
     /// A file of the tape cannot be read or written.
     #[error("cannot {action} {} of the tape: {source}", path.display())]
     Io {
-        /// `read` or `write`.
+        /// `read`, `write` or `sync`.
         action: &'static str,
         /// The file.
         path: PathBuf,

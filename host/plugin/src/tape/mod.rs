@@ -44,6 +44,17 @@ impl Tape {
         Ok(Self::Replay(Arc::new(Player::open(folder)?)))
     }
 
+    /// Makes what was kept so far outlast a power cut.
+    ///
+    /// # Errors
+    /// A file cannot be synced.
+    pub fn sync(&self) -> Result<(), TapeError> {
+        match self {
+            Self::Record(recorder) => recorder.sync(),
+            Self::Off | Self::Replay(_) => Ok(()),
+        }
+    }
+
     /// The part of one call: of the plugin of this name, with this hash of its
     /// input and this seed.
     pub fn of_call(&self, plugin: &str, input: &str, seed: u64) -> CallTape {

@@ -34,10 +34,18 @@ impl Player {
             if text.pop() != Some(b'\n') {
                 break;
             }
-            let damaged =
-                |what: String| TapeError::Damaged { path: path.clone(), what: format!("line {number}: {what}") };
-            let line: Line = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-            let answer = blake3::Hash::from_hex(&line.answer).map_err(|error| damaged(error.to_string()))?;
+            let line = serde_json::from_slice::<Line>(&text).map_err(|error| error.to_string()).and_then(|line| {
+                let answer = blake3::Hash::from_hex(&line.answer).map_err(|error| error.to_string())?;
+                Ok((line, answer))
+            });
+            // The requests that it answered are then named as not recorded; the others have their answers.
+            let (line, answer) = match line {
+                Ok(found) => found,
+                Err(what) => {
+                    tracing::warn!("{}, line {number}, is damaged and left out: {what}", path.display());
+                    continue;
+                }
+            };
             // A call that was made again, after a run was taken up again, say, has its last answers.
             player.answers.insert(key(&line.entry), answer.into());
         }

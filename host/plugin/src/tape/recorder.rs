@@ -1,7 +1,9 @@
 //! Writing a tape.
 
 use super::{Entry, Line, TapeError, blob, index};
-use gavel_data::files::{append_to_lines, partial};
+use gavel_data::disk;
+use gavel_data::files::{WholeFile, append_to_lines, partial};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,11 +17,13 @@ pub struct Recorder {
     index: Mutex<Option<File>>,
     /// Tells apart what is being written at the same time.
     writes: AtomicU64,
+    /// The answers that a power cut could still take.
+    unsynced: Mutex<Vec<PathBuf>>,
 }
 
 impl Recorder {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, index: Mutex::new(None), writes: AtomicU64::new(0) }
+        Self { folder, index: Mutex::new(None), writes: AtomicU64::new(0), unsynced: Mutex::default() }
     }
 
     /// Keeps an answer and gives it back. Files are written on a thread of
@@ -28,6 +32,34 @@ impl Recorder {
         let recorder = self.clone();
         let written = tokio::task::spawn_blocking(move || recorder.write(entry, &answer).map(|()| answer)).await;
         written.unwrap_or(Err(TapeError::Stopped))
+    }
+
+    /// Makes what was kept so far outlast a power cut.
+    ///
+    /// # Errors
+    /// A file cannot be synced; it is tried again next time.
+    pub fn sync(&self) -> Result<(), TapeError> {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = &mut *index else { return Ok(()) };
+        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| TapeError::Io { action: "sync", path, source }
+        };
+        for path in unsynced.iter() {
+            disk::sync_file(path).map_err(failed(path))?;
+        }
+        let path = super::index(&self.folder);
+        disk::sync(index, &path).map_err(failed(&path))?;
+        // The folders of the answers, and those that they are in up to the tape's own.
+        let mut folders: BTreeSet<&Path> = unsynced.iter().filter_map(|path| path.parent()).collect();
+        folders.extend(unsynced.iter().filter_map(|path| path.parent()?.parent()));
+        folders.extend([self.folder.as_path(), disk::folder_of(&self.folder)]);
+        for folder in folders {
+            disk::sync_folder(folder).map_err(failed(folder))?;
+        }
+        unsynced.clear();
+        Ok(())
     }
 
     /// The answer first, then the line that speaks of it: a process that is
@@ -45,16 +77,20 @@ impl Recorder {
     }
 
     fn write_blob(&self, path: &Path, answer: &[u8]) -> io::Result<()> {
-        if path.exists() {
+        // One that is there under this name may be what a power cut left of it.
+        if fs::read(path).is_ok_and(|kept| kept == answer) {
             return Ok(());
         }
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
-        let partial = partial(&path.with_extension(number.to_string()));
-        fs::write(&partial, answer)?;
-        fs::rename(&partial, path)
+        let mut file = WholeFile::create_as(path, partial(&path.with_extension(number.to_string())))?;
+        file.write_all(answer)?;
+        // Answers are many, and are synced together.
+        file.finish_unsynced()?;
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        Ok(())
     }
 
     fn write_line(&self, path: &Path, line: &Line) -> io::Result<()> {

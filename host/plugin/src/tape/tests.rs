@@ -80,3 +80,37 @@ async fn a_changed_answer_is_not_believed() {
     assert!(matches!(replayed(&call, "GET").await, Err(TapeError::Damaged { .. })));
     assert!(matches!(call.trouble(), Some(Outcome::Fault { whose: Blame::Host, .. })));
 }
+
+#[tokio::test]
+async fn what_a_power_cut_took_is_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = Tape::record(folder.path().join("tape"));
+    for (request, answer) in [("GET a", "1"), ("GET b", "2"), ("GET c", "3")] {
+        ask(&tape.of_call("judge", "input", 7), request, answer).await.unwrap();
+    }
+    tape.sync().unwrap();
+    // An answer whose content was not on the disk, and a line in the middle of the index.
+    let path = folder.path().join("tape");
+    std::fs::write(blob(&path, &blake3::hash(b"1").to_hex()), "").unwrap();
+    let text = std::fs::read_to_string(index(&path)).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    std::fs::write(index(&path), format!("{}\n{}\n{}\n", lines[0], "\0".repeat(40), lines[2])).unwrap();
+
+    let seen = Tape::replay(&path).unwrap();
+    let ask_again = |request: &'static str| {
+        let call = seen.of_call("judge", "input", 7);
+        async move { replayed(&call, request).await }
+    };
+    assert!(matches!(ask_again("GET a").await, Err(TapeError::Damaged { .. })));
+    assert!(matches!(ask_again("GET b").await, Err(TapeError::NotRecorded { .. })));
+    assert_eq!(ask_again("GET c").await.unwrap(), "3");
+
+    let tape = Tape::record(path.clone());
+    for (request, answer) in [("GET a", "1"), ("GET b", "2")] {
+        ask(&tape.of_call("judge", "input", 7), request, answer).await.unwrap();
+    }
+    let seen = Tape::replay(&path).unwrap();
+    for (request, answer) in [("GET a", "1"), ("GET b", "2"), ("GET c", "3")] {
+        assert_eq!(replayed(&seen.of_call("judge", "input", 7), request).await.unwrap(), answer);
+    }
+}
