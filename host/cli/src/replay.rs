@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// have changed instead.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  gavel replay runs/demo\n  gavel replay runs/demo --step 300 --sample 300.12.5\n  gavel replay runs/demo --plugin answer=stricter.wasm --params answer='{\"prefix\": \"Answer:\"}'\n\nExit status: 0 all the same; 1 something differs; 2 usage, or the recording cannot be replayed."
+    after_help = "Examples:\n  gavel replay runs/demo\n  gavel replay runs/demo --step 300 --sample 300.12.5\n  gavel replay runs/demo --plugin answer=stricter.wasm --params answer='{\"prefix\": \"Answer:\"}'\n\nExit status: 0 all the same; 1 something differs or is damaged; 2 usage, or the recording cannot be replayed."
 )]
 pub struct ReplayArgs {
     /// The folder of a run, or of a recording of `gavel score`.
@@ -85,7 +85,7 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
             true => println!("{}", serde_json::to_string(&found)?),
             false => print::verification(&args.run, &found, args.worst),
         }
-        found.different == 0
+        found.is_same()
     } else {
         let found = what_if(&recording, &selection, &changes, config, args.worst, done)?;
         bar.finish_and_clear();

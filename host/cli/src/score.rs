@@ -8,7 +8,7 @@ use crate::progress;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::partial;
-use gavel_data::{OutcomeKind, Sample, SampleOutcome};
+use gavel_data::{OutcomeKind, Sample, SampleOutcome, disk};
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::{Recording, tape_folder};
@@ -131,6 +131,9 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     }
     let mut summary = sink.end()?;
     out.finish()?;
+    if let Some(recording) = &recording {
+        summary.unreadable.extend(recording.damage().lines.iter().map(ToString::to_string));
+    }
 
     summary.seconds = start.elapsed().as_secs_f64();
     if args.json {
@@ -239,8 +242,11 @@ impl Output {
     }
 
     fn finish(mut self) -> Result<()> {
-        self.writer.flush().with_context(|| format!("cannot write {}", self.partial.display()))?;
-        std::fs::rename(&self.partial, &self.path).with_context(|| format!("cannot write {}", self.path.display()))
+        let written = self.writer.flush().and_then(|()| disk::sync(self.writer.get_ref(), &self.partial));
+        written.with_context(|| format!("cannot write {}", self.partial.display()))?;
+        disk::rename(&self.partial, &self.path)
+            .and_then(|()| disk::sync_folder(disk::folder_of(&self.path)))
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 

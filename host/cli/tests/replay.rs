@@ -101,6 +101,47 @@ fn what_was_changed_afterwards_is_named() {
 
 #[cfg(feature = "train")]
 #[test]
+fn a_torn_line_is_left_out_counted_and_named() {
+    let project = Project::new();
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);
+    let path = "runs/run/trajectories/step-000001.jsonl";
+    let text = std::fs::read_to_string(project.path(path)).unwrap();
+    let torn = |number: usize| {
+        let line = |(at, line): (usize, &str)| if at + 1 == number { line[..99].to_owned() } else { line.to_owned() };
+        text.lines().enumerate().map(line).collect::<Vec<_>>().join("\n") + "\n"
+    };
+    project.write(path, &torn(5));
+    let output = project.run(&["replay", "runs/run"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let said = stdout(&output);
+    assert!(said.contains("31 samples, 31 verdicts given again: all the same, to the last bit"), "{said}");
+    assert!(said.contains(&format!("  1 line is damaged and left out:\n    {path}, line 5: EOF while ")), "{said}");
+    let output = project.run(&["replay", "runs/run", "--json"]);
+    let found = found(&output);
+    assert_eq!((&found["damage"]["lines"][0]["line"], &found["different"]), (&json!(5), &json!(0)), "{found}");
+    let output = project.run(&["replay", "runs/run", "--params", r#"letter={"pattern":"x"}"#]);
+    assert!(stdout(&output).contains("  1 line is damaged and left out:\n"), "{}", stdout(&output));
+
+    // What an update learned from is not there to be judged as a whole.
+    let short = format!("letter={}", built("guests/shortest.wasm").display());
+    let judged = |number: usize| {
+        project.write(path, &torn(number));
+        let args = ["replay", "runs/run", "--plugin", &short, "--params", "letter={}", "--step", "1"];
+        stdout(&project.run(&args))
+    };
+    for (line, left_out) in [(6, 3), (5, 7)] {
+        let expected = format!("  {left_out} samples left out: their groups, which a judger is asked about, ");
+        let said = judged(line);
+        assert!(said.contains(&expected), "line {line}: {said}");
+    }
+    project.write(path, "{\n");
+    let output = project.run(&["replay", "runs/run", "--step", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains(&format!("{path} is damaged: line 1: EOF while ")), "{}", stderr(&output));
+}
+
+#[cfg(feature = "train")]
+#[test]
 fn another_reward_shows_what_it_would_have_changed() {
     let project = Project::new();
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=4"]);

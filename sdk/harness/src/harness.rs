@@ -138,5 +138,8 @@ pub fn recorded(recording: &Path) -> Result<Vec<Recorded>, HarnessError> {
             }
         }
     }
-    Ok(found)
+    match recording.damage().lines.into_iter().next() {
+        Some(damaged) => Err(RecordingError::from(damaged).into()),
+        None => Ok(found),
+    }
 }

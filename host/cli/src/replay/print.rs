@@ -2,6 +2,7 @@
 
 use crate::table::{self, cut};
 use gavel_data::OutcomeKind;
+use gavel_scoring::recording::Damage;
 use gavel_scoring::replay::{Difference, Disagreement, PluginChange, RewardChange, Said, Verification, WhatIf};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +17,7 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
     if *without_call > 0 {
         println!("  {without_call} samples have no verdict to compare: no plugin was called for them");
     }
+    damage(&found.damage, shown);
     if found.differences.is_empty() {
         return;
     }
@@ -40,7 +42,27 @@ pub fn what_if(run: &Path, found: &WhatIf) {
     if found.without_call > 0 {
         println!("  {} samples are as they were: no plugin was called for them", found.without_call);
     }
+    damage(&found.damage, found.worst.len().max(1));
     worst(found, ["recorded", "now"]);
+}
+
+/// What of the recording could not be read, and was left out.
+fn damage(damage: &Damage, shown: usize) {
+    let Damage { lines, samples } = damage;
+    if !lines.is_empty() {
+        let s = if lines.len() == 1 { " is" } else { "s are" };
+        println!("  {} line{s} damaged and left out:", lines.len());
+        for line in lines.iter().take(shown) {
+            println!("    {line}");
+        }
+        let more = lines.len().saturating_sub(shown);
+        if more > 0 {
+            println!("    … and {more} more; --json shows all of them");
+        }
+    }
+    if *samples > 0 {
+        println!("  {samples} samples left out: their groups, which a judger is asked about, are not whole");
+    }
 }
 
 /// What changed in verdicts and rewards.

@@ -1,7 +1,7 @@
 //! `--record` and `--replay`: what offline verdicts were made of.
 
 use anyhow::{Context, Result, bail};
-use gavel_data::{Sample, SampleOutcome};
+use gavel_data::{Sample, SampleOutcome, disk};
 use gavel_plugin::ProgramSpec;
 use gavel_scoring::recording::{Grouping, Recording, SampleWriter, ScoredSample, TaskStore, keep_lineup};
 use gavel_scoring::{Scorer, WeightedPlugin};
@@ -38,7 +38,11 @@ impl Recorder {
 
     /// Makes the recording whole.
     pub fn finish(mut self) -> Result<()> {
-        Ok(self.samples.finish(&mut self.tasks)?)
+        let path = self.samples.finish(&mut self.tasks)?;
+        self.tasks.sync()?;
+        disk::sync_file(&path)
+            .and_then(|()| disk::sync_folder(disk::folder_of(&path)))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 }
 

@@ -9,25 +9,27 @@
 //! | `tape/` | what plugins were answered from outside ([`gavel_plugin::Tape`]) |
 //!
 //! A run's folder is such a folder, and so is the one that `gavel score
-//! --record` makes. Whenever the process is killed, what is there can be
-//! replayed and gone on from.
+//! --record` makes. Whenever the process is killed or the power fails, what is
+//! there can be replayed and gone on from.
 
+mod damage;
 mod error;
 mod lineup;
 mod record;
 mod samples;
 mod tasks;
 
+pub use damage::{Damage, DamagedLine};
 pub use error::RecordingError;
 pub use lineup::{Grouping, Lineup, keep_lineup};
 pub use record::PluginRecord;
 pub use samples::{RecordedSample, SampleWriter, Samples, ScoredSample};
 pub use tasks::TaskStore;
 
-use gavel_data::Task;
-use std::collections::{BTreeMap, HashMap};
+use gavel_data::disk;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) type Result<T> = std::result::Result<T, RecordingError>;
 
@@ -44,8 +46,9 @@ fn step_file(folder: &Path, step: u64) -> PathBuf {
 pub struct Recording {
     folder: PathBuf,
     lineups: Vec<Lineup>,
-    tasks: HashMap<String, Arc<Task>>,
+    tasks: tasks::Tasks,
     steps: BTreeMap<u64, PathBuf>,
+    damage: Mutex<Damage>,
 }
 
 impl Recording {
@@ -57,7 +60,9 @@ impl Recording {
         if lineups.is_empty() || steps.is_empty() {
             return Err(RecordingError::Nothing { folder: folder.to_owned() });
         }
-        Ok(Self { folder: folder.to_owned(), lineups, tasks: tasks::read(folder)?, steps })
+        let (tasks, lines) = tasks::read(folder)?;
+        let damage = Mutex::new(Damage { lines, samples: 0 });
+        Ok(Self { folder: folder.to_owned(), lineups, tasks, steps, damage })
     }
 
     /// The folder.
@@ -71,9 +76,27 @@ impl Recording {
     }
 
     /// The samples of a step, in the order in which they were drawn; none where
-    /// there is no such step.
+    /// there is no such step. Lines that are not understood are left out, and
+    /// are then part of the [`damage`](Self::damage).
     pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
-        Samples::open(self.steps.get(&step).map(PathBuf::as_path), &self.tasks)
+        Samples::open(self.steps.get(&step).map(PathBuf::as_path), self)
+    }
+
+    /// What was left out of what has been read so far.
+    pub fn damage(&self) -> Damage {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a line between two of the file of a step could not be read.
+    pub(crate) fn is_damaged_between(&self, step: u64, before: u64, after: u64) -> bool {
+        let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        damage.lines.iter().any(|damaged| {
+            before < damaged.line && damaged.line < after && self.steps.get(&step) == Some(&damaged.path)
+        })
+    }
+
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Damage)) {
+        note(&mut self.damage.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// All line-ups, from the first.
@@ -88,10 +111,12 @@ impl Recording {
 }
 
 /// Removes the samples of the steps after `step`: a run that was taken up again
-/// there draws others.
-pub fn forget_samples_after(folder: &Path, step: u64) -> Result<()> {
-    for (_, path) in samples::files(folder)?.range(step + 1..) {
-        std::fs::remove_file(path).map_err(RecordingError::io("remove", path))?;
+/// there draws others. Gives the number of steps.
+pub fn forget_samples_after(folder: &Path, step: u64) -> Result<usize> {
+    let files = samples::files(folder)?;
+    let later = files.range(step + 1..);
+    for (_, path) in later.clone() {
+        disk::remove_file(path).map_err(RecordingError::io("remove", path))?;
     }
-    Ok(())
+    Ok(later.count())
 }

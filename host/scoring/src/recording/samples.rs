@@ -1,16 +1,14 @@
 //! `trajectories/`: a file a step, a line a trajectory.
 
-use super::{RecordingError, Result, TaskStore, step_file};
-use gavel_data::files::partial;
-use gavel_data::{
-    EvaluationRecord, FinishReason, Message, NotCalled, OutcomeKind, Sample, SampleOutcome, Task, TokenCounts,
-};
+use super::{DamagedLine, Recording, RecordingError, Result, TaskStore, step_file};
+use gavel_data::files::{WholeFile, make_folder};
+use gavel_data::{EvaluationRecord, FinishReason, Message, NotCalled, OutcomeKind, Sample, SampleOutcome, TokenCounts};
 use gavel_data::{Trajectory, TrajectoryRecord};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Lines, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,14 +64,16 @@ struct ReadLine {
     plugins: BTreeMap<String, EvaluationRecord>,
     #[serde(default)]
     not_called: BTreeMap<String, NotCalled>,
+    /// Where it was found, from 1.
+    #[serde(skip)]
+    line: u64,
 }
 
 /// Writes the samples of a step to a file that has its name once it is whole.
 pub struct SampleWriter {
     step: u64,
-    out: BufWriter<File>,
+    out: BufWriter<WholeFile>,
     path: PathBuf,
-    partial: PathBuf,
 }
 
 impl SampleWriter {
@@ -82,10 +82,9 @@ impl SampleWriter {
     pub fn create(folder: &Path, step: u64) -> Result<Self> {
         let path = step_file(folder, step);
         let steps = folder.join("trajectories");
-        fs::create_dir_all(&steps).map_err(RecordingError::io("make the folder", &steps))?;
-        let partial = partial(&path);
-        let file = File::create(&partial).map_err(RecordingError::io("write", &partial))?;
-        Ok(Self { step, out: BufWriter::new(file), path, partial })
+        make_folder(&steps).map_err(RecordingError::io("make the folder", &steps))?;
+        let file = WholeFile::create(&path).map_err(RecordingError::io("write", &path))?;
+        Ok(Self { step, out: BufWriter::new(file), path })
     }
 
     /// Adds a sample, and its task to `tasks` where it is new.
@@ -116,17 +115,21 @@ impl SampleWriter {
             serde_json::to_writer(&mut self.out, &line)
                 .map_err(std::io::Error::from)
                 .and_then(|()| self.out.write_all(b"\n"))
-                .map_err(RecordingError::io("write", &self.partial))?;
+                .map_err(RecordingError::io("write", &self.path))?;
         }
         Ok(())
     }
 
-    /// Gives the file its name. The tasks that it speaks of are there before
-    /// it is.
-    pub fn finish(mut self, tasks: &mut TaskStore) -> Result<()> {
+    /// Gives the file its name, and returns it. The tasks that it speaks of are
+    /// there before it is. Until it and they are synced, a power cut may take
+    /// lines of it: a step does not wait for the disk.
+    pub fn finish(self, tasks: &mut TaskStore) -> Result<PathBuf> {
         tasks.flush()?;
-        self.out.flush().map_err(RecordingError::io("write", &self.partial))?;
-        fs::rename(&self.partial, &self.path).map_err(RecordingError::io("write", &self.path))
+        let whole = self.out.into_inner().map_err(std::io::IntoInnerError::into_error);
+        match whole.and_then(WholeFile::finish_unsynced) {
+            Ok(()) => Ok(self.path),
+            Err(error) => Err(RecordingError::io("write", &self.path)(error)),
+        }
     }
 }
 
@@ -155,6 +158,8 @@ pub struct RecordedSample {
     pub id: String,
     /// The step that it was drawn in.
     pub step: u64,
+    /// Its first line in the file of that step, from 1; 0 where it is in none.
+    pub line: u64,
     /// The number of its group in the step.
     pub group: u64,
     /// The sample, as its plugins saw it.
@@ -185,39 +190,58 @@ impl RecordedSample {
     }
 }
 
-/// The samples of a step, one after another.
+/// The samples of a step, one after another. What is not understood is left
+/// out and noted as damage of the recording.
 pub struct Samples<'a> {
-    path: PathBuf,
-    lines: Option<Peekable<ReadLines>>,
-    tasks: &'a HashMap<String, Arc<Task>>,
+    lines: Option<Peekable<ReadLines<'a>>>,
+    recording: &'a Recording,
 }
 
-struct ReadLines {
-    lines: Lines<BufReader<File>>,
+struct ReadLines<'a> {
+    lines: std::io::Split<BufReader<File>>,
     path: PathBuf,
     number: u64,
+    recording: &'a Recording,
 }
 
-impl Iterator for ReadLines {
+impl ReadLines<'_> {
+    /// The line, if it is one, and its task is known.
+    fn parse(&self, text: &[u8]) -> std::result::Result<ReadLine, String> {
+        let line: ReadLine = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        match self.recording.tasks.contains_key(&line.task) {
+            true => Ok(line),
+            false => Err(format!("sample {} names the task {}, which tasks.jsonl does not have", line.id, line.task)),
+        }
+    }
+}
+
+impl Iterator for ReadLines<'_> {
     type Item = Result<ReadLine>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.number += 1;
-        let text = match self.lines.next()? {
-            Ok(text) => text,
-            Err(error) => return Some(Err(RecordingError::io("read", &self.path)(error))),
-        };
-        let damaged = |error| RecordingError::damaged(&self.path, format!("line {}: {error}", self.number));
-        Some(serde_json::from_str(&text).map_err(damaged))
+        loop {
+            self.number += 1;
+            let text = match self.lines.next()? {
+                Ok(text) => text,
+                Err(error) => return Some(Err(RecordingError::io("read", &self.path)(error))),
+            };
+            match self.parse(&text) {
+                Ok(line) => return Some(Ok(ReadLine { line: self.number, ..line })),
+                Err(what) => {
+                    let line = DamagedLine { path: self.path.clone(), line: self.number, what };
+                    self.recording.note(|damage| damage.lines.push(line));
+                }
+            }
+        }
     }
 }
 
 impl<'a> Samples<'a> {
-    pub(super) fn open(path: Option<&Path>, tasks: &'a HashMap<String, Arc<Task>>) -> Result<Self> {
-        let Some(path) = path else { return Ok(Self { path: PathBuf::new(), lines: None, tasks }) };
+    pub(super) fn open(path: Option<&Path>, recording: &'a Recording) -> Result<Self> {
+        let Some(path) = path else { return Ok(Self { lines: None, recording }) };
         let file = File::open(path).map_err(RecordingError::io("read", path))?;
-        let lines = ReadLines { lines: BufReader::new(file).lines(), path: path.to_owned(), number: 0 };
-        Ok(Self { path: path.to_owned(), lines: Some(lines.peekable()), tasks })
+        let lines = ReadLines { lines: BufReader::new(file).split(b'\n'), path: path.to_owned(), number: 0, recording };
+        Ok(Self { lines: Some(lines.peekable()), recording })
     }
 
     fn read(&mut self) -> Option<Result<RecordedSample>> {
@@ -226,17 +250,14 @@ impl<'a> Samples<'a> {
             Ok(line) => line,
             Err(error) => return Some(Err(error)),
         };
-        let Some(task) = self.tasks.get(&first.task) else {
-            let what = format!("sample {} names the task {}, which tasks.jsonl does not have", first.id, first.task);
-            return Some(Err(RecordingError::damaged(&self.path, what)));
-        };
-        let ReadLine { id, step, group, sample: index, reward, outcome, reason, plugins, not_called, .. } = first;
+        let task = self.recording.tasks.get(&first.task)?.clone();
+        let ReadLine { id, step, line, group, sample: index, reward, outcome, reason, plugins, not_called, .. } = first;
         let mut trajectories = vec![trajectory(first.messages, first.finish_reason, first.tokens)];
         while let Some(Ok(line)) = lines.next_if(|line| line.as_ref().is_ok_and(|line| line.id == id)) {
             trajectories.push(trajectory(line.messages, line.finish_reason, line.tokens));
         }
-        let sample = Arc::new(Sample { task: task.clone(), index, trajectories });
-        Some(Ok(RecordedSample { id, step, group, sample, reward, outcome, reason, plugins, not_called }))
+        let sample = Arc::new(Sample { task, index, trajectories });
+        Some(Ok(RecordedSample { id, step, line, group, sample, reward, outcome, reason, plugins, not_called }))
     }
 }
 

@@ -1,7 +1,8 @@
 //! `tasks.jsonl`: each task once. Samples name it by its hash.
 
-use super::{RecordingError, Result};
+use super::{DamagedLine, RecordingError, Result};
 use gavel_data::Task;
+use gavel_data::disk;
 use gavel_data::files::append_to_lines;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -27,13 +28,16 @@ pub struct TaskStore {
     known: HashSet<String>,
     /// Opened for the first task.
     file: Option<BufWriter<File>>,
+    /// Whether a power cut could still take some.
+    is_unsynced: bool,
 }
 
 impl TaskStore {
     /// Goes on with what is in `folder`.
     pub fn open(folder: &Path) -> Result<Self> {
-        let known = read(folder)?.into_keys().collect();
-        Ok(Self { path: path(folder), known, file: None })
+        // One whose line is damaged is kept again when it is drawn again.
+        let (known, _) = read(folder)?;
+        Ok(Self { path: path(folder), known: known.into_keys().collect(), file: None, is_unsynced: false })
     }
 
     /// Keeps a task and gives its hash.
@@ -47,6 +51,7 @@ impl TaskStore {
         let line = Line { hash: Cow::Borrowed(&hash), task: Cow::Borrowed(task) };
         self.write(&line).map_err(RecordingError::io("write", &self.path))?;
         self.known.insert(hash.clone());
+        self.is_unsynced = true;
         Ok(hash)
     }
 
@@ -60,37 +65,52 @@ impl TaskStore {
     }
 
     /// Hands what was kept to the system, where it outlives this process.
-    pub fn flush(&mut self) -> Result<()> {
+    pub(super) fn flush(&mut self) -> Result<()> {
         match &mut self.file {
             Some(file) => file.flush().map_err(RecordingError::io("write", &self.path)),
             None => Ok(()),
         }
     }
+
+    /// Makes what was kept outlast this process and a power cut.
+    pub fn sync(&mut self) -> Result<()> {
+        let Some(file) = self.file.as_mut().filter(|_| self.is_unsynced) else { return Ok(()) };
+        file.flush()
+            .and_then(|()| disk::sync(file.get_ref(), &self.path))
+            .and_then(|()| disk::sync_folder(disk::folder_of(&self.path)))
+            .map_err(RecordingError::io("write", &self.path))?;
+        self.is_unsynced = false;
+        Ok(())
+    }
 }
 
-/// All tasks by their hash.
-pub(super) fn read(folder: &Path) -> Result<HashMap<String, Arc<Task>>> {
+/// Tasks by their hash.
+pub(super) type Tasks = HashMap<String, Arc<Task>>;
+
+/// All tasks, and the lines that are not understood.
+pub(super) fn read(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     let path = path(folder);
+    let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());
     let file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((tasks, damaged)),
         Err(error) => return Err(RecordingError::io("read", &path)(error)),
     };
     let mut lines = BufReader::new(file);
-    let mut tasks = HashMap::new();
     let mut text = Vec::new();
-    for number in 1.. {
+    for line in 1.. {
         text.clear();
         lines.read_until(b'\n', &mut text).map_err(RecordingError::io("read", &path))?;
         // A line without its end was being written when the process was killed; no sample names it yet.
         if text.pop() != Some(b'\n') {
             break;
         }
-        let line: Line<'_> = serde_json::from_slice(&text)
-            .map_err(|error| RecordingError::damaged(&path, format!("line {number}: {error}")))?;
-        tasks.insert(line.hash.into_owned(), Arc::new(line.task.into_owned()));
+        match serde_json::from_slice::<Line<'_>>(&text) {
+            Ok(line) => drop(tasks.insert(line.hash.into_owned(), Arc::new(line.task.into_owned()))),
+            Err(error) => damaged.push(DamagedLine { path: path.clone(), line, what: error.to_string() }),
+        }
     }
-    Ok(tasks)
+    Ok((tasks, damaged))
 }
 
 #[cfg(test)]
@@ -110,7 +130,7 @@ mod tests {
         let hash = store.keep(&a).unwrap();
         assert_eq!(store.keep(&a).unwrap(), hash);
         assert_ne!(store.keep(&b).unwrap(), hash);
-        store.flush().unwrap();
+        store.sync().unwrap();
         // Killed while `b` was written.
         let file = path(folder.path());
         let text = std::fs::read_to_string(&file).unwrap();
@@ -120,7 +140,19 @@ mod tests {
         let other = store.keep(&b).unwrap();
         drop(store);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-        let tasks = read(folder.path()).unwrap();
+        let (tasks, damaged) = read(folder.path()).unwrap();
         assert_eq!((&*tasks[&hash], &*tasks[&other], tasks.len()), (&a, &b, 2));
+        assert_eq!(damaged, []);
+
+        // A power cut left zeros in place of a line that others follow.
+        let zeros = "\0".repeat(text.find('\n').unwrap());
+        std::fs::write(&file, zeros + &text[text.find('\n').unwrap()..]).unwrap();
+        let (tasks, damaged) = read(folder.path()).unwrap();
+        assert_eq!((&*tasks[&other], tasks.len()), (&b, 1));
+        assert_eq!((&damaged[0].path, damaged[0].line, damaged.len()), (&file, 1, 1));
+        let mut store = TaskStore::open(folder.path()).unwrap();
+        assert_eq!(store.keep(&a).unwrap(), hash);
+        store.sync().unwrap();
+        assert_eq!(read(folder.path()).unwrap().0.len(), 2);
     }
 }

@@ -5,7 +5,7 @@ use super::rerun::{Selection, rerun};
 use super::rewards::{Group, Mean, RewardChange, Rewards};
 use super::worst::{Disagreement, Worst};
 use crate::combine::weighted_sum;
-use crate::recording::{Lineup, PluginRecord, RecordedSample, Recording};
+use crate::recording::{Damage, Lineup, PluginRecord, RecordedSample, Recording};
 use crate::scorer::{Scorer, WeightedPlugin};
 use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, SampleOutcome};
 use gavel_plugin::SandboxConfig;
@@ -37,6 +37,9 @@ pub struct WhatIf {
     pub without_call: u64,
     /// Where the two disagree most.
     pub worst: Vec<Disagreement>,
+    /// What could not be looked at.
+    #[serde(skip_serializing_if = "Damage::is_none")]
+    pub damage: Damage,
 }
 
 /// How a changed plugin stands to the recorded one.
@@ -69,12 +72,12 @@ pub struct PluginChange {
 }
 
 impl WhatIf {
-    /// Whether nothing would have been different.
+    /// Whether all could be looked at, and nothing would have been different.
     pub fn is_same(&self) -> bool {
         let same = |plugin: &PluginChange| {
             plugin.agreed == plugin.samples && plugin.only_recorded == 0 && plugin.only_replayed == 0
         };
-        self.plugins.iter().all(same)
+        self.plugins.iter().all(same) && self.damage.is_none()
     }
 }
 
@@ -106,7 +109,7 @@ pub fn what_if(
         }
         done();
     })?;
-    Ok(tally.finish(selection.sample.is_none()))
+    Ok(WhatIf { damage: recording.damage(), ..tally.finish(selection.sample.is_none()) })
 }
 
 fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {
@@ -264,6 +267,7 @@ impl<'a> Tally<'a> {
             rewards: whole_groups.then(|| self.rewards.finish()),
             without_call: self.without_call,
             worst: self.worst.into_list(),
+            damage: Damage::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::error::{ReplayError, Result};
 use crate::ahead::Ahead;
 use crate::group::Group;
-use crate::recording::{Lineup, RecordedSample, Recording, tape_folder};
+use crate::recording::{Lineup, RecordedSample, Recording, RecordingError, tape_folder};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::SampleOutcome;
 use gavel_plugin::{SandboxConfig, Tape};
@@ -62,13 +62,23 @@ pub(super) fn rerun(
         let whole = scorer.as_ref().is_some_and(Scorer::has_judgers);
         let mut ahead: Ahead<(RecordedSample, Option<Pending>)> = Ahead::default();
         for step in steps {
-            let mut samples = recording.samples(step)?.peekable();
+            let (mut samples, mut before) = (recording.samples(step)?.peekable(), 0);
             while let Some(first) = samples.next() {
                 let first = first?;
                 let group = first.group;
                 let mut members = vec![first];
                 while let Some(next) = samples.next_if(|next| next.as_ref().is_ok_and(|next| next.group == group)) {
                     members.push(next?);
+                }
+                let next = samples.peek().map_or(u64::MAX, |next| next.as_ref().map_or(u64::MAX, |next| next.line));
+                let last = members.last().map_or(0, |last| last.line);
+                let is_torn = recording.is_damaged_between(step, std::mem::replace(&mut before, last), next);
+                if whole && is_torn {
+                    // A member may be missing, without which a judger would say something else.
+                    let left_out = members.iter().filter(|member| selection.has(member)).count() as u64;
+                    recording.note(|damage| damage.samples += left_out);
+                    found |= left_out > 0;
+                    continue;
                 }
                 if !whole || !members.iter().any(|member| selection.has(member)) {
                     members.retain(|member| selection.has(member));
@@ -92,6 +102,9 @@ pub(super) fn rerun(
     }
     if found {
         return Ok(());
+    }
+    if let Some(damaged) = recording.damage().lines.into_iter().next() {
+        return Err(RecordingError::from(damaged).into());
     }
     let steps: Vec<u64> = recording.steps().collect();
     let steps = match (steps.first(), steps.last()) {

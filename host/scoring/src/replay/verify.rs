@@ -3,7 +3,7 @@
 use super::compare::{Mismatch, mismatches, number};
 use super::error::Result;
 use super::rerun::{Selection, rerun};
-use crate::recording::{Lineup, RecordedSample, Recording};
+use crate::recording::{Damage, Lineup, RecordedSample, Recording};
 use gavel_data::{EvaluationRecord, NotCalled, SampleOutcome};
 use gavel_plugin::SandboxConfig;
 use serde::Serialize;
@@ -21,6 +21,16 @@ pub struct Verification {
     pub different: u64,
     /// What is not what it was.
     pub differences: Vec<Difference>,
+    /// What could not be looked at.
+    #[serde(skip_serializing_if = "Damage::is_none")]
+    pub damage: Damage,
+}
+
+impl Verification {
+    /// Whether all could be looked at, and is what it was.
+    pub fn is_same(&self) -> bool {
+        self.different == 0 && self.damage.is_none()
+    }
 }
 
 /// Something that is not what it was.
@@ -65,6 +75,7 @@ pub fn verify(
         }
         done();
     })?;
+    found.damage = recording.damage();
     Ok(found)
 }
 

@@ -107,6 +107,7 @@ fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSa
     RecordedSample {
         id: format!("{}#{}", sample.task.id, sample.index),
         step: 0,
+        line: 0,
         group,
         reward: said.reward,
         outcome: said.outcome,
