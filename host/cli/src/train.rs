@@ -2,7 +2,7 @@
 
 use crate::openmp::quiet_openmp;
 use anyhow::Result;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
 use gavel_pipeline::config::{GrpoTable, SftTable, load};
 use gavel_pipeline::{Check, DryRun, Start, Summary};
@@ -29,17 +29,21 @@ pub struct SftArgs {
 }
 
 #[derive(Args)]
+#[command(group = ArgGroup::new("resuming").multiple(true))]
 struct RunArgs {
     #[command(flatten)]
     config: ConfigArgs,
     /// Go on in the newest run of this name, from its last checkpoint.
-    #[arg(long)]
+    #[arg(long, group = "resuming")]
     resume: bool,
+    /// The same from the checkpoint of this step; what the run has of later steps is dropped.
+    #[arg(long, value_name = "STEP", group = "resuming")]
+    resume_from: Option<u64>,
     /// Go on although a plugin, its parameters, limits or weight are not what the run has had.
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resuming")]
     allow_changed_plugins: bool,
     /// Print the resolved configuration and the memory that it needs, and check every file, plugin and row.
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, conflicts_with = "resuming")]
     dry_run: bool,
     /// Print the summary as JSON on stdout.
     #[arg(long)]
@@ -48,8 +52,8 @@ struct RunArgs {
 
 impl RunArgs {
     fn start(&self) -> Start {
-        match self.resume {
-            true => Start::Resume { allow_changed_plugins: self.allow_changed_plugins },
+        match self.resume || self.resume_from.is_some() {
+            true => Start::Resume { from: self.resume_from, allow_changed_plugins: self.allow_changed_plugins },
             false => Start::New,
         }
     }

@@ -14,7 +14,7 @@ fn project() -> Project {
     let project = Project::new();
     project.succeed(&["sft", "-c", "sft.toml", "--set", "log.name=start"]);
     std::fs::rename(project.path("runs/start/checkpoints/step-000006"), project.path("base")).unwrap();
-    for name in ["optimizer.safetensors", "state.json"] {
+    for name in ["optimizer.safetensors", "state.json", "BLAKE3SUMS"] {
         std::fs::remove_file(project.path("base").join(name)).unwrap();
     }
     for name in ["train.toml", "sft.toml"] {
@@ -80,6 +80,7 @@ fn a_checkpoint_is_an_adapter_that_everything_takes() {
         .collect();
     files.sort();
     let expected = [
+        "BLAKE3SUMS",
         "adapter_config.json",
         "adapter_model.safetensors",
         "generation_config.json",

@@ -40,10 +40,14 @@ fn a_micro_batch_that_does_not_fit_is_named_with_its_setting() {
     let said = stderr(&output);
     assert!(said.contains("step 1: out of memory in training, while a micro-batch of "), "{said}");
     assert!(said.contains("hint: lower train.max_tokens_per_micro_batch"), "{said}");
-    // As the hint says; and a run may be taken up again with it.
-    let smaller = ["sft", "-c", "sft.toml", "--set", "train.max_tokens_per_micro_batch=1000", "--set", "train.steps=1"];
-    let output = limited(&project, 1500 << 20, &[&smaller[..], &["--resume"]].concat());
-    assert!(output.status.success(), "{}", stderr(&output));
+    // As the hint says; and a run may be resumed with another size.
+    for (tokens, steps, resume) in [(1000, 1, &[][..]), (800, 2, &["--resume"])] {
+        let tokens = format!("train.max_tokens_per_micro_batch={tokens}");
+        let steps = format!("train.steps={steps}");
+        let smaller = ["sft", "-c", "sft.toml", "--set", &tokens, "--set", &steps];
+        let output = limited(&project, 1500 << 20, &[&smaller[..], resume].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Why a run stops.
 
 use crate::config::ConfigError;
+use crate::run_lock::Holder;
 use gavel_data::RowError;
+use gavel_plugin::TapeError;
 use gavel_policy::PolicyError;
 use gavel_scoring::ScorerError;
 use gavel_scoring::recording::RecordingError;
@@ -35,6 +37,52 @@ pub enum PipelineError {
         "{0}\nhint: put them back (their components are in the run's folder `plugins`), or go on with these: --resume --allow-changed-plugins"
     )]
     ChangedPlugins(RecordingError),
+    /// What plugins were answered from outside cannot be kept.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
+    /// Another process writes into the run's folder.
+    #[error(
+        "the run {} is in use by {holder}\nhint: wait until that process ends, or end it: nothing else is to be cleaned up",
+        run.display()
+    )]
+    InUse {
+        /// The run's folder.
+        run: PathBuf,
+        /// Who writes into it.
+        holder: Holder,
+    },
+    /// There is nothing to resume from.
+    #[error("the run {} has no checkpoint to resume from\nhint: leave --resume out to start a new run beside it", run.display())]
+    NoCheckpoint {
+        /// The run's folder.
+        run: PathBuf,
+    },
+    /// There is no checkpoint of the step that was asked for.
+    #[error(
+        "the run {} has no checkpoint of step {step}\nhint: --resume-from takes one of these steps: {}",
+        run.display(),
+        listed(steps)
+    )]
+    NoSuchCheckpoint {
+        /// The run's folder.
+        run: PathBuf,
+        /// As asked for.
+        step: u64,
+        /// The steps that have one.
+        steps: Vec<u64>,
+    },
+    /// A checkpoint is not what was saved.
+    #[error("checkpoint {} is damaged: {}: {what}\nhint: {}", path.display(), file.display(), instead(*whole))]
+    DamagedCheckpoint {
+        /// The checkpoint's folder.
+        path: PathBuf,
+        /// The file at fault.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// The newest step before it whose checkpoint is whole.
+        whole: Option<u64>,
+    },
     /// An update failed.
     #[error("step {step}: {source}")]
     Train {
@@ -77,6 +125,20 @@ pub enum PipelineError {
     /// The run cannot go on.
     #[error("{0}")]
     Stopped(String),
+}
+
+/// What to do where a checkpoint is damaged.
+fn instead(whole: Option<u64>) -> String {
+    match whole {
+        Some(step) => format!(
+            "the checkpoint of step {step} is whole: --resume-from {step} resumes from it, and drops what the run has of later steps"
+        ),
+        None => "the run has no older checkpoint that is whole: leave --resume out to start a new run beside it".into(),
+    }
+}
+
+pub(crate) fn listed(steps: &[u64]) -> String {
+    steps.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl PipelineError {

@@ -9,10 +9,13 @@ mod groups;
 mod learner;
 mod memory;
 mod metrics;
+#[cfg(test)]
+mod power_cut;
 mod prompts;
 mod rollout;
 mod run;
 mod run_folder;
+mod run_lock;
 mod setup;
 mod sft;
 mod tensorboard;
@@ -23,6 +26,7 @@ pub use config::Config;
 pub use error::PipelineError;
 pub use memory::{Part, Prediction};
 pub use metrics::Metrics;
+pub use run_lock::Holder;
 pub use setup::{Check, DryRun, dry_run_sft, dry_run_train};
 pub use sft::sft;
 pub use train::train;
@@ -36,8 +40,10 @@ use std::path::PathBuf;
 pub enum Start {
     /// In a folder of its own.
     New,
-    /// In the newest folder of its name, from its last checkpoint.
+    /// In the newest folder of its name.
     Resume {
+        /// The step whose checkpoint it goes on from; the last one by default.
+        from: Option<u64>,
         /// Whether it may go on with other plugins than it had.
         allow_changed_plugins: bool,
     },

@@ -3,17 +3,16 @@
 
 use crate::checkpoints::{Checkpoints, State};
 use crate::config::{Config, TrainTable};
-use crate::error::{PipelineError, Result};
+use crate::error::{PipelineError, Result, listed};
 use crate::learner::Learner;
 use crate::metrics::Metrics;
-use crate::run_folder::RunFolder;
+use crate::run_folder::{Rewound, RunFolder};
 use crate::setup::Setup;
 use crate::validation::validate;
 use crate::{Start, Summary};
 use gavel_data::seed::{Purpose, derive, permutation};
-use gavel_plugin::Tape;
 use gavel_policy::Engine;
-use gavel_scoring::recording::{Grouping, RecordingError, forget_samples_after, keep_lineup, tape_folder};
+use gavel_scoring::recording::{Grouping, RecordingError, forget_samples_after, keep_lineup};
 use gavel_train::{OptimizerConfig, Trainer};
 use serde::Serialize;
 
@@ -44,25 +43,29 @@ pub(crate) struct Shape {
 }
 
 impl<'a, T: TrainTable + Serialize> Run<'a, T> {
-    /// Starts a run in a folder of its own, or goes on where the newest
-    /// checkpoint of the last one is.
+    /// Starts a run in a folder of its own, or goes on where a checkpoint of the
+    /// last one is. What the run has of later steps is dropped once all that it
+    /// needs is loaded.
     pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: Shape, start: Start) -> Result<Self> {
-        let resume = start != Start::New;
-        let mut folder = if resume { RunFolder::resume(config)? } else { RunFolder::create(config)? };
-        let checkpoints = Checkpoints::new(folder.checkpoints(), config.checkpoint.clone());
-        let latest = if resume { checkpoints.latest()? } else { None };
-        let step = latest.as_ref().map_or(0, |(_, state)| state.step);
-        let allow_changes = matches!(start, Start::Resume { allow_changed_plugins: true });
+        let mut folder = match start {
+            Start::New => RunFolder::create(config)?,
+            Start::Resume { .. } => RunFolder::resume(config)?,
+        };
+        let checkpoints = Checkpoints::new(folder.path(), config.checkpoint.clone());
+        let (checkpoint, allow_changes) = match start {
+            Start::New => (None, false),
+            Start::Resume { from, allow_changed_plugins } => (Some(checkpoints.find(from)?), allow_changed_plugins),
+        };
+        let step = checkpoint.as_ref().map_or(0, |(_, state)| state.step);
         keep_lineup(folder.path(), &setup.scorer, shape.grouping, step + 1, allow_changes).map_err(
             |error| match error {
                 RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
                 other => other.into(),
             },
         )?;
-        forget_samples_after(folder.path(), step)?;
-        setup.scorer.use_tape(Tape::record(tape_folder(folder.path())));
+        setup.scorer.use_tape(folder.tape().clone());
         let mut model = config.model.clone();
-        if let Some((path, _)) = &latest {
+        if let Some((path, _)) = &checkpoint {
             (model.path, model.init, model.lora) = (Some(path.clone()), None, None);
         }
         let learner = Learner::new(&model, &config.resources, config.seed)?;
@@ -70,23 +73,21 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let mut trainer = Trainer::new(&learner.model, shape.optimizer, shape.max_tokens_per_micro_batch)
             .map_err(PipelineError::Optimizer)?
             .gradient_checkpointing(shape.gradient_checkpointing);
-        let mut state = State::default();
-        if let Some((path, found)) = latest {
-            Checkpoints::restore(&path, &mut trainer)?;
-            state = found;
-        }
-        if resume {
-            let kept = folder.rewind((state != State::default()).then_some(state.step))?;
-            tracing::info!(
-                "resuming {} after step {} ({} lines kept)",
-                folder.path().display(),
-                state.step,
-                kept.len()
-            );
-        } else {
-            tracing::info!("run folder {}", folder.path().display());
+        if let Some((path, _)) = &checkpoint {
+            trainer.load(&Checkpoints::optimizer(path)).map_err(PipelineError::Optimizer)?;
         }
         let engine = Engine::new(&learner.model, config.rollout.engine(shape.drawn.max(setup.validation.len())))?;
+        let state = match checkpoint {
+            Some((_, state)) => {
+                folder.keep_config(config)?;
+                rewind(&mut folder, &checkpoints, state.step)?;
+                state
+            }
+            None => {
+                tracing::info!("run folder {}", folder.path().display());
+                State::default()
+            }
+        };
         let Shape { validate_every, steps, .. } = shape;
         Ok(Self { config, setup, learner, engine, trainer, folder, state, checkpoints, validate_every, steps })
     }
@@ -132,9 +133,14 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         Ok(accuracy)
     }
 
-    /// Keeps the policy as it is now.
-    pub(crate) fn save(&self) -> Result<()> {
-        self.checkpoints.save(&self.state, &self.learner, &self.trainer)
+    /// Keeps the policy as it is now, and all that led to it.
+    pub(crate) fn save(&mut self) -> Result<()> {
+        let Self { state, learner, trainer, folder, checkpoints, .. } = self;
+        checkpoints.save(state, folder, |into| {
+            learner.model.save(into)?;
+            learner.text.save(into)?;
+            trainer.save(&Checkpoints::optimizer(into)).map_err(PipelineError::Optimizer)
+        })
     }
 
     fn validate(&mut self, metrics: &mut Metrics) -> Result<Option<f64>> {
@@ -153,11 +159,38 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             folder: self.folder.path().to_owned(),
             step: self.state.step,
             accuracy: self.state.first_accuracy.zip(self.state.last_accuracy),
-            checkpoint: self.checkpoints.latest()?.map(|(path, _)| path),
+            checkpoint: self.checkpoints.newest()?,
             best: self.state.best.map(|(step, _)| self.checkpoints.path(step)).filter(|path| path.exists()),
             outcomes: self.state.outcomes.clone(),
         })
     }
+}
+
+/// Removes what a run has of the steps after `step`, since it goes on from
+/// there, and says what that was. Checkpoints go first: where it stops on the
+/// way, the newest one never has steps whose metrics are gone.
+fn rewind(folder: &mut RunFolder, checkpoints: &Checkpoints, step: u64) -> Result<()> {
+    let later = checkpoints.forget_after(step)?;
+    let samples = forget_samples_after(folder.path(), step)?;
+    let Rewound { later: lines, damaged } = folder.rewind(step)?;
+    tracing::info!("resuming {} after step {step}", folder.path().display());
+    let mut dropped = Vec::new();
+    if lines > 0 {
+        dropped.push(format!("{lines} lines of metrics"));
+    }
+    if samples > 0 {
+        dropped.push(format!("the trajectories of {samples} steps"));
+    }
+    if !later.is_empty() {
+        dropped.push(format!("the checkpoints of steps {}", listed(&later)));
+    }
+    if !dropped.is_empty() {
+        tracing::info!("dropped what the run had of later steps: {}", dropped.join(", "));
+    }
+    if damaged > 0 {
+        tracing::warn!("dropped {damaged} damaged lines of metrics");
+    }
+    Ok(())
 }
 
 /// The rows of step `step` (from 1): `count` of `rows`, each once an epoch, in

@@ -1,15 +1,19 @@
 //! A run's folder: `config.toml`, `metrics.jsonl`, `checkpoints/`, TensorBoard's
 //! event files, and what a replay needs ([`gavel_scoring::recording`]). A run
-//! never writes into the folder of another.
+//! never writes into the folder of another, and no two processes into one.
 
 use crate::config::Config;
 use crate::error::{PipelineError, Result};
 use crate::metrics::Metrics;
 use crate::rollout::Rolled;
+use crate::run_lock::RunLock;
 use crate::tensorboard::EventWriter;
-use gavel_scoring::recording::{SampleWriter, ScoredSample, TaskStore};
+use gavel_data::disk;
+use gavel_data::files::{append_to_lines, make_folder, write_whole};
+use gavel_plugin::Tape;
+use gavel_scoring::recording::{SampleWriter, ScoredSample, TaskStore, tape_folder};
 use serde::Serialize;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +22,11 @@ pub(crate) struct RunFolder {
     path: PathBuf,
     metrics: File,
     tasks: TaskStore,
+    tape: Tape,
+    /// Files of samples that a power cut could still take.
+    unsynced: Vec<PathBuf>,
     events: Option<EventWriter>,
+    _lock: RunLock,
 }
 
 const CONFIG: &str = "config.toml";
@@ -28,7 +36,7 @@ impl RunFolder {
     /// A folder of the configured name, or of the first free one with a number.
     pub(crate) fn create<T: Serialize>(config: &Config<T>) -> Result<Self> {
         let dir = &config.log.dir;
-        fs::create_dir_all(dir).map_err(PipelineError::io("make the folder", dir))?;
+        make_folder(dir).map_err(PipelineError::io("make the folder", dir))?;
         let mut path = dir.join(&config.log.name);
         for number in 2.. {
             match fs::create_dir(&path) {
@@ -39,15 +47,16 @@ impl RunFolder {
                 Err(error) => return Err(PipelineError::io("make the folder", &path)(error)),
             }
         }
-        let text = resolved(config)?;
-        let file = path.join(CONFIG);
-        fs::write(&file, text).map_err(PipelineError::io("write", &file))?;
-        Self::open(path, config.log.tensorboard)
+        disk::sync_folder(dir).map_err(PipelineError::io("sync", dir))?;
+        let lock = RunLock::take(&path)?;
+        let folder = Self::open(path, config.log.tensorboard, lock)?;
+        folder.keep_config(config)?;
+        Ok(folder)
     }
 
     /// The newest folder of the configured name, to go on in. Its
     /// configuration must be the same, but for how long, how to log, and what
-    /// changes memory and speed only.
+    /// changes memory and speed only. It keeps all that it has for now.
     pub(crate) fn resume<T: Serialize>(config: &Config<T>) -> Result<Self> {
         let newest = newest(&config.log.dir, &config.log.name)?.ok_or_else(|| {
             let wanted = config.log.dir.join(&config.log.name);
@@ -56,6 +65,7 @@ impl RunFolder {
                 wanted.display()
             ))
         })?;
+        let lock = RunLock::take(&newest)?;
         let file = newest.join(CONFIG);
         let text = fs::read_to_string(&file).map_err(PipelineError::io("read", &file))?;
         let damaged =
@@ -85,31 +95,55 @@ impl RunFolder {
                 changed.join(", ")
             )));
         }
-        fs::write(&file, resolved(config)?).map_err(PipelineError::io("write", &file))?;
-        Self::open(newest, config.log.tensorboard)
+        Self::open(newest, config.log.tensorboard, lock)
     }
 
-    fn open(path: PathBuf, tensorboard: bool) -> Result<Self> {
+    fn open(path: PathBuf, tensorboard: bool, lock: RunLock) -> Result<Self> {
         let checkpoints = path.join("checkpoints");
-        fs::create_dir_all(&checkpoints).map_err(PipelineError::io("make the folder", &checkpoints))?;
+        make_folder(&checkpoints).map_err(PipelineError::io("make the folder", &checkpoints))?;
         let tasks = TaskStore::open(&path)?;
+        let tape = Tape::record(tape_folder(&path));
         let file = path.join(METRICS);
-        let metrics =
-            OpenOptions::new().create(true).append(true).open(&file).map_err(PipelineError::io("write", &file))?;
+        let metrics = append_to_lines(&file).map_err(PipelineError::io("write", &file))?;
         let events = if tensorboard {
             Some(EventWriter::create(&path).map_err(PipelineError::io("write events in", &path))?)
         } else {
             None
         };
-        Ok(Self { path, metrics, tasks, events })
+        Ok(Self { path, metrics, tasks, tape, unsynced: Vec::new(), events, _lock: lock })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn checkpoints(&self) -> PathBuf {
-        self.path.join("checkpoints")
+    /// Where answers that plugins get from outside are kept.
+    pub(crate) fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    /// Writes the configuration down, with every default.
+    pub(crate) fn keep_config<T: Serialize>(&self, config: &Config<T>) -> Result<()> {
+        let file = self.path.join(CONFIG);
+        write_whole(&file, resolved(config)?.as_bytes()).map_err(PipelineError::io("write", &file))
+    }
+
+    /// Makes all that was recorded outlast a power cut: a checkpoint of this
+    /// moment may rely on it.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.tasks.sync()?;
+        self.tape.sync()?;
+        for path in &self.unsynced {
+            disk::sync_file(path).map_err(PipelineError::io("sync", path))?;
+        }
+        if let Some(path) = self.unsynced.first() {
+            disk::sync_folder(disk::folder_of(path)).map_err(PipelineError::io("sync", path))?;
+        }
+        self.unsynced.clear();
+        let file = self.path.join(METRICS);
+        disk::sync(&self.metrics, &file)
+            .and_then(|()| disk::sync_folder(&self.path))
+            .map_err(PipelineError::io("sync", &file))
     }
 
     /// Keeps the samples of a step; `advantages` are absent for those that no
@@ -126,7 +160,8 @@ impl RunFolder {
             let group = (at / group_size) as u64;
             writer.write(&mut self.tasks, &ScoredSample { group, sample, outcome, advantage: *advantage })?;
         }
-        Ok(writer.finish(&mut self.tasks)?)
+        self.unsynced.push(writer.finish(&mut self.tasks)?);
+        Ok(())
     }
 
     /// Adds the numbers of a step.
@@ -145,33 +180,35 @@ impl RunFolder {
         }
     }
 
-    /// What was logged up to `step`; what comes after it is removed, since the
-    /// run goes on from there.
-    pub(crate) fn rewind(&mut self, step: Option<u64>) -> Result<Vec<Metrics>> {
+    /// Removes what was logged after `step`, since the run goes on from there,
+    /// and lines that are not understood.
+    pub(crate) fn rewind(&mut self, step: u64) -> Result<Rewound> {
         let file = self.path.join(METRICS);
-        let text = fs::read_to_string(&file).map_err(PipelineError::io("read", &file))?;
-        let kept: Vec<Metrics> = text
-            .lines()
-            // The last line may have been cut off in the middle.
-            .filter_map(|line| serde_json::from_str(line).ok().map(Metrics::from_json))
-            .filter(|metrics| step.is_some_and(|step| metrics.get("step").is_some_and(|at| at <= step as f64)))
-            .collect();
-        let mut whole = Vec::new();
-        for metrics in &kept {
-            let json = serde_json::to_string(metrics.as_json()).map_err(|error| PipelineError::Io {
-                action: "write",
-                path: file.clone(),
-                source: error.into(),
-            })?;
-            whole.extend_from_slice(json.as_bytes());
-            whole.push(b'\n');
+        let text = fs::read(&file).map_err(PipelineError::io("read", &file))?;
+        let (mut kept, mut rewound) = (Vec::new(), Rewound::default());
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let metrics = serde_json::from_slice(line).ok().map(Metrics::from_json);
+            match metrics.and_then(|metrics| metrics.get("step")) {
+                Some(at) if at <= step as f64 => kept.extend_from_slice(line),
+                Some(_) => rewound.later += 1,
+                None => rewound.damaged += 1,
+            }
         }
-        let partial = self.path.join("metrics.jsonl.partial");
-        fs::write(&partial, whole).map_err(PipelineError::io("write", &partial))?;
-        fs::rename(&partial, &file).map_err(PipelineError::io("write", &file))?;
-        self.metrics = OpenOptions::new().append(true).open(&file).map_err(PipelineError::io("write", &file))?;
-        Ok(kept)
+        if kept.len() < text.len() {
+            write_whole(&file, &kept).map_err(PipelineError::io("write", &file))?;
+            self.metrics = append_to_lines(&file).map_err(PipelineError::io("write", &file))?;
+        }
+        Ok(rewound)
     }
+}
+
+/// The lines of metrics that a run gave up when it was resumed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Rewound {
+    /// Those of later steps.
+    pub(crate) later: u64,
+    /// Those that are not understood.
+    pub(crate) damaged: u64,
 }
 
 /// A configuration with every default written out.

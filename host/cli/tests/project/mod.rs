@@ -101,10 +101,11 @@ every = 3
         output
     }
 
-    /// Starts a run of `steps` steps and kills it somewhere on the way.
+    /// Starts a run of `steps` steps and kills it somewhere on the way, after
+    /// its first checkpoint.
     pub fn kill_after_some_steps(&self, args: &[&str], run: &str, steps: usize) {
         // Any step will do; which one depends on the process id.
-        let enough = 4 + std::process::id() as usize % (steps / 2);
+        let enough = 5 + std::process::id() as usize % (steps / 2);
         let file = self.path(run).join("metrics.jsonl");
         for _ in 0..10 {
             let mut child = self.command(args).stderr(Stdio::null()).spawn().unwrap();

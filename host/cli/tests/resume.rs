@@ -1,0 +1,107 @@
+//! `--resume` and `--resume-from`: what a run that stopped is taken up from,
+//! and when that is refused.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg(feature = "train")]
+
+mod project;
+
+use project::{Project, lines, stderr};
+use std::process::Stdio;
+use std::time::Duration;
+
+const TRAIN: [&str; 3] = ["train", "-c", "train.toml"];
+
+fn flip_a_bit(project: &Project, path: &str) {
+    let path = project.path(path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_run_in_progress_is_not_resumed_and_its_process_is_named() {
+    let project = Project::new();
+    let long = [&TRAIN[..], &["--set", "train.steps=100000"]].concat();
+    let metrics = project.path("runs/run/metrics.jsonl");
+    let mut running = project.command(&long).stderr(Stdio::null()).spawn().unwrap();
+    while lines(&metrics).len() < 8 && running.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let before = std::fs::read(&metrics).unwrap();
+    let output = project.run(&[&long[..], &["--resume"]].concat());
+    let after = std::fs::read(&metrics).unwrap();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    let holder = format!("error: the run runs/run is in use by process {} on ", running.id());
+    assert!(said.contains(&holder) && said.contains(" since 20"), "{said}");
+    assert!(said.contains("\nhint: wait until that process ends, or end it"), "{said}");
+    assert!(after.starts_with(&before), "the run lost metrics");
+
+    // The lock ended with its process.
+    let output = project.succeed(&[&TRAIN[..], &["--resume", "--set", "train.steps=3"]].concat());
+    assert!(stderr(&output).contains("resuming runs/run after step "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_an_older_one_is_taken_when_asked_for() {
+    let project = Project::new();
+    project.succeed(&TRAIN);
+    let newest = "runs/run/checkpoints/step-000006";
+    let file = |name: &str| project.path(newest).join(name);
+    let (metrics, weights) = (project.metrics("runs/run"), std::fs::read(file("model.safetensors")).unwrap());
+    for name in ["model.safetensors", "optimizer.safetensors", "tokenizer.json", "state.json"] {
+        flip_a_bit(&project, &format!("{newest}/{name}"));
+        let output = project.run(&[&TRAIN[..], &["--resume", "--set", "train.steps=8"]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        let expected = format!(
+            "error: checkpoint {newest} is damaged: {newest}/{name}: its content is not what was saved (its hash is another)\nhint: the checkpoint of step 3 is whole: --resume-from 3 resumes from it, and drops what the run has of later steps\n"
+        );
+        assert!(stderr(&output).ends_with(&expected), "{}", stderr(&output));
+        flip_a_bit(&project, &format!("{newest}/{name}"));
+    }
+    flip_a_bit(&project, &format!("{newest}/model.safetensors"));
+    assert_eq!(project.metrics("runs/run"), metrics, "a refusal dropped something");
+
+    let output = project.run(&[&TRAIN[..], &["--resume-from", "4"]].concat());
+    let expected =
+        "error: the run runs/run has no checkpoint of step 4\nhint: --resume-from takes one of these steps: 3, 6\n";
+    assert!(stderr(&output).ends_with(expected), "{}", stderr(&output));
+
+    let output = project.succeed(&[&TRAIN[..], &["--resume-from", "3"]].concat());
+    let dropped = "dropped what the run had of later steps: 3 lines of metrics, the trajectories of 3 steps, the checkpoints of steps 6\n";
+    assert!(stderr(&output).contains(dropped), "{}", stderr(&output));
+    assert_eq!(project.metrics("runs/run"), metrics);
+    assert!(std::fs::read(file("model.safetensors")).unwrap() == weights, "the weights differ");
+}
+
+#[test]
+fn without_a_checkpoint_a_run_is_not_started_over() {
+    let project = Project::new();
+    project.succeed(&TRAIN);
+    let metrics = project.metrics("runs/run");
+    std::fs::remove_dir_all(project.path("runs/run/checkpoints")).unwrap();
+    for resume in [&["--resume"][..], &["--resume-from", "3"], &["--resume", "--resume-from", "3"]] {
+        let output = project.run(&[&TRAIN[..], resume].concat());
+        assert_eq!(output.status.code(), Some(2));
+        let expected = "error: the run runs/run has no checkpoint to resume from\nhint: leave --resume out to start a new run beside it\n";
+        assert!(stderr(&output).ends_with(expected), "{}", stderr(&output));
+    }
+    assert_eq!(project.metrics("runs/run"), metrics);
+    assert_eq!(lines(&project.path("runs/run/trajectories/step-000006.jsonl")).len(), 16);
+}
+
+#[test]
+fn a_checkpoint_without_hashes_is_resumed_with_a_word_of_it() {
+    let project = Project::new();
+    project.succeed(&TRAIN);
+    std::fs::remove_file(project.path("runs/run/checkpoints/step-000006/BLAKE3SUMS")).unwrap();
+    let output = project.succeed(&[&TRAIN[..], &["--resume", "--set", "train.steps=8"]].concat());
+    let said = "checkpoint runs/run/checkpoints/step-000006 was saved without hashes: its files are not checked";
+    assert_eq!(stderr(&output).matches(said).count(), 1, "{}", stderr(&output));
+    assert_eq!(project.metrics("runs/run").len(), 9);
+    // What is saved from then on has them.
+    assert!(project.path("runs/run/checkpoints/step-000008/BLAKE3SUMS").exists());
+}

@@ -1,0 +1,245 @@
+use super::*;
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::power_cut::after_each_operation;
+use crate::rollout::Rolled;
+use gavel_data::files::write_whole;
+use gavel_data::{FinishReason, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use serde_json::json;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A run in `runs/run` below `root` that keeps its last two checkpoints.
+fn started(root: &Path) -> (RunFolder, Checkpoints) {
+    let config = json!({
+        "model": {"path": "m"}, "data": {"train": "rows.jsonl"}, "rollout": {"max_tokens": 8}, "train": {},
+        "checkpoint": {"every": 2, "keep_last": 2}, "log": {"dir": root.join("runs"), "tensorboard": false},
+    });
+    let config: Config<toml::Table> = serde_json::from_value(config).unwrap();
+    let folder = RunFolder::create(&config).unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), config.checkpoint);
+    (folder, checkpoints)
+}
+
+fn checkpoints(run: &Path) -> Checkpoints {
+    Checkpoints::new(run, CheckpointTable::default())
+}
+
+fn state(step: u64) -> State {
+    State { step, first_accuracy: Some(0.25), ..State::default() }
+}
+
+/// Stands in for the policy: files that are synced by themselves, and such that
+/// are not.
+fn write(step: u64) -> impl Fn(&Path) -> Result<()> {
+    move |folder| {
+        for (name, is_synced) in [(OPTIMIZER, true), ("model.safetensors", true), ("config.json", false)] {
+            let (path, content) = (folder.join(name), format!("{name} of step {step}").repeat(9));
+            let written = if is_synced { write_whole(&path, content.as_bytes()) } else { fs::write(&path, content) };
+            written.map_err(PipelineError::io("write", &path))?;
+        }
+        Ok(())
+    }
+}
+
+fn sample(step: u64) -> Rolled {
+    let (prompt, answer) = (Message::new(Role::User, "q"), Message::new(Role::Assistant, format!("{step}")));
+    let task = Task { id: format!("t/{step}"), data_source: None, prompt: vec![prompt], reference: Default::default() };
+    let trajectory = Trajectory { messages: vec![answer], tokens: None, finish_reason: FinishReason::Stop };
+    let sample = Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] };
+    Rolled { sample, outcome: SampleOutcome::without_calls(OutcomeKind::Scored, "") }
+}
+
+/// A step as a run takes it; a checkpoint every second one.
+fn step(folder: &mut RunFolder, checkpoints: &Checkpoints, step: u64) {
+    folder.keep_samples(step, &[sample(step)], 1, &[None]).unwrap();
+    folder.log(step, &Metrics::of_step(step)).unwrap();
+    if checkpoints.is_due(step) {
+        checkpoints.save(&state(step), folder, write(step)).unwrap();
+    }
+}
+
+#[test]
+fn a_checkpoint_has_its_name_after_all_that_it_relies_on_is_on_the_disk() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, checkpoints) = started(root.path());
+    let run = folder.path().to_owned();
+    let (operations, _) = after_each_operation(&run, |_| (), || step(&mut folder, &checkpoints, 2));
+    let expected = [
+        // The step's samples, which do not wait for the disk.
+        "sync folder .",
+        "rename trajectories/step-000002.jsonl.partial to trajectories/step-000002.jsonl",
+        // What the checkpoint relies on.
+        "sync tasks.jsonl",
+        "sync folder .",
+        "sync trajectories/step-000002.jsonl",
+        "sync folder trajectories",
+        "sync metrics.jsonl",
+        "sync folder .",
+        // What the policy writes by itself.
+        "sync checkpoints/step-000002.partial/optimizer.safetensors.partial",
+        "rename checkpoints/step-000002.partial/optimizer.safetensors.partial to checkpoints/step-000002.partial/optimizer.safetensors",
+        "sync folder checkpoints/step-000002.partial",
+        "sync checkpoints/step-000002.partial/model.safetensors.partial",
+        "rename checkpoints/step-000002.partial/model.safetensors.partial to checkpoints/step-000002.partial/model.safetensors",
+        "sync folder checkpoints/step-000002.partial",
+        // Everything in the folder, the folder, its name.
+        "sync checkpoints/step-000002.partial/BLAKE3SUMS",
+        "sync checkpoints/step-000002.partial/config.json",
+        "sync checkpoints/step-000002.partial/model.safetensors",
+        "sync checkpoints/step-000002.partial/optimizer.safetensors",
+        "sync checkpoints/step-000002.partial/state.json",
+        "sync folder checkpoints/step-000002.partial",
+        "rename checkpoints/step-000002.partial to checkpoints/step-000002",
+        "sync folder checkpoints",
+    ];
+    assert_eq!(operations, expected);
+}
+
+/// The power may fail after any operation of seven steps: what is found is the
+/// old checkpoint or the new one, whole, with all that was recorded up to it.
+#[test]
+fn a_power_cut_leaves_the_old_checkpoint_or_the_new_one() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, kept) = started(root.path());
+    let run = folder.path().to_owned();
+    let now = Rc::new(Cell::new(0));
+    let (real, at) = (run.clone(), now.clone());
+    let read = |run: &Path, name: &str| fs::read_to_string(run.join(name)).unwrap();
+    let check = move |left: &Path| {
+        // The step under way; that of the last checkpoint before it.
+        let (now, old) = (at.get(), (at.get() - 1) / 2 * 2);
+        let found = match checkpoints(left).find(None) {
+            Ok((_, found)) => found,
+            Err(PipelineError::NoCheckpoint { .. }) if old == 0 => return,
+            Err(error) => panic!("step {now}: {error}"),
+        };
+        assert!(found == state(old) || found == state(now) && now % 2 == 0, "step {now}: {found:?}");
+        for step in checkpoints(left).steps().unwrap() {
+            checkpoints(left).check(step).unwrap();
+        }
+        let metrics = read(left, "metrics.jsonl");
+        let tasks = read(left, "tasks.jsonl");
+        for step in 1..=found.step {
+            assert!(metrics.contains(&format!("{{\"step\":{step}}}\n")), "step {now}: no metrics of {step}: {metrics}");
+            let name = format!("trajectories/step-{step:06}.jsonl");
+            let samples = read(left, &name);
+            assert_eq!(samples, read(&real, &name));
+            let line: serde_json::Value = serde_json::from_str(&samples).unwrap();
+            let mut tasks = tasks.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            assert!(tasks.any(|task| task["hash"] == line["task"]), "step {now}: no task of {step}");
+        }
+    };
+    now.set(1);
+    let (operations, looked_at) = after_each_operation(&run, check, || {
+        for number in 1..=7 {
+            now.set(number);
+            step(&mut folder, &kept, number);
+        }
+    });
+    assert!(operations.len() > 70 && looked_at > 150, "{} operations, {looked_at} outcomes", operations.len());
+    assert_eq!(kept.steps().unwrap(), [4, 6]);
+}
+
+#[test]
+fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, kept) = started(root.path());
+    (1..=4).for_each(|number| step(&mut folder, &kept, number));
+    let newest = kept.path(4);
+    let names = fs::read_dir(&newest).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    let damages: [(&str, fn(&mut Vec<u8>)); 3] = [
+        ("a bit", |bytes| bytes[7] ^= 16),
+        ("the end", |bytes| bytes.truncate(bytes.len() / 2)),
+        ("all", |bytes| bytes.clear()),
+    ];
+    for name in &names {
+        let path = newest.join(name);
+        let whole = fs::read(&path).unwrap();
+        for (what, damage) in damages {
+            let mut bytes = whole.clone();
+            damage(&mut bytes);
+            fs::write(&path, bytes).unwrap();
+            let Err(error) = kept.find(None) else { panic!("{name}: {what} was not missed") };
+            let PipelineError::DamagedCheckpoint { path: checkpoint, file, whole: Some(2), .. } = &error else {
+                panic!("{name}, {what}: {error}")
+            };
+            assert_eq!(checkpoint, &newest);
+            // A hash that is another is of a file that is another.
+            assert!(*file == path || name == "BLAKE3SUMS", "{name}, {what}: {error}");
+        }
+        fs::remove_file(&path).unwrap();
+        // Without hashes nothing is compared.
+        assert!(kept.find(None).is_err() || name == "BLAKE3SUMS", "{name} was not missed");
+        fs::write(&path, whole).unwrap();
+    }
+    assert_eq!(kept.find(None).unwrap().1, state(4));
+    assert_eq!(kept.find(Some(2)).unwrap().1, state(2));
+    let error = kept.find(Some(3)).unwrap_err().to_string();
+    let run = folder.path().display();
+    assert_eq!(
+        error,
+        format!("the run {run} has no checkpoint of step 3\nhint: --resume-from takes one of these steps: 2, 4")
+    );
+
+    for step in [2, 4] {
+        fs::write(kept.path(step).join("config.json"), "").unwrap();
+    }
+    let error = kept.find(None).unwrap_err().to_string();
+    let expected = format!(
+        "checkpoint {0} is damaged: {0}/config.json: its content is not what was saved (its hash is another)\nhint: the run has no older checkpoint that is whole: leave --resume out to start a new run beside it",
+        newest.display()
+    );
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn checkpoints_without_hashes_are_as_whole_as_can_be_seen() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, kept) = started(root.path());
+    let tensors = |folder: &Path| {
+        for name in [OPTIMIZER, "model.safetensors"] {
+            fs::write(folder.join(name), b"\x08\0\0\0\0\0\0\0{}      ").unwrap();
+        }
+        Ok(())
+    };
+    kept.save(&state(2), &mut folder, tensors).unwrap();
+    kept.save(&state(4), &mut folder, tensors).unwrap();
+    for step in [2, 4] {
+        fs::remove_file(kept.path(step).join("BLAKE3SUMS")).unwrap();
+    }
+    assert_eq!(kept.find(None).unwrap().1, state(4));
+    fs::write(kept.path(4).join("model.safetensors"), b"\x08\0\0\0\0\0\0\0{}").unwrap();
+    let error = kept.find(None).unwrap_err();
+    let PipelineError::DamagedCheckpoint { file, whole: Some(2), .. } = &error else { panic!("{error}") };
+    assert!(file.ends_with("step-000004/model.safetensors"), "{error}");
+}
+
+#[test]
+fn what_comes_after_a_step_is_forgotten_with_what_was_left_half_done() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, kept) = started(root.path());
+    (1..=5).for_each(|number| step(&mut folder, &kept, number));
+    for left in ["step-000002.partial", "step-000009.partial"] {
+        fs::create_dir(kept.dir.join(left)).unwrap();
+    }
+    assert_eq!(kept.forget_after(2).unwrap(), [4]);
+    assert_eq!(kept.names().unwrap(), ["step-000002"]);
+    let rewound = folder.rewind(2).unwrap();
+    assert_eq!((rewound.later, rewound.damaged), (3, 0));
+    folder.log(3, &Metrics::of_step(3)).unwrap();
+    let metrics = folder.path().join("metrics.jsonl");
+    assert_eq!(fs::read_to_string(&metrics).unwrap(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
+
+    fs::write(&metrics, b"{\"step\":1}\n\0\0\xff\n{\"step\":2}\n").unwrap();
+    assert_eq!(folder.rewind(2).unwrap().damaged, 1);
+    assert_eq!(fs::read_to_string(&metrics).unwrap(), "{\"step\":1}\n{\"step\":2}\n");
+    drop(folder);
+
+    fs::remove_dir_all(kept.path(2)).unwrap();
+    let error = kept.find(None).unwrap_err().to_string();
+    assert!(error.ends_with("has no checkpoint to resume from\nhint: leave --resume out to start a new run beside it"));
+}
