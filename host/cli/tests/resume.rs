@@ -9,7 +9,8 @@ use project::{Project, lines, stderr};
 use std::process::Stdio;
 use std::time::Duration;
 
-const TRAIN: [&str; 3] = ["train", "-c", "train.toml"];
+/// Six steps with checkpoints of steps 3 and 6.
+const TRAIN: [&str; 5] = ["train", "-c", "train.toml", "--set", "checkpoint.keep_best=false"];
 
 fn flip_a_bit(project: &Project, path: &str) {
     let path = project.path(path);
