@@ -65,9 +65,9 @@ mod tests {
         let warm_up = read(folder.path(), "sft.parquet");
         assert_eq!(warm_up.len(), TRAIN_ROWS);
         for (row, plain) in warm_up.iter().zip(&train) {
-            let truth = plain.columns["reward_model"]["ground_truth"].as_str().unwrap();
-            assert_eq!(row.columns["response"], format!("Answer: {truth}"));
-            assert_eq!(row.columns["prompt"], plain.columns["prompt"]);
+            let truth = plain.columns.get("reward_model").unwrap().present("ground_truth").unwrap().plain_text();
+            assert_eq!(row.columns.get("response").unwrap().plain_text(), format!("Answer: {truth}"));
+            assert_eq!(row.columns.get("prompt"), plain.columns.get("prompt"));
         }
     }
 

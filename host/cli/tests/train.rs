@@ -194,6 +194,16 @@ fn a_dry_run_checks_and_leaves_nothing() {
 }
 
 #[test]
+fn a_byte_order_mark_is_not_a_part_of_a_configuration_or_a_dataset() {
+    let project = Project::new();
+    for name in ["train.toml", "train.jsonl"] {
+        let text = std::fs::read_to_string(project.path(name)).unwrap();
+        project.write(name, &format!("\u{feff}{text}"));
+    }
+    project.succeed(&["train", "-c", "train.toml", "--dry-run"]);
+}
+
+#[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
     let cases: [(&[&str], &str); 22] = [

@@ -1,9 +1,13 @@
 //! Rows from JSON Lines and Parquet files. Whatever a file holds (numpy
-//! types, nested structs, nulls) arrives as plain JSON, column by column.
+//! types, nested structs, nulls, decimals) arrives as plain JSON, column by
+//! column, with every number as it is written.
 
+mod parquet_rows;
+
+use crate::files::without_bom;
+use crate::json::Columns;
 use crate::task::TaskError;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
@@ -16,7 +20,7 @@ pub struct Row {
     /// Where it stands in the file, for messages: `line 7` or `row 7`.
     pub place: String,
     /// Its columns.
-    pub columns: Map<String, Value>,
+    pub columns: Columns,
 }
 
 /// A file or a row that cannot be read.
@@ -65,7 +69,7 @@ pub struct RowReader {
 
 enum Source {
     Jsonl { lines: Lines<BufReader<File>>, line: usize },
-    Parquet { batches: ParquetRecordBatchReader, ready: std::vec::IntoIter<Map<String, Value>>, broken: bool },
+    Parquet { batches: ParquetRecordBatchReader, ready: std::vec::IntoIter<Columns>, broken: bool },
 }
 
 impl RowReader {
@@ -100,7 +104,7 @@ impl RowReader {
         &self.path
     }
 
-    fn row(&mut self, place: String, columns: Map<String, Value>) -> Row {
+    fn row(&mut self, place: String, columns: Columns) -> Row {
         let position = self.position;
         self.position += 1;
         Row { position, place, columns }
@@ -126,11 +130,12 @@ impl Iterator for RowReader {
                     }
                 };
                 *line += 1;
+                let text = if *line == 1 { without_bom(&text) } else { &text };
                 if text.trim().is_empty() {
                     continue;
                 }
                 let place = format!("line {line}");
-                return match serde_json::from_str::<Map<String, Value>>(&text) {
+                return match serde_json::from_str(text) {
                     Ok(columns) => Some(Ok(self.row(place, columns))),
                     Err(error) => {
                         self.position += 1;
@@ -146,7 +151,7 @@ impl Iterator for RowReader {
                 if *ended {
                     return None;
                 }
-                match batches.next()?.map_err(|error| error.to_string()).and_then(|batch| to_json(&batch)) {
+                match batches.next()?.map_err(|error| error.to_string()).and_then(|batch| parquet_rows::read(&batch)) {
                     Ok(rows) => *ready = rows.into_iter(),
                     Err(what) => {
                         *ended = true;
@@ -158,23 +163,10 @@ impl Iterator for RowReader {
     }
 }
 
-/// The rows of a batch as JSON objects, with nulls kept.
-fn to_json(batch: &arrow_array::RecordBatch) -> Result<Vec<Map<String, Value>>, String> {
-    let mut text = Vec::new();
-    let mut writer = arrow_json::WriterBuilder::new()
-        .with_explicit_nulls(true)
-        .build::<_, arrow_json::writer::LineDelimited>(&mut text);
-    writer.write(batch).and_then(|()| writer.finish()).map_err(|error| error.to_string())?;
-    drop(writer);
-    serde_json::Deserializer::from_slice(&text)
-        .into_iter::<Map<String, Value>>()
-        .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Json;
     use std::sync::Arc;
 
     fn write_parquet(path: &Path, rows: &str) {
@@ -196,9 +188,8 @@ mod tests {
         let first = r#"{"prompt":[{"role":"user","content":"q"}],"reward_model":{"ground_truth":"4","style":"rule"},"extra_info":{"index":1,"deep":[1.5,null]}}"#;
         let second = r#"{"prompt":[],"reward_model":null,"extra_info":{"index":null,"deep":null}}"#;
         write_parquet(&path, &format!("{first}\n{second}\n"));
-        let rows: Vec<_> = RowReader::open(&path).unwrap().map(|row| Value::Object(row.unwrap().columns)).collect();
-        let expected: Vec<Value> = [first, second].map(|row| serde_json::from_str(row).unwrap()).into();
-        assert_eq!(rows, expected);
+        let rows: Vec<_> = RowReader::open(&path).unwrap().map(|row| Json::from(row.unwrap().columns)).collect();
+        assert_eq!(rows.iter().map(Json::as_text).collect::<Vec<_>>(), [first, second]);
     }
 
     #[test]
@@ -211,6 +202,22 @@ mod tests {
         assert!(rows[1].as_ref().unwrap_err().to_string().contains("d.jsonl, line 3: not a JSON object"));
         let last = rows[2].as_ref().unwrap();
         assert_eq!((last.position, last.place.as_str()), (2, "line 4"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_a_part_of_the_first_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.jsonl");
+        let rows = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            RowReader::open(&path).unwrap().collect::<Vec<_>>()
+        };
+        let read = rows("\u{feff}{\"a\":1}\r\n{\"a\":2}\n");
+        let places = read.iter().map(|row| row.as_ref().unwrap().place.as_str());
+        assert_eq!(places.collect::<Vec<_>>(), ["line 1", "line 2"]);
+        assert_eq!(rows("\u{feff}\n{\"a\":1}\n").len(), 1);
+        // Anywhere else it is a character like any other.
+        assert!(rows("{\"a\":1}\n\u{feff}{\"a\":2}\n")[1].is_err());
     }
 
     #[test]

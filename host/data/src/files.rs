@@ -1,5 +1,5 @@
 //! Files that a process may be killed over, and a machine may lose power over:
-//! nobody ever finds half of one.
+//! nobody ever finds half of one. And files that other programs wrote.
 
 use crate::disk;
 use std::fs::{self, File, OpenOptions};
@@ -138,6 +138,11 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists || !path.is_dir() => Err(error),
         _ => disk::sync_folder(above),
     }
+}
+
+/// A file's text without the byte-order mark that some editors put before it.
+pub fn without_bom(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// The name that a file or a folder has until it is whole.

@@ -8,6 +8,7 @@ pub mod dataset;
 pub mod disk;
 pub mod evaluation;
 pub mod files;
+pub mod json;
 pub mod message;
 pub mod outcome;
 pub mod record;
@@ -17,6 +18,7 @@ pub mod task;
 
 pub use dataset::{Row, RowError, RowReader};
 pub use evaluation::EvaluationRecord;
+pub use json::{Columns, Json};
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
 pub use outcome::{
     Blame, Budget, Diagnosis, Evaluation, Metric, NotCalled, Outcome, OutcomeKind, Provenance, SampleOutcome, Score,

@@ -1,8 +1,9 @@
 //! Chat messages in the form of the OpenAI chat-completions protocol, which is
 //! also how datasets write them.
 
+use crate::json::Json;
 use base64::Engine as _;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// Who speaks.
@@ -231,8 +232,17 @@ struct RawToolCall {
 #[derive(Serialize, Deserialize)]
 struct RawFunction {
     name: String,
-    #[serde(default)]
-    arguments: Value,
+    #[serde(default = "no_arguments", deserialize_with = "arguments")]
+    arguments: String,
+}
+
+fn no_arguments() -> String {
+    Json::default().plain_text()
+}
+
+/// Text as it is, anything else as JSON.
+fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Json::deserialize(deserializer)?.plain_text())
 }
 
 fn function_kind() -> String {
@@ -241,17 +251,13 @@ fn function_kind() -> String {
 
 impl From<RawToolCall> for ToolCall {
     fn from(raw: RawToolCall) -> Self {
-        let arguments = match raw.function.arguments {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        Self { id: raw.id, name: raw.function.name, arguments }
+        Self { id: raw.id, name: raw.function.name, arguments: raw.function.arguments }
     }
 }
 
 impl From<ToolCall> for RawToolCall {
     fn from(call: ToolCall) -> Self {
-        let function = RawFunction { name: call.name, arguments: Value::String(call.arguments) };
+        let function = RawFunction { name: call.name, arguments: call.arguments };
         Self { id: call.id, kind: function_kind(), function }
     }
 }

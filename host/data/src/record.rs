@@ -147,7 +147,7 @@ mod tests {
         assert!(changed(|sample| sample.trajectories[0].finish_reason = FinishReason::Stop));
         assert!(changed(|sample| sample.trajectories[0].tokens = None));
         assert!(changed(|sample| {
-            Arc::make_mut(&mut sample.task).reference.columns.insert("new".into(), true.into());
+            Arc::make_mut(&mut sample.task).reference.columns.insert("new", serde_json::Value::Bool(true));
         }));
         assert!(!changed(|sample| {
             sample.trajectories[0].tokens.iter_mut().for_each(|tokens| tokens.logprobs[0] = 0.0);

@@ -1,8 +1,9 @@
 //! One row of a dataset, as everything after the reader sees it.
 
+use crate::json::{Columns, Json};
 use crate::message::{Message, Role};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// What a row says besides the prompt: the answer key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -10,8 +11,8 @@ pub struct Reference {
     /// `reward_model.ground_truth`, else the column `ground_truth`, else
     /// `answer`. A string as it is, any other value as JSON text.
     pub ground_truth: Option<String>,
-    /// Every column of the row, untouched.
-    pub columns: Map<String, Value>,
+    /// Every column of the row, untouched: numbers as they are written.
+    pub columns: Columns,
 }
 
 /// One question of a dataset.
@@ -53,17 +54,17 @@ impl Reference {
     /// such column.
     pub fn tools(&self) -> Result<Vec<Value>, TaskError> {
         let bad = |what: String| Err(TaskError::BadTools(what));
-        let tools = match self.columns.get("tools") {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::String(text)) if text.trim().is_empty() => return Ok(Vec::new()),
-            Some(Value::String(text)) => match serde_json::from_str(text) {
+        let Some(column) = self.columns.present("tools") else { return Ok(Vec::new()) };
+        let tools = match column.parse().map_err(|error| TaskError::BadTools(error.to_string()))? {
+            Value::String(text) if text.trim().is_empty() => return Ok(Vec::new()),
+            Value::String(text) => match serde_json::from_str(&text) {
                 Ok(Value::Array(tools)) => tools,
                 Ok(_) => return bad("the text is not a list".into()),
                 Err(error) => return bad(error.to_string()),
             },
             // A struct of Parquet has every field that one of its rows has.
-            Some(Value::Array(tools)) => tools.iter().map(without_nulls).collect(),
-            Some(_) => return bad("it is neither".into()),
+            Value::Array(tools) => tools.iter().map(without_nulls).collect(),
+            _ => return bad("it is neither".into()),
         };
         let mut functions = Vec::new();
         for (index, tool) in tools.into_iter().enumerate() {
@@ -95,13 +96,13 @@ fn without_nulls(value: &Value) -> Value {
 
 impl Task {
     /// A task from a row at `position` (from 0) of the split `split`.
-    pub fn from_row(columns: Map<String, Value>, position: usize, split: &str) -> Result<Self, TaskError> {
-        let Some(prompt) = columns.get("prompt").filter(|value| !value.is_null()) else {
-            return Err(TaskError::NoPrompt(columns.keys().cloned().collect::<Vec<_>>().join(", ")));
+    pub fn from_row(columns: Columns, position: usize, split: &str) -> Result<Self, TaskError> {
+        let Some(prompt) = columns.present("prompt") else {
+            return Err(TaskError::NoPrompt(columns.names().collect::<Vec<_>>().join(", ")));
         };
-        let prompt = match prompt {
-            Value::String(text) => vec![Message::new(Role::User, text)],
-            other => Vec::<Message>::deserialize(other).map_err(|error| TaskError::BadPrompt(error.to_string()))?,
+        let prompt = match prompt.string() {
+            Some(text) => vec![Message::new(Role::User, text)],
+            None => prompt.parse::<Vec<Message>>().map_err(|error| TaskError::BadPrompt(error.to_string()))?,
         };
         if prompt.is_empty() {
             return Err(TaskError::EmptyPrompt);
@@ -111,31 +112,23 @@ impl Task {
 
     /// A task whose prompt is already known; the other columns are read the
     /// way [`Task::from_row`] reads them.
-    pub fn with_prompt(columns: Map<String, Value>, prompt: Vec<Message>, position: usize, split: &str) -> Self {
-        let row = |name: &str| columns.get(name).filter(|value| !value.is_null());
-        let extra = |name: &str| row("extra_info").and_then(|info| info.get(name)).filter(|value| !value.is_null());
-        let split = extra("split").and_then(Value::as_str).unwrap_or(split);
-        let id = match (row("id"), extra("index")) {
-            (Some(id), _) => plain_text(id),
-            (None, Some(index)) => format!("{split}/{}", plain_text(index)),
+    pub fn with_prompt(columns: Columns, prompt: Vec<Message>, position: usize, split: &str) -> Self {
+        let extra = |name: &str| columns.present("extra_info")?.present(name);
+        let given = extra("split").and_then(|split| split.string());
+        let split = given.as_deref().unwrap_or(split);
+        let id = match (columns.present("id"), extra("index")) {
+            (Some(id), _) => id.plain_text(),
+            (None, Some(index)) => format!("{split}/{}", index.plain_text()),
             (None, None) => format!("{split}/row-{position}"),
         };
-        let ground_truth = row("reward_model")
-            .and_then(|model| model.get("ground_truth"))
-            .filter(|value| !value.is_null())
-            .or_else(|| row("ground_truth"))
-            .or_else(|| row("answer"))
-            .map(plain_text);
-        let data_source = row("data_source").map(plain_text);
+        let ground_truth = columns
+            .present("reward_model")
+            .and_then(|model| model.present("ground_truth"))
+            .or_else(|| columns.present("ground_truth").cloned())
+            .or_else(|| columns.present("answer").cloned())
+            .map(|truth| truth.plain_text());
+        let data_source = columns.present("data_source").map(Json::plain_text);
         Self { id, data_source, prompt, reference: Reference { ground_truth, columns } }
-    }
-}
-
-/// A string as it is, anything else as JSON.
-fn plain_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -143,7 +136,7 @@ fn plain_text(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn row(json: &str) -> Map<String, Value> {
+    fn row(json: &str) -> Columns {
         serde_json::from_str(json).unwrap()
     }
 
@@ -174,6 +167,27 @@ mod tests {
         assert_eq!(truth(r#"{"prompt":"x","ground_truth":4.5}"#).as_deref(), Some("4.5"));
         assert_eq!(truth(r#"{"prompt":"x","answer":["a","b"]}"#).as_deref(), Some(r#"["a","b"]"#));
         assert_eq!(truth(r#"{"prompt":"x","reward_model":{"ground_truth":null}}"#), None);
+    }
+
+    #[test]
+    fn numbers_are_what_the_row_says() {
+        let task = |json: &str| Task::from_row(row(json), 0, "t").unwrap();
+        let digits = "123456789012345678901234567890";
+        for truth in [digits, "4.50", "1e999"] {
+            for written in [
+                format!(r#"{{"prompt":"x","answer":{truth}}}"#),
+                format!(r#"{{"prompt":"x","ground_truth": {truth} }}"#),
+                format!(r#"{{"prompt":"x","reward_model":{{"ground_truth":{truth}}}}}"#),
+            ] {
+                assert_eq!(task(&written).reference.ground_truth.as_deref(), Some(truth));
+            }
+        }
+        // Ids that are one in binary are not one.
+        assert_eq!(task(&format!(r#"{{"prompt":"x","id":{digits}}}"#)).id, digits);
+        assert_eq!(task(r#"{"prompt":"x","extra_info":{"index":1.10}}"#).id, "t/1.10");
+        let call = r#"{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"x": 4.50}}}]}"#;
+        let called = task(&format!(r#"{{"prompt":[{call}]}}"#));
+        assert_eq!(called.prompt[0].tool_calls[0].arguments, r#"{"x":4.50}"#);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::question::{Get, Judge, Len, Question, Score};
 use crate::reuse::Shelf;
 use crate::sandbox::{Sandbox, Shared};
 use crate::snapshot::NoSnapshot;
-use gavel_data::{Evaluation, Outcome, Provenance, Sample};
+use gavel_data::{Columns, Evaluation, Outcome, Provenance, Sample};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::NonZeroU32;
@@ -183,7 +183,7 @@ impl Plugin {
     }
 
     /// The columns of a taskset's row at `index`; they follow from it and `seed`.
-    pub async fn row(&self, index: u64, seed: u64) -> Result<Map<String, Value>, TasksetError> {
+    pub async fn row(&self, index: u64, seed: u64) -> Result<Columns, TasksetError> {
         let (answer, call) = self.ask(Get { index, seed }, seed).await;
         answer.and_then(|row| row).map_err(|outcome| self.no_row(&format!("row {index}"), outcome, &call))
     }

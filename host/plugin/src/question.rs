@@ -7,8 +7,7 @@ use crate::plugin::Loaded;
 use crate::resources::{ReferenceRef, SampleRef};
 use crate::state::State;
 use crate::verdict::{self, cut};
-use gavel_data::{Blame, Outcome, Sample};
-use serde_json::{Map, Value};
+use gavel_data::{Blame, Columns, Outcome, Sample};
 use std::future::Future;
 use std::sync::Arc;
 use wasmtime::component::Resource;
@@ -140,7 +139,7 @@ pub(crate) struct Get {
 }
 
 impl Question for Get {
-    type Answer = Result<Map<String, Value>, Outcome>;
+    type Answer = Result<Columns, Outcome>;
 
     fn input(&self) -> String {
         format!("row {}", self.index)
@@ -156,7 +155,7 @@ impl Question for Get {
     }
 }
 
-fn columns(row: &str) -> Result<Map<String, Value>, Outcome> {
+fn columns(row: &str) -> Result<Columns, Outcome> {
     serde_json::from_str(row).map_err(|error| {
         let what = format!("the row is no JSON object: {error}: {}", cut(row.to_owned()));
         Outcome::Fault { whose: Blame::Plugin, what }

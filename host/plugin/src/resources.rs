@@ -228,11 +228,11 @@ impl references::HostReference for State {
     }
 
     fn column(&mut self, reference: Resource<ReferenceRef>, name: String) -> Result<Option<String>> {
-        Ok(self.table.get(&reference)?.0.reference.columns.get(&name).map(|value| value.to_string()))
+        Ok(self.table.get(&reference)?.0.reference.columns.get(&name).map(|value| value.as_text().to_owned()))
     }
 
     fn column_names(&mut self, reference: Resource<ReferenceRef>) -> Result<Vec<String>> {
-        Ok(self.table.get(&reference)?.0.reference.columns.keys().cloned().collect())
+        Ok(self.table.get(&reference)?.0.reference.columns.names().map(str::to_owned).collect())
     }
 
     fn columns(&mut self, reference: Resource<ReferenceRef>) -> Result<String> {

@@ -65,7 +65,7 @@ fn rows_of_a_taskset_follow_from_index_and_seed() {
         assert!(plugin.is_taskset() && !plugin.is_reward());
         assert_eq!(plugin.rows().await.unwrap(), Some(20));
         let row = json!({"prompt": "3 + 5?", "answer": 8, "data_source": "sums"});
-        assert_eq!(serde_json::Value::Object(plugin.row(3, 205).await.unwrap()), row);
+        assert_eq!(serde_json::to_value(plugin.row(3, 205).await.unwrap()).unwrap(), row);
         assert_eq!(plugin.row(3, 205).await.unwrap(), plugin.row(3, 205).await.unwrap());
         let error = plugin.row(13, 5).await.unwrap_err().to_string();
         assert_eq!(error, "the taskset `sums` does not say row 13: invalid input: 13 is not summed");

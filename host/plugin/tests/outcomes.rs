@@ -46,7 +46,7 @@ fn sample() -> Arc<Sample> {
     let columns = params(json!({
         "prompt": "Order: 3 1", "data_source": "digits", "answer": "1 3", "unknown": {"deep": [1, null, "ü"]}
     }));
-    let task = Task::from_row(columns, 7, "train").unwrap();
+    let task = Task::from_row(columns.into(), 7, "train").unwrap();
     let trajectory = Trajectory {
         messages: vec![Message::new(Role::Assistant, "Answer: 1 3")],
         tokens: None,
@@ -225,7 +225,26 @@ async fn every_column_arrives() {
     assert_eq!(seen["ground_truth"], "1 3");
     assert_eq!(seen["group_index"], 2);
     assert_eq!(seen["response"], "Answer: 1 3");
-    assert_eq!(seen["columns"], Value::Object(sample.task.reference.columns.clone()));
+    assert_eq!(seen["columns"], serde_json::to_value(&sample.task.reference.columns).unwrap());
+}
+
+#[tokio::test]
+async fn numbers_arrive_as_they_are_written() {
+    let sandbox = sandbox();
+    let plugin = load(&sandbox, "echo-metadata").await;
+    let row = r#"{"prompt":"?","answer":4.50,"long":123456789012345678901234567890,"deep":[{"x":-0,"y":1E400}]}"#;
+    let task = Task::from_row(serde_json::from_str(row).unwrap(), 0, "train").unwrap();
+    let sample = Arc::new(Sample { task: Arc::new(task), ..(*sample()).clone() });
+    // Each column is asked for, too: what a Rust plugin cannot hold, it says so of.
+    let outcome = plugin.score(&sample, 1).await.outcome;
+    assert!(matches!(&outcome, Outcome::Fault { whose: Blame::Input, what } if what.contains("deep")), "{outcome:?}");
+    let row = row.replace("E400", "E4");
+    let task = Task::from_row(serde_json::from_str(&row).unwrap(), 0, "train").unwrap();
+    let sample = Arc::new(Sample { task: Arc::new(task), ..(*sample).clone() });
+    let Outcome::Scored(score) = plugin.score(&sample, 1).await.outcome else { panic!("not scored") };
+    let seen: Value = serde_json::from_str(&score.note.unwrap()).unwrap();
+    assert_eq!(seen["columns_json"], row);
+    assert_eq!(seen["ground_truth"], "4.50");
 }
 
 #[tokio::test]

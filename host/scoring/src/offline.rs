@@ -1,9 +1,7 @@
 //! Completions that somebody already has: a dataset's row with a `response`
 //! or `messages` beside its columns.
 
-use gavel_data::{FinishReason, Message, Role, Row, Sample, Task, TaskError, Trajectory};
-use serde::Deserialize;
-use serde_json::Value;
+use gavel_data::{Columns, FinishReason, Message, Role, Row, Sample, Task, TaskError, Trajectory};
 use std::sync::Arc;
 
 /// A row without a completion.
@@ -31,24 +29,24 @@ pub enum CompletionError {
 /// `prompt`, what follows it.
 pub fn completion(row: Row, split: &str) -> Result<Sample, CompletionError> {
     let Row { position, columns, .. } = row;
-    let present = |name: &str| columns.get(name).filter(|value| !value.is_null());
-    let (task, messages) = match (present("response"), present("messages")) {
-        (Some(Value::String(text)), _) => {
+    let (task, messages) = match (columns.present("response"), columns.present("messages")) {
+        (Some(response), _) => {
+            let Some(text) = response.string() else {
+                return Err(CompletionError::BadResponse(response.as_text().to_owned()));
+            };
             let messages = vec![Message::new(Role::Assistant, text)];
-            let task = match present("prompt") {
+            let task = match columns.present("prompt") {
                 Some(_) => Task::from_row(columns, position, split)?,
                 None => Task::with_prompt(columns, Vec::new(), position, split),
             };
             (task, messages)
         }
-        (Some(other), _) => return Err(CompletionError::BadResponse(other.to_string())),
         (None, Some(messages)) => {
-            let messages = Vec::<Message>::deserialize(messages)
-                .map_err(|error| CompletionError::BadMessages(error.to_string()))?;
+            let messages = messages.parse().map_err(|error| CompletionError::BadMessages(error.to_string()))?;
             split_conversation(columns, messages, position, split)?
         }
         (None, None) => {
-            return Err(CompletionError::NoResponse(columns.keys().cloned().collect::<Vec<_>>().join(", ")));
+            return Err(CompletionError::NoResponse(columns.names().collect::<Vec<_>>().join(", ")));
         }
     };
     if !messages.iter().any(|message| message.role == Role::Assistant) {
@@ -77,12 +75,12 @@ impl Attempts {
 }
 
 fn split_conversation(
-    columns: serde_json::Map<String, Value>,
+    columns: Columns,
     mut messages: Vec<Message>,
     position: usize,
     split: &str,
 ) -> Result<(Task, Vec<Message>), CompletionError> {
-    if columns.get("prompt").is_some_and(|prompt| !prompt.is_null()) {
+    if columns.present("prompt").is_some() {
         let task = Task::from_row(columns, position, split)?;
         if messages.starts_with(&task.prompt) {
             messages.drain(..task.prompt.len());

@@ -41,7 +41,7 @@ fn compare(step: usize) {
     let mut wrong = Vec::new();
     for (row, pending) in rows.iter().zip(pending) {
         let outcome = scorer.wait(pending);
-        if outcome.reward != row.columns["score"].as_f64() {
+        if outcome.reward != row.columns.get("score").unwrap().parse::<Option<f64>>().unwrap() {
             let shown = serde_json::to_string(&row.columns).unwrap();
             wrong.push(format!("{shown}: {:?} {:?}", outcome.reward, outcome.reason));
         }

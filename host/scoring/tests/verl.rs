@@ -3,7 +3,7 @@
 //! the component in its sandbox.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{Blame, EvaluationRecord, Outcome, OutcomeKind, Row, RowReader, Sample, SampleOutcome, Tokens};
+use gavel_data::{Blame, EvaluationRecord, Json, Outcome, OutcomeKind, Row, RowReader, Sample, SampleOutcome, Tokens};
 use gavel_plugin::{Limits, PluginSpec, SandboxConfig};
 use gavel_scoring::{Scorer, WeightedPlugin, completion};
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ fn the_penalty_of_length_is_that_of_dapo() {
 /// A right answer of that many tokens of the policy, after as many of a tool,
 /// and a shorter trajectory beside it.
 fn of_tokens(length: usize) -> Sample {
-    let columns = json!({"response": "Answer: 34", "ground_truth": "34"}).as_object().unwrap().clone();
+    let columns = serde_json::from_value(json!({"response": "Answer: 34", "ground_truth": "34"})).unwrap();
     let mut sample = completion(Row { position: 0, place: String::new(), columns }, "length").unwrap();
     let tokens = |length: usize| Tokens {
         prompt: vec![1],
@@ -200,9 +200,10 @@ fn note(outcome: &SampleOutcome) -> Option<&String> {
 
 fn describe(case: &Case, outcome: &SampleOutcome) -> String {
     let Case { kind, row, score, pred } = case;
-    let response = row.columns["response"].as_str().unwrap();
+    let response = row.columns.get("response").unwrap().string().unwrap();
     let end = &response[response.floor_char_boundary(response.len().saturating_sub(120))..];
-    let (truth, reason) = (&row.columns["ground_truth"], outcome.reason.as_deref().unwrap_or_default());
+    let (truth, reason) =
+        (row.columns.get("ground_truth").unwrap().as_text(), outcome.reason.as_deref().unwrap_or_default());
     format!(
         "{} ({kind}): …{end:?}, ground truth {truth}: verl {score:?} {pred:?}, ours {:?} {:?} {reason}",
         row.place,
@@ -224,10 +225,10 @@ fn read(task: &str) -> Vec<Case> {
     let path = root().join(format!("tests/parity/verl/{task}.parquet"));
     let case = |mut row: Row| {
         let mut take = |name: &str| row.columns.remove(name).unwrap();
-        let (score, pred) = (take("score").as_f64(), take("pred").as_str().map(str::to_owned));
-        let kind = take("kind").as_str().unwrap().to_owned();
-        let truth = serde_json::from_str(take("ground_truth").as_str().unwrap()).unwrap();
-        row.columns.insert("ground_truth".into(), truth);
+        let (score, pred) = (take("score").parse().unwrap(), take("pred").string());
+        let kind = take("kind").string().unwrap();
+        let truth: Json = serde_json::from_str(&take("ground_truth").string().unwrap()).unwrap();
+        row.columns.insert("ground_truth", truth);
         Case { kind, row, score, pred }
     };
     RowReader::open(&path).unwrap().map(|row| case(row.unwrap())).collect()

@@ -1,6 +1,7 @@
 //! The JSON files of a checkpoint.
 
 use crate::error::{Result, TextError};
+use gavel_data::files::without_bom;
 use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,7 +9,8 @@ use std::path::Path;
 /// The text of the file, or nothing where there is none.
 pub(crate) fn read(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+        // A template would write it before every prompt.
+        Ok(text) => Ok(Some(without_bom(&text).to_owned())),
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(TextError::Io { action: "read", path: path.to_owned(), source }),
     }

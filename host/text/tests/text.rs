@@ -81,7 +81,8 @@ fn special_tokens_in_a_file_of_their_own_are_kept() {
         "special_tokens_map.json",
         r#"{"bos_token": {"content": "<|im_start|>"}, "eos_token": "<|im_end|>", "pad_token": "<|pad|>"}"#,
     );
-    write(dir.path(), "chat_template.jinja", "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+    // A byte-order mark before it is not a part of the prompt.
+    write(dir.path(), "chat_template.jinja", "\u{feff}{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
     let facts = |dir: &Path| {
         let text = TextModel::load(dir).unwrap();
         let ids = text.prompt_ids(&[Message::new(Role::User, "a")]).unwrap();

@@ -168,6 +168,26 @@ fn mistral() {
 }
 
 #[test]
+fn numbers_stay_as_the_model_writes_them() {
+    let arguments = r#"{"x": 4.50, "y": [123456789012345678901234567890]}"#;
+    let call = format!(r#"{{"name": "f", "arguments": {arguments}}}"#);
+    let expected = format!("call00000 f {}", arguments.replace(' ', ""));
+    for (format, reply) in [
+        (ToolCallFormat::Hermes, format!("<tool_call>{call}</tool_call>")),
+        (ToolCallFormat::Llama3, call.clone()),
+        (ToolCallFormat::Mistral, format!("[TOOL_CALLS][{call}]")),
+        (ToolCallFormat::Mistral, format!("[TOOL_CALLS]{call}")),
+        (ToolCallFormat::Mistral, format!("[TOOL_CALLS]f[ARGS]{arguments}")),
+        (
+            ToolCallFormat::QwenXml,
+            "<tool_call>\n<function=f>\n<parameter=x>\n4.50\n</parameter>\n<parameter=y>\n[123456789012345678901234567890]\n</parameter>\n</function>\n</tool_call>".into(),
+        ),
+    ] {
+        is(format, &reply, "", &[&expected]);
+    }
+}
+
+#[test]
 fn ids_count_on() {
     let reply = ToolCallFormat::Hermes.parse("<tool_call>{\"name\": \"f\"}</tool_call>", &[], 41);
     assert_eq!(reply.tool_calls[0].id, "call00041");

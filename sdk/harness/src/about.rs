@@ -1,6 +1,7 @@
 //! The columns of a row that are about it as a golden case.
 
 use crate::expectation::Expectation;
+use gavel_data::{Columns, Json};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -20,24 +21,23 @@ pub(crate) struct About {
 
 impl About {
     /// Takes it out of a row's columns. The error names the column.
-    pub(crate) fn take(columns: &mut Map<String, Value>) -> Result<Self, String> {
-        let mut given = |name: &str| columns.shift_remove(name).filter(|value| !value.is_null());
-        let name = match given("case") {
-            None => None,
-            Some(Value::String(name)) => Some(name),
-            Some(other) => return Err(format!("`case` must be a text, the name of the case, not {other}")),
-        };
-        let params = match given("params") {
-            None => None,
-            Some(Value::Object(params)) => Some(params),
-            Some(other) => return Err(format!("`params` must be an object, the plugin's parameters, not {other}")),
-        };
-        let expected = given("expect").map(|expected| Expectation::from_json(&expected)).transpose()?;
+    pub(crate) fn take(columns: &mut Columns) -> Result<Self, String> {
+        let mut given = |name: &str| columns.remove(name).filter(|value| !value.is_null());
+        let wrong = |what: &str, found: &Json| format!("{what}, not {}", found.as_text());
+        let name = given("case")
+            .map(|name| name.string().ok_or_else(|| wrong("`case` must be a text, the name of the case", &name)));
+        let params = given("params").map(|params| {
+            params.parse().map_err(|_| wrong("`params` must be an object, the plugin's parameters", &params))
+        });
+        let expected = given("expect")
+            .map(|expected| Expectation::from_json(&expected.parse().map_err(|error| format!("`expect`: {error}"))?));
         let replies = match given("replies") {
             None => BTreeMap::new(),
-            Some(given) => serde_json::from_value(given)
+            Some(given) => given
+                .parse()
                 .map_err(|error| format!("`replies` must be an object such as {{\"judge\": [\"yes\"]}}: {error}"))?,
         };
+        let (name, params, expected) = (name.transpose()?, params.transpose()?, expected.transpose()?);
         Ok(Self { name, params, replies, expected })
     }
 }

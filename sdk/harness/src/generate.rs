@@ -179,7 +179,7 @@ pub fn tasks() -> BoxedStrategy<Task> {
             let mut columns: Map<String, Value> = others.into_iter().collect();
             columns.extend(truth.map(|truth| ("ground_truth".to_owned(), truth)));
             columns.extend(source.map(|source| ("data_source".to_owned(), source.into())));
-            Task::with_prompt(columns, prompt, 0, "test")
+            Task::with_prompt(columns.into(), prompt, 0, "test")
         })
         .boxed()
 }

@@ -2,10 +2,9 @@
 
 use crate::call::Call;
 use crate::plugin::LoadedPlugin;
-use gavel_data::{Blame, Outcome, Sample};
+use gavel_data::{Blame, Json, Outcome, Sample};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
-use serde_json::{Map, Value};
 
 /// Bytes of a row that are shown.
 const SHOWN: usize = 4096;
@@ -71,15 +70,16 @@ fn row(sample: &Sample) -> String {
     let [trajectory] = &sample.trajectories[..] else {
         return format!("none; it has {} trajectories", sample.trajectories.len());
     };
-    let mut row: Map<String, Value> = sample.task.reference.columns.clone();
+    let mut row = sample.task.reference.columns.clone();
     // Messages become JSON whatever they hold.
     if !sample.task.prompt.is_empty() {
-        row.insert("prompt".into(), serde_json::to_value(&sample.task.prompt).unwrap_or_default());
+        row.insert("prompt", Json::of(&sample.task.prompt).unwrap_or_default());
     }
-    row.insert("messages".into(), serde_json::to_value(&trajectory.messages).unwrap_or_default());
-    let text = Value::Object(row).to_string();
+    row.insert("messages", Json::of(&trajectory.messages).unwrap_or_default());
+    let row = Json::from(row);
+    let text = row.as_text();
     match text.len() {
-        0..=SHOWN => text,
+        0..=SHOWN => text.to_owned(),
         long => format!("{}… ({long} bytes)", &text[..text.floor_char_boundary(SHOWN)]),
     }
 }

@@ -70,12 +70,11 @@ fn numbered(path: &Path) -> Result<impl Iterator<Item = Result<(usize, DataRow),
 impl DataRow {
     fn new(row: Row, place: &str, attempts: &mut Attempts) -> Result<Self, String> {
         let Row { position, place: in_file, mut columns } = row;
-        let about = if columns.contains_key("expect") { About::take(&mut columns)? } else { About::default() };
+        let about = if columns.get("expect").is_some() { About::take(&mut columns)? } else { About::default() };
         let expects_no_score =
             about.expected.as_ref().and_then(Expectation::kind).is_some_and(|kind| kind != OutcomeKind::Scored);
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
-        let there = |name: &str| columns.get(name).is_some_and(|value| !value.is_null());
-        let (task, sample) = if there("response") || there("messages") {
+        let (task, sample) = if columns.present("response").or(columns.present("messages")).is_some() {
             let row = Row { position, place: in_file, columns };
             let sample = attempts.number(completion(row, "data").map_err(|error| error.to_string())?);
             (sample.task.clone(), Some(Arc::new(sample)))
@@ -106,12 +105,12 @@ mod tests {
 {"case": "x", "response": "5", "params": {"a": 1}, "expect": {"outcome": "fault"}, "replies": {"judge": ["no"]}}
 "#;
         let rows = rows(text, 10).unwrap();
-        assert!(rows[0].sample.is_none() && rows[0].task.reference.columns.contains_key("params"));
+        assert!(rows[0].sample.is_none() && rows[0].task.reference.columns.get("params").is_some());
         assert_eq!(rows[1..3].iter().map(|row| row.sample.as_ref().unwrap().index).collect::<Vec<_>>(), [0, 1]);
         let case = &rows[3];
         assert_eq!((case.expects_no_score, case.params.as_ref().unwrap()["a"].as_i64()), (true, Some(1)));
         assert_eq!(case.replies["judge"], ["no"]);
-        assert_eq!(case.task.reference.columns.keys().collect::<Vec<_>>(), ["response"]);
+        assert_eq!(case.task.reference.columns.names().collect::<Vec<_>>(), ["response"]);
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl SampleBuilder {
             // Messages become JSON whatever they hold.
             columns.insert("prompt".into(), serde_json::to_value(&prompt).unwrap_or_default());
         }
-        let task = Task::with_prompt(columns, prompt, 0, "test");
+        let task = Task::with_prompt(columns.into(), prompt, 0, "test");
         Sample { task: Arc::new(task), index: group_index, trajectories }
     }
 }

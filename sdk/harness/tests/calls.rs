@@ -352,7 +352,8 @@ fn a_file_of_cases_is_an_assertion_too() {
     let cases = r#"{"case": "right", "response": "score 1", "expect": {"score": 1}}
 {"case": "wrong", "response": "score 0.5", "expect": {"score": 1, "tolerance": 0.1}}
 "#;
-    std::fs::write(&file, cases).unwrap();
+    // Some editors put a byte-order mark before a file.
+    std::fs::write(&file, format!("\u{feff}{cases}")).unwrap();
     let harness = Harness::new().unwrap();
     let results = harness.plugin(built("guests/obeys.wasm")).cases(&file).unwrap();
     assert_eq!(results.failed().count(), 1);

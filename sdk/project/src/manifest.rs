@@ -226,6 +226,11 @@ cases = "more.jsonl"
     }
 
     #[test]
+    fn a_byte_order_mark_is_not_a_part_of_a_manifest() {
+        assert!(parse(&format!("\u{feff}{WHOLE}")).is_ok());
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (from, to, what) in [
             ("name = \"polite\"", "nam = \"polite\"", "line 3: unknown field `nam`"),

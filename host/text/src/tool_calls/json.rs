@@ -1,6 +1,7 @@
 //! Calls that are written as JSON.
 
 use super::{Call, Parsed};
+use gavel_data::{Columns, Json};
 use serde_json::{Map, Value};
 
 /// `{"name": …, "arguments": {…}}`; Llama says `parameters`.
@@ -8,16 +9,17 @@ pub(super) fn call(text: &str) -> Option<Call> {
     from_object(serde_json::from_str(text).ok()?)
 }
 
-fn from_object(mut object: Map<String, Value>) -> Option<Call> {
-    let name = object.get("name")?.as_str().filter(|name| !name.is_empty())?.to_owned();
-    let arguments = match object.remove("arguments").or_else(|| object.remove("parameters")) {
+fn from_object(object: Columns) -> Option<Call> {
+    let name = object.get("name")?.string().filter(|name| !name.is_empty())?;
+    let arguments = match object.get("arguments").or_else(|| object.get("parameters")) {
         None => "{}".into(),
-        Some(arguments @ Value::Object(_)) => arguments.to_string(),
-        // As text, which some models write: it must be an object too.
-        Some(Value::String(text)) => serde_json::from_str::<Map<String, Value>>(&text).ok().map(|_| text)?,
-        Some(_) => return None,
+        // An object, or its text, which some models write.
+        Some(arguments) => {
+            let text = arguments.plain_text();
+            serde_json::from_str::<Columns>(&text).ok().map(|_| text)?
+        }
     };
-    Some(Call { name, arguments, id: object.get("id").and_then(Value::as_str).map(str::to_owned) })
+    Some(Call { name, arguments, id: object.get("id").and_then(Json::string) })
 }
 
 /// The calls of which a whole reply of Llama 3 consists.
@@ -37,7 +39,7 @@ pub(super) fn llama(said: &str) -> Parsed {
 fn divided(text: &str) -> Option<Vec<Call>> {
     let (mut calls, mut rest) = (Vec::new(), text);
     loop {
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Columns>();
         calls.push(from_object(values.next()?.ok()?)?);
         rest = rest[values.byte_offset()..].trim_start();
         match rest.strip_prefix(';').map(str::trim_start) {
@@ -84,19 +86,14 @@ fn builtin(text: &str) -> Option<Call> {
 pub(super) fn mistral(said: &str) -> Parsed {
     const MARK: &str = "[TOOL_CALLS]";
     let (content, after) = said.split_once(MARK)?;
-    let calls: Vec<Call> = match serde_json::from_str::<Value>(after) {
-        Ok(Value::Array(list)) => list.into_iter().map(object).collect::<Option<_>>()?,
-        Ok(one) => vec![object(one)?],
+    let calls: Vec<Call> = match serde_json::from_str::<Json>(after) {
+        Ok(value) => match value.parse::<Vec<Columns>>() {
+            Ok(list) => list.into_iter().map(from_object).collect::<Option<_>>()?,
+            Err(_) => vec![from_object(value.fields()?)?],
+        },
         Err(_) => after.split(MARK).map(with_arguments).collect::<Option<_>>()?,
     };
     (!calls.is_empty()).then(|| (content.to_owned(), calls))
-}
-
-fn object(value: Value) -> Option<Call> {
-    match value {
-        Value::Object(object) => from_object(object),
-        _ => None,
-    }
 }
 
 /// `NAME[ARGS]{…}` or `NAME[CALL_ID]ID[ARGS]{…}`
@@ -106,7 +103,7 @@ fn with_arguments(text: &str) -> Option<Call> {
         Some((name, id)) => (name, Some(id.trim().to_owned())),
         None => (head, None),
     };
-    let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
+    let arguments: Columns = serde_json::from_str(arguments).ok()?;
     let name = name.trim().to_owned();
-    (!name.is_empty()).then(|| Call { name, arguments: Value::Object(arguments).to_string(), id })
+    (!name.is_empty()).then(|| Call { name, arguments: Json::from(arguments).plain_text(), id })
 }

@@ -1,7 +1,8 @@
 //! Calls that are written with a tag for each argument.
 
 use super::Call;
-use serde_json::{Map, Value};
+use gavel_data::{Columns, Json};
+use serde_json::Value;
 
 /// `<function=NAME>`, `<parameter=KEY>` with a value each, `</function>`. A
 /// value is JSON where it is some, unless the tool's schema says that it is a
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 pub(super) fn call(text: &str, tools: &[Value]) -> Option<Call> {
     let (name, body) = text.strip_prefix("<function=")?.split_once('>')?;
     let mut rest = body.trim_end().strip_suffix("</function>")?.trim();
-    let mut arguments = Map::new();
+    let mut arguments = Columns::default();
     while !rest.is_empty() {
         let (key, after) = rest.strip_prefix("<parameter=")?.split_once('>')?;
         // A value may have the closing tag in it: it ends where another argument, or nothing, follows.
@@ -22,11 +23,11 @@ pub(super) fn call(text: &str, tools: &[Value]) -> Option<Call> {
         // The lines that the template puts around it.
         let value = value.strip_prefix('\n').unwrap_or(value);
         let value = value.strip_suffix('\n').unwrap_or(value);
-        arguments.insert(key.trim().into(), typed(value, schema(tools, name, key.trim())));
+        arguments.insert(key.trim(), typed(value, schema(tools, name, key.trim())));
         rest = after[at + end.len()..].trim_start();
     }
     let name = name.trim().to_owned();
-    (!name.is_empty()).then(|| Call { name, arguments: Value::Object(arguments).to_string(), id: None })
+    (!name.is_empty()).then(|| Call { name, arguments: Json::from(arguments).plain_text(), id: None })
 }
 
 /// The schema of an argument, where there is one.
@@ -36,8 +37,8 @@ fn schema<'a>(tools: &'a [Value], name: &str, key: &str) -> Option<&'a Value> {
     tool["parameters"]["properties"].get(key)
 }
 
-fn typed(value: &str, schema: Option<&Value>) -> Value {
-    let text = || Value::from(value);
+fn typed(value: &str, schema: Option<&Value>) -> Json {
+    let text = || Json::from(value);
     match schema.and_then(|schema| schema["type"].as_str()) {
         Some("string") => text(),
         _ => serde_json::from_str(value).unwrap_or_else(|_| text()),

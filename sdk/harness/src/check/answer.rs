@@ -1,7 +1,7 @@
 //! Answers: what is right in a row, and what is not.
 
 use crate::rows::DataRow;
-use serde_json::Value;
+use gavel_data::Json;
 
 /// The right answers of all rows.
 pub(super) struct Answers(Vec<String>);
@@ -40,12 +40,9 @@ pub(super) fn answer(row: &DataRow) -> Option<String> {
     if let Some((_, last)) = truth.rsplit_once("####") {
         return Some(last.trim().to_owned()).filter(|answer| !answer.is_empty());
     }
-    let first = match serde_json::from_str(truth) {
-        Ok(Value::Array(values)) => match values.into_iter().next()? {
-            Value::String(text) => text,
-            other => other.to_string(),
-        },
-        _ => truth.to_owned(),
+    let first = match serde_json::from_str::<Vec<Json>>(truth) {
+        Ok(values) => values.first()?.plain_text(),
+        Err(_) => truth.to_owned(),
     };
     let first = first.trim();
     (!first.is_empty()).then(|| first.to_owned())

@@ -4,7 +4,7 @@ use super::golden::Golden;
 use crate::endpoints::Endpoints;
 use crate::plugin::{LoadedPlugin, verdict};
 use crate::rows::DataRow;
-use gavel_data::{ContentPart, Evaluation, FinishReason, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{ContentPart, Evaluation, FinishReason, Json, Message, Role, Sample, Task, Trajectory};
 use std::sync::Arc;
 
 /// A plugin and the row that it is asked about.
@@ -75,12 +75,15 @@ fn with_truth(task: &Task, truth: &str) -> Task {
     let mut task = task.clone();
     let columns = &mut task.reference.columns;
     for name in ["ground_truth", "answer"] {
-        if let Some(value) = columns.get_mut(name) {
-            *value = truth.into();
+        if columns.get(name).is_some() {
+            columns.insert(name, truth);
         }
     }
-    if let Some(value) = columns.get_mut("reward_model").and_then(|model| model.get_mut("ground_truth")) {
-        *value = truth.into();
+    if let Some(mut model) = columns.get("reward_model").and_then(Json::fields)
+        && model.get("ground_truth").is_some()
+    {
+        model.insert("ground_truth", truth);
+        columns.insert("reward_model", model);
     }
     task.reference.ground_truth = Some(truth.to_owned());
     task

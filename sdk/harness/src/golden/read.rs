@@ -3,8 +3,9 @@
 use crate::about::About;
 use crate::error::CaseError;
 use crate::expectation::Expectation;
+use gavel_data::files::without_bom;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Row, Sample};
+use gavel_data::{Columns, Row, Sample};
 use gavel_scoring::{Attempts, completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ impl CaseFile {
         let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: path.to_owned(), source })?;
         let mut cases: Vec<Case> = Vec::new();
         let mut attempts = Attempts::default();
-        for (line, text) in (1..).filter_map(NonZeroUsize::new).zip(text.lines()) {
+        for (line, text) in (1..).filter_map(NonZeroUsize::new).zip(without_bom(&text).lines()) {
             if text.trim().is_empty() {
                 continue;
             }
@@ -91,8 +92,7 @@ impl CaseFile {
 
 impl Case {
     fn parse(text: &str, position: usize, line: NonZeroUsize, attempts: &mut Attempts) -> Result<Self, String> {
-        let mut columns: Map<String, Value> =
-            serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+        let mut columns: Columns = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
         let About { name, params, replies, expected } = About::take(&mut columns)?;
         let row = Row { position, place: format!("line {line}"), columns };
         let sample = completion(row, "data").map_err(|error| error.to_string())?;

@@ -167,6 +167,7 @@ mod tests {
                 "{\"response\": \"x\", \"deep\": [1,  {\"expect\": 3}]}\n",
                 "{\"response\": \"x\", \"deep\": [1,  {\"expect\": 3}], \"expect\": {\"score\": 1, \"metrics\": {\"a\": 0.5}}}\n",
             ),
+            ("\u{feff}{\"expect\":0}", "\u{feff}{\"expect\":{\"score\":1,\"metrics\":{\"a\":0.5}}}"),
             (r#"{"a":1,"expect":null}"#, r#"{"a":1,"expect":{"score":1,"metrics":{"a":0.5}}}"#),
             (r#"{"a":-1.50e+3,"b":true}"#, r#"{"a":-1.50e+3,"b":true,"expect":{"score":1,"metrics":{"a":0.5}}}"#),
         ] {

@@ -1,0 +1,253 @@
+//! JSON that is handed on as text, so that every number stays as it is
+//! written: a binary number has no `4.50`, and 64 bits hold no 30 digits.
+
+use indexmap::IndexMap;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Result, Value};
+
+/// Levels of lists and objects in a value. In a row, which is one more, these
+/// are as many as `serde_json` reads.
+const MOST_LEVELS: usize = 126;
+
+/// A JSON value as its text: without white space, each key of an object once,
+/// strings as `serde_json` writes them, and numbers as they were written. Two
+/// values are equal where their texts are.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Json(Box<RawValue>);
+
+/// The fields of a JSON object, such as the columns of a row, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Columns(IndexMap<String, Json>);
+
+impl Json {
+    /// The value that serde makes of `value`.
+    ///
+    /// # Errors
+    /// It has no JSON: a map whose keys are not strings, say.
+    pub fn of(value: &impl Serialize) -> Result<Self> {
+        serde_json::value::to_raw_value(value).map(Self)
+    }
+
+    /// The text.
+    pub fn as_text(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The value as a type of Rust.
+    ///
+    /// # Errors
+    /// It is not such a value, or has a number that the type cannot hold.
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        serde_json::from_str(self.as_text())
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(&self) -> bool {
+        self.as_text() == "null"
+    }
+
+    /// The content of a string; nothing of any other value.
+    pub fn string(&self) -> Option<String> {
+        if self.as_text().starts_with('"') { self.parse().ok() } else { None }
+    }
+
+    /// A string as it is, any other value as its text.
+    pub fn plain_text(&self) -> String {
+        self.string().unwrap_or_else(|| self.as_text().to_owned())
+    }
+
+    /// The fields of an object; nothing of any other value.
+    pub fn fields(&self) -> Option<Columns> {
+        if self.as_text().starts_with('{') { self.parse().ok() } else { None }
+    }
+
+    /// A field of an object that is there and not null.
+    pub fn present(&self, name: &str) -> Option<Self> {
+        self.fields()?.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn canonical(raw: Box<RawValue>) -> Result<Self> {
+        let mut text = String::with_capacity(raw.get().len());
+        write(raw.get(), MOST_LEVELS, &mut text)?;
+        if text == raw.get() { Ok(Self(raw)) } else { RawValue::from_string(text).map(Self) }
+    }
+}
+
+/// Writes the JSON value `text` in the form that a [`Json`] has.
+fn write(text: &str, levels: usize, out: &mut String) -> Result<()> {
+    let deeper = || levels.checked_sub(1).ok_or_else(|| serde_json::Error::custom("recursion limit exceeded"));
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let (levels, mut separator) = (deeper()?, '{');
+            let fields: IndexMap<String, &RawValue> = serde_json::from_str(text)?;
+            if fields.is_empty() {
+                out.push(separator);
+            }
+            for (name, value) in fields {
+                out.push(separator);
+                out.push_str(&serde_json::to_string(&name)?);
+                out.push(':');
+                write(value.get(), levels, out)?;
+                separator = ',';
+            }
+            out.push('}');
+        }
+        Some(b'[') => {
+            let (levels, mut separator) = (deeper()?, '[');
+            let values: Vec<&RawValue> = serde_json::from_str(text)?;
+            if values.is_empty() {
+                out.push(separator);
+            }
+            for value in values {
+                out.push(separator);
+                write(value.get(), levels, out)?;
+                separator = ',';
+            }
+            out.push(']');
+        }
+        // Without an escape there is one way to write it.
+        Some(b'"') if text.contains('\\') => {
+            out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?);
+        }
+        _ => out.push_str(text),
+    }
+    Ok(())
+}
+
+impl Default for Json {
+    /// `null`.
+    fn default() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_text() == other.as_text()
+    }
+}
+
+impl Eq for Json {}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Self::canonical(Box::<RawValue>::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl From<Value> for Json {
+    #[expect(clippy::expect_used, reason = "a value of serde_json has a text")]
+    fn from(value: Value) -> Self {
+        Self::of(&value).expect("a value of serde_json has a text")
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Value::from(text).into()
+    }
+}
+
+impl Columns {
+    /// The value of a column; nothing where there is no such column.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.0.get(name)
+    }
+
+    /// The value of a column that is there and not null.
+    pub fn present(&self, name: &str) -> Option<&Json> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The names of the columns, in order.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Sets a column: in its place where it is there, else as the last one.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Json>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// Takes a column out and keeps the order of the others.
+    pub fn remove(&mut self, name: &str) -> Option<Json> {
+        self.0.shift_remove(name)
+    }
+}
+
+impl From<Map<String, Value>> for Columns {
+    fn from(fields: Map<String, Value>) -> Self {
+        Self(fields.into_iter().map(|(name, value)| (name, value.into())).collect())
+    }
+}
+
+impl From<Columns> for Json {
+    #[expect(clippy::expect_used, reason = "its keys are strings and its values have texts")]
+    fn from(fields: Columns) -> Self {
+        Self::of(&fields).expect("its keys are strings and its values have texts")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(written: &str) -> String {
+        serde_json::from_str::<Json>(written).unwrap().as_text().to_owned()
+    }
+
+    #[test]
+    fn numbers_stay_as_they_are_written() {
+        for number in [
+            "123456789012345678901234567890",
+            "-0",
+            "4.50",
+            "1E5",
+            "1e999",
+            "0.1000000000000000055511151231257827",
+            "18446744073709551616",
+        ] {
+            assert_eq!(text(number), number);
+            assert_eq!(text(&format!(" [ {{ \"a\" : {number} }} ] ")), format!(r#"[{{"a":{number}}}]"#));
+        }
+    }
+
+    #[test]
+    fn what_has_no_such_number_is_as_serde_json_writes_it() {
+        for written in [
+            r#" { "a" : [ 1 , -2.5, 1e-300, true , null ] , "" : { } , "b" : [ ] } "#,
+            r#"{"b":1,"a":2,"b":{"c":1,"c":2}}"#,
+            r#"["\u00e9\/\u0041\n\u0000\ud83d\ude00\u007f é", "\"\\"]"#,
+            r#"{"\u0061":1}"#,
+        ] {
+            assert_eq!(text(written), serde_json::from_str::<Value>(written).unwrap().to_string());
+        }
+    }
+
+    #[test]
+    fn what_serde_json_refuses_is_refused() {
+        let nested = |levels: usize| format!("{{\"a\":{}1{}}}", "[".repeat(levels), "]".repeat(levels));
+        for wrong in ["[1,]", "{\"a\":01}", "[\"\\ud800\"]", "{\"\\ud800\":1}", "[nan]", "", "1 2", &nested(127)] {
+            assert!(serde_json::from_str::<Value>(wrong).is_err(), "{wrong}");
+            assert!(serde_json::from_str::<Columns>(&format!("{{\"x\":{wrong}}}")).is_err(), "{wrong}");
+        }
+        assert!(serde_json::from_str::<Value>(&nested(126)).is_ok());
+        assert!(serde_json::from_str::<Columns>(&nested(126)).is_ok());
+        let deep = format!("{{\"a\":{}", "[".repeat(1_000_000));
+        assert!(serde_json::from_str::<Columns>(&deep).is_err());
+    }
+
+    #[test]
+    fn columns_keep_their_order() {
+        let mut columns: Columns = serde_json::from_str(r#"{"a":1,"b":2,"c":null,"d":{"e":4.50}}"#).unwrap();
+        assert!(columns.remove("a").is_some() && columns.present("c").is_none());
+        columns.insert("b", "x");
+        assert_eq!(columns.names().collect::<Vec<_>>(), ["b", "c", "d"]);
+        assert_eq!(columns.get("d").unwrap().present("e").unwrap().plain_text(), "4.50");
+        assert_eq!(Json::from(columns).as_text(), r#"{"b":"x","c":null,"d":{"e":4.50}}"#);
+    }
+}
