@@ -77,6 +77,7 @@ fn a_gate_that_cannot_be_is_refused() {
         ),
         ("only_if = \"letter\"", "\"letter\" is no condition"),
         ("only_if = \"digit > 0\"", "leads back to the reward itself"),
+        ("weight = nan", "reward.weight must be a finite number, not NaN"),
         ("data_sources = []", "reward.data_sources must be"),
     ] {
         let project = Project::new();

@@ -86,6 +86,27 @@ fn a_looping_plugin_costs_its_rows_and_not_the_job() {
 }
 
 #[test]
+fn a_reward_that_is_not_finite_is_a_fault_of_the_plugins_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.jsonl"), "{\"response\":\"x\",\"a\":1}\n{\"response\":\"x\"}\n").unwrap();
+    // It scores the number of columns.
+    let echo = built("guests/echo-metadata.wasm");
+    let plugins = ["a", "b"].map(|name| format!("{name}={}:1.5e308", echo.display()));
+    let args = ["score", "--plugin", &plugins[0], "--plugin", &plugins[1], "--data", "data.jsonl", "--out", "o.jsonl"];
+    let output = gavel(folder.path(), &[&args[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["outcomes"]["fault"], &summary["reward_mean"]), (&2.into(), &Value::Null));
+    let rows = rows(&folder.path().join("o.jsonl"));
+    assert_eq!((&rows[0]["reward"], &rows[0]["outcome"]), (&Value::Null, &"fault".into()));
+    assert_eq!(
+        rows[0]["reason"],
+        "the reward is inf, which is not from -1e30 to 1e30: it is the sum of a (2e0 times 1.5e308) and b (2e0 times 1.5e308)"
+    );
+    assert_eq!(rows[0]["plugins"]["a"]["score"], 2.0);
+}
+
+#[test]
 fn usage_and_configuration_errors_exit_with_2() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("data.jsonl"), "{\"response\":\"x\"}\n").unwrap();

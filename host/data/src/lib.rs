@@ -21,8 +21,8 @@ pub use evaluation::EvaluationRecord;
 pub use json::{Columns, Json};
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
 pub use outcome::{
-    Blame, Budget, Diagnosis, Evaluation, Metric, NotCalled, Outcome, OutcomeKind, Provenance, SampleOutcome, Score,
-    Usage,
+    Blame, Budget, Diagnosis, Evaluation, MOST_REWARD, Metric, NotCalled, Outcome, OutcomeKind, Provenance,
+    SampleOutcome, Score, Usage,
 };
 pub use record::{SampleRecord, TokenCounts, TrajectoryRecord};
 pub use sample::{FinishReason, Sample, Tokens, Trajectory};

@@ -14,6 +14,11 @@ pub struct Metric {
     pub value: f64,
 }
 
+/// Rewards are at most this large, above and below 0: more than
+/// anybody needs, and so far below what a 32-bit number holds (3.4e38) that
+/// training can add, subtract and scale them.
+pub const MOST_REWARD: f64 = 1e30;
+
 /// A plugin's score of a sample.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Score {

@@ -146,6 +146,18 @@ pub enum LoadError {
         /// Which, and why.
         source: GrantError,
     },
+    /// Its range of scores is none.
+    #[error(
+        "plugin `{plugin}` declares scores from {min} to {max}, which is not a range\nhint: declare two finite numbers, the lower one first, or no range"
+    )]
+    ScoreRange {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The lowest score, as declared.
+        min: f64,
+        /// The highest score, as declared.
+        max: f64,
+    },
     /// Its instances are to be reused, and it does not say that they can be.
     #[error(
         "plugin `{plugin}` cannot be reused: it does not declare itself pure\nhint: remove `reuse`, or let its `info` say that the same input always gives the same verdict"

@@ -195,7 +195,10 @@ impl Loading<'_> {
         let (name, params) = (self.spec.name.clone(), self.params.clone());
         let ending = call::init(plugin).await;
         match ending.answer {
-            Ok(Ok(initialised)) => Ok((initialised, ending.trail.usage.peak_memory as usize)),
+            Ok(Ok(initialised)) => {
+                initialised.info.check(&name)?;
+                Ok((initialised, ending.trail.usage.peak_memory as usize))
+            }
             Ok(Err(NotReady::Mismatch(error))) => Err(LoadError::Mismatch { plugin: name, what: chain(&error) }),
             Ok(Err(NotReady::Params(what))) => {
                 let what = cut(self.granted.redact(what));

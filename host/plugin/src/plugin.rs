@@ -66,6 +66,18 @@ pub struct Info {
     pub score_range: Option<(f64, f64)>,
 }
 
+impl Info {
+    /// Refuses what no score could be compared with, and no record could hold.
+    pub(crate) fn check(&self, plugin: &str) -> Result<(), LoadError> {
+        match self.score_range {
+            Some((min, max)) if !(min.is_finite() && max.is_finite() && min <= max) => {
+                Err(LoadError::ScoreRange { plugin: plugin.to_owned(), min, max })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl From<lifecycle::Info> for Info {
     fn from(info: lifecycle::Info) -> Self {
         let score_range = info.score_range.map(|range| (range.min, range.max));

@@ -1,6 +1,6 @@
 //! Several plugins' outcomes into one.
 
-use gavel_data::{Evaluation, NotCalled, Outcome, OutcomeKind, SampleOutcome};
+use gavel_data::{Evaluation, MOST_REWARD, NotCalled, Outcome, OutcomeKind, SampleOutcome};
 
 /// What came of a plugin of a run for a sample.
 pub struct PluginCall<'a> {
@@ -19,16 +19,33 @@ pub struct PluginCall<'a> {
 /// never taken for a 0. A plugin of weight 0 is a shadow: it is recorded and
 /// decides nothing, unless another is gated on it.
 pub fn combine(calls: Vec<PluginCall<'_>>) -> SampleOutcome {
-    let reward = weighted_sum(
+    let sum = weighted_sum(
         calls.iter().map(|call| (call.weight, call.said.as_ref().map(|said| said.outcome.score()).map_err(|why| *why))),
     );
-    let missing = calls.iter().filter(|call| call.weight != 0.0).find_map(|call| missing(&calls, call));
-    let (outcome, reason) = match missing {
-        Some((name, outcome)) => (outcome.kind(), Some(format!("{name}: {}", outcome.reason().unwrap_or_default()))),
-        None if reward.is_none() => {
-            (OutcomeKind::Fault, Some("no reward with a weight is for the data source of this sample".to_owned()))
+    let mut weighted = calls.iter().filter(|call| call.weight != 0.0);
+    let (reward, outcome, reason) = match sum {
+        Ok(reward) => (Some(reward), OutcomeKind::Scored, None),
+        Err(NoReward::Missing) => {
+            let missing = weighted.find_map(|call| missing(&calls, call));
+            let kind = missing.map_or(OutcomeKind::Fault, |(_, outcome)| outcome.kind());
+            let reason = missing.map(|(name, outcome)| format!("{name}: {}", outcome.reason().unwrap_or_default()));
+            (None, kind, reason)
         }
-        None => (OutcomeKind::Scored, None),
+        Err(NoReward::Elsewhere) => {
+            let reason = "no reward with a weight is for the data source of this sample";
+            (None, OutcomeKind::Fault, Some(reason.to_owned()))
+        }
+        Err(NoReward::TooLarge(sum)) => {
+            let terms = weighted.filter_map(|call| {
+                let score = call.said.as_ref().ok()?.outcome.score()?;
+                Some(format!("{} ({score:e} times {:e})", call.name, call.weight))
+            });
+            let terms = terms.collect::<Vec<_>>().join(" and ");
+            let most = MOST_REWARD;
+            let reason =
+                format!("the reward is {sum:e}, which is not from -{most:e} to {most:e}: it is the sum of {terms}");
+            (None, OutcomeKind::Fault, Some(reason))
+        }
     };
     let mut all =
         SampleOutcome { reward, outcome, reason, plugins: Default::default(), not_called: Default::default() };
@@ -56,20 +73,37 @@ fn missing<'a>(calls: &'a [PluginCall<'_>], call: &'a PluginCall<'_>) -> Option<
     }
 }
 
+/// Why a sample has no reward.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NoReward {
+    /// A plugin with a weight other than 0 gave no score.
+    Missing,
+    /// All plugins with a weight are for other data sources.
+    Elsewhere,
+    /// The sum is not finite, or larger than [`MOST_REWARD`].
+    TooLarge(f64),
+}
+
 /// The sum of scores times weights, in this order. A plugin whose gate is shut
-/// adds 0, one for other data sources nothing. There is no sum where a weight
-/// other than 0 has no score, or where all of them are for other data sources.
-pub fn weighted_sum(said: impl IntoIterator<Item = (f64, Result<Option<f64>, NotCalled>)>) -> Option<f64> {
+/// adds 0, one for other data sources nothing.
+///
+/// # Errors
+/// There is none, or none that can be learned from.
+pub fn weighted_sum(said: impl IntoIterator<Item = (f64, Result<Option<f64>, NotCalled>)>) -> Result<f64, NoReward> {
     let (mut sum, mut elsewhere, mut counted) = (0.0, false, false);
     for (weight, said) in said.into_iter().filter(|(weight, _)| *weight != 0.0) {
         match said {
             Ok(Some(score)) => (sum, counted) = (sum + weight * score, true),
             Err(NotCalled::Gate) => counted = true,
             Err(NotCalled::DataSource) => elsewhere = true,
-            Ok(None) | Err(NotCalled::NoGate) => return None,
+            Ok(None) | Err(NotCalled::NoGate) => return Err(NoReward::Missing),
         }
     }
-    (counted || !elsewhere).then_some(sum)
+    if elsewhere && !counted {
+        return Err(NoReward::Elsewhere);
+    }
+    // What is not a number is not in the range either.
+    if (-MOST_REWARD..=MOST_REWARD).contains(&sum) { Ok(sum) } else { Err(NoReward::TooLarge(sum)) }
 }
 
 #[cfg(test)]
@@ -126,6 +160,36 @@ mod tests {
         assert_eq!(all.reason.as_deref(), Some("format: trap"));
         let all = combine(vec![call("x", 1.0, scored(1.0)), call("format", 0.0, crashed()), gated("b", "format", 0.0)]);
         assert_eq!((all.reward, all.outcome), (Some(1.0), OutcomeKind::Scored), "a shadow behind a shadow");
+    }
+
+    #[test]
+    fn a_sum_that_nothing_can_be_learned_from_is_a_fault_that_names_the_plugins() {
+        let most = f64::MAX;
+        for (calls, sum, terms) in [
+            (
+                vec![call("a", 1.0, scored(most)), call("b", 1.0, scored(most))],
+                "inf",
+                "a (1.7976931348623157e308 times 1e0) and b (1.7976931348623157e308 times 1e0)",
+            ),
+            (
+                vec![call("a", -1e300, scored(1e300)), call("shadow", 0.0, scored(1.0))],
+                "-inf",
+                "a (1e300 times -1e300)",
+            ),
+            (
+                vec![call("a", f64::INFINITY, scored(1.0)), call("b", f64::NEG_INFINITY, scored(1.0))],
+                "NaN",
+                "a (1e0 times inf) and b (1e0 times -inf)",
+            ),
+            (vec![call("a", f64::NAN, scored(1.0)), call("b", 1.0, Err(NotCalled::Gate))], "NaN", "a (1e0 times NaN)"),
+            (vec![call("a", 2.0, scored(1e30))], "2e30", "a (1e30 times 2e0)"),
+        ] {
+            let all = combine(calls);
+            assert_eq!((all.reward, all.outcome), (None, OutcomeKind::Fault));
+            let expected = format!("the reward is {sum}, which is not from -1e30 to 1e30: it is the sum of {terms}");
+            assert_eq!(all.reason.as_deref(), Some(expected.as_str()));
+        }
+        assert_eq!(combine(vec![call("a", -1.0, scored(1e30))]).reward, Some(-1e30));
     }
 
     #[test]

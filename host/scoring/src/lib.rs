@@ -17,7 +17,7 @@ mod scorer;
 mod when;
 
 pub use ahead::Ahead;
-pub use combine::{PluginCall, combine, weighted_sum};
+pub use combine::{NoReward, PluginCall, combine, weighted_sum};
 pub use exec::ExecTable;
 pub use group::Group;
 pub use offline::{Attempts, CompletionError, completion};

@@ -46,6 +46,14 @@ pub enum ScorerError {
     /// Two plugins have one name.
     #[error("two plugins are called `{0}`\nhint: give one another name")]
     SameName(String),
+    /// A weight that makes no sum.
+    #[error("plugin `{plugin}` has the weight {weight}\nhint: give it a finite one")]
+    Weight {
+        /// Its name in the run.
+        plugin: String,
+        /// The weight.
+        weight: f64,
+    },
     /// A gate on nothing.
     #[error("reward `{plugin}`: `only_if` is about `{gate}`, and no reward is called that; they are: {}", known.join(", "))]
     UnknownGate {
@@ -144,6 +152,9 @@ impl Scorer {
         config: ScorerConfig,
         tape: Option<Tape>,
     ) -> Result<Self, ScorerError> {
+        if let Some(plugin) = plugins.iter().find(|plugin| !plugin.weight.is_finite()) {
+            return Err(ScorerError::Weight { plugin: plugin.spec.name.clone(), weight: plugin.weight });
+        }
         let gates = gates(&plugins)?;
         let ScorerConfig { sandbox, chat, programs } = config;
         let sandbox = Sandbox::new(sandbox)?;

@@ -2,7 +2,7 @@
 
 use super::tables::at_least_one;
 use super::{ConfigError, TrainTable};
-use gavel_data::OutcomeKind;
+use gavel_data::{MOST_REWARD, OutcomeKind};
 use gavel_scoring::recording::Grouping;
 use gavel_train::{AdvantageConfig, Estimator, LossConfig, OptimizerConfig, ScheduleConfig, ScheduleKind};
 use serde::{Deserialize, Serialize};
@@ -145,8 +145,9 @@ impl TrainTable for GrpoTable {
         for (kind, choice) in &self.on_outcome {
             let key = format!("train.on_outcome.{}", kind.as_str());
             match choice {
-                OnOutcome::Score(score) if !score.is_finite() => {
-                    return Err(ConfigError::value(&key, "a finite score", score));
+                OnOutcome::Score(score) if !(-MOST_REWARD..=MOST_REWARD).contains(score) => {
+                    let must = format!("a score from -{MOST_REWARD:e} to {MOST_REWARD:e}");
+                    return Err(ConfigError::value(&key, &must, score));
                 }
                 OnOutcome::Score(_) | OnOutcome::Drop if *kind == OutcomeKind::Scored => {
                     return Err(ConfigError::Invalid(format!("{key}: what is scored keeps its score")));

@@ -4,7 +4,7 @@ use super::error::{ReplayError, Result};
 use super::rerun::{Selection, rerun};
 use super::rewards::{Group, Mean, RewardChange, Rewards};
 use super::worst::{Disagreement, Worst};
-use crate::combine::weighted_sum;
+use crate::combine::{NoReward, weighted_sum};
 use crate::recording::{Damage, Lineup, PluginRecord, RecordedSample, Recording};
 use crate::scorer::{Scorer, WeightedPlugin};
 use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, SampleOutcome};
@@ -281,11 +281,15 @@ fn reward(lineup: &Lineup, recorded: &RecordedSample, now: &Now) -> Option<f64> 
         Some(Err(why)) => Err(why),
         None => Ok(None),
     };
-    weighted_sum(lineup.plugins.iter().map(|plugin| (plugin.weight, said(plugin)))).or_else(|| {
-        let weighted = lineup.plugins.iter().filter(|plugin| plugin.weight != 0.0);
-        let missing = weighted.filter_map(|plugin| missing(lineup, plugin, recorded, now)).next()?;
-        lineup.grouping.on_outcome.get(&missing).copied()
-    })
+    let kind = match weighted_sum(lineup.plugins.iter().map(|plugin| (plugin.weight, said(plugin)))) {
+        Ok(reward) => return Some(reward),
+        Err(NoReward::Missing) => {
+            let mut weighted = lineup.plugins.iter().filter(|plugin| plugin.weight != 0.0);
+            weighted.find_map(|plugin| missing(lineup, plugin, recorded, now))?
+        }
+        Err(NoReward::Elsewhere | NoReward::TooLarge(_)) => OutcomeKind::Fault,
+    };
+    lineup.grouping.on_outcome.get(&kind).copied()
 }
 
 /// The kind of outcome for the want of which `plugin` has no score.

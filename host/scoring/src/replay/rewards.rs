@@ -50,8 +50,9 @@ impl Mean {
         self.count += 1;
     }
 
+    /// Nothing where there are no values, or their sum is not finite.
     pub(super) fn value(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
+        (self.count > 0).then(|| self.sum / self.count as f64).filter(|mean| mean.is_finite())
     }
 }
 
