@@ -1,7 +1,7 @@
 //! An [`Evaluation`] as it is written down: a line of a log has it, and it can
 //! be read again to be compared.
 
-use crate::outcome::{Blame, Budget, Diagnosis, Evaluation, Outcome, OutcomeKind, Provenance, Usage};
+use crate::outcome::{Blame, Budget, Credit, Diagnosis, Evaluation, Outcome, OutcomeKind, Provenance, Usage};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,9 @@ pub struct EvaluationRecord {
     pub score: Option<f64>,
     /// Named numbers beside it.
     pub metrics: BTreeMap<String, f64>,
+    /// Credit for parts of the sample; older records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credit: Vec<Credit>,
     /// Why, in words.
     pub reason: Option<String>,
     /// The limit that was exceeded, where one was.
@@ -37,9 +40,11 @@ pub struct EvaluationRecord {
 impl From<&Evaluation> for EvaluationRecord {
     fn from(evaluation: &Evaluation) -> Self {
         let outcome = &evaluation.outcome;
-        let metrics = match outcome {
-            Outcome::Scored(score) => score.metrics.iter().map(|m| (m.name.clone(), m.value)).collect(),
-            _ => BTreeMap::new(),
+        let (metrics, credit) = match outcome {
+            Outcome::Scored(score) => {
+                (score.metrics.iter().map(|m| (m.name.clone(), m.value)).collect(), score.credit.clone())
+            }
+            _ => Default::default(),
         };
         let (budget, whose) = match outcome {
             Outcome::OutOfBudget { which, .. } => (Some(*which), None),
@@ -50,6 +55,7 @@ impl From<&Evaluation> for EvaluationRecord {
             outcome: outcome.kind(),
             score: outcome.score(),
             metrics,
+            credit,
             reason: outcome.reason(),
             budget,
             whose,
@@ -91,7 +97,8 @@ mod tests {
     #[test]
     fn a_score_comes_back_to_the_last_bit() {
         let metrics = vec![Metric { name: "m".into(), value: 5e-324 }, Metric { name: "n".into(), value: -1e300 }];
-        let score = Score { value: 0.1 + 0.2, metrics, note: Some("why".into()) };
+        let credit = vec![Credit { trajectory: 0, message: 1, start: 2, end: 3, value: -0.1 }];
+        let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()) };
         let usage = Usage { elapsed_us: 7, cpu_us: 5, fuel: Some(3), peak_memory: 1 << 20 };
         let outcome = Outcome::Scored(score);
         assert_comes_back(&Evaluation { outcome, usage, provenance: Some(provenance()), diagnosis: None });

@@ -21,7 +21,7 @@ pub use evaluation::EvaluationRecord;
 pub use json::{Columns, Json};
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
 pub use outcome::{
-    Blame, Budget, Diagnosis, Evaluation, MOST_REWARD, Metric, NotCalled, Outcome, OutcomeKind, Provenance,
+    Blame, Budget, Credit, Diagnosis, Evaluation, MOST_REWARD, Metric, NotCalled, Outcome, OutcomeKind, Provenance,
     SampleOutcome, Score, Usage,
 };
 pub use record::{SampleRecord, TokenCounts, TrajectoryRecord};

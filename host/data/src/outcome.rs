@@ -14,10 +14,26 @@ pub struct Metric {
     pub value: f64,
 }
 
-/// Rewards are at most this large, above and below 0: more than
+/// Rewards and credit are at most this large, above and below 0: more than
 /// anybody needs, and so far below what a 32-bit number holds (3.4e38) that
 /// training can add, subtract and scale them.
 pub const MOST_REWARD: f64 = 1e30;
+
+/// Credit for a part of a sample: the bytes `start..end` of the text of one
+/// message of one trajectory. They are there, and cut no character.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Credit {
+    /// The number of the trajectory in the sample.
+    pub trajectory: u32,
+    /// The number of the message among those after the prompt.
+    pub message: u32,
+    /// The first byte.
+    pub start: u32,
+    /// The byte after the last.
+    pub end: u32,
+    /// The credit, at most [`MOST_REWARD`] above or below 0.
+    pub value: f64,
+}
 
 /// A plugin's score of a sample.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +42,8 @@ pub struct Score {
     pub value: f64,
     /// Named numbers beside it.
     pub metrics: Vec<Metric>,
+    /// Credit for parts of the sample.
+    pub credit: Vec<Credit>,
     /// Why, in the plugin's words.
     pub note: Option<String>,
 }

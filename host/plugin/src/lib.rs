@@ -13,6 +13,7 @@ mod chat;
 mod code;
 mod compile;
 mod contract;
+mod credit;
 mod engine;
 mod error;
 mod exports;

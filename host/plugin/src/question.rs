@@ -48,14 +48,14 @@ impl Question for Score {
         let reward = exports.reward.as_ref().ok_or_else(|| missing("reward"))?;
         let table = &mut store.data_mut().table;
         let reference = table.push(ReferenceRef(self.0.task.clone()))?;
-        let sample = table.push(SampleRef(self.0))?;
+        let sample = table.push(SampleRef(self.0.clone()))?;
         let handles = (Resource::new_borrow(sample.rep()), Resource::new_borrow(reference.rep()));
         let answer = reward.call_score(&mut *store, handles.0, handles.1).await?;
         let table = &mut store.data_mut().table;
         table.delete(sample)?;
         table.delete(reference)?;
         Ok(match answer {
-            Ok(verdict) => verdict::outcome(verdict, &plugin.info),
+            Ok(verdict) => verdict::outcome(verdict, &plugin.info, &self.0),
             Err(failure) => verdict::failed(failure),
         })
     }
@@ -89,7 +89,7 @@ impl Question for Judge {
         let samples = samples.collect::<Result<Vec<Resource<SampleRef>>>>()?;
         let answer = judger.call_judge(&mut *store, &samples, Resource::new_borrow(reference.rep())).await?;
         store.data_mut().table.delete(reference)?;
-        Ok(verdicts(answer, &plugin, self.0.len()))
+        Ok(verdicts(answer, &plugin, &self.0))
     }
 
     fn is_sound(answer: &Vec<Outcome>) -> bool {
@@ -97,14 +97,19 @@ impl Question for Judge {
     }
 }
 
-fn verdicts(answer: Result<Vec<types::Verdict>, types::Failure>, plugin: &Loaded, samples: usize) -> Vec<Outcome> {
-    let all = |outcome: Outcome| vec![outcome; samples];
+fn verdicts(
+    answer: Result<Vec<types::Verdict>, types::Failure>,
+    plugin: &Loaded,
+    samples: &[Arc<Sample>],
+) -> Vec<Outcome> {
+    let all = |outcome: Outcome| vec![outcome; samples.len()];
     match answer {
-        Ok(verdicts) if verdicts.len() == samples => {
-            verdicts.into_iter().map(|verdict| verdict::outcome(verdict, &plugin.info)).collect()
+        Ok(verdicts) if verdicts.len() == samples.len() => {
+            let each = verdicts.into_iter().zip(samples);
+            each.map(|(verdict, sample)| verdict::outcome(verdict, &plugin.info, sample)).collect()
         }
         Ok(verdicts) => {
-            let what = format!("{} verdicts were given for {samples} samples", verdicts.len());
+            let what = format!("{} verdicts were given for {} samples", verdicts.len(), samples.len());
             all(Outcome::Fault { whose: Blame::Plugin, what })
         }
         Err(failure) => all(verdict::failed(failure)),

@@ -2,8 +2,9 @@
 //! a score.
 
 use crate::bindings::gavel::plugin::types;
+use crate::credit::credit;
 use crate::plugin::Info;
-use gavel_data::{Blame, Metric, Outcome, Score};
+use gavel_data::{Blame, Metric, Outcome, Sample, Score};
 
 /// Texts of a plugin are cut here: they are for people.
 const TEXT_BYTES: usize = 4096;
@@ -11,10 +12,10 @@ const TEXT_BYTES: usize = 4096;
 const MAX_METRICS: usize = 64;
 const METRIC_NAME_BYTES: usize = 64;
 
-/// What a plugin's verdict comes to.
-pub(crate) fn outcome(verdict: types::Verdict, info: &Info) -> Outcome {
+/// What a plugin's verdict on `sample` comes to.
+pub(crate) fn outcome(verdict: types::Verdict, info: &Info, sample: &Sample) -> Outcome {
     match verdict {
-        types::Verdict::Scored(score) => match check(score, info) {
+        types::Verdict::Scored(score) => match check(score, info, sample) {
             Ok(score) => Outcome::Scored(score),
             Err(what) => Outcome::Fault { whose: Blame::Plugin, what },
         },
@@ -31,7 +32,7 @@ pub(crate) fn failed(failure: types::Failure) -> Outcome {
     }
 }
 
-fn check(score: types::Score, info: &Info) -> Result<Score, String> {
+fn check(score: types::Score, info: &Info, sample: &Sample) -> Result<Score, String> {
     // A negative zero is a zero; a log that is compared bit by bit need not know both.
     let value = score.value + 0.0;
     if !value.is_finite() {
@@ -40,7 +41,8 @@ fn check(score: types::Score, info: &Info) -> Result<Score, String> {
     if let Some((min, max)) = info.score_range.filter(|(min, max)| value < *min || value > *max) {
         return Err(format!("the score {value} is outside the declared range [{min}, {max}]"));
     }
-    Ok(Score { value, metrics: metrics(score.metrics)?, note: score.note.map(cut) })
+    let (metrics, credit) = (metrics(score.metrics)?, credit(score.credit, sample)?);
+    Ok(Score { value, metrics, credit, note: score.note.map(cut) })
 }
 
 fn metrics(given: Vec<types::Metric>) -> Result<Vec<Metric>, String> {
@@ -85,16 +87,22 @@ pub(crate) fn cut(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gavel_data::{FinishReason, Message, Role, Task, Trajectory};
 
     fn info() -> Info {
         Info { name: "x".into(), version: "1".into(), pure: true, score_range: Some((-1.0, 1.0)) }
+    }
+
+    fn sample() -> Sample {
+        let task = Task::with_prompt(Default::default(), Vec::new(), 0, "test");
+        Sample { task: task.into(), index: 0, trajectories: Vec::new() }
     }
 
     fn scored(value: f64, metrics: &[(&str, f64)]) -> Outcome {
         let metrics =
             metrics.iter().map(|(name, value)| types::Metric { name: (*name).into(), value: *value }).collect();
         let score = types::Score { value, metrics, credit: Vec::new(), note: None };
-        outcome(types::Verdict::Scored(score), &info())
+        outcome(types::Verdict::Scored(score), &info(), &sample())
     }
 
     fn fault(outcome: &Outcome) -> &str {
@@ -114,6 +122,19 @@ mod tests {
     }
 
     #[test]
+    fn credit_is_kept_or_a_fault() {
+        let with = |trajectory| {
+            let credit = vec![types::Credit { trajectory, message: 0, start: 0, end: 2, value: 0.5 }];
+            let score = types::Score { value: 0.0, metrics: Vec::new(), credit, note: None };
+            let message = Message::new(Role::Assistant, "ab");
+            let answer = Trajectory { messages: vec![message], tokens: None, finish_reason: FinishReason::Stop };
+            outcome(types::Verdict::Scored(score), &info(), &Sample { trajectories: vec![answer], ..sample() })
+        };
+        assert!(matches!(with(0), Outcome::Scored(score) if score.credit[0].value == 0.5));
+        assert!(fault(&with(1)).starts_with("credit 0 is for trajectory 1"));
+    }
+
+    #[test]
     fn metrics_have_names_once() {
         assert!(fault(&scored(0.0, &[("", 1.0)])).contains("metric name"));
         assert!(fault(&scored(0.0, &[("a b", 1.0)])).contains("metric name"));
@@ -125,7 +146,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        let Outcome::Abstained(reason) = outcome(types::Verdict::Abstained("ä".repeat(5000)), &info()) else {
+        let Outcome::Abstained(reason) = outcome(types::Verdict::Abstained("ä".repeat(5000)), &info(), &sample())
+        else {
             panic!("not abstained")
         };
         assert!(reason.starts_with('ä') && reason.ends_with("(10000 bytes in all)") && reason.len() < 4200);

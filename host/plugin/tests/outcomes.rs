@@ -2,7 +2,7 @@
 //! attacks in `tests/hostile` have a test of their own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{Blame, Budget, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
+use gavel_data::{Blame, Budget, Credit, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -245,6 +245,15 @@ async fn numbers_arrive_as_they_are_written() {
     let seen: Value = serde_json::from_str(&score.note.unwrap()).unwrap();
     assert_eq!(seen["columns_json"], row);
     assert_eq!(seen["ground_truth"], "4.50");
+}
+
+#[tokio::test]
+async fn credit_is_kept_with_the_score() {
+    let sandbox = sandbox();
+    let given = json!({"start": 8, "end": 11, "value": "-0.5", "times": 2});
+    let plugin = load_with(&sandbox, "false-credit", given).await.unwrap();
+    let Outcome::Scored(score) = plugin.score(&sample(), 1).await.outcome else { panic!("not scored") };
+    assert_eq!(score.credit, [Credit { trajectory: 0, message: 0, start: 8, end: 11, value: -0.5 }; 2]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! and says with [`on_score!`], [`on_judge!`] or [`on_init!`] when it strikes.
 
 pub use gavel_sdk::{
-    ContentPart, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger,
+    ContentPart, Credit, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger,
     export_reward,
 };
 

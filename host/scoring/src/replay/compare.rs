@@ -1,6 +1,6 @@
 //! Whether two verdicts are the same, to the last bit.
 
-use gavel_data::{Budget, EvaluationRecord};
+use gavel_data::{Budget, Credit, EvaluationRecord};
 
 /// What differs, as it was recorded and as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> V
     compare("outcome", recorded.outcome.as_str().into(), replayed.outcome.as_str().into());
     compare("score", number(recorded.score), number(replayed.score));
     compare("metrics", metrics(recorded), metrics(replayed));
+    // What was recorded before credit was kept has none.
+    if !recorded.credit.is_empty() {
+        compare("credit", credit(recorded), credit(replayed));
+    }
     compare("budget", text(&recorded.budget), text(&replayed.budget));
     compare(
         "whose",
@@ -54,6 +58,14 @@ fn metrics(record: &EvaluationRecord) -> String {
     record.metrics.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
+fn credit(record: &EvaluationRecord) -> String {
+    let text = |credit: &Credit| {
+        let Credit { trajectory, message, start, end, value } = credit;
+        format!("{trajectory}.{message}[{start}..{end}]={value}")
+    };
+    record.credit.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
 fn text(value: &Option<impl ToString>) -> String {
     value.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
 }
@@ -69,7 +81,7 @@ mod tests {
 
     fn scored(value: f64, metric: f64, note: &str) -> EvaluationRecord {
         let metrics = vec![Metric { name: "m".into(), value: metric }];
-        record(Outcome::Scored(Score { value, metrics, note: Some(note.into()) }))
+        record(Outcome::Scored(Score { value, metrics, note: Some(note.into()), ..Score::default() }))
     }
 
     fn what(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> Vec<&'static str> {
@@ -85,6 +97,19 @@ mod tests {
         assert_eq!(what(&recorded, &record(Outcome::Abstained("x".into()))), ["outcome", "score", "metrics"]);
         // No number in a log is a negative zero, but if one were, it would show.
         assert_eq!(what(&scored(0.0, 0.0, ""), &scored(-0.0, 0.0, "")), ["score"]);
+    }
+
+    #[test]
+    fn credit_counts_where_it_was_recorded() {
+        let credited = |value| {
+            let credit = vec![Credit { trajectory: 0, message: 0, start: 1, end: 2, value }];
+            record(Outcome::Scored(Score { credit, ..Score::default() }))
+        };
+        let without = record(Outcome::Scored(Score::default()));
+        assert!(what(&credited(0.5), &credited(0.5)).is_empty());
+        assert_eq!(what(&credited(0.5), &credited(0.25)), ["credit"]);
+        assert_eq!(what(&credited(0.5), &without), ["credit"]);
+        assert!(what(&without, &credited(0.5)).is_empty());
     }
 
     #[test]
