@@ -72,6 +72,19 @@ fn what_is_wrong_with_a_taskset_or_an_endpoint_is_told_before_the_run() {
     fails(&[&taskset(sums)], "it has no end\nhint: say how many rows are drawn from it, such as &rows=10000");
     fails(&[&format!("{}?rows=20", taskset(sums))], "row 13: invalid input: 13 is not summed");
     fails(&[&format!("{}?rowz=20", taskset(sums))], "unknown field `rowz`");
+    // A plugin can name any length, and make rows of any size.
+    fails(
+        &[&format!("{}?length={}", taskset(sums), u64::MAX)],
+        "it has 18446744073709551615 rows, and more than 1000000 are drawn only where it is set how many\nhint: set the number, such as &rows=10000",
+    );
+    fails(
+        &[
+            &format!("{}?length=1000&padding=1000000", taskset(sums)),
+            "limits.memory=8MiB",
+            "resources.plugin_memory=8MiB",
+        ],
+        "its rows up to 8 take more than the 8.0 MiB of all plugins",
+    );
     fails(&[&taskset("plugins/format.wasm")], "refuses its parameters");
     fails(&["data.train=plugin:sums"], "`sums` is neither a file nor the name of a [[reward]] (those are: letter)");
     fails(&["chat.judge.model=m"], "chat.judge: missing field `base_url`");

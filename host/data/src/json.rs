@@ -168,6 +168,11 @@ impl Columns {
         self.0.keys().map(String::as_str)
     }
 
+    /// Bytes of all names and values.
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.as_text().len()).sum()
+    }
+
     /// Sets a column: in its place where it is there, else as the last one.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Json>) {
         self.0.insert(name.into(), value.into());
@@ -247,6 +252,7 @@ mod tests {
         assert!(columns.remove("a").is_some() && columns.present("c").is_none());
         columns.insert("b", "x");
         assert_eq!(columns.names().collect::<Vec<_>>(), ["b", "c", "d"]);
+        assert_eq!(columns.bytes(), 3 + "\"x\"null{\"e\":4.50}".len());
         assert_eq!(columns.get("d").unwrap().present("e").unwrap().plain_text(), "4.50");
         assert_eq!(Json::from(columns).as_text(), r#"{"b":"x","c":null,"d":{"e":4.50}}"#);
     }

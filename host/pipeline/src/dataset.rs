@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Dataset, RewardTable, Taskset};
 use crate::error::{PipelineError, Result};
+use futures::pin_mut;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use gavel_data::{Row, RowReader};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox};
@@ -10,6 +11,10 @@ use std::path::Path;
 
 /// Rows that are asked for at once.
 const AT_ONCE: usize = 64;
+
+/// A taskset that has more rows is drawn from only where the configuration says
+/// how many: all of them are kept, and a plugin can name any number.
+const MOST_ROWS: u64 = 1_000_000;
 
 /// All rows, in order.
 pub(crate) fn rows<T>(config: &Config<T>, dataset: &Dataset) -> Result<Vec<Row>> {
@@ -21,7 +26,10 @@ pub(crate) fn rows<T>(config: &Config<T>, dataset: &Dataset) -> Result<Vec<Row>>
 
 fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset) -> Result<Vec<Row>> {
     let stopped = |what: String| PipelineError::Stopped(format!("dataset {dataset}: {what}"));
-    let sandbox = Sandbox::new(config.resources.sandbox()).map_err(|error| stopped(error.to_string()))?;
+    let sandbox = config.resources.sandbox();
+    // What a plugin makes the host keep is bounded like what it keeps itself.
+    let memory = sandbox.memory;
+    let sandbox = Sandbox::new(sandbox).map_err(|error| stopped(error.to_string()))?;
     let spec = spec(config, taskset).map_err(stopped)?;
     chat::stand_in(&sandbox, &spec.grants.chat);
     sandbox.handle().block_on(async {
@@ -31,6 +39,11 @@ fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset) -> Result<V
         }
         let length = plugin.rows().await.map_err(|error| stopped(error.to_string()))?;
         let rows = match (length, taskset.rows) {
+            (Some(length), None) if length > MOST_ROWS => {
+                return Err(stopped(format!(
+                    "it has {length} rows, and more than {MOST_ROWS} are drawn only where it is set how many\nhint: set the number, such as &rows=10000"
+                )));
+            }
             (Some(length), wanted) => wanted.unwrap_or(length).min(length),
             (None, Some(wanted)) => wanted,
             (None, None) => {
@@ -40,17 +53,28 @@ fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset) -> Result<V
             }
         };
         let seed = taskset.seed.unwrap_or(config.seed);
-        stream::iter(0..rows)
+        let drawn = stream::iter(0..rows)
             .map(|index| {
                 let row = plugin.row(index, seed);
                 async move {
                     let columns = row.await.map_err(|error| stopped(error.to_string()))?;
-                    Ok(Row { position: index as usize, place: format!("row {index}"), columns })
+                    Ok::<_, PipelineError>(Row { position: index as usize, place: format!("row {index}"), columns })
                 }
             })
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await
+            .buffered(AT_ONCE);
+        pin_mut!(drawn);
+        let (mut kept, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = drawn.try_next().await? {
+            bytes += row.columns.bytes();
+            if bytes > memory {
+                return Err(stopped(format!(
+                    "its rows up to {} take more than the {} of all plugins\nhint: draw fewer with &rows=N, or raise resources.plugin_memory",
+                    row.position, config.resources.plugin_memory
+                )));
+            }
+            kept.push(row);
+        }
+        Ok(kept)
     })
 }
 

@@ -60,7 +60,7 @@ fn rows_of_a_taskset_follow_from_index_and_seed() {
     let sandbox = sandbox();
     sandbox.handle().block_on(async {
         let mut spec = PluginSpec::new("sums", guest("sums"));
-        spec.params = serde_json::from_value(json!({"rows": 20, "source": "sums"})).unwrap();
+        spec.params = serde_json::from_value(json!({"length": 20, "source": "sums"})).unwrap();
         let plugin = Plugin::load(&sandbox, spec).await.unwrap();
         assert!(plugin.is_taskset() && !plugin.is_reward());
         assert_eq!(plugin.rows().await.unwrap(), Some(20));

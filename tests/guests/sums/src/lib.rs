@@ -12,7 +12,10 @@ struct Sums {
 #[serde(deny_unknown_fields)]
 struct Params {
     /// How many; without it they never end.
-    rows: Option<u64>,
+    length: Option<u64>,
+    /// Bytes that each row has besides.
+    #[serde(default)]
+    padding: usize,
     #[serde(default)]
     source: String,
 }
@@ -29,7 +32,7 @@ impl Taskset for Sums {
     }
 
     fn len(&self) -> Option<u64> {
-        self.params.rows
+        self.params.length
     }
 
     fn get(&self, index: u64, seed: u64) -> Result<Map<String, Value>, Failure> {
@@ -42,6 +45,9 @@ impl Taskset for Sums {
         };
         row.insert("answer".into(), json!(index + other));
         row.insert("data_source".into(), json!(self.params.source));
+        if self.params.padding > 0 {
+            row.insert("padding".into(), "x".repeat(self.params.padding).into());
+        }
         Ok(row)
     }
 }
