@@ -14,6 +14,7 @@ pub mod outcome;
 pub mod record;
 pub mod sample;
 pub mod seed;
+pub mod shown;
 pub mod task;
 
 pub use dataset::{Row, RowError, RowReader};
@@ -26,4 +27,5 @@ pub use outcome::{
 };
 pub use record::{SampleRecord, TokenCounts, TrajectoryRecord};
 pub use sample::{FinishReason, Sample, Tokens, Trajectory};
+pub use shown::{Shown, ShownLines};
 pub use task::{Reference, Task, TaskError};
