@@ -2,6 +2,7 @@
 
 use crate::json::{Columns, Json};
 use crate::message::{Message, Role};
+use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,17 +34,17 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// There is nothing to ask.
-    #[error("the row has no column `prompt` (it has: {0})")]
+    #[error("the row has no column `prompt` (it has: {})", Shown(.0))]
     NoPrompt(String),
     /// The prompt has a form that is not understood.
-    #[error("`prompt` is neither a string nor a list of messages {{role, content}}: {0}")]
+    #[error("`prompt` is neither a string nor a list of messages {{role, content}}: {}", Shown(.0))]
     BadPrompt(String),
     /// The prompt has no message.
     #[error("`prompt` is empty")]
     EmptyPrompt,
     /// The tools have a form that is not understood.
     #[error(
-        "`tools` must be a list of {{\"type\": \"function\", \"function\": {{\"name\", \"description\", \"parameters\"}}}}, or such a list as JSON text: {0}"
+        "`tools` must be a list of {{\"type\": \"function\", \"function\": {{\"name\", \"description\", \"parameters\"}}}}, or such a list as JSON text: {}", Shown(.0)
     )]
     BadTools(String),
 }

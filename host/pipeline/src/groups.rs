@@ -4,7 +4,7 @@ use crate::config::{GrpoTable, OnOutcome};
 use crate::error::{PipelineError, Result};
 use crate::metrics::{Metrics, mean};
 use crate::rollout::Rolled;
-use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome};
+use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome, Shown, ShownLines};
 use gavel_train::Experience;
 use std::collections::BTreeMap;
 
@@ -148,11 +148,12 @@ pub(crate) fn check_failures(rolled: &[Rolled], step: u64, table: &GrpoTable) ->
 /// Which sample failed, through which plugin, and what the plugin left behind.
 fn account(rolled: &Rolled) -> String {
     let Sample { task, index, .. } = &rolled.sample;
-    let mut text = format!("sample {index} of {}", task.id);
+    let mut text = format!("sample {index} of {}", Shown(&task.id));
     if let Some(source) = &task.data_source {
-        text.push_str(&format!(" ({source})"));
+        text.push_str(&format!(" ({})", Shown(source)));
     }
-    text.push_str(&format!(": {}", rolled.outcome.reason.as_deref().unwrap_or("no reason is known")));
+    let reason = rolled.outcome.reason.as_deref().unwrap_or("no reason is known");
+    text.push_str(&format!(": {}", ShownLines(reason)));
     let failed = rolled.outcome.plugins.values().find(|evaluation| evaluation.outcome.kind() == rolled.outcome.outcome);
     let Some(evaluation) = failed else { return text };
     if let Some(provenance) = &evaluation.provenance {
@@ -160,10 +161,10 @@ fn account(rolled: &Rolled) -> String {
     }
     if let Some(diagnosis) = &evaluation.diagnosis {
         for frame in &diagnosis.backtrace {
-            text.push_str(&format!("\n  at {frame}"));
+            text.push_str(&format!("\n  at {}", Shown(frame)));
         }
         for line in diagnosis.stderr.lines() {
-            text.push_str(&format!("\n  | {line}"));
+            text.push_str(&format!("\n  | {}", ShownLines(line)));
         }
     }
     text

@@ -7,6 +7,7 @@ use crate::learner::text_and_config;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::prompts::{Prompt, PromptLimit, prompts, sft_rows};
 use crate::run_folder::resolved;
+use gavel_data::Shown;
 use gavel_policy::ModelConfig;
 use gavel_scoring::{Scorer, ScorerConfig};
 use gavel_text::TextModel;
@@ -106,7 +107,7 @@ fn check_data_sources(scorer: &Scorer, dataset: Option<&Dataset>, prompts: &[Pro
             && known.insert(source)
             && let Err(what) = scorer.check_data_source(source)
         {
-            return Err(PipelineError::Stopped(format!("dataset {dataset}, row {}: {what}", task.id)));
+            return Err(PipelineError::Stopped(format!("dataset {dataset}, row {}: {what}", Shown(&task.id))));
         }
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto).
 
 use crate::metrics::Metrics;
+use gavel_data::Shown;
 use std::fs::File;
 use std::io::{BufWriter, Result, Write};
 use std::path::Path;
@@ -32,7 +33,7 @@ impl EventWriter {
         for (name, value) in metrics.as_json() {
             let Some(value) = value.as_f64().filter(|_| name != "step") else { continue };
             let mut scalar = Vec::new();
-            bytes(&mut scalar, 1, name.as_bytes());
+            bytes(&mut scalar, 1, Shown(name).to_string().as_bytes());
             tag(&mut scalar, 2, 5);
             scalar.extend_from_slice(&(value as f32).to_le_bytes());
             bytes(&mut summary, 1, &scalar);
@@ -94,6 +95,9 @@ mod tests {
         let mut metrics = Metrics::of_step(300);
         metrics.set("reward/mean", 0.5);
         writer.write(300, &metrics).unwrap();
+        let mut metrics = Metrics::of_step(301);
+        metrics.set("reward/\u{1b}[2J\u{202e}x\n", 0.5);
+        writer.write(301, &metrics).unwrap();
         let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let file = std::fs::read(path).unwrap();
         let mut rest = &file[..];
@@ -108,9 +112,12 @@ mod tests {
             );
             rest = &rest[16 + length..];
         }
-        assert_eq!(records.len(), 2);
+        assert_eq!(records.len(), 3);
         assert_eq!(&records[0][9..], b"\x1a\x0dbrain.Event:2");
         // step 300; summary { value { tag: "reward/mean", simple_value: 0.5 } }
         assert_eq!(&records[1][9..], b"\x10\xac\x02\x2a\x14\x0a\x12\x0a\x0breward/mean\x15\x00\x00\x00\x3f");
+        // A tag shows what it is called, and nothing more.
+        let name = br"reward/\u{1b}[2J\u{202e}x\n";
+        assert!(records[2].windows(name.len()).any(|part| part == name));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::compile::{LoadBudget, TooCostly};
 use crate::grant::GrantError;
+use gavel_data::{Shown, ShownLines};
 use std::path::PathBuf;
 
 /// A plugin that does not load.
@@ -33,7 +34,7 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// Not WebAssembly, or broken.
-    #[error("plugin `{plugin}`: {} is not a valid component: {what}", path.display())]
+    #[error("plugin `{plugin}`: {} is not a valid component: {}", path.display(), ShownLines(what))]
     Invalid {
         /// The plugin's name in the run.
         plugin: String,
@@ -90,7 +91,7 @@ pub enum LoadError {
     /// It does not export what a plugin exports.
     #[error(
         "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger` and `taskset`; see wit/",
-        if exported.is_empty() { "nothing".to_owned() } else { exported.join(", ") }
+        if exported.is_empty() { "nothing".to_owned() } else { Shown(exported.join(", ")).to_string() }
     )]
     MissingExport {
         /// The plugin's name in the run.
@@ -109,7 +110,10 @@ pub enum LoadError {
         program: String,
     },
     /// A program that wants more than its arguments and its input.
-    #[error("program `{program}` imports {import}, which no program gets\nhint: rebuild it without that import")]
+    #[error(
+        "program `{program}` imports {}, which no program gets\nhint: rebuild it without that import",
+        Shown(import)
+    )]
     ProgramImport {
         /// Its name in the run.
         program: String,
@@ -129,7 +133,11 @@ pub enum LoadError {
         actor: &'static str,
     },
     /// It imports what nothing is granted for.
-    #[error("plugin `{plugin}` imports {import}, which is not granted to it\nhint: {}", not_granted(plugin, *grant))]
+    #[error(
+        "plugin `{plugin}` imports {}, which is not granted to it\nhint: {}",
+        Shown(import),
+        not_granted(plugin, *grant)
+    )]
     NotGranted {
         /// The plugin's name in the run.
         plugin: String,
@@ -179,7 +187,10 @@ pub enum LoadError {
         allowed: usize,
     },
     /// Its types are not those of the contract.
-    #[error("plugin `{plugin}` does not match the contract: {what}\nhint: rebuild it against the wit/ of this version")]
+    #[error(
+        "plugin `{plugin}` does not match the contract: {}\nhint: rebuild it against the wit/ of this version",
+        ShownLines(what)
+    )]
     Mismatch {
         /// The plugin's name in the run.
         plugin: String,
@@ -187,7 +198,7 @@ pub enum LoadError {
         what: String,
     },
     /// `init` refused the parameters.
-    #[error("plugin `{plugin}` refuses its parameters {params}: {what}")]
+    #[error("plugin `{plugin}` refuses its parameters {params}: {}", ShownLines(what))]
     Params {
         /// The plugin's name in the run.
         plugin: String,
@@ -197,7 +208,7 @@ pub enum LoadError {
         what: String,
     },
     /// `init` did not come back.
-    #[error("plugin `{plugin}` failed to initialise with the parameters {params}: {what}")]
+    #[error("plugin `{plugin}` failed to initialise with the parameters {params}: {}", ShownLines(what))]
     Init {
         /// The plugin's name in the run.
         plugin: String,

@@ -13,7 +13,7 @@ use crate::question::{Get, Judge, Len, Question, Score};
 use crate::reuse::Shelf;
 use crate::sandbox::{Sandbox, Shared};
 use crate::snapshot::NoSnapshot;
-use gavel_data::{Columns, Evaluation, Outcome, Provenance, Sample};
+use gavel_data::{Columns, Evaluation, Outcome, Provenance, Sample, ShownLines};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::NonZeroU32;
@@ -244,7 +244,11 @@ struct Call {
 
 /// A taskset that does not give what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the taskset `{plugin}` does not say {what}: {reason}{}", stderr.as_ref().map(|text| format!("\n{text}")).unwrap_or_default())]
+#[error(
+    "the taskset `{plugin}` does not say {what}: {}{}",
+    ShownLines(reason),
+    stderr.as_ref().map(|text| ShownLines(format!("\n{text}")).to_string()).unwrap_or_default()
+)]
 pub struct TasksetError {
     /// The plugin's name in the run.
     pub plugin: String,

@@ -1,7 +1,7 @@
 //! Completions that somebody already has: a dataset's row with a `response`
 //! or `messages` beside its columns.
 
-use gavel_data::{Columns, FinishReason, Message, Role, Row, Sample, Task, TaskError, Trajectory};
+use gavel_data::{Columns, FinishReason, Message, Role, Row, Sample, Shown, Task, TaskError, Trajectory};
 use std::sync::Arc;
 
 /// A row without a completion.
@@ -11,13 +11,13 @@ pub enum CompletionError {
     #[error(transparent)]
     Task(#[from] TaskError),
     /// There is nothing to score.
-    #[error("the row has neither `response` (a string) nor `messages` (it has: {0})")]
+    #[error("the row has neither `response` (a string) nor `messages` (it has: {})", Shown(.0))]
     NoResponse(String),
     /// A response has another form.
-    #[error("`response` must be a string, not {0}")]
+    #[error("`response` must be a string, not {}", Shown(.0))]
     BadResponse(String),
     /// Messages have another form.
-    #[error("`messages` is not a list of messages {{role, content}}: {0}")]
+    #[error("`messages` is not a list of messages {{role, content}}: {}", Shown(.0))]
     BadMessages(String),
     /// Nobody answered.
     #[error("`messages` has no message of the role assistant after the prompt")]

@@ -5,7 +5,7 @@ use crate::exec::{self, LoadedProgram};
 use crate::group::Group;
 use crate::round::Round;
 use crate::when::When;
-use gavel_data::{OutcomeKind, Sample, SampleOutcome};
+use gavel_data::{OutcomeKind, Sample, SampleOutcome, Shown};
 use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -216,7 +216,7 @@ impl Scorer {
     /// They are not, though there are plugins with a weight.
     pub fn check_data_source(&self, data_source: Option<&str>) -> Result<(), Uncovered> {
         let rows = || match data_source {
-            Some(source) => format!("the data source `{source}`"),
+            Some(source) => format!("the data source `{}`", Shown(source)),
             None => "rows without a data source".to_owned(),
         };
         let mut weighted = self.plugins.0.iter().filter(|each| each.weight != 0.0).peekable();

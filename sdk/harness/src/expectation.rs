@@ -1,7 +1,7 @@
 //! What a test expects of a call, and where that is not what came.
 
 use crate::report::said;
-use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind};
+use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -45,7 +45,7 @@ pub struct Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, expected, came, difference } = self;
-        write!(f, "expected {what} {expected}, got {came}")?;
+        write!(f, "expected {} {}, got {}", Shown(what), Shown(expected), Shown(came))?;
         match difference {
             Some(difference) => write!(f, " (difference {difference:+})"),
             None => Ok(()),

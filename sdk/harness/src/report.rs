@@ -1,6 +1,6 @@
 //! A call for people: all that is known of it, one thing a line.
 
-use gavel_data::{Evaluation, Outcome, Sample, Usage};
+use gavel_data::{Evaluation, Outcome, Sample, ShownLines, Usage};
 use std::fmt;
 
 /// Characters of a response that are shown.
@@ -40,19 +40,10 @@ impl fmt::Display for Report<'_> {
 /// A text with its title; further lines of it stand below its first.
 fn line(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
     for (number, line) in text.lines().enumerate() {
-        let line = format!("  {:<9} {}", if number == 0 { title } else { "" }, harmless(line));
+        let line = format!("  {:<9} {}", if number == 0 { title } else { "" }, ShownLines(line));
         writeln!(f, "{}", line.trim_end())?;
     }
     Ok(())
-}
-
-/// A line in which nothing tells a terminal what to do.
-fn harmless(line: &str) -> String {
-    let shown = |c: char| match c.is_control() && c != '\t' {
-        true => c.escape_unicode().to_string(),
-        false => c.to_string(),
-    };
-    line.chars().map(shown).collect()
 }
 
 /// An outcome in a few words: `scored 1`, `fault (trap)`.

@@ -1,7 +1,7 @@
 //! An expectation as a case states it: the column `expect`.
 
 use crate::expectation::{Expectation, Mismatch};
-use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind};
+use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ impl Expectation {
         let fields = value.as_object().ok_or_else(|| wrong("expect", "an object", value))?;
         let mut expected = Self::default();
         for (name, value) in fields {
-            let field = format!("expect.{name}");
+            let field = format!("expect.{}", Shown(name));
             match name.as_str() {
                 "score" => expected.score = Some(number(&field, value)?),
                 "tolerance" => expected.tolerance = Some(number(&field, value)?),
@@ -30,7 +30,7 @@ impl Expectation {
                 "metrics" => {
                     let metrics = value.as_object().ok_or_else(|| wrong(&field, "an object of numbers", value))?;
                     for (name, value) in metrics {
-                        expected.metrics.insert(name.clone(), number(&format!("{field}.{name}"), value)?);
+                        expected.metrics.insert(name.clone(), number(&format!("{field}.{}", Shown(name)), value)?);
                     }
                 }
                 "reason" => {

@@ -9,7 +9,7 @@ use crate::expectation::Mismatch;
 use crate::harness::Harness;
 use crate::plugins::Plugins;
 use crate::report::Report;
-use gavel_data::Evaluation;
+use gavel_data::{Evaluation, Shown};
 use gavel_plugin::PluginSpec;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -125,7 +125,7 @@ impl CaseResult {
     /// All that is known of it: where it stands in the file `path`, what was
     /// expected, what came.
     pub fn report(&self, path: &Path) -> String {
-        let mut text = format!("{} ({}:{})\n", self.case.name, path.display(), self.case.line);
+        let mut text = format!("{} ({}:{})\n", Shown(&self.case.name), path.display(), self.case.line);
         self.mismatches.iter().for_each(|mismatch| text.push_str(&format!("  {mismatch}\n")));
         text + &self.to_string()
     }
