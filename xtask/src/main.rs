@@ -1,4 +1,5 @@
 //! Set-up and chores of this repository, called as `cargo xtask`.
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, reason = "what it prints is its own")]
 
 mod attacks;
 mod cache;

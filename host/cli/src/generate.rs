@@ -2,6 +2,7 @@
 
 use crate::model_args::ModelArgs;
 use crate::openmp::quiet_openmp;
+use crate::terminal;
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_data::seed::{Purpose, derive};
@@ -10,10 +11,7 @@ use gavel_policy::{Drawn, Sampling};
 use gavel_serve::{Ask, Completion, Ended, Generator, default_sampling};
 use serde_json::{Value, json};
 use std::fmt::Display;
-use std::io::Write;
 use std::process::ExitCode;
-
-const UNWRITTEN: &str = "cannot write to stdout";
 
 /// Write what a model says to a prompt.
 #[derive(Args)]
@@ -104,7 +102,7 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
     for (number, completion) in (1..).zip(completions) {
         let ended = completion.whole().await?;
         if args.json {
-            print_line(object(&ended))?;
+            terminal::json(&object(&ended))?;
             continue;
         }
         if args.n > 1 {
@@ -119,9 +117,8 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
 }
 
 async fn print_as_it_comes(completion: &mut Completion) -> Result<()> {
-    let mut out = std::io::stdout();
     while let Some(piece) = completion.next().await? {
-        out.write_all(piece.text.as_bytes()).and_then(|()| out.flush()).context(UNWRITTEN)?;
+        terminal::data(&piece.text)?;
     }
     print_line("")
 }
@@ -131,9 +128,8 @@ fn print_token(generator: &Generator, drawn: &Drawn) -> Result<()> {
     print_line(format_args!("{:>9.4}  {told:?}", drawn.logprob))
 }
 
-/// Prints a line; that nobody reads any more is no panic.
 fn print_line(line: impl Display) -> Result<()> {
-    writeln!(std::io::stdout(), "{line}").context(UNWRITTEN)
+    terminal::data(&format!("{line}\n"))
 }
 
 fn object(ended: &Ended) -> Value {

@@ -18,14 +18,13 @@ mod score;
 #[cfg(feature = "train")]
 mod serve;
 mod table;
+mod terminal;
 #[cfg(feature = "train")]
 mod train;
 
 use clap::{Parser, Subcommand};
 use gavel_plugin::{COMPILE_COMMAND, compile_command, compile_with};
-use std::io::IsTerminal;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 
 /// Post-train language models with reinforcement learning; rewards are
 /// WebAssembly components, run in a sandbox.
@@ -71,16 +70,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(format!(
-            "warn,gavel={0},gavel_pipeline={0},gavel_serve={0},gavel_train={0}",
-            cli.log_level
-        )))
-        .with_writer(std::io::stderr)
-        .with_ansi(coloured())
-        .with_target(false)
-        .without_time()
-        .init();
+    terminal::start_log(&cli.log_level);
     match std::env::current_exe() {
         Ok(gavel) => compile_with(gavel),
         Err(error) => tracing::warn!("components are compiled in this process: gavel does not find itself: {error}"),
@@ -111,15 +101,9 @@ fn main() -> ExitCode {
     })
 }
 
-/// Whether what goes to stderr is coloured.
-fn coloured() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
 /// Prints an error as the user sees it.
 fn report(error: &anyhow::Error) {
-    let (start, end) = if coloured() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    eprintln!("{start}error{end}: {}", told(error));
+    terminal::error(&told(error));
 }
 
 /// An error with its causes; many errors have told theirs already.

@@ -1,5 +1,6 @@
 //! `gavel merge`
 
+use crate::terminal::outln;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::finish_folder;
@@ -46,6 +47,6 @@ pub fn run(args: MergeArgs) -> Result<ExitCode> {
     text.save(&partial).with_context(|| format!("cannot write the tokenizer into {}", partial.display()))?;
     finish_folder(&partial, &output)
         .with_context(|| format!("cannot rename {} to {}", partial.display(), output.display()))?;
-    println!("{} with {} is {}", folder.base.display(), model.display(), output.display());
+    outln!("{} with {} is {}", folder.base.display(), model.display(), output.display());
     Ok(ExitCode::SUCCESS)
 }

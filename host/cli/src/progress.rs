@@ -1,11 +1,11 @@
 //! Progress of long work, on a terminal only.
 
+use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 
 /// A line that counts `unit` with its rate; `total` where it is known.
 pub fn bar(total: Option<u64>, unit: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !terminal::stderr_is_terminal() {
         return ProgressBar::hidden();
     }
     let (bar, template) = match total {

@@ -4,6 +4,7 @@ pub mod print;
 
 use crate::plugin_args;
 use crate::progress;
+use crate::terminal;
 use anyhow::{Result, bail};
 use clap::Args;
 use gavel_plugin::SandboxConfig;
@@ -82,7 +83,7 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
         let found = verify(&recording, &selection, config, done)?;
         bar.finish_and_clear();
         match args.json {
-            true => println!("{}", serde_json::to_string(&found)?),
+            true => terminal::json(&found)?,
             false => print::verification(&args.run, &found, args.worst),
         }
         found.is_same()
@@ -90,7 +91,7 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
         let found = what_if(&recording, &selection, &changes, config, args.worst, done)?;
         bar.finish_and_clear();
         match args.json {
-            true => println!("{}", serde_json::to_string(&found)?),
+            true => terminal::json(&found)?,
             false => print::what_if(&args.run, &found),
         }
         found.is_same()

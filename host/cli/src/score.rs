@@ -5,6 +5,7 @@ pub mod source;
 
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
+use crate::terminal::{self, errln};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::partial;
@@ -137,12 +138,12 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
 
     summary.seconds = start.elapsed().as_secs_f64();
     if args.json {
-        println!("{}", serde_json::to_string(&summary)?);
+        terminal::json(&summary)?;
     } else {
         summary.print(&args.out);
     }
     for error in &summary.unreadable {
-        eprintln!("error: {error}");
+        terminal::error(error);
     }
     Ok(if summary.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
@@ -284,14 +285,14 @@ impl Summary {
             listed.collect::<Vec<_>>().join(", ")
         };
         let rate = self.rows as f64 / self.seconds.max(1e-9);
-        eprintln!("{} rows in {:.2} s ({rate:.0} rows/s) -> {}", self.rows, self.seconds, out.display());
+        errln!("{} rows in {:.2} s ({rate:.0} rows/s) -> {}", self.rows, self.seconds, out.display());
         if let Some(mean) = self.reward_mean {
-            eprintln!("  reward    mean {mean:.4}; {}", counts(&self.outcomes));
+            errln!("  reward    mean {mean:.4}; {}", counts(&self.outcomes));
         } else {
-            eprintln!("  reward    none; {}", counts(&self.outcomes));
+            errln!("  reward    none; {}", counts(&self.outcomes));
         }
         for (name, outcomes) in &self.plugins {
-            eprintln!("  {name}: {}", counts(outcomes));
+            errln!("  {name}: {}", counts(outcomes));
         }
     }
 }

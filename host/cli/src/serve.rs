@@ -2,6 +2,7 @@
 
 use crate::model_args::ModelArgs;
 use crate::openmp::quiet_openmp;
+use crate::terminal::{errln, outln};
 use anyhow::{Context, Result};
 use axum::serve::ListenerExt;
 use clap::Args;
@@ -53,7 +54,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
             let _ = stream.set_nodelay(true);
         });
         // Tests and scripts wait for this line.
-        println!("serving {name} at http://{address}/v1");
+        outln!("serving {name} at http://{address}/v1");
         tokio::select! {
             served = axum::serve(listener, router(generator, &name)) => served.context("cannot serve"),
             stopped = stopped() => stopped,
@@ -69,7 +70,7 @@ async fn stopped() -> Result<()> {
     let wait = move || {
         let mut signals = signals.forever();
         signals.next();
-        eprintln!("stopping after the step under way; again ends it at once");
+        errln!("stopping after the step under way; again ends it at once");
         // The receiver is gone only when there is nothing to stop.
         let _ = sender.send(());
         if let Some(signal) = signals.next() {

@@ -1,6 +1,7 @@
 //! `gavel train`, `gavel sft` and `gavel eval`
 
 use crate::openmp::quiet_openmp;
+use crate::terminal::{self, errln, outln};
 use anyhow::Result;
 use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
@@ -88,7 +89,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
     let TrainArgs { run } = args;
     let config = load::<GrpoTable>(&run.config.config, &run.config.settings)?;
     if run.dry_run {
-        return Ok(print_dry_run(&gavel_pipeline::dry_run_train(&config)?));
+        return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
     }
     quiet_openmp()?;
     print_summary(&gavel_pipeline::train(&config, run.start())?, run.json)
@@ -98,7 +99,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
     let SftArgs { run } = args;
     let config = load::<SftTable>(&run.config.config, &run.config.settings)?;
     if run.dry_run {
-        return Ok(print_dry_run(&gavel_pipeline::dry_run_sft(&config)?));
+        return print_dry_run(&gavel_pipeline::dry_run_sft(&config)?);
     }
     quiet_openmp()?;
     print_summary(&gavel_pipeline::sft(&config, run.start())?, run.json)
@@ -109,27 +110,27 @@ pub fn eval(args: EvalArgs) -> Result<ExitCode> {
     quiet_openmp()?;
     let metrics = gavel_pipeline::evaluate(&config, args.checkpoint.as_deref())?;
     if args.json {
-        println!("{}", serde_json::to_string(metrics.as_json())?);
+        terminal::json(metrics.as_json())?;
         return Ok(ExitCode::SUCCESS);
     }
     for (name, value) in metrics.as_json() {
-        println!("{name:<40} {value}");
+        outln!("{name:<40} {value}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> ExitCode {
-    println!("{config}");
+fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> Result<ExitCode> {
+    terminal::data(&format!("{config}\n"))?;
     for Check { what, found } in checks {
-        println!("# ok: {what}: {found}");
+        outln!("# ok: {what}: {found}");
     }
     for line in memory.to_string().lines() {
-        println!("# memory, {line}");
+        outln!("# memory, {line}");
     }
     for line in memory.warning().unwrap_or_default().lines() {
-        println!("# warning: {line}");
+        outln!("# warning: {line}");
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Counts by kind, those of its details behind it: `3 fault (2 trap, 1 input)`.
@@ -157,21 +158,21 @@ fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
             "best": summary.best,
             "outcomes": summary.outcomes,
         });
-        println!("{summary}");
+        terminal::json(&summary)?;
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("done after step {}: {}", summary.step, summary.folder.display());
+    errln!("done after step {}: {}", summary.step, summary.folder.display());
     if let Some((first, last)) = summary.accuracy {
-        eprintln!("  validation accuracy {:.1} % -> {:.1} %", first * 100.0, last * 100.0);
+        errln!("  validation accuracy {:.1} % -> {:.1} %", first * 100.0, last * 100.0);
     }
     if let Some(checkpoint) = &summary.checkpoint {
-        eprintln!("  last checkpoint {}", checkpoint.display());
+        errln!("  last checkpoint {}", checkpoint.display());
     }
     if let Some(best) = &summary.best {
-        eprintln!("  best checkpoint {}", best.display());
+        errln!("  best checkpoint {}", best.display());
     }
     for (plugin, counts) in &summary.outcomes {
-        eprintln!("  {plugin}: {}", told(counts));
+        errln!("  {plugin}: {}", told(counts));
     }
     Ok(ExitCode::SUCCESS)
 }

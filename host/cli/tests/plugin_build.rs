@@ -252,10 +252,10 @@ building wrong (Rust)
 error: cannot compile `wrong`: cargo failed with status 101; it said:
 
 ...
-error[E0308]: mismatched types
-  --> src/lib.rs:52:23
+  error[E0308]: mismatched types
+    --> src/lib.rs:52:23
 ...
-error: could not compile `wrong` (lib) due to 1 previous error
+  error: could not compile `wrong` (lib) due to 1 previous error
 
 "#]]);
     change("wrong/src/lib.rs", "Score::new(correct)", "Score::new(f64::from(correct))");

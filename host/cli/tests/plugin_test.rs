@@ -1,7 +1,7 @@
 //! `gavel plugin test` as a user runs it: each folder of `plugin-test` has its
 //! arguments, its cases or its project, and what must be printed. `SNAPSHOTS=overwrite` writes
 //! what is printed now.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use snapbox::data::DataFormat;
 use snapbox::{Assert, Data};

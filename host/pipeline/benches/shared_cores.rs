@@ -4,7 +4,7 @@
 //! The share due is that of `[resources]`: libtorch's threads of all threads.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench shared_cores`, on an idle machine.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
 use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, PluginSpec, SandboxConfig};

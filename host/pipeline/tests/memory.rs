@@ -1,6 +1,6 @@
 //! The prediction of a run's memory against what real runs take, each in a
 //! process of its own. `cargo test --release --workspace --test memory -- --nocapture` shows the figures.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_pipeline::config::{GrpoTable, SftTable, load};
 use gavel_pipeline::{Prediction, Start, dry_run_sft, dry_run_train, sft, train};

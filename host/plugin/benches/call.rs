@@ -5,7 +5,7 @@
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench call`, on an idle machine. The Python components are built by
 //! `benches/python/build.sh`; without them, only the Rust component is measured.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};

@@ -2,7 +2,7 @@
 //! of all, and the memory and the threads that they need while they wait.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench in_flight`, on an idle machine.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
 use gavel_plugin::{ClockGrant, Grants, Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};

@@ -3,7 +3,7 @@
 //! what wasmtime offers by itself. Two threads everywhere.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench lanes`, on an idle machine.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};

@@ -10,6 +10,7 @@
 //! `cargo bench --workspace --bench decode -- [CASE]…`, on an idle machine. OpenMP's threads must be allowed to spin for
 //! some microseconds between the many small operations of a step: with `OMP_WAIT_POLICY=PASSIVE` alone each is a
 //! context switch; `GOMP_SPINCOUNT=20000` beside it restores the speed and still yields to neighbours.
+#![allow(clippy::print_stdout)]
 
 use gavel_policy::{
     Architecture, Device, Engine, EngineConfig, Head, Model, ModelConfig, PolicyError, Request, Sampling,

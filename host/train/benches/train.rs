@@ -3,6 +3,7 @@
 //! of `train_vs_torch.py`, which runs this beside Python.
 //!
 //! `cargo bench --workspace --bench train`, on an idle machine.
+#![allow(clippy::print_stdout)]
 
 use gavel_policy::{Architecture, Device, Head, Model, ModelConfig};
 use gavel_train::{Experience, LossConfig, OptimizerConfig, SftRow, TrainError, Trainer};

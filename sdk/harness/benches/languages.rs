@@ -4,7 +4,7 @@
 //! plugin new` in a temporary folder, builds them with the tools that they name
 //! (componentize-py and ziglang in the Python that comes first, npm), and
 //! prints the table of docs/speed.md.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_harness::sample;
 use gavel_plugin::{Plugin, PluginSpec, Sandbox, SandboxConfig};

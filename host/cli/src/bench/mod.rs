@@ -7,10 +7,10 @@ mod prefill;
 mod train;
 
 use crate::openmp::quiet_openmp;
-use anyhow::{Context, Result};
+use crate::terminal;
+use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
-use std::io::Write;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
@@ -37,7 +37,7 @@ fn each_batch<T: Serialize>(batches: &[usize], json: bool, measure: impl Fn(usiz
     for &batch in batches {
         let measured = measure(batch)?;
         if json {
-            writeln!(std::io::stdout(), "{}", serde_json::to_string(&measured)?).context("cannot write to stdout")?;
+            terminal::json(&measured)?;
         }
         all.push(measured);
     }

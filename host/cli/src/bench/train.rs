@@ -4,6 +4,7 @@ use super::cost::update_flops;
 use super::median;
 use super::model::{BenchModelArgs, dtype, prompt};
 use crate::table;
+use crate::terminal;
 use anyhow::{Result, ensure};
 use clap::Args;
 use gavel_policy::{Model, ModelConfig, device};
@@ -91,7 +92,7 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     }
     let measured = measured(args, &model, median(seconds[1..].to_vec()));
     match args.json {
-        true => println!("{}", serde_json::to_string(&measured)?),
+        true => terminal::json(&measured)?,
         false => print(&measured),
     }
     Ok(())

@@ -3,6 +3,7 @@
 use super::subject::Subject;
 use super::test::{mib, ms};
 use crate::table;
+use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::Args;
 use gavel_harness::{BenchReport, Distribution, bench, read_rows};
@@ -42,7 +43,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
     subject.build()?;
     let report = bench(&subject.spec, &subject.programs(), &rows, Duration::from_secs(args.seconds))?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        terminal::json_pretty(&report)?;
     } else {
         print(&report);
     }
@@ -51,14 +52,16 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
 
 fn print(report: &BenchReport) {
     let BenchReport { plugin, component, hash, .. } = report;
-    println!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
+    outln!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
     let outcomes: Vec<String> =
         report.outcomes.iter().map(|(kind, count)| format!("{count} {}", kind.as_str())).collect();
-    println!("  calls       {} different ones; {}", report.inputs, outcomes.join(", "));
-    println!("  load        {} compiled, {} from the cache", ms(report.load_cold_us), ms(report.load_cached_us));
-    println!(
+    outln!("  calls       {} different ones; {}", report.inputs, outcomes.join(", "));
+    outln!("  load        {} compiled, {} from the cache", ms(report.load_cold_us), ms(report.load_cached_us));
+    outln!(
         "  throughput  {:.0} calls/s on {} threads, {:.0} on each",
-        report.calls_per_second, report.threads, report.calls_per_second_per_core
+        report.calls_per_second,
+        report.threads,
+        report.calls_per_second_per_core
     );
     let times = |name: &str, of: &Distribution| row(name, of, |us| format!("{us} us"));
     let mut rows = vec![times("latency", &report.latency_us), times("processor", &report.cpu_us)];
@@ -68,7 +71,7 @@ fn print(report: &BenchReport) {
     rows.push(row("fuel", &report.fuel, |fuel| fuel.to_string()));
     rows.push(row("memory", &report.memory, mib));
     table::print(["one call", "median", "p90", "p99", "most"], rows.into_iter());
-    println!("  advice      {}", report.advice);
+    outln!("  advice      {}", report.advice);
 }
 
 fn row(name: &str, of: &Distribution, shown: impl Fn(u64) -> String) -> [String; 5] {

@@ -1,6 +1,7 @@
 //! `gavel plugin build`
 
 use super::shown;
+use crate::terminal::{self, errln, outln};
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
@@ -23,24 +24,24 @@ pub struct BuildArgs {
 pub fn run(args: BuildArgs) -> Result<ExitCode> {
     let built = build(&Project::open(&args.path)?)?;
     if args.verbose {
-        eprint!("{}", built.said);
+        terminal::err_quoted(&built.said);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Builds `project`, and says what will not work although it builds.
 pub fn compile(project: &Project) -> Result<Built> {
-    eprintln!("building {} ({})", project.manifest.name, project.manifest.language);
+    errln!("building {} ({})", project.manifest.name, project.manifest.language);
     let built = gavel_project::build(project)?;
-    eprint!("{}", built.warnings);
+    terminal::err_quoted(&built.warnings);
     Ok(built)
 }
 
 /// Builds `project` and says what came of it.
 pub fn build(project: &Project) -> Result<Built> {
     let built = compile(project)?;
-    println!("built {} in {:.1} s", shown(&built.component), built.took.as_secs_f64());
-    println!("  size  {}", ByteSize(built.size));
-    println!("  hash  {}", built.hash);
+    outln!("built {} in {:.1} s", shown(&built.component), built.took.as_secs_f64());
+    outln!("  size  {}", ByteSize(built.size));
+    outln!("  hash  {}", built.hash);
     Ok(built)
 }

@@ -2,6 +2,7 @@
 
 use super::subject::Subject;
 use super::test::{mib, ms};
+use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::Args;
 use gavel_harness::check::{CheckReport, Finding, Severity, check};
@@ -41,7 +42,7 @@ pub fn run(args: CheckArgs) -> Result<ExitCode> {
     subject.build()?;
     let report = check(&subject.harness()?, &subject.spec, &subject.table.chat, &rows)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        terminal::json_pretty(&report)?;
     } else {
         print(&report);
     }
@@ -50,51 +51,52 @@ pub fn run(args: CheckArgs) -> Result<ExitCode> {
 
 fn print(report: &CheckReport) {
     let CheckReport { plugin, component, hash, rows, golden, without_golden, .. } = report;
-    println!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
+    outln!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
     let forms: Vec<String> = golden.iter().map(|(form, count)| format!("{count} from {form}")).collect();
     match golden.is_empty() {
-        false => println!("  golden      {} of {rows} rows: {}", golden.values().sum::<u64>(), forms.join(", ")),
-        true => println!("  golden      none: no response scores higher than nonsense, so nothing was mutated"),
+        false => outln!("  golden      {} of {rows} rows: {}", golden.values().sum::<u64>(), forms.join(", ")),
+        true => outln!("  golden      none: no response scores higher than nonsense, so nothing was mutated"),
     }
     if let (false, [first, ..]) = (golden.is_empty(), without_golden.as_slice()) {
-        println!("  no golden   {} rows; the first: {first}", without_golden.len());
+        outln!("  no golden   {} rows; the first: {first}", without_golden.len());
     }
-    println!("  mutations   {} of {} golden answers", report.tried, report.mutated);
+    outln!("  mutations   {} of {} golden answers", report.tried, report.mutated);
     if report.ignores_truth > 0 {
-        println!(
+        outln!(
             "  no truth    {} golden answers score the same whatever the ground truth is: wrong answers are then no false accepts",
             report.ignores_truth
         );
     }
-    println!("  compared    {} verdicts with their repetition", report.compared);
-    println!(
+    outln!("  compared    {} verdicts with their repetition", report.compared);
+    outln!(
         "  time        {} median, {} at the 99th percentile, {} for the slowest mutation",
         ms(report.cpu_us.p50),
         ms(report.cpu_us.p99),
         ms(report.worst_cpu_us)
     );
-    println!("  memory      {}", mib(report.peak_memory));
+    outln!("  memory      {}", mib(report.peak_memory));
     for note in &report.notes {
-        println!("  note        {note}");
+        outln!("  note        {note}");
     }
     if report.findings.is_empty() {
-        println!("nothing found");
+        outln!("nothing found");
         return;
     }
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let [high, medium, low] = [Severity::High, Severity::Medium, Severity::Low].map(count);
-    println!("{} findings: {high} high, {medium} medium, {low} low", report.findings.len());
+    outln!("{} findings: {high} high, {medium} medium, {low} low", report.findings.len());
     report.findings.iter().for_each(finding);
 }
 
 fn finding(finding: &Finding) {
     let Finding { severity, kind, mutation, what, count, row, example } = finding;
     let mutation = mutation.map(|name| format!(" ({name})")).unwrap_or_default();
-    println!("\n{}: {}{mutation}", severity.as_str(), kind.as_str());
+    outln!();
+    outln!("{}: {}{mutation}", severity.as_str(), kind.as_str());
     let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
-    println!("  {what}{times}");
+    outln!("  {what}{times}");
     if !row.is_empty() {
-        println!("  row       {row}");
-        println!("  response  {example:?}");
+        outln!("  row       {row}");
+        outln!("  response  {example:?}");
     }
 }

@@ -5,6 +5,7 @@ use super::test::{mib, ms};
 use crate::plugin_args;
 use crate::replay::print;
 use crate::score::source::Source;
+use crate::terminal::{self, outln};
 use anyhow::{Result, bail};
 use clap::Args;
 use gavel_plugin::SandboxConfig;
@@ -61,7 +62,7 @@ pub fn run(args: DiffArgs) -> Result<ExitCode> {
         bail!("{what}");
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&found)?);
+        terminal::json_pretty(&found)?;
     } else {
         print(&args, &found);
     }
@@ -69,12 +70,12 @@ pub fn run(args: DiffArgs) -> Result<ExitCode> {
 }
 
 fn print(args: &DiffArgs, Versions { what_if, old, new }: &Versions) {
-    println!("{} -> {}", args.old.display(), args.new.display());
+    outln!("{} -> {}", args.old.display(), args.new.display());
     print::changes(what_if);
     let Cost { cpu_us, peak_memory } = new;
-    println!("cost");
-    println!("  processor        {} -> {}{}", ms(old.cpu_us), ms(*cpu_us), ratio(old.cpu_us, *cpu_us));
-    println!(
+    outln!("cost");
+    outln!("  processor        {} -> {}{}", ms(old.cpu_us), ms(*cpu_us), ratio(old.cpu_us, *cpu_us));
+    outln!(
         "  most memory      {} -> {}{}",
         mib(old.peak_memory),
         mib(*peak_memory),

@@ -1,6 +1,7 @@
 //! `gavel plugin inspect`
 
 use crate::plugin_args;
+use crate::terminal::{self, outln};
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use clap::Args;
@@ -56,7 +57,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
     }
     let found = sandbox.handle().block_on(gavel_plugin::inspect(&sandbox, spec))?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&found)?);
+        terminal::json_pretty(&found)?;
     } else {
         print(&args, &found);
     }
@@ -98,31 +99,34 @@ fn configured(config: &Path, path: &Path) -> Result<(Reward, BTreeMap<String, Ex
 }
 
 fn print(args: &InspectArgs, found: &Inspection) {
-    println!("{}", args.path.display());
+    outln!("{}", args.path.display());
     match &found.info {
         Some(info) => {
-            println!("  name      {} {}", info.name, info.version);
-            println!("  pure      {}", if info.pure { "yes" } else { "no" });
+            outln!("  name      {} {}", info.name, info.version);
+            outln!("  pure      {}", if info.pure { "yes" } else { "no" });
             if let Some((min, max)) = info.score_range {
-                println!("  scores    {min} to {max}");
+                outln!("  scores    {min} to {max}");
             }
         }
-        None => println!("  name      unknown: {}", found.info_missing.as_deref().unwrap_or("init gave none")),
+        None => {
+            let why = found.info_missing.as_deref().unwrap_or("init gave none");
+            terminal::out_titled("  name      ", &format!("unknown: {why}"));
+        }
     }
-    println!("  contract  {}", found.contract.as_deref().map_or("none".into(), |v| format!("gavel:plugin@{v}")));
-    println!("  size      {}", ByteSize(found.size));
-    println!("  hash      {}", found.hash);
+    outln!("  contract  {}", found.contract.as_deref().map_or("none".into(), |v| format!("gavel:plugin@{v}")));
+    outln!("  size      {}", ByteSize(found.size));
+    outln!("  hash      {}", found.hash);
     match (&found.info, &found.no_snapshot) {
         (None, _) => {}
-        (Some(_), None) => println!("  snapshot  yes"),
-        (Some(_), Some(reason)) => println!("  snapshot  no ({reason})"),
+        (Some(_), None) => outln!("  snapshot  yes"),
+        (Some(_), Some(reason)) => outln!("  snapshot  no ({reason})"),
     }
     let exports = if found.exports.is_empty() { "none".to_owned() } else { found.exports.join(", ") };
-    println!("  exports   {exports}");
-    println!("  imports");
+    outln!("  exports   {exports}");
+    outln!("  imports");
     let width = found.imports.iter().map(|import| import.name.len()).max().unwrap_or_default();
     for import in &found.imports {
         let grant = import.grant.map(|line| format!("; grant = {{ {line} }}")).unwrap_or_default();
-        println!("    {:<width$}  {:<8}  {}{grant}", import.name, import.standing.as_str(), import.what);
+        outln!("    {:<width$}  {:<8}  {}{grant}", import.name, import.standing.as_str(), import.what);
     }
 }

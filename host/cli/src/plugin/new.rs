@@ -1,5 +1,6 @@
 //! `gavel plugin new`
 
+use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gavel_project::{Convention, Created, Kind, Language, New, Wrap};
@@ -59,7 +60,7 @@ pub fn run(args: NewArgs) -> Result<ExitCode> {
     let language: Language = args.lang.as_deref().unwrap_or_default().parse()?;
     let new = New { name: &args.name, language, kind: args.kind.into() };
     let created = gavel_project::create(new, Path::new(""))?;
-    println!("made {}/, a {} in {language}", created.project.folder.display(), new.kind.as_str());
+    outln!("made {}/, a {} in {language}", created.project.folder.display(), new.kind.as_str());
     next_steps(&args.name, &created);
     Ok(ExitCode::SUCCESS)
 }
@@ -78,19 +79,23 @@ fn wrap(args: &NewArgs, convention: Convention, source: &str) -> Result<ExitCode
     };
     let wrapped = gavel_project::wrap(wrap, Path::new(""))?;
     let files: Vec<_> = wrapped.files.iter().map(|file| file.display().to_string()).collect();
-    println!("made {}/ around `{}`", wrapped.created.project.folder.display(), wrapped.function);
-    println!("  copied  {}", files.join(", "));
+    outln!("made {}/ around `{}`", wrapped.created.project.folder.display(), wrapped.function);
+    outln!("  copied  {}", files.join(", "));
     for problem in &wrapped.problems {
-        println!("\nwill not work as it is: {problem}");
+        outln!();
+        terminal::out_lines(format_args!("will not work as it is: {problem}"));
     }
     next_steps(&args.name, &wrapped.created);
     Ok(ExitCode::SUCCESS)
 }
 
 fn next_steps(name: &str, created: &Created) {
-    println!("\nnext:\n  cd {name}");
+    outln!();
+    outln!("next:");
+    outln!("  cd {name}");
     for tool in &created.missing {
-        println!("  {}    # {}: it {}", tool.install, tool.name, tool.purpose);
+        outln!("  {}    # {}: it {}", tool.install, tool.name, tool.purpose);
     }
-    println!("  gavel plugin build\n  gavel plugin test");
+    outln!("  gavel plugin build");
+    outln!("  gavel plugin test");
 }

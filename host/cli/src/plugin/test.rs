@@ -2,6 +2,7 @@
 
 use super::subject::Subject;
 use crate::table::{self, cut};
+use crate::terminal::{self, outln};
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_data::files::write_whole;
@@ -88,10 +89,10 @@ fn print(results: &CaseResults) {
         let (time, memory) =
             (most(|case| case.evaluation.usage.cpu_us), most(|case| case.evaluation.usage.peak_memory));
         let cases = if all == 1 { "1 case".to_owned() } else { format!("{all} cases") };
-        println!("{name}: {cases} passed, with at most {} of processor time and {} each", ms(time), mib(memory));
+        outln!("{name}: {cases} passed, with at most {} of processor time and {} each", ms(time), mib(memory));
         return;
     }
-    println!("{name}: {} of {all} cases failed", failed.len());
+    outln!("{name}: {} of {all} cases failed", failed.len());
     let rows = failed.iter().flat_map(|result| {
         result.mismatches.iter().map(|mismatch| {
             let difference = mismatch.difference.map(|difference| format!("{difference:+}")).unwrap_or_default();
@@ -102,12 +103,14 @@ fn print(results: &CaseResults) {
     });
     table::print(["case", "line", "what", "expected", "came", "difference"], rows);
     for result in failed {
-        print!("\n{} ({}:{})\n{result}", result.case.name, results.path.display(), result.case.line);
+        outln!();
+        outln!("{} ({}:{})", result.case.name, results.path.display(), result.case.line);
+        terminal::out_lines(result.to_string().trim_end());
     }
 }
 
 fn print_usage(results: &CaseResults) {
-    println!("{}: what each case used", results.plugin);
+    outln!("{}: what each case used", results.plugin);
     let rows = results.cases.iter().map(|result| {
         let usage = &result.evaluation.usage;
         let fuel = usage.fuel.map_or("unknown".to_owned(), |fuel| fuel.to_string());
@@ -119,16 +122,16 @@ fn print_usage(results: &CaseResults) {
 fn print_changes(file: &CaseFile, changes: &[Change]) {
     let path = file.path().display();
     if changes.is_empty() {
-        println!("{path}: every case came out as expected; nothing was changed");
+        outln!("{path}: every case came out as expected; nothing was changed");
         return;
     }
-    println!("{path}: {} of {} expectations written", changes.len(), file.cases().len());
+    outln!("{path}: {} of {} expectations written", changes.len(), file.cases().len());
     let rows = changes.iter().map(|change| {
         let before = change.before.clone().unwrap_or_else(|| "none".into());
         [cut(&change.case), change.line.to_string(), before, change.after.clone()]
     });
     table::print(["case", "line", "expected", "now"], rows);
-    println!("review them: they say what the plugin does, which may not be what it should do");
+    outln!("review them: they say what the plugin does, which may not be what it should do");
 }
 
 pub fn ms(microseconds: u64) -> String {

@@ -2,6 +2,7 @@
 
 use super::build::build;
 use super::test::test_built;
+use crate::terminal::errln;
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_project::Project;
@@ -30,7 +31,7 @@ pub fn run(args: WatchArgs) -> Result<ExitCode> {
         if let Err(error) = once(&args.path) {
             crate::report(&error);
         }
-        eprintln!("waiting for a change (Ctrl-C ends)");
+        errln!("waiting for a change (Ctrl-C ends)");
     })?;
     Ok(ExitCode::SUCCESS)
 }

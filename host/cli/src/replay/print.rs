@@ -1,6 +1,7 @@
 //! What a replay found, for people.
 
 use crate::table::{self, cut};
+use crate::terminal::outln;
 use gavel_data::OutcomeKind;
 use gavel_scoring::recording::Damage;
 use gavel_scoring::replay::{Difference, Disagreement, PluginChange, RewardChange, Said, Verification, WhatIf};
@@ -13,9 +14,9 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
         0 => "all the same, to the last bit".to_owned(),
         different => format!("{different} differ"),
     };
-    println!("{}: {samples} samples, {verdicts} verdicts given again: {result}", run.display());
+    outln!("{}: {samples} samples, {verdicts} verdicts given again: {result}", run.display());
     if *without_call > 0 {
-        println!("  {without_call} samples have no verdict to compare: no plugin was called for them");
+        outln!("  {without_call} samples have no verdict to compare: no plugin was called for them");
     }
     damage(&found.damage, shown);
     if found.differences.is_empty() {
@@ -32,15 +33,15 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
     );
     let more = found.differences.len().saturating_sub(shown);
     if more > 0 {
-        println!("  … and {more} more; --worst N shows more, --json all of them");
+        outln!("  … and {more} more; --worst N shows more, --json all of them");
     }
 }
 
 pub fn what_if(run: &Path, found: &WhatIf) {
-    println!("{}: what other rewards would have changed", run.display());
+    outln!("{}: what other rewards would have changed", run.display());
     changes(found);
     if found.without_call > 0 {
-        println!("  {} samples are as they were: no plugin was called for them", found.without_call);
+        outln!("  {} samples are as they were: no plugin was called for them", found.without_call);
     }
     damage(&found.damage, found.worst.len().max(1));
     worst(found, ["recorded", "now"]);
@@ -78,7 +79,7 @@ pub fn worst(found: &WhatIf, [was, is]: [&str; 2]) {
     if found.worst.is_empty() {
         return;
     }
-    println!("worst disagreements");
+    outln!("worst disagreements");
     let row = |worst: &Disagreement| {
         let Disagreement { sample, step, plugin, recorded, replayed, response, .. } = worst;
         let response = format!("{response:?}");
@@ -89,32 +90,33 @@ pub fn worst(found: &WhatIf, [was, is]: [&str; 2]) {
 
 fn plugin(change: &PluginChange) {
     let PluginChange { name, component, hash, samples, agreed, recorded_mean, replayed_mean, .. } = change;
-    println!("{name}: now {component}, hash {}", hash.get(..16).unwrap_or(hash));
-    println!("  agreement        {} of {samples} samples", share(*agreed, *samples));
+    outln!("{name}: now {component}, hash {}", hash.get(..16).unwrap_or(hash));
+    outln!("  agreement        {} of {samples} samples", share(*agreed, *samples));
     if change.only_recorded + change.only_replayed > 0 {
-        println!(
+        outln!(
             "  gate             {} samples called no more, {} called only now",
-            change.only_recorded, change.only_replayed
+            change.only_recorded,
+            change.only_replayed
         );
     }
     if let (Some(recorded), Some(replayed)) = (recorded_mean, replayed_mean) {
-        println!("  mean score       {recorded:.4} -> {replayed:.4} ({:+.4})", replayed - recorded);
+        outln!("  mean score       {recorded:.4} -> {replayed:.4} ({:+.4})", replayed - recorded);
     }
-    println!("  outcomes         {} -> {}", outcomes(&change.recorded_outcomes), outcomes(&change.replayed_outcomes));
+    outln!("  outcomes         {} -> {}", outcomes(&change.recorded_outcomes), outcomes(&change.replayed_outcomes));
 }
 
 fn rewards(change: &RewardChange) {
-    println!("rewards");
+    outln!("rewards");
     if let (Some(recorded), Some(replayed)) = (change.recorded_mean, change.replayed_mean) {
-        println!("  mean             {recorded:.4} -> {replayed:.4} ({:+.4})", replayed - recorded);
+        outln!("  mean             {recorded:.4} -> {replayed:.4} ({:+.4})", replayed - recorded);
     }
-    println!(
+    outln!(
         "  rank flips       {} of {} pairs within groups; {} ties made or broken",
         share(change.pairs_flipped, change.pairs),
         change.pairs,
         change.ties_changed
     );
-    println!(
+    outln!(
         "  advantage        {} of {} samples have another sign, {} of them the opposite one",
         share(change.advantage_sign_changed, change.samples),
         change.samples,

@@ -14,6 +14,10 @@ struct Params {
     /// What every score is multiplied with.
     #[serde(default = "one")]
     factor: f64,
+    /// What it calls itself.
+    name: Option<String>,
+    /// Why it does not start.
+    refuse: Option<String>,
 }
 
 fn one() -> f64 {
@@ -27,17 +31,22 @@ impl Reward for Obeys {
         if params.factor == 0.0 {
             return Err("`factor` is 0: every score would be".into());
         }
+        if let Some(why) = &params.refuse {
+            return Err(why.clone());
+        }
         Ok(Self { params })
     }
 
     fn info(&self) -> Info {
-        Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+        Info::new(self.params.name.as_deref().unwrap_or(env!("CARGO_PKG_NAME")), env!("CARGO_PKG_VERSION"))
     }
 
     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
         let mut score = Score::new(0.0);
         for line in sample.response().lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            // An instruction is one line, what it says need not be.
+            let rest = &rest.replace('␤', "\n");
             match word {
                 "score" => score.value = self.params.factor * number(rest)?,
                 "truth" => score.value = number(&reference.require_ground_truth()?)?,
