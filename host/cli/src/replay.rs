@@ -4,6 +4,7 @@ pub mod print;
 
 use crate::plugin_args;
 use crate::progress;
+use crate::score::recording::show_grants;
 use crate::terminal;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -39,6 +40,9 @@ pub struct ReplayArgs {
     /// Other parameters for a plugin of the run, a JSON object.
     #[arg(long, value_name = "NAME=JSON")]
     params: Vec<String>,
+    /// Let plugins have what they had of this machine: folders, variables, its clock, its random numbers.
+    #[arg(long)]
+    allow_grants: bool,
     /// How many of the worst disagreements, or of the differences, are shown.
     #[arg(long, default_value_t = 10, value_name = "N")]
     worst: usize,
@@ -73,7 +77,10 @@ impl std::str::FromStr for Component {
 }
 
 pub fn run(args: ReplayArgs) -> Result<ExitCode> {
-    let recording = Recording::open(&args.run)?;
+    let recording = Recording::open(&args.run)?.allow_grants(args.allow_grants);
+    if args.allow_grants {
+        show_grants(&recording);
+    }
     let changes = changes(&recording, args.plugins, &args.params)?;
     let selection = Selection { step: args.step, sample: args.sample };
     let config = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);

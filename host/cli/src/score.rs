@@ -1,6 +1,6 @@
 //! `gavel score`: the plugins of a run over completions that are already there.
 
-mod recording;
+pub mod recording;
 pub mod source;
 
 use crate::plugin_args::{self, PluginArg};
@@ -66,6 +66,9 @@ pub struct ScoreArgs {
     /// Answer plugins only what such a folder has; it also stands in for --data and --plugin where they are left out.
     #[arg(long, value_name = "DIR")]
     replay: Option<PathBuf>,
+    /// Let recorded plugins have what they had of this machine: folders, variables, its clock, its random numbers.
+    #[arg(long, requires = "replay")]
+    allow_grants: bool,
     /// Threads that plugins run on; by default one for each core.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
@@ -93,6 +96,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     let limits =
         Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };
     let recording = args.replay.as_deref().map(Recording::open).transpose()?;
+    let recording = recording.map(|recording| recording.allow_grants(args.allow_grants));
     let plugins = match &recording {
         Some(recording) if args.plugins.is_empty() => recording::plugins(recording)?,
         _ => plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?,
@@ -110,7 +114,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     };
     let sandbox = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
     let programs = match &recording {
-        Some(recording) if args.programs.is_empty() => recording::programs(recording),
+        Some(recording) if args.programs.is_empty() => recording::programs(recording)?,
         _ => args.programs,
     };
     let config = ScorerConfig { sandbox, chat: plugin_args::endpoints(args.chat)?, programs };

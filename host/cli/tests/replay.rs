@@ -95,8 +95,13 @@ fn what_was_changed_afterwards_is_named() {
     let kept = project.path(&format!("runs/run/plugins/{component}.wasm"));
     std::fs::write(&kept, another_build(&kept)).unwrap();
     let output = project.run(&["replay", "runs/run", "--step", "1"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stdout(&output).contains("16 differ") && stdout(&output).contains("component"), "{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    let said = format!("error: runs/run/plugins/{component}.wasm is not the component that was recorded: its hash is ");
+    assert!(stderr(&output).starts_with(&said), "{}", stderr(&output));
+    // It is not needed where another one takes its place.
+    let plugin = format!("letter={}", built("plugins/format.wasm").display());
+    let output = project.run(&["replay", "runs/run", "--step", "1", "--plugin", &plugin]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 #[cfg(feature = "train")]
@@ -289,4 +294,65 @@ fn offline_scores_are_recorded_and_given_again() {
     let output = project.run(&["replay", "."]);
     assert!(stderr(&output).contains(". holds no recorded samples"), "{}", stderr(&output));
     assert_eq!(project.run(&["score", "--out", "x.jsonl", "--data", "data.jsonl"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_recording_that_was_edited_is_not_believed() {
+    let project = Project::empty();
+    // Without a word, no child runs whose time would differ.
+    project.write("data.jsonl", "{\"response\":\"\"}\n");
+    let plugin = format!("echo={}", built("guests/echo-metadata.wasm").display());
+    let runs = format!("runs={}:0", built("guests/runs.wasm").display());
+    let python = format!("child={}", built("guests/child.wasm").display());
+    let record = ["score", "--data", "data.jsonl", "--out", "first.jsonl", "--record", "kept", "--plugin", &plugin];
+    let granted = ["--plugin", &runs, "--grant", "runs={ exec = [\"child\"] }", "--exec", &python];
+    project.succeed(&[&record[..], &granted].concat());
+    let path = project.path("kept/plugins/lineups.json");
+    let kept = std::fs::read_to_string(&path).unwrap();
+    let lineups: Value = serde_json::from_str(&kept).unwrap();
+    let hash = |of: &str| lineups[0][of][0]["component"].as_str().unwrap().to_owned();
+    let commands: [&[&str]; 2] = [&["replay", "kept"], &["score", "--replay", "kept", "--out", "again.jsonl"]];
+    let refused = |what: &str| {
+        for command in commands {
+            let output = project.run(command);
+            assert_eq!(output.status.code(), Some(2), "{command:?}: {}", stdout(&output));
+            assert!(stderr(&output).contains(what), "{command:?}: {}", stderr(&output));
+        }
+    };
+    let edit = |change: &dyn Fn(&mut Value)| {
+        let mut edited = lineups.clone();
+        change(&mut edited[0]);
+        std::fs::write(&path, edited.to_string()).unwrap();
+    };
+    // A name is a hash, and no path.
+    std::fs::copy(built("guests/abstain.wasm"), project.path("x.wasm")).unwrap();
+    let upper = hash("plugins").to_uppercase();
+    for name in ["../../x", "", &upper] {
+        for of in ["plugins", "programs"] {
+            edit(&|lineup| lineup[of][0]["component"] = name.into());
+            refused(&format!("kept/plugins/lineups.json is damaged: {name:?} is not the hash of a component"));
+        }
+    }
+    // A component that is not what it is called, a program too, does not run.
+    edit(&|_| {});
+    for of in ["plugins", "programs"] {
+        let component = project.path(&format!("kept/plugins/{}.wasm", hash(of)));
+        let bytes = std::fs::read(&component).unwrap();
+        std::fs::copy(built("guests/abstain.wasm"), &component).unwrap();
+        refused(&format!("kept/plugins/{}.wasm is not the component that was recorded", hash(of)));
+        std::fs::write(&component, bytes).unwrap();
+    }
+    // Nothing of this machine is granted because a file says so. Programs are deterministic.
+    commands.iter().for_each(|command| drop(project.succeed(command)));
+    edit(&|lineup| lineup["plugins"][0]["grants"] = json!({"env": ["HOME"], "read": ["/etc:/etc"], "clock": "real"}));
+    refused(
+        "the recording kept grants its plugins something of this machine: `echo` has read = [\"/etc:/etc\"], env = [\"HOME\"], clock = \"real\"\nhint: if you trust who made it, add --allow-grants\n",
+    );
+    for command in commands {
+        let output = project.succeed(&[command, &["--allow-grants"]].concat());
+        let said = "granted as recorded: `echo` has read = [\"/etc:/etc\"], env = [\"HOME\"], clock = \"real\"\n";
+        assert!(stderr(&output).contains(said), "{command:?}: {}", stderr(&output));
+    }
+    // What the recording says does not matter where the plugins are named.
+    project.succeed(&[commands[1], &["--plugin", &plugin]].concat());
 }

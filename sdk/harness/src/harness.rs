@@ -50,8 +50,10 @@ impl Harness {
         // Programs are no part of the world outside: they are run again.
         match Recording::open(recording) {
             Ok(recording) => {
-                for program in recording.lineups().iter().flat_map(|lineup| lineup.programs(recording.folder())) {
-                    harness.program(program)?;
+                for lineup in recording.lineups() {
+                    for program in recording.programs(lineup)? {
+                        harness.program(program)?;
+                    }
                 }
                 Ok(harness)
             }

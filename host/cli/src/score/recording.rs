@@ -1,5 +1,6 @@
 //! `--record` and `--replay`: what offline verdicts were made of.
 
+use crate::terminal::errln;
 use anyhow::{Context, Result, bail};
 use gavel_data::{Sample, SampleOutcome, disk};
 use gavel_plugin::ProgramSpec;
@@ -49,7 +50,11 @@ impl Recorder {
 /// The plugins of a recording, from the copies in it.
 pub fn plugins(recording: &Recording) -> Result<Vec<WeightedPlugin>> {
     match recording.lineups() {
-        [lineup] => Ok(lineup.plugins.iter().map(|plugin| plugin.plugin(recording.folder())).collect()),
+        [lineup] => {
+            let plugins = lineup.plugins.iter().map(|plugin| recording.plugin(plugin)).collect::<Result<_, _>>()?;
+            show_grants(recording);
+            Ok(plugins)
+        }
         _ => bail!(
             "the plugins of {} changed on the way\nhint: name those that are to score with --plugin",
             recording.folder().display()
@@ -58,6 +63,14 @@ pub fn plugins(recording: &Recording) -> Result<Vec<WeightedPlugin>> {
 }
 
 /// The programs that those plugins ran, from the copies in the recording.
-pub fn programs(recording: &Recording) -> Vec<ProgramSpec> {
-    recording.lineups().last().map(|lineup| lineup.programs(recording.folder())).unwrap_or_default()
+pub fn programs(recording: &Recording) -> Result<Vec<ProgramSpec>> {
+    match recording.lineups().last() {
+        Some(lineup) => Ok(recording.programs(lineup)?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Says what plugins get of this machine because the recording says so.
+pub fn show_grants(recording: &Recording) {
+    recording.machine_grants().iter().for_each(|grants| errln!("granted as recorded: {grants}"));
 }

@@ -1,5 +1,6 @@
 //! What goes wrong with a recording.
 
+use gavel_data::Shown;
 use std::path::{Path, PathBuf};
 
 /// A recording that cannot be written or read.
@@ -46,6 +47,29 @@ pub enum RecordingError {
         found: String,
         /// The hash of what was loaded.
         expected: String,
+    },
+    /// A copy of a component is not the component that was recorded.
+    #[error(
+        "{} is not the component that was recorded: its hash is {found}\nhint: copy the recorded one there again",
+        path.display()
+    )]
+    OtherComponent {
+        /// The copy, whose name is the recorded hash.
+        path: PathBuf,
+        /// The hash that it has.
+        found: String,
+    },
+    /// Recorded plugins had something of this machine.
+    #[error(
+        "the recording {} grants its plugins something of this machine: {}\nhint: if you trust who made it, add --allow-grants",
+        folder.display(),
+        Shown(grants.join("; "))
+    )]
+    Grants {
+        /// The recording's folder.
+        folder: PathBuf,
+        /// Which plugin had what.
+        grants: Vec<String>,
     },
     /// A run goes on with other plugins.
     #[error("the plugins of {} are not those that it has had since step {since}: {}", folder.display(), changes.join("; "))]

@@ -6,7 +6,6 @@ use crate::chat::ChatEndpoint;
 use crate::scorer::Scorer;
 use gavel_data::OutcomeKind;
 use gavel_data::files::write_whole;
-use gavel_plugin::ProgramSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -50,11 +49,6 @@ impl Lineup {
         let programs = programs.filter(|each| grants().any(|grants| grants.exec.contains(&each.spec.name)));
         let programs = programs.map(ProgramRecord::of).collect();
         Self { from_step, grouping, chat, programs, plugins: scorer.loaded().iter().map(PluginRecord::of).collect() }
-    }
-
-    /// The programs from their copies in `folder`.
-    pub fn programs(&self, folder: &Path) -> Vec<ProgramSpec> {
-        self.programs.iter().map(|record| record.program(folder)).collect()
     }
 
     /// The plugin of this name.

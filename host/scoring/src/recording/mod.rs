@@ -18,6 +18,7 @@ mod lineup;
 mod record;
 mod samples;
 mod tasks;
+mod trust;
 
 pub use damage::{Damage, DamagedLine};
 pub use error::RecordingError;
@@ -49,6 +50,8 @@ pub struct Recording {
     tasks: tasks::Tasks,
     steps: BTreeMap<u64, PathBuf>,
     damage: Mutex<Damage>,
+    /// Whether its plugins get what they had of this machine.
+    grants_allowed: bool,
 }
 
 impl Recording {
@@ -62,7 +65,7 @@ impl Recording {
         }
         let (tasks, lines) = tasks::read(folder)?;
         let damage = Mutex::new(Damage { lines, samples: 0 });
-        Ok(Self { folder: folder.to_owned(), lineups, tasks, steps, damage })
+        Ok(Self { folder: folder.to_owned(), lineups, tasks, steps, damage, grants_allowed: false })
     }
 
     /// The folder.

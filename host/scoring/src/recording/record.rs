@@ -1,13 +1,14 @@
 //! A plugin and a program as they were used, and what is another one.
 
-use super::lineup::component_file;
+use super::trust::component_hash;
 use crate::exec::LoadedProgram;
 use crate::scorer::{LoadedPlugin, WeightedPlugin};
 use crate::when::When;
+use gavel_data::Shown;
 use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec, ProgramSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A plugin as it was used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,7 @@ pub struct PluginRecord {
     /// The file that it came from.
     pub path: PathBuf,
     /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
+    #[serde(deserialize_with = "component_hash")]
     pub component: String,
     /// The contract between it and its host.
     pub contract: String,
@@ -43,6 +45,7 @@ pub struct ProgramRecord {
     /// The file that it came from.
     pub path: PathBuf,
     /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
+    #[serde(deserialize_with = "component_hash")]
     pub component: String,
     /// What each of its children might use.
     pub limits: Limits,
@@ -54,9 +57,8 @@ impl ProgramRecord {
         Self { name, path, component: hash.clone(), limits }
     }
 
-    /// The program from its copy in `folder`.
-    pub(super) fn program(&self, folder: &Path) -> ProgramSpec {
-        let path = component_file(folder, &self.component);
+    /// The program from the file `path`.
+    pub(super) fn program(&self, path: PathBuf) -> ProgramSpec {
         ProgramSpec { name: self.name.clone(), path, limits: self.limits }
     }
 
@@ -92,11 +94,11 @@ impl PluginRecord {
         }
     }
 
-    /// The plugin from its copy in `folder`.
-    pub fn plugin(&self, folder: &Path) -> WeightedPlugin {
+    /// The plugin from the file `path`.
+    pub(super) fn plugin(&self, path: PathBuf) -> WeightedPlugin {
         let spec = PluginSpec {
             name: self.name.clone(),
-            path: component_file(folder, &self.component),
+            path,
             params: self.params.clone(),
             limits: self.limits,
             grants: self.grants.clone(),
@@ -112,11 +114,11 @@ impl PluginRecord {
         if self.component != old.component {
             changes.push(format!(
                 "`{name}` has another component ({} {}, hash {}; it was {} {}, hash {})",
-                self.info.name,
-                self.info.version,
+                Shown(&self.info.name),
+                Shown(&self.info.version),
                 short(&self.component),
-                old.info.name,
-                old.info.version,
+                Shown(&old.info.name),
+                Shown(&old.info.version),
                 short(&old.component)
             ));
         }

@@ -5,14 +5,14 @@ use super::rerun::{Selection, rerun};
 use super::rewards::{Group, Mean, RewardChange, Rewards};
 use super::worst::{Disagreement, Worst};
 use crate::combine::{NoReward, weighted_sum};
-use crate::recording::{Damage, Lineup, PluginRecord, RecordedSample, Recording};
+use crate::recording::{self, Damage, Lineup, PluginRecord, RecordedSample, Recording};
 use crate::scorer::{Scorer, WeightedPlugin};
 use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, SampleOutcome};
 use gavel_plugin::SandboxConfig;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A plugin of a recording, changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +98,7 @@ pub fn what_if(
 ) -> Result<WhatIf> {
     check_names(recording, changes)?;
     let mut tally = Tally::new(changes, worst);
-    let plugins = |lineup: &Lineup| changed(lineup, changes, recording.folder());
+    let plugins = |lineup: &Lineup| changed(recording, lineup, changes);
     rerun(recording, selection, config, plugins, |lineup, scorer, recorded, replayed| {
         match replayed {
             Some(replayed) => tally.add(lineup, scorer, &recorded, &Now::of(&replayed)),
@@ -128,7 +128,7 @@ fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {
 
 /// The plugins of a line-up that have to run again, as they are now: those that
 /// are changed, those whose gates look at them, and what these gates need.
-fn changed(lineup: &Lineup, changes: &[Change], folder: &Path) -> Vec<WeightedPlugin> {
+fn changed(recording: &Recording, lineup: &Lineup, changes: &[Change]) -> recording::Result<Vec<WeightedPlugin>> {
     let needed = |plugin: &&PluginRecord| {
         is_affected(lineup, plugin, changes)
             || lineup
@@ -137,12 +137,15 @@ fn changed(lineup: &Lineup, changes: &[Change], folder: &Path) -> Vec<WeightedPl
                 .any(|other| is_affected(lineup, other, changes) && is_behind(lineup, other, plugin))
     };
     let again = lineup.plugins.iter().filter(needed).map(|record| {
-        let mut plugin = record.plugin(folder);
-        if let Some(change) = changes.iter().find(|change| change.name == record.name) {
-            plugin.spec.path = change.path.clone().unwrap_or(plugin.spec.path);
-            plugin.spec.params = change.params.clone().unwrap_or(plugin.spec.params);
+        let change = changes.iter().find(|change| change.name == record.name);
+        let mut plugin = match change.and_then(|change| change.path.clone()) {
+            Some(path) => recording.plugin_from(record, path)?,
+            None => recording.plugin(record)?,
+        };
+        if let Some(params) = change.and_then(|change| change.params.clone()) {
+            plugin.spec.params = params;
         }
-        plugin
+        Ok(plugin)
     });
     again.collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::recording::RecordingError;
 use crate::scorer::ScorerError;
+use gavel_data::Shown;
 use gavel_plugin::TapeError;
 use std::path::PathBuf;
 
@@ -26,7 +27,7 @@ pub enum ReplayError {
         steps: String,
     },
     /// A plugin that did not take part.
-    #[error("no plugin of {} is called `{name}`; they are: {}", folder.display(), known.join(", "))]
+    #[error("no plugin of {} is called `{name}`; they are: {}", folder.display(), Shown(known.join(", ")))]
     UnknownPlugin {
         /// The recording's folder.
         folder: PathBuf,

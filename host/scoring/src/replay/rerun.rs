@@ -3,10 +3,10 @@
 use super::error::{ReplayError, Result};
 use crate::ahead::Ahead;
 use crate::group::Group;
-use crate::recording::{Lineup, RecordedSample, Recording, RecordingError, tape_folder};
+use crate::recording::{self, Lineup, RecordedSample, Recording, RecordingError, tape_folder};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::SampleOutcome;
-use gavel_plugin::{SandboxConfig, Tape};
+use gavel_plugin::{ProgramSpec, SandboxConfig, Tape};
 
 /// Which samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,25 +34,17 @@ pub(super) fn rerun(
     recording: &Recording,
     selection: &Selection,
     config: SandboxConfig,
-    plugins: impl Fn(&Lineup) -> Vec<WeightedPlugin>,
+    plugins: impl Fn(&Lineup) -> recording::Result<Vec<WeightedPlugin>>,
     mut each: impl FnMut(&Lineup, Option<&Scorer>, RecordedSample, Option<SampleOutcome>),
 ) -> Result<()> {
     let tape = Tape::replay(&tape_folder(recording.folder()))?;
     let mut found = false;
-    for (number, lineup) in recording.lineups().iter().enumerate() {
-        let until = recording.lineups().get(number + 1).map_or(u64::MAX, |next| next.from_step);
-        let steps: Vec<u64> = recording
-            .steps()
-            .filter(|step| selection.has_step(*step) && (number == 0 || *step >= lineup.from_step) && *step < until)
-            .collect();
-        if steps.is_empty() {
-            continue;
-        }
-        let plugins = plugins(lineup);
+    // All components are checked before the first one runs.
+    for stage in stages(recording, selection, plugins)? {
+        let Stage { lineup, steps, plugins, programs } = stage;
         let scorer = match plugins.is_empty() {
             true => None,
             false => {
-                let programs = lineup.programs(recording.folder());
                 let config = ScorerConfig { programs, ..config.clone().into() };
                 Some(Scorer::with_tape(plugins, config, Some(tape.clone()))?)
             }
@@ -113,4 +105,32 @@ pub(super) fn rerun(
         _ => String::new(),
     };
     Err(ReplayError::NothingSelected { folder: recording.folder().to_owned(), steps })
+}
+
+/// The selected steps of a line-up, and what runs for them.
+struct Stage<'a> {
+    lineup: &'a Lineup,
+    steps: Vec<u64>,
+    plugins: Vec<WeightedPlugin>,
+    programs: Vec<ProgramSpec>,
+}
+
+fn stages<'a>(
+    recording: &'a Recording,
+    selection: &Selection,
+    plugins: impl Fn(&Lineup) -> recording::Result<Vec<WeightedPlugin>>,
+) -> recording::Result<Vec<Stage<'a>>> {
+    let mut stages = Vec::new();
+    for (number, lineup) in recording.lineups().iter().enumerate() {
+        let until = recording.lineups().get(number + 1).map_or(u64::MAX, |next| next.from_step);
+        let steps: Vec<u64> = recording
+            .steps()
+            .filter(|step| selection.has_step(*step) && (number == 0 || *step >= lineup.from_step) && *step < until)
+            .collect();
+        if !steps.is_empty() {
+            let (plugins, programs) = (plugins(lineup)?, recording.programs(lineup)?);
+            stages.push(Stage { lineup, steps, plugins, programs });
+        }
+    }
+    Ok(stages)
 }

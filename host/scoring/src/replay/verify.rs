@@ -65,8 +65,7 @@ pub fn verify(
     mut done: impl FnMut(),
 ) -> Result<Verification> {
     let mut found = Verification::default();
-    let folder = recording.folder();
-    let plugins = |lineup: &Lineup| lineup.plugins.iter().map(|plugin| plugin.plugin(folder)).collect();
+    let plugins = |lineup: &Lineup| lineup.plugins.iter().map(|plugin| recording.plugin(plugin)).collect();
     rerun(recording, selection, config, plugins, |_, _, recorded, replayed| {
         found.samples += 1;
         match replayed {
