@@ -3,6 +3,7 @@
 
 use crate::json::Json;
 use base64::Engine as _;
+use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -50,8 +51,8 @@ pub struct ToolCall {
 pub struct Media {
     /// A media type such as `image/png`.
     pub media_type: String,
-    /// The decoded bytes.
-    pub bytes: Vec<u8>,
+    /// The decoded bytes, which the copies of a message share.
+    pub bytes: Bytes,
 }
 
 /// A piece of a message.
@@ -195,7 +196,7 @@ impl TryFrom<Value> for ContentPart {
                 let bytes = base64::engine::general_purpose::STANDARD
                     .decode(media.1)
                     .map_err(|error| format!("the base64 of an `image_url` is broken: {error}"))?;
-                Ok(ContentPart::Media(Media { media_type: media.0.to_owned(), bytes }))
+                Ok(ContentPart::Media(Media { media_type: media.0.to_owned(), bytes: bytes.into() }))
             }
             Some(other) => {
                 Err(format!("content parts of type {other:?} are not supported; use \"text\" or \"image_url\""))
@@ -273,7 +274,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(message.text(), "ab");
-        assert_eq!(message.content[1], ContentPart::Media(Media { media_type: "image/png".into(), bytes: vec![1, 2] }));
+        assert_eq!(
+            message.content[1],
+            ContentPart::Media(Media { media_type: "image/png".into(), bytes: Bytes::from_static(&[1, 2]) })
+        );
         let again: Message = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
         assert_eq!(again, message);
     }

@@ -228,7 +228,7 @@ fn tool_calls_and_media_reach_the_template() {
         "{\"b\": [1, 2.0], \"a\": \"<é>\"}||{\n  \"name\": \"add\",\n  \"arguments\": {\n    \"b\": [\n      1,\n      2.0\n    ],\n    \"a\": \"<é>\"\n  }\n}"
     );
     let mut seen = Message::new(Role::User, "what is ");
-    seen.content.push(ContentPart::Media(Media { media_type: "image/png".into(), bytes: vec![1] }));
+    seen.content.push(ContentPart::Media(Media { media_type: "image/png".into(), bytes: vec![1].into() }));
     let source =
         "{% for part in messages[0].content %}{{ part.text if part.type == 'text' else '<image>' }}{% endfor %}";
     assert_eq!(template(source).render(&[seen], &RenderOptions::default()).unwrap(), "what is <image>");

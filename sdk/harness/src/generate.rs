@@ -131,7 +131,7 @@ fn tool_calls() -> impl Strategy<Value = ToolCall> {
 
 fn parts() -> impl Strategy<Value = ContentPart> {
     let media = (select(&["image/png", "audio/wav", "x"][..]), vec(any::<u8>(), 0..256))
-        .prop_map(|(kind, bytes)| ContentPart::Media(Media { media_type: kind.into(), bytes }));
+        .prop_map(|(kind, bytes)| ContentPart::Media(Media { media_type: kind.into(), bytes: bytes.into() }));
     prop_oneof![4 => texts().prop_map(ContentPart::Text), 1 => media]
 }
 

@@ -129,7 +129,7 @@ mod tests {
         let roles: Vec<_> = first.messages.iter().map(|message| message.role).collect();
         assert_eq!(roles, [Role::Assistant, Role::Tool, Role::User, Role::Assistant]);
         assert_eq!(first.messages[0].tool_calls[0].arguments, r#"{"at":"x"}"#);
-        assert!(matches!(&first.messages[2].content[0], ContentPart::Media(media) if media.bytes == [1, 2]));
+        assert!(matches!(&first.messages[2].content[0], ContentPart::Media(media) if *media.bytes == [1, 2]));
         let counts = first.tokens.as_ref().unwrap().counts();
         assert_eq!((counts.prompt, counts.response, counts.policy_version), (7, 5, Some(3)));
         assert_eq!((built.index, built.trajectories.len()), (2, 2));

@@ -45,7 +45,7 @@ impl TrajectoryBuilder {
     /// A message of the user that is an attachment of this media type
     /// (`image/png`, say).
     pub fn attaches(self, media_type: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        let media = Media { media_type: media_type.into(), bytes: bytes.into() };
+        let media = Media { media_type: media_type.into(), bytes: bytes.into().into() };
         self.message(Message { content: vec![ContentPart::Media(media)], ..Message::new(Role::User, "") })
     }
 
