@@ -68,7 +68,7 @@ pub enum Budget {
     Deadline,
     /// Time on a processor.
     Cpu,
-    /// Linear memories and tables.
+    /// Linear memories, tables and what the host holds for the call.
     Memory,
     /// The stack.
     Stack,
@@ -78,14 +78,25 @@ pub enum Budget {
     Output,
     /// What the plugin may print.
     Log,
+    /// Requests to models and servers, and jobs of programs.
+    Requests,
     /// Resources of the host that the plugin may hold open.
     Handles,
 }
 
 impl Budget {
     /// All of them.
-    pub const ALL: [Budget; 8] =
-        [Self::Deadline, Self::Cpu, Self::Memory, Self::Stack, Self::Fuel, Self::Output, Self::Log, Self::Handles];
+    pub const ALL: [Budget; 9] = [
+        Self::Deadline,
+        Self::Cpu,
+        Self::Memory,
+        Self::Stack,
+        Self::Fuel,
+        Self::Output,
+        Self::Log,
+        Self::Requests,
+        Self::Handles,
+    ];
 
     /// The name in logs and metrics.
     pub fn as_str(self) -> &'static str {
@@ -97,6 +108,7 @@ impl Budget {
             Budget::Fuel => "fuel",
             Budget::Output => "output",
             Budget::Log => "log",
+            Budget::Requests => "requests",
             Budget::Handles => "handles",
         }
     }

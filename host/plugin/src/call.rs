@@ -5,6 +5,8 @@ use crate::exports::Exports;
 use crate::fault;
 use crate::grant::Refusals;
 use crate::lanes::Ended;
+use crate::limits::Limits;
+use crate::meter::Refused;
 use crate::plugin::{Info, Loaded};
 use crate::question::Question;
 use crate::reuse::{Kept, Room};
@@ -157,6 +159,7 @@ async fn ask_in<Q: Question>(
     mut kept: Kept,
     question: Q,
 ) -> (wasmtime::Result<Answered<Q::Answer>>, Option<u64>) {
+    State::give_handles(&mut kept.store, &plugin.limits, question.handles());
     let answer = question.ask(plugin.clone(), &kept.exports, &mut kept.store).await;
     kept.calls += 1;
     let fuel = used_fuel(&plugin, &kept.store);
@@ -261,10 +264,11 @@ fn ending<T>(
         Ended::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
     };
     // A guest that goes on after a refusal, or without an answer, has not had what it needed.
-    let answer = match (traces.memory.refused(), traces.tape.trouble()) {
-        (Some(asked), _) => over(Budget::Memory, format!("{asked} bytes asked for, {} allowed", limits.memory)),
-        (None, Some(trouble)) => Err(trouble),
-        (None, None) => answer,
+    let answer = match (traces.memory.refused(), traces.requests.check(), traces.tape.trouble()) {
+        (Some(refused), ..) => over(Budget::Memory, refused_memory(refused, limits)),
+        (None, Err(error), _) => over(Budget::Requests, error.to_string()),
+        (None, Ok(()), Some(trouble)) => Err(trouble),
+        (None, Ok(()), None) => answer,
     };
     let usage = Usage {
         elapsed_us: time.elapsed().as_micros() as u64,
@@ -275,6 +279,14 @@ fn ending<T>(
     let diagnosis = fault::diagnosis(error.as_ref(), traces.log.text());
     let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
     Ending { answer, trail: Trail { usage, diagnosis, refusals: traces.refusals.clone() } }
+}
+
+fn refused_memory(refused: Refused, limits: &Limits) -> String {
+    let allowed = limits.memory;
+    match refused {
+        Refused::Guest(asked) => format!("{asked} bytes asked for, {allowed} allowed"),
+        Refused::Host => format!("more than {allowed} bytes were needed, with what the host held for the call"),
+    }
 }
 
 fn seconds(time: std::time::Duration) -> String {

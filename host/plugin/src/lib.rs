@@ -9,6 +9,7 @@
 mod bindings;
 mod cache;
 mod call;
+mod call_meter;
 mod chat;
 mod code;
 mod compile;
@@ -42,7 +43,8 @@ mod tls;
 mod trusted;
 mod verdict;
 
-pub use chat::{ChatError, ChatModel, ChatRequest};
+pub use call_meter::{CallMeter, Held};
+pub use chat::{ChatBody, ChatError, ChatModel, ChatRequest, JsonChunks, JsonPieces};
 pub use compile::{COMPILE_COMMAND, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with};
 pub use contract::CONTRACT;
 pub use error::LoadError;
@@ -50,8 +52,9 @@ pub use grant::{ClockGrant, GrantError, Grants, HttpResponder, Import, RandomGra
 pub use inspect::{Inspection, inspect};
 pub use limits::Limits;
 pub use limits_table::{LimitsTable, ZeroLimit};
+pub use meter::NoMemory;
 pub use plugin::{Info, Plugin, PluginSpec, TasksetError};
 pub use program::ProgramSpec;
 pub use sandbox::{Sandbox, SandboxConfig};
-pub use tape::{CallTape, Player, Recorder, Tape, TapeError};
+pub use tape::{CallTape, Player, Recorder, RequestHash, Tape, TapeError};
 pub use tls::{NoRootCertificates, tls_client_config};

@@ -16,8 +16,9 @@ pub struct Limits {
     /// system a fraction of a second; 2 s is for the verifier that is slow but
     /// not stuck.
     pub cpu: Duration,
-    /// Bytes, summed over all linear memories and tables. A Python component
-    /// with its packages needs about 100 MiB.
+    /// Bytes, summed over all linear memories and tables and what the host
+    /// holds for the call: requests, answers, outputs of children. A Python
+    /// component with its packages needs about 100 MiB.
     pub memory: usize,
     /// Instructions, roughly. Metering costs up to a third of the speed, so
     /// it is off by default; with it, the verdict is the same on every machine.
@@ -27,8 +28,12 @@ pub struct Limits {
     pub output: usize,
     /// Bytes that the plugin may print; the last 4 KiB are kept.
     pub log: usize,
+    /// Requests to language models and servers, and jobs of programs, of one
+    /// call. A judger that asks eight questions about each of 500 samples makes
+    /// 4000.
+    pub requests: usize,
     /// Resources of the host (transcripts, streams, files) that the plugin may
-    /// hold at once. A rule holds ten; an open file is also one of the process,
+    /// hold at once, beside those that it is called with. A rule holds ten; an open file is also one of the process,
     /// which has some thousands.
     pub handles: usize,
 }
@@ -46,6 +51,7 @@ impl Default for Limits {
             fuel: None,
             output: 4 << 20,
             log: 1 << 20,
+            requests: 4096,
             handles: 1000,
         }
     }

@@ -16,7 +16,7 @@ pub struct LimitsTable {
     /// Time on a processor.
     #[serde(default, with = "humantime_serde::option", skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Duration>,
-    /// Linear memories and tables together.
+    /// Linear memories, tables and what the host holds for it, together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<ByteSize>,
     /// Instructions; not metered by default.
@@ -28,6 +28,9 @@ pub struct LimitsTable {
     /// What it prints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<ByteSize>,
+    /// What it asks of models and servers, and runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<usize>,
     /// What it holds open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handles: Option<usize>,
@@ -68,6 +71,7 @@ impl LimitsTable {
             fuel: self.fuel.or(others.fuel),
             output: self.output.or(others.output).map_or(default.output, bytes),
             log: self.log.or(others.log).map_or(default.log, bytes),
+            requests: self.requests.or(others.requests).unwrap_or(default.requests),
             handles: self.handles.or(others.handles).unwrap_or(default.handles),
         }
     }

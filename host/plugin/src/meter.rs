@@ -2,8 +2,8 @@
 //! dropped with everything in it when a budget ends the call.
 
 use crate::engine::TABLE_ELEMENTS;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::ResourceLimiter;
 
@@ -20,24 +20,38 @@ const MAX_INSTANCES: usize = 256;
 #[derive(Default)]
 pub(crate) struct MemoryUse {
     peak: AtomicUsize,
-    refused: AtomicUsize,
+    refused: Mutex<Option<Refused>>,
     crowded: AtomicBool,
 }
 
+/// What the limit refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// To the guest, which asked for this much in all.
+    Guest(usize),
+    /// To the host, on the guest's behalf. How much that would have been
+    /// depends on which answer comes first, so it is not told.
+    Host,
+}
+
 impl MemoryUse {
-    /// Memory is never given back within a call, so the peak is what is used.
+    /// The most at any one time.
     pub(crate) fn peak(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// The total that was asked for when the limit refused it.
-    pub(crate) fn refused(&self) -> Option<usize> {
-        Some(self.refused.load(Ordering::Relaxed)).filter(|asked| *asked > 0)
+    /// What the limit refused last.
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the process had no memory left, though the call had.
     pub(crate) fn crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
+    }
+
+    fn refuse(&self, what: Refused) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 }
 
@@ -46,31 +60,109 @@ impl MemoryUse {
 #[error("all memory for plugins is in use")]
 struct Crowded;
 
-/// Sums up memories and tables, and remembers a refusal: whatever the guest
-/// returns after one, it did not get what it asked for.
+/// What the host cannot hold for a call: the call is over, whatever the plugin
+/// returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the call has no memory left")]
+pub struct NoMemory;
+
+/// Sums up memories, tables and what the host holds for the guest, and
+/// remembers a refusal: whatever the guest returns after one, it did not get
+/// what it asked for. Clones are one and the same.
+#[derive(Clone)]
 pub(crate) struct MemoryMeter {
     limit: usize,
     shared: Arc<MemoryUse>,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+/// What a call has of memory at the moment.
+struct Ledger {
+    /// Memories and tables, which never shrink.
+    guest: usize,
+    /// What the host holds.
+    host: usize,
     reserved: Reservation,
+}
+
+/// Why there is no more memory.
+enum Full {
+    /// It would be this much, and the limit is less.
+    Limit(usize),
+    /// Other calls hold it.
+    Crowded,
 }
 
 impl MemoryMeter {
     pub(crate) fn new(limit: usize, shared: Arc<MemoryUse>, reserved: Reservation) -> Self {
-        Self { limit, shared, reserved }
+        Self { limit, shared, ledger: Arc::new(Mutex::new(Ledger { guest: 0, host: 0, reserved })) }
     }
 
-    fn grow(&mut self, current: usize, desired: usize) -> wasmtime::Result<bool> {
-        let total = self.shared.peak().saturating_add(desired.saturating_sub(current));
-        if total > self.limit {
-            self.shared.refused.store(total, Ordering::Relaxed);
-            return Ok(false);
+    /// A further call of the same instance: what the host held is gone, and so
+    /// is the room for it.
+    pub(crate) fn begin_again(&self) {
+        let mut ledger = self.ledger();
+        let left = ledger.guest.saturating_add(ledger.host);
+        ledger.reserved.shrink(left);
+        self.shared.peak.store(left, Ordering::Relaxed);
+    }
+
+    /// Counts what the host holds for the guest, until [`give_back`](Self::give_back).
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), NoMemory> {
+        let mut ledger = self.ledger();
+        match self.make_room(&mut ledger, bytes) {
+            Ok(()) => ledger.host += bytes,
+            Err(Full::Limit(_)) => {
+                self.shared.refuse(Refused::Host);
+                return Err(NoMemory);
+            }
+            Err(Full::Crowded) => return Err(NoMemory),
         }
-        if !self.reserved.extend(total) {
-            self.shared.crowded.store(true, Ordering::Relaxed);
-            return Err(wasmtime::Error::new(Crowded));
+        Ok(())
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        let mut ledger = self.ledger();
+        ledger.host = ledger.host.saturating_sub(bytes);
+    }
+
+    /// Notes that the host could not hold something, unless that was because
+    /// of other calls.
+    pub(crate) fn refuse(&self) {
+        if !self.shared.crowded() {
+            self.shared.refuse(Refused::Host);
         }
-        self.shared.peak.store(total, Ordering::Relaxed);
+    }
+
+    fn grow(&self, current: usize, desired: usize) -> wasmtime::Result<bool> {
+        let mut ledger = self.ledger();
+        let more = desired.saturating_sub(current);
+        match self.make_room(&mut ledger, more) {
+            Ok(()) => ledger.guest += more,
+            Err(Full::Limit(total)) => {
+                self.shared.refuse(Refused::Guest(total));
+                return Ok(false);
+            }
+            Err(Full::Crowded) => return Err(wasmtime::Error::new(Crowded)),
+        }
         Ok(true)
+    }
+
+    fn make_room(&self, ledger: &mut Ledger, more: usize) -> Result<(), Full> {
+        let total = ledger.guest.saturating_add(ledger.host).saturating_add(more);
+        if total > self.limit {
+            return Err(Full::Limit(total));
+        }
+        if !ledger.reserved.extend(total) {
+            self.shared.crowded.store(true, Ordering::Relaxed);
+            return Err(Full::Crowded);
+        }
+        self.shared.peak.fetch_max(total, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,6 +223,12 @@ impl Reservation {
             Err(_) => false,
         }
     }
+
+    /// Gives back what is not needed for `bytes`.
+    fn shrink(&mut self, bytes: usize) {
+        let over = self.held.num_permits().saturating_sub(pages(bytes) as usize);
+        drop(self.held.split(over));
+    }
 }
 
 /// WebAssembly's own page: semaphores count in 32 bits.
@@ -158,7 +256,7 @@ mod tests {
         assert!(meter.table_growing(0, 40, None).unwrap());
         assert!(!meter.memory_growing(0, 200, None).unwrap());
         assert!(meter.memory_growing(600, 680, None).unwrap());
-        assert_eq!((shared.peak(), shared.refused(), shared.crowded()), (1000, Some(1120), false));
+        assert_eq!((shared.peak(), shared.refused(), shared.crowded()), (1000, Some(Refused::Guest(1120)), false));
     }
 
     #[tokio::test]
@@ -184,5 +282,23 @@ mod tests {
         assert_eq!((shared.refused(), shared.crowded()), (None, true));
         drop((first, second));
         assert_eq!(all.available_permits(), 3);
+    }
+
+    #[tokio::test]
+    async fn what_the_host_holds_is_the_calls_until_it_is_given_back() {
+        let all = Arc::new(Semaphore::new(100));
+        let (mut meter, shared) = meter(10 * PAGE, &all).await;
+        assert!(meter.memory_growing(0, 6 * PAGE, None).unwrap());
+        assert_eq!(meter.hold(4 * PAGE), Ok(()));
+        meter.give_back(4 * PAGE);
+        assert_eq!(meter.hold(3 * PAGE), Ok(()));
+        assert!(!meter.memory_growing(6 * PAGE, 8 * PAGE, None).unwrap());
+        assert_eq!((shared.refused(), shared.peak()), (Some(Refused::Guest(11 * PAGE)), 10 * PAGE));
+        assert_eq!(meter.hold(2 * PAGE), Err(NoMemory));
+        assert_eq!(shared.refused(), Some(Refused::Host));
+        assert_eq!(all.available_permits(), 90);
+        meter.give_back(3 * PAGE);
+        meter.begin_again();
+        assert_eq!((shared.peak(), all.available_permits()), (6 * PAGE, 94));
     }
 }

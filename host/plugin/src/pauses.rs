@@ -1,7 +1,9 @@
 //! Why a call does not run at the moment, as its own side knows it.
 
+use futures::task::AtomicWaker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 /// The pauses of one call.
@@ -18,6 +20,12 @@ pub(crate) struct Pauses {
     charged: AtomicU64,
     /// Nanoseconds that it had left when it was last polled.
     left: AtomicU64,
+    /// Nanoseconds of processor time that the host used for it elsewhere.
+    worked: AtomicU64,
+    /// Nanoseconds of processor time that it had left when it last began to wait.
+    cpu_left: AtomicU64,
+    /// Wakes it when the host has used those up.
+    waker: AtomicWaker,
 }
 
 impl Pauses {
@@ -60,6 +68,39 @@ impl Pauses {
     /// What was left until the call's deadline when it was last polled.
     pub(crate) fn left(&self) -> Duration {
         Duration::from_nanos(self.left.load(Ordering::Relaxed))
+    }
+
+    /// Ends the poll as a tick does: the call's time is looked at, and others
+    /// run before it goes on. The host does long work for a guest in steps.
+    pub(crate) async fn step(&self) {
+        self.interrupt();
+        tokio::task::yield_now().await;
+    }
+
+    /// Charges the call with processor time that the host used for it on
+    /// another thread. It is woken where it has no more of it.
+    pub(crate) fn work(&self, time: Duration) {
+        let time = nanos(time);
+        let all = self.worked.fetch_add(time, Ordering::Relaxed).saturating_add(time);
+        if all >= self.cpu_left.load(Ordering::Relaxed) {
+            self.waker.wake();
+        }
+    }
+
+    /// What the host worked since this was last asked.
+    pub(crate) fn worked(&self) -> Duration {
+        Duration::from_nanos(self.worked.swap(0, Ordering::Relaxed))
+    }
+
+    /// Notes that the call begins to wait with so much processor time left,
+    /// and how to wake it when that is used up.
+    pub(crate) fn wait(&self, cpu_left: Duration, waker: &Waker) {
+        self.cpu_left.store(nanos(cpu_left), Ordering::Relaxed);
+        self.waker.register(waker);
+        let worked = self.worked.load(Ordering::Relaxed);
+        if worked > 0 && worked >= nanos(cpu_left) {
+            self.waker.wake();
+        }
     }
 
     /// A request is being answered as long as what this gives lives.

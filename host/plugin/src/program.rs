@@ -122,7 +122,9 @@ impl Program {
             ..self.limits
         };
         let _room = shared.nursery.children.clone().acquire_owned().await.ok()?;
-        let reserved = Reservation::wait(&shared.nursery.memory, limits.memory).await?;
+        // What it prints lies beside its memory.
+        let bytes = limits.memory.saturating_add(limits.log).min(shared.nursery.memory_bytes);
+        let reserved = Reservation::wait(&shared.nursery.memory, bytes).await?;
         // The call has no timer while its children run: it is over when one of them has used up what it had left.
         limits.deadline = limits.deadline.min(pauses.left());
         let traces = Traces::new(&limits, Tape::Off.of_call("", "", 0));

@@ -21,6 +21,9 @@ pub(crate) trait Question: Clone + Send + 'static {
     /// What distinguishes this call from others of the same plugin and seed.
     fn input(&self) -> String;
 
+    /// How many handles the plugin is given with it.
+    fn handles(&self) -> usize;
+
     /// Asks. The outer error is a trap.
     fn ask(
         self,
@@ -42,6 +45,10 @@ impl Question for Score {
 
     fn input(&self) -> String {
         self.0.hash()
+    }
+
+    fn handles(&self) -> usize {
+        2
     }
 
     async fn ask(self, plugin: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Outcome> {
@@ -78,6 +85,10 @@ impl Question for Judge {
             hasher.update(sample.hash().as_bytes());
         }
         hasher.finalize().to_hex().to_string()
+    }
+
+    fn handles(&self) -> usize {
+        self.0.len() + 1
     }
 
     async fn ask(self, plugin: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Vec<Outcome>> {
@@ -127,6 +138,10 @@ impl Question for Len {
         "len".into()
     }
 
+    fn handles(&self) -> usize {
+        0
+    }
+
     async fn ask(self, _: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Option<u64>> {
         self::taskset(exports)?.call_len(store).await
     }
@@ -148,6 +163,10 @@ impl Question for Get {
 
     fn input(&self) -> String {
         format!("row {}", self.index)
+    }
+
+    fn handles(&self) -> usize {
+        0
     }
 
     async fn ask(self, _: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Self::Answer> {

@@ -1,9 +1,10 @@
 //! What belongs to one instance: its WASI context, its grants, its handles,
 //! its meter.
 
+use crate::call_meter::{CallMeter, Requests};
 use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
-use crate::meter::{MemoryMeter, MemoryUse, Reservation};
+use crate::meter::{MemoryUse, Reservation};
 use crate::pauses::Pauses;
 use crate::stdio::Log;
 use crate::tape::CallTape;
@@ -17,11 +18,19 @@ pub(crate) struct State {
     wasi: WasiCtx,
     pub(crate) grants: CallGrants,
     pub(crate) table: ResourceTable,
-    memory: MemoryMeter,
+    meter: CallMeter,
     traces: Traces,
 }
 
 impl State {
+    /// How many handles of the host's own the plugin is given with its call:
+    /// they do not count to those that it may hold.
+    pub(crate) fn give_handles(store: &mut Store<Self>, limits: &Limits, given: usize) {
+        let handles = limits.handles.saturating_add(given);
+        store.set_max_component_handles(handles);
+        store.data_mut().table.set_max_capacity(handles);
+    }
+
     /// From here on `init` runs, which is not yet a call.
     pub(crate) fn begin_init(&mut self) {
         self.grants.begin_init();
@@ -30,7 +39,7 @@ impl State {
     /// From here on the plugin sees what a call of this `seed` sees from its
     /// beginning.
     pub(crate) fn begin_call(&mut self, granted: &Arc<Granted>, seed: u64) {
-        (self.wasi, self.grants) = context(granted, seed, &self.traces);
+        (self.wasi, self.grants) = context(granted, seed, &self.traces, &self.meter);
     }
 
     /// Makes the state that of a further call, which leaves traces of its own.
@@ -39,7 +48,9 @@ impl State {
         // The meter and the interruption belong to the store.
         let (memory, pauses) = (self.traces.memory.clone(), self.traces.pauses.clone());
         pauses.was_interrupted();
+        pauses.worked();
         self.traces = Traces { memory, pauses, ..fresh };
+        self.meter.begin_again(self.traces.requests.clone());
         self.begin_call(granted, seed);
         self.traces.clone()
     }
@@ -59,6 +70,7 @@ pub(crate) struct Traces {
     /// Requests that its grants did not cover.
     pub(crate) refusals: Refusals,
     pub(crate) tape: CallTape,
+    pub(crate) requests: Arc<Requests>,
     pub(crate) pauses: Arc<Pauses>,
 }
 
@@ -69,8 +81,13 @@ impl Traces {
             log: Log::new(limits),
             refusals: Refusals::default(),
             tape,
+            requests: Requests::new(limits),
             pauses: Arc::default(),
         }
+    }
+
+    fn meter(&self, limits: &Limits, reserved: Reservation) -> CallMeter {
+        CallMeter::new(limits, self.memory.clone(), reserved, self.pauses.clone(), self.requests.clone())
     }
 }
 
@@ -84,7 +101,8 @@ pub(crate) fn store(
     traces: &Traces,
     reserved: Reservation,
 ) -> wasmtime::Result<Store<State>> {
-    store_of(engine, limits, context(granted, seed, traces), traces, reserved)
+    let meter = traces.meter(limits, reserved);
+    store_of(engine, limits, context(granted, seed, traces, &meter), traces, meter)
 }
 
 /// What goes into a child and comes out of it.
@@ -113,10 +131,11 @@ pub(crate) fn child_store(
     io: &ChildIo,
 ) -> wasmtime::Result<Store<State>> {
     let mut wasi = WasiCtxBuilder::new();
-    let grants = granted.call(&mut wasi, seed, traces);
+    let meter = traces.meter(limits, reserved);
+    let grants = granted.call(&mut wasi, seed, traces, &meter);
     wasi.args(&io.args).stdin(MemoryInputPipe::new(io.stdin.clone()));
     wasi.stdout(io.stdout.clone()).stderr(io.stderr.clone());
-    store_of(engine, limits, (wasi.build(), grants), traces, reserved)
+    store_of(engine, limits, (wasi.build(), grants), traces, meter)
 }
 
 /// A store with this view of the world, metered and interruptible.
@@ -125,13 +144,12 @@ fn store_of(
     limits: &Limits,
     (wasi, grants): (WasiCtx, CallGrants),
     traces: &Traces,
-    reserved: Reservation,
+    meter: CallMeter,
 ) -> wasmtime::Result<Store<State>> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
-    let memory = MemoryMeter::new(limits.memory, traces.memory.clone(), reserved);
-    let mut store = Store::new(engine, State { wasi, grants, table, memory, traces: traces.clone() });
-    store.limiter(|state| &mut state.memory);
+    let mut store = Store::new(engine, State { wasi, grants, table, meter, traces: traces.clone() });
+    store.limiter(|state| &mut state.meter.memory);
     store.set_hostcall_fuel(limits.output);
     store.set_max_component_handles(limits.handles);
     if let Some(fuel) = limits.fuel {
@@ -148,8 +166,8 @@ fn store_of(
 }
 
 /// What a call of this `seed` sees of the world.
-fn context(granted: &Arc<Granted>, seed: u64, traces: &Traces) -> (WasiCtx, CallGrants) {
+fn context(granted: &Arc<Granted>, seed: u64, traces: &Traces, meter: &CallMeter) -> (WasiCtx, CallGrants) {
     let mut wasi = WasiCtxBuilder::new();
-    let grants = granted.call(&mut wasi, seed, traces);
+    let grants = granted.call(&mut wasi, seed, traces, meter);
     (wasi.stdout(traces.log.clone()).stderr(traces.log.clone()).build(), grants)
 }

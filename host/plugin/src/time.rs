@@ -18,9 +18,9 @@ use tokio_util::sync::PollSemaphore;
 /// What a call used of time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TimeUse {
-    /// On a processor.
+    /// On a processor, the host's for the call included.
     pub(crate) cpu: Duration,
-    /// In waits for the host.
+    /// In waits for the host, less what it worked for the call meanwhile.
     pub(crate) waits: Duration,
 }
 
@@ -98,8 +98,14 @@ impl<F: Future> Timed<F> {
 
     /// Runs the call until it waits, ends, or has run for `slice`.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Slice<'_>>) -> Poll<Step<F::Output>> {
+        let worked = self.pauses.worked();
+        self.used.cpu += worked;
         if let Some(since) = self.waiting.take() {
-            self.used.waits += since.elapsed();
+            self.used.waits += since.elapsed().saturating_sub(worked);
+        }
+        // It needs no permit to end.
+        if !worked.is_zero() && self.used.cpu >= self.limits.cpu {
+            return Poll::Ready(Step::Spent(Budget::Cpu));
         }
         let charged = self.pauses.charged();
         self.used.waits += charged;
@@ -127,6 +133,7 @@ impl<F: Future> Timed<F> {
         let used = thread_time().saturating_sub(before);
         self.used.cpu += used;
         self.burst += used;
+        self.used.cpu += self.pauses.worked();
         let late = self.pauses.charged();
         self.used.waits += late;
         // Not where a child ended during the poll and used up the call's time: the answer may be made of that.
@@ -154,6 +161,7 @@ impl<F: Future> Timed<F> {
         }
         self.permit = None;
         self.burst = Duration::ZERO;
+        self.pauses.wait(self.limits.cpu.saturating_sub(self.used.cpu), context.waker());
         if self.pauses.only_queues() {
             return Poll::Pending;
         }
@@ -171,7 +179,7 @@ impl<F: Future> Timed<F> {
 }
 
 /// The processor time of this thread.
-fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a local that outlives the call, which writes nothing else.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
@@ -271,6 +279,24 @@ mod tests {
             assert_eq!(call.used().waits, time);
             assert_eq!(pauses.left(), Duration::from_millis(deadline));
         }
+    }
+
+    #[tokio::test]
+    async fn what_the_host_works_for_a_call_that_waits_is_its_processor_time() {
+        let pauses: Arc<Pauses> = Arc::default();
+        let wait = tokio::time::sleep(Duration::from_secs(60));
+        let mut call = Timed::new(wait, limits(50, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
+        let working = pauses.clone();
+        let worker = std::thread::spawn(move || {
+            for _ in 0..5 {
+                std::thread::sleep(Duration::from_millis(5));
+                working.work(Duration::from_millis(10));
+            }
+        });
+        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
+        worker.join().unwrap();
+        assert!(call.used().cpu >= Duration::from_millis(50));
+        assert!(call.used().elapsed() < Duration::from_secs(30));
     }
 
     #[tokio::test]

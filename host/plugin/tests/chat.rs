@@ -7,7 +7,9 @@ use common::{guest, sample, sandbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_data::{Evaluation, Outcome};
-use gavel_plugin::{ChatError, ChatModel, ChatRequest, Grants, LoadError, Plugin, PluginSpec, Sandbox, Tape};
+use gavel_plugin::{
+    CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grants, LoadError, Plugin, PluginSpec, Sandbox, Tape,
+};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +30,11 @@ struct Model {
 }
 
 impl ChatModel for Model {
-    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
+    fn complete(
+        self: Arc<Self>,
+        request: ChatRequest,
+        meter: CallMeter,
+    ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
         self.asked.lock().unwrap().push(request);
         async move {
             let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
@@ -42,9 +48,11 @@ impl ChatModel for Model {
             self.under_way.fetch_sub(1, Ordering::SeqCst);
             match &self.error {
                 Some(error) => Err(error.clone()),
-                None => Ok(
-                    json!({"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": " 2\n"}}]}),
-                ),
+                None => {
+                    let message = json!({"role": "assistant", "content": " 2\n"});
+                    let body = json!({"choices": [{"finish_reason": "stop", "message": message}]});
+                    Ok(ChatBody::of(&body, &meter)?)
+                }
             }
         }
         .boxed()

@@ -45,6 +45,21 @@ fn verdicts_are_in_the_order_of_the_samples() {
 }
 
 #[test]
+fn a_group_is_as_large_as_it_likes_beside_what_the_judger_holds() {
+    let sandbox = sandbox();
+    sandbox.handle().block_on(async {
+        let mut spec = PluginSpec::new("shortest", guest("shortest"));
+        spec.limits.handles = 10;
+        let plugin = Plugin::load(&sandbox, spec).await.unwrap();
+        let evaluations = plugin.judge(&group("x", &["ab"; 999]), 7).await;
+        assert_eq!(evaluations.len(), 999);
+        for evaluation in evaluations {
+            assert_eq!(evaluation.outcome.score(), Some(1.0), "{evaluation:?}");
+        }
+    });
+}
+
+#[test]
 fn a_group_that_cannot_be_judged_has_no_score_at_all() {
     let sandbox = sandbox();
     sandbox.handle().block_on(async {

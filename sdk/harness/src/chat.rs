@@ -2,7 +2,7 @@
 
 use crate::script::Script;
 use futures::future::{BoxFuture, FutureExt, ready};
-use gavel_plugin::{ChatError, ChatModel, ChatRequest};
+use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -43,10 +43,14 @@ impl FakeChat {
 }
 
 impl ChatModel for FakeChat {
-    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
+    fn complete(
+        self: Arc<Self>,
+        request: ChatRequest,
+        meter: CallMeter,
+    ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
         let endpoint = request.endpoint.clone();
         let answer = match self.0.ask(request) {
-            (Some(answer), _) => answer.map(|text| body(&text)),
+            (Some(answer), _) => answer.and_then(|text| Ok(ChatBody::of(&body(&text), &meter)?)),
             (None, number) => Err(ChatError::Unavailable(format!(
                 "the test has no reply for request {number} to the endpoint `{endpoint}`"
             ))),

@@ -1,5 +1,13 @@
 //! Language models that plugins may ask: what stands behind the import `chat`.
 
+mod body;
+mod pieces;
+
+pub use body::ChatBody;
+pub use pieces::{JsonChunks, JsonPieces};
+
+use crate::call_meter::CallMeter;
+use crate::meter::NoMemory;
 use futures::future::BoxFuture;
 use gavel_data::Message;
 use serde::{Deserialize, Serialize};
@@ -34,14 +42,28 @@ pub enum ChatError {
     /// The endpoint does not answer, or is too busy.
     #[error("{0}")]
     Unavailable(String),
+    /// The call that asks has no memory for the answer: it is over.
+    #[error("the call has no memory left")]
+    NoMemory,
+}
+
+impl From<NoMemory> for ChatError {
+    fn from(_: NoMemory) -> Self {
+        Self::NoMemory
+    }
 }
 
 /// A language model, asked one request after another or many at once.
 pub trait ChatModel: Send + Sync {
     /// The body of a chat completion (`{"choices": [{"message": …}]}`). Called
     /// in the order in which a plugin asks; what is dropped before it is
-    /// answered is given up.
-    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>>;
+    /// answered is given up. What takes memory or processor time by the amount
+    /// of what is asked or answered is charged to `meter`.
+    fn complete(
+        self: Arc<Self>,
+        request: ChatRequest,
+        meter: CallMeter,
+    ) -> BoxFuture<'static, Result<ChatBody, ChatError>>;
 }
 
 /// The models of a sandbox, by name.

@@ -2,11 +2,12 @@
 
 use super::GrantError;
 use crate::bindings::gavel::plugin::exec;
-use crate::pauses::Pauses;
+use crate::call_meter::{CallMeter, Held};
+use crate::meter::NoMemory;
 use crate::program::{Done, Ending, Job, Program};
 use crate::sandbox::Shared;
 use crate::state::State;
-use futures::future::join_all;
+use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,10 +34,13 @@ impl ExecAccess {
     }
 }
 
+/// What a job takes beside its input: its place in a queue, a task.
+const JOB_BYTES: usize = 8 << 10;
+
 /// The jobs of one call.
 pub(super) struct ExecCalls {
     access: Option<Arc<ExecAccess>>,
-    pauses: Arc<Pauses>,
+    meter: CallMeter,
     seed: u64,
     /// Jobs so far: each sees other random numbers.
     jobs: u64,
@@ -45,21 +49,29 @@ pub(super) struct ExecCalls {
 }
 
 impl ExecCalls {
-    pub(super) fn new(access: Option<Arc<ExecAccess>>, pauses: Arc<Pauses>, seed: u64) -> Self {
-        Self { access, pauses, seed, jobs: 0, open: true }
+    pub(super) fn new(access: Option<Arc<ExecAccess>>, meter: CallMeter, seed: u64) -> Self {
+        Self { access, meter, seed, jobs: 0, open: true }
     }
 
     pub(super) fn close(&mut self) {
         self.open = false;
     }
 
-    fn start(&mut self, job: exec::Job) -> impl Future<Output = Result<exec::Output, exec::Error>> + Send + use<> {
+    /// Runs a job. What it printed counts as memory of the call until all jobs
+    /// are done and the guest has it. The outer error ends the call.
+    fn start(
+        &mut self,
+        job: exec::Job,
+    ) -> impl Future<Output = Result<Result<(exec::Output, Held), exec::Error>, NoMemory>> + Send + use<> {
         let seed = self.seed ^ self.jobs.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.jobs += 1;
         let found = self.find(&job.program);
-        let pauses = self.pauses.clone();
+        let meter = self.meter.clone();
         async move {
-            let (program, shared) = found?;
+            let (program, shared) = match found {
+                Ok(found) => found,
+                Err(error) => return Ok(Err(error)),
+            };
             let job = Job {
                 args: std::iter::once(job.program).chain(job.args).collect(),
                 stdin: job.stdin,
@@ -71,11 +83,18 @@ impl ExecCalls {
             let mut child = JoinSet::new();
             let handle = shared.lanes.handle().clone();
             // From before the child runs: it charges what it uses, which must not be a wait of its parent's as well.
-            let (_queued, charged) = (pauses.queue(), pauses.clone());
-            child.spawn_on(async move { program.run(&shared, job, &charged).await }, &handle);
+            let (_queued, parent) = (meter.pauses().queue(), meter.clone());
+            child.spawn_on(
+                async move {
+                    let done = program.run(&shared, job, parent.pauses()).await?;
+                    let printed = parent.hold(done.stdout.len() + done.stderr.len());
+                    Some(printed.map(|held| (done, held)))
+                },
+                &handle,
+            );
             match child.join_next().await {
-                Some(Ok(Some(done))) => Ok(done.into()),
-                _ => Err(exec::Error::Unavailable("the host lost the child".into())),
+                Some(Ok(Some(done))) => done.map(|(done, held)| Ok((done.into(), held))),
+                _ => Ok(Err(exec::Error::Unavailable("the host lost the child".into()))),
             }
         }
     }
@@ -114,7 +133,17 @@ impl From<Done> for exec::Output {
 
 impl exec::Host for State {
     async fn run(&mut self, jobs: Vec<exec::Job>) -> Result<Vec<Result<exec::Output, exec::Error>>> {
+        let meter = &self.grants.exec.meter;
+        meter.request(jobs.len())?;
+        // Until all are done: whether it suffices must not depend on which child ends first.
+        let _inputs = meter.hold(jobs.iter().map(|job| JOB_BYTES + size(job)).sum())?;
         let running: Vec<_> = jobs.into_iter().map(|job| self.grants.exec.start(job)).collect();
-        Ok(join_all(running).await)
+        let done = try_join_all(running).await?;
+        Ok(done.into_iter().map(|done| done.map(|(output, _)| output)).collect())
     }
+}
+
+fn size(job: &exec::Job) -> usize {
+    let args: usize = job.args.iter().map(|arg| size_of::<String>() + arg.len()).sum();
+    job.program.len() + args + job.stdin.len()
 }

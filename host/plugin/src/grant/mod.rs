@@ -3,7 +3,10 @@
 //!
 //! [`Grants`] is what the configuration says. At load it becomes `Granted`:
 //! checked, its folders open, its variables read. Each call gets a share of
-//! that, from which the host's side of the WASI interfaces answers.
+//! that, from which the host's side of the WASI interfaces answers. Memory and
+//! processor time that the host spends on a guest's behalf are the guest's:
+//! whatever grows with what a guest asks is charged to its
+//! [`CallMeter`](crate::CallMeter).
 
 mod chat;
 mod clock;
@@ -23,6 +26,7 @@ pub use http::HttpResponder;
 pub(crate) use http::Refusals;
 pub use import::{Import, Standing};
 
+use crate::call_meter::CallMeter;
 use crate::sandbox::Shared;
 use crate::state::{State, Traces};
 use chat::{ChatAccess, ChatCalls};
@@ -139,7 +143,13 @@ impl Granted {
     }
 
     /// One call's share. `seed` is what the call sees as random.
-    pub(crate) fn call(self: &Arc<Self>, wasi: &mut WasiCtxBuilder, seed: u64, traces: &Traces) -> CallGrants {
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        wasi: &mut WasiCtxBuilder,
+        seed: u64,
+        traces: &Traces,
+        meter: &CallMeter,
+    ) -> CallGrants {
         wasi.allow_tcp(false).allow_udp(false);
         self.env.show(wasi);
         if self.random == RandomGrant::Seeded {
@@ -158,10 +168,10 @@ impl Granted {
         CallGrants {
             granted: self.clone(),
             clock,
-            http: HttpCalls::new(self.http.clone(), traces.refusals.clone(), traces.tape.clone()),
-            http_ctx: WasiHttpCtx::new(),
-            chat: ChatCalls::new(self.chat.clone(), traces.tape.clone(), traces.pauses.clone()),
-            exec: ExecCalls::new(self.exec.clone(), traces.pauses.clone(), seed),
+            http: HttpCalls::new(self.http.clone(), traces.refusals.clone(), traces.tape.clone(), meter.clone()),
+            http_ctx: http::context(),
+            chat: ChatCalls::new(self.chat.clone(), traces.tape.clone(), meter.clone()),
+            exec: ExecCalls::new(self.exec.clone(), meter.clone(), seed),
         }
     }
 }

@@ -92,8 +92,7 @@ impl CallTape {
         matches!(self.tape, Tape::Off)
     }
 
-    /// Answers `request` of the import `import`: from the tape, or from `live`,
-    /// whose answer is kept. Equal requests of a call get their answers in the
+    /// Answers a request: from the tape, or from `live`, whose answer is kept. Equal requests of a call get their answers in the
     /// order in which they were made. `name` says which request it is where it
     /// has to be told to a person.
     ///
@@ -103,19 +102,18 @@ impl CallTape {
     /// returns.
     pub async fn answer(
         &self,
-        import: &str,
+        request: RequestHash,
         name: &str,
-        request: &[u8],
         live: impl Future<Output = Vec<u8>>,
     ) -> Result<Vec<u8>, TapeError> {
         let answered = match &self.tape {
             Tape::Off => return Ok(live.await),
             Tape::Record(recorder) => {
                 // Counted before the wait: a plugin may have several requests under way.
-                let entry = self.entry(import, request);
+                let entry = self.entry(request);
                 recorder.keep(entry, live.await).await
             }
-            Tape::Replay(player) => player.answer(&self.entry(import, request), name).await,
+            Tape::Replay(player) => player.answer(&self.entry(request), name).await,
         };
         answered.inspect_err(|error| self.note(error))
     }
@@ -133,8 +131,8 @@ impl CallTape {
         self.call.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
     }
 
-    fn entry(&self, import: &str, request: &[u8]) -> Entry {
-        let hash = blake3::Hasher::new().update(import.as_bytes()).update(&[0]).update(request).finalize();
+    fn entry(&self, RequestHash { import, hasher }: RequestHash) -> Entry {
+        let hash = hasher.finalize();
         let mut asked = self.call.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let count = asked.entry(hash).or_default();
         let nth = *count;
@@ -143,10 +141,31 @@ impl CallTape {
             plugin: self.call.plugin.clone(),
             input: self.call.input.clone(),
             seed: self.call.seed,
-            import: import.to_owned(),
+            import,
             request: hash.to_hex().to_string(),
             nth,
         }
+    }
+}
+
+/// The hash of a request, made piece by piece: a whole request need never be in
+/// memory.
+pub struct RequestHash {
+    import: String,
+    hasher: blake3::Hasher,
+}
+
+impl RequestHash {
+    /// A request of the import `import`, with nothing in it yet.
+    pub fn new(import: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(import.as_bytes()).update(&[0]);
+        Self { import: import.to_owned(), hasher }
+    }
+
+    /// More of the request.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
+use tokio::sync::Semaphore;
 
 /// Answers from a folder that a [`Recorder`](super::Recorder) wrote.
 pub struct Player {
@@ -12,12 +13,19 @@ pub struct Player {
     /// The hash of each answer by the hash of its [`Entry`]: a tape may have
     /// millions of lines.
     answers: HashMap<[u8; 32], [u8; 32]>,
+    /// Who may read an answer: what is read is charged to its call only when
+    /// it is there.
+    readers: Semaphore,
 }
+
+/// Answers that are read at once: more would not be read sooner.
+const READERS: usize = 16;
 
 impl Player {
     /// Reads the index. Where there is none, nothing was recorded.
     pub(super) fn open(folder: &Path) -> Result<Self, TapeError> {
-        let mut player = Self { folder: folder.to_owned(), answers: HashMap::new() };
+        let readers = Semaphore::new(READERS);
+        let mut player = Self { folder: folder.to_owned(), answers: HashMap::new(), readers };
         let path = index(folder);
         let read = |source| TapeError::Io { action: "read", path: path.clone(), source };
         let file = match fs::File::open(&path) {
@@ -59,6 +67,7 @@ impl Player {
         let hash = blake3::Hash::from(*answer);
         let path = blob(&self.folder, &hash.to_hex());
         let reading = path.clone();
+        let _reader = self.readers.acquire().await.map_err(|_| TapeError::Stopped)?;
         let read = tokio::task::spawn_blocking(move || fs::read(&reading)).await.map_err(|_| TapeError::Stopped)?;
         let bytes = read.map_err(|source| TapeError::Io { action: "read", path: path.clone(), source })?;
         if blake3::hash(&bytes) != hash {

@@ -78,6 +78,8 @@ struct Overrides {
 struct SampleForm {
     /// How long the response is.
     response: Option<ByteSize>,
+    /// How long the attachment of its prompt is.
+    attachment: Option<ByteSize>,
 }
 
 impl Attack {
@@ -102,10 +104,9 @@ impl Attack {
         assert!(expect.load.is_some() != expect.outcome.is_some(), "{name} needs one of [load] and [outcome]");
         let component = built.join(format!("{}.wasm", expect.guest.as_ref().unwrap_or(&name)));
         assert!(component.exists(), "{} is missing: run `cargo xtask plugins`", component.display());
-        let sample = match expect.sample.response {
-            None => ground.sample("Answer: 1 3"),
-            Some(bytes) => ground.sample(&"x".repeat(bytes.as_u64() as usize)),
-        };
+        let bytes = |size: ByteSize| size.as_u64() as usize;
+        let response = expect.sample.response.map_or("Answer: 1 3".to_owned(), |size| "x".repeat(bytes(size)));
+        let sample = ground.sample_with(&response, expect.sample.attachment.map_or(4, bytes));
         Self { name, component, expect, sample }
     }
 

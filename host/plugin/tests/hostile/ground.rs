@@ -1,8 +1,8 @@
 //! What attacks are let loose on: samples, a folder that is granted, and a
 //! secret beside it.
 
-use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
-use serde_json::json;
+use gavel_data::{ContentPart, FinishReason, Media, Message, Role, Sample, Task, Trajectory};
+use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +41,14 @@ impl Ground {
 
     /// A sample with an attachment in its prompt, and this response.
     pub fn sample(&self, response: &str) -> Arc<Sample> {
-        let image = "data:image/png;base64,AQIDBA==";
+        self.sample_with(response, 4)
+    }
+
+    /// One whose attachment has this many bytes.
+    pub fn sample_with(&self, response: &str, attachment: usize) -> Arc<Sample> {
+        let bytes: Vec<u8> = (1..=attachment).map(|byte| byte as u8).collect();
+        let image = Value::from(ContentPart::Media(Media { media_type: "image/png".into(), bytes: bytes.into() }));
+        let image = &image["image_url"]["url"];
         let prompt = json!([{"role": "user", "content": ["look", {"type": "image_url", "image_url": {"url": image}}]}]);
         let row = json!({"prompt": prompt, "data_source": "digits", "answer": "1 3"});
         let task = Task::from_row(serde_json::from_value(row).unwrap(), 7, "train").unwrap();

@@ -6,6 +6,7 @@
 mod arbitrary;
 mod attack;
 mod ground;
+mod outside;
 
 use attack::Attack;
 use gavel_data::{Outcome, OutcomeKind};
@@ -21,7 +22,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn sandbox() -> Sandbox {
-    Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap())).unwrap()
+    let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap())).unwrap();
+    outside::connect(&sandbox, built("guests/child"));
+    sandbox
 }
 
 /// A component that `cargo xtask plugins` built (`guests/abstain`, say).

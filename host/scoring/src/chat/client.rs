@@ -1,11 +1,15 @@
 //! Asking a server.
 
+use super::body::Sending;
 use super::endpoint::{ChatEndpoint, RESERVED};
 use super::retry::{FIRST_PAUSE, LONGEST_PAUSE, may_help, retry_after};
 use backon::{ExponentialBuilder, Retryable};
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_plugin::{ChatError, ChatModel, ChatRequest, NoRootCertificates, tls_client_config};
+use gavel_plugin::{
+    CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, NoMemory, NoRootCertificates, tls_client_config,
+};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use serde_json::{Map, Value};
@@ -79,6 +83,12 @@ struct Failed {
     again: Option<Duration>,
 }
 
+impl From<NoMemory> for Failed {
+    fn from(error: NoMemory) -> Self {
+        Self { error: error.into(), again: None }
+    }
+}
+
 impl Client {
     /// Reads the key and checks the endpoint; nothing is sent yet.
     pub(super) fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
@@ -107,38 +117,43 @@ impl Client {
         Ok(Self { name, endpoint: endpoint.clone(), http })
     }
 
-    fn body(&self, request: ChatRequest) -> Result<String, ChatError> {
+    fn body(&self, request: &ChatRequest) -> Result<JsonPieces, ChatError> {
         if let Some(field) = RESERVED.iter().find(|field| request.options.contains_key(**field)) {
             return Err(ChatError::InvalidRequest(format!(
                 "a request to the endpoint `{}` cannot set `{field}`",
                 self.name
             )));
         }
-        let mut body = Map::new();
-        body.insert("model".into(), Value::String(self.endpoint.model.clone()));
-        let messages = serde_json::to_value(&request.messages);
-        body.insert("messages".into(), messages.map_err(|error| ChatError::InvalidRequest(error.to_string()))?);
-        body.extend(self.endpoint.options.clone());
-        body.extend(request.options);
-        Ok(Value::Object(body).to_string())
+        let mut fields = Map::new();
+        fields.insert("model".into(), Value::String(self.endpoint.model.clone()));
+        fields.extend(self.endpoint.options.clone());
+        fields.extend(request.options.clone());
+        request.body(&fields).map_err(|error| ChatError::InvalidRequest(error.to_string()))
     }
 
-    async fn attempt(&self, body: &str) -> Result<Value, Failed> {
+    async fn attempt(&self, body: &JsonPieces, meter: &CallMeter) -> Result<ChatBody, Failed> {
         let request = self.http.post(self.endpoint.url()).header("content-type", "application/json");
         let again = Some(Duration::ZERO);
         let lost = |error: reqwest::Error| Failed { error: self.unavailable(&reason(&error)), again };
-        let mut response = request.body(body.to_owned()).send().await.map_err(lost)?;
+        let sending = reqwest::Body::wrap(Sending::new(body, meter.clone()));
+        let mut response = request.body(sending).send().await.map_err(lost)?;
         let (status, after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
+        let most = if status.is_success() { BODY_BYTES } else { TOLD_BYTES };
+        let mut held = meter.hold(0)?;
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(lost)? {
-            if bytes.len() + chunk.len() > BODY_BYTES {
-                let error = self.unavailable(&format!("it answered with more than {BODY_BYTES} bytes"));
-                return Err(Failed { error, again: None });
-            }
+        while bytes.len() <= most
+            && let Some(chunk) = response.chunk().await.map_err(lost)?
+        {
+            held.grow(chunk.len())?;
             bytes.extend_from_slice(&chunk);
         }
         if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|error| {
+            if bytes.len() > BODY_BYTES {
+                let error = self.unavailable(&format!("it answered with more than {BODY_BYTES} bytes"));
+                return Err(Failed { error, again: None });
+            }
+            let bytes = Bytes::from(bytes);
+            return meter.work(|| ChatBody::parse(bytes.clone(), held)).map_err(|error| {
                 let error = self.unavailable(&format!("it answered with no JSON ({error}): {}", told(&bytes)));
                 Failed { error, again }
             });
@@ -161,14 +176,14 @@ impl Client {
         ChatError::Unavailable(format!("the endpoint `{}`: {what}", self.name))
     }
 
-    async fn ask(&self, request: ChatRequest) -> Result<Value, ChatError> {
-        let body = self.body(request)?;
+    async fn ask(&self, request: ChatRequest, meter: &CallMeter) -> Result<ChatBody, ChatError> {
+        let body = meter.work(|| self.body(&request))?;
         let pauses = ExponentialBuilder::default()
             .with_min_delay(FIRST_PAUSE)
             .with_max_delay(LONGEST_PAUSE)
             .with_max_times(self.endpoint.retries)
             .with_jitter();
-        let attempts = (|| self.attempt(&body))
+        let attempts = (|| self.attempt(&body, meter))
             .retry(pauses)
             .when(|failed: &Failed| failed.again.is_some())
             .adjust(|failed, pause| Some(pause?.max(failed.again?)))
@@ -186,8 +201,12 @@ impl Client {
 }
 
 impl ChatModel for Client {
-    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
-        async move { self.ask(request).await }.boxed()
+    fn complete(
+        self: Arc<Self>,
+        request: ChatRequest,
+        meter: CallMeter,
+    ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
+        async move { self.ask(request, &meter).await }.boxed()
     }
 }
 

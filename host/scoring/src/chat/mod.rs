@@ -1,6 +1,7 @@
 //! `[chat.NAME]`: servers that speak the chat-completions protocol of OpenAI,
 //! which plugins ask.
 
+mod body;
 mod client;
 mod endpoint;
 mod retry;
@@ -10,8 +11,7 @@ pub use endpoint::ChatEndpoint;
 
 use client::Client;
 use futures::future::{BoxFuture, ready};
-use gavel_plugin::{ChatError, ChatModel, ChatRequest, Sandbox};
-use serde_json::Value;
+use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Sandbox};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -36,7 +36,11 @@ pub fn stand_in<'a>(sandbox: &Sandbox, names: impl IntoIterator<Item = &'a Strin
 struct Nobody;
 
 impl ChatModel for Nobody {
-    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
+    fn complete(
+        self: Arc<Self>,
+        request: ChatRequest,
+        _: CallMeter,
+    ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
         let what = format!("the endpoint `{}` is not asked in a replay", request.endpoint);
         Box::pin(ready(Err(ChatError::Unavailable(what))))
     }

@@ -1,15 +1,19 @@
 //! `chat`: language models that a plugin may ask.
 
+mod lift;
+mod reply;
+mod taped;
+
+pub use reply::ChatReply;
+
 use super::GrantError;
-use crate::bindings::gavel::plugin::{chat, types};
-use crate::chat::{ChatError, ChatRequest, Endpoint, Endpoints};
-use crate::pauses::Pauses;
-use crate::resources::MediaRef;
+use crate::bindings::gavel::plugin::chat;
+use crate::call_meter::{CallMeter, Progress};
+use crate::chat::{ChatBody, ChatError, ChatRequest, Endpoint, Endpoints};
+use crate::meter::NoMemory;
 use crate::state::State;
-use crate::tape::CallTape;
-use futures::future::join_all;
-use gavel_data::{ContentPart, Media, Message, Role, ToolCall};
-use serde_json::Value;
+use crate::tape::{CallTape, RequestHash};
+use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -42,14 +46,22 @@ impl ChatAccess {
 pub(super) struct ChatCalls {
     access: Arc<ChatAccess>,
     tape: CallTape,
-    pauses: Arc<Pauses>,
+    meter: CallMeter,
     /// Not in `init`, whose result may be kept on disk.
     open: bool,
 }
 
+/// A request that can be sent.
+struct Ready {
+    endpoint: Endpoint,
+    request: ChatRequest,
+    /// What it is found by, where there is a tape.
+    hash: Option<RequestHash>,
+}
+
 impl ChatCalls {
-    pub(super) fn new(access: Arc<ChatAccess>, tape: CallTape, pauses: Arc<Pauses>) -> Self {
-        Self { access, tape, pauses, open: true }
+    pub(super) fn new(access: Arc<ChatAccess>, tape: CallTape, meter: CallMeter) -> Self {
+        Self { access, tape, meter, open: true }
     }
 
     pub(super) fn close(&mut self) {
@@ -69,40 +81,53 @@ impl ChatCalls {
         })
     }
 
-    /// Waits for the endpoint's answer, or finds it on the tape.
+    async fn prepare(&self, request: ChatRequest, progress: &mut Progress) -> Result<Ready, ChatError> {
+        let endpoint = self.endpoint(&request.endpoint)?;
+        let hash = match self.tape.is_off() {
+            true => None,
+            false => Some(taped::hash(&request, progress).await?),
+        };
+        Ok(Ready { endpoint, request, hash })
+    }
+
+    /// Waits for the endpoint's answer, or finds it on the tape. The outer
+    /// error ends the call.
     fn ask(
         &self,
-        request: Result<ChatRequest, ChatError>,
-    ) -> impl Future<Output = Result<Value, ChatError>> + Send + use<> {
-        let found = request.and_then(|request| Ok((self.endpoint(&request.endpoint)?, request)));
-        let (tape, pauses) = (self.tape.clone(), self.pauses.clone());
+        ready: Result<Ready, ChatError>,
+    ) -> impl Future<Output = Result<Result<ChatReply, ChatError>, NoMemory>> + Send + use<> {
+        let (tape, meter) = (self.tape.clone(), self.meter.clone());
         async move {
-            let (endpoint, request) = found?;
-            let name = format!("to the endpoint `{}`", request.endpoint);
-            // A request has no map whose keys are not strings: this cannot fail.
-            let text = serde_json::to_vec(&request).unwrap_or_default();
-            let live = async {
-                let answer = in_turn(&endpoint, &pauses, request).await;
-                serde_json::to_vec(&answer).unwrap_or_default()
+            let Ready { endpoint, request, hash } = match ready {
+                Ok(ready) => ready,
+                Err(error) => return Ok(Err(error)),
             };
-            // The call's outcome says so, whatever the guest makes of this.
-            let taped = tape.answer("chat", &name, &text, live).await;
-            let bytes = taped.map_err(|error| ChatError::Unavailable(error.to_string()))?;
-            serde_json::from_slice::<Result<Value, ChatError>>(&bytes)
-                .map_err(|_| ChatError::Unavailable("the tape has an answer that is not understood".into()))?
+            let name = format!("to the endpoint `{}`", request.endpoint);
+            let live = in_turn(&endpoint, &meter, request);
+            let body = match hash {
+                None => live.await,
+                Some(hash) => taped::answer(&tape, hash, &name, &meter, live).await,
+            };
+            match body {
+                Err(ChatError::NoMemory) => Err(meter.refuse()),
+                Ok(body) => {
+                    meter.progress().advance(body.json().len()).await;
+                    Ok(ChatReply::new(body))
+                }
+                Err(error) => Ok(Err(error)),
+            }
         }
     }
 }
 
-async fn in_turn(endpoint: &Endpoint, pauses: &Arc<Pauses>, request: ChatRequest) -> Result<Value, ChatError> {
-    let queued = pauses.queue();
+async fn in_turn(endpoint: &Endpoint, meter: &CallMeter, request: ChatRequest) -> Result<ChatBody, ChatError> {
+    let queued = meter.pauses().queue();
     let turn = endpoint.turns.clone().acquire_owned().await;
-    let _served = pauses.serve();
+    let _served = meter.pauses().serve();
     drop(queued);
     let turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
-    // In a task of its own, so that it goes on while the call waits for a thread, and is no processor time of the
-    // call's; it ends with the one who waits.
-    let answer = endpoint.model.clone().complete(request);
+    // In a task of its own, so that it goes on while the call waits for a thread; it ends with the one who waits.
+    let answer = endpoint.model.clone().complete(request, meter.clone());
     let mut exchange = JoinSet::new();
     exchange.spawn_on(
         async move {
@@ -118,80 +143,15 @@ async fn in_turn(endpoint: &Endpoint, pauses: &Arc<Pauses>, request: ChatRequest
     }
 }
 
-/// Behind `chat.reply`: the body of an answer, with at least one choice.
-pub struct ChatReply(Value);
-
-impl ChatReply {
-    fn new(body: Value) -> Result<Self, ChatError> {
-        match body.pointer("/choices/0/message") {
-            Some(Value::Object(_)) => Ok(Self(body)),
-            _ => Err(ChatError::Unavailable("the endpoint's answer has no choice with a message".into())),
-        }
-    }
-
-    /// The text of the first choice, whose content may come in parts.
-    fn text(&self) -> String {
-        match self.0.pointer("/choices/0/message/content") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
-            _ => String::new(),
-        }
-    }
-}
-
 impl From<ChatError> for chat::Error {
     fn from(error: ChatError) -> Self {
         match error {
             ChatError::InvalidRequest(what) => Self::InvalidRequest(what),
             ChatError::Refused(what) => Self::Refused(what),
             ChatError::Unavailable(what) => Self::Unavailable(what),
+            // The call does not come this far.
+            ChatError::NoMemory => Self::Unavailable(error.to_string()),
         }
-    }
-}
-
-impl State {
-    fn chat_request(&mut self, request: chat::Request) -> Result<Result<ChatRequest, ChatError>> {
-        let mut messages = Vec::with_capacity(request.messages.len());
-        for message in request.messages {
-            messages.push(self.lift(message)?);
-        }
-        let options = match request.options.trim() {
-            "" => Ok(Default::default()),
-            options => serde_json::from_str(options)
-                .map_err(|error| ChatError::InvalidRequest(format!("`options` is no JSON object: {error}"))),
-        };
-        let endpoint = request.endpoint;
-        Ok(options.map(|options| ChatRequest { endpoint, messages, options }))
-    }
-
-    /// A message that the guest made; its attachments are the host's own.
-    fn lift(&mut self, message: types::Message) -> Result<Message> {
-        let mut content = Vec::with_capacity(message.content.len());
-        for part in message.content {
-            content.push(match part {
-                types::ContentPart::Text(text) => ContentPart::Text(text),
-                types::ContentPart::Media(media) => ContentPart::Media(self.take_media(media)?),
-            });
-        }
-        let call = |call: types::ToolCall| ToolCall { id: call.id, name: call.name, arguments: call.arguments };
-        Ok(Message {
-            role: match message.role {
-                types::Role::System => Role::System,
-                types::Role::User => Role::User,
-                types::Role::Assistant => Role::Assistant,
-                types::Role::Tool => Role::Tool,
-            },
-            content,
-            tool_calls: message.tool_calls.into_iter().map(call).collect(),
-            tool_call_id: message.tool_call_id,
-            name: message.name,
-            reasoning: None,
-        })
-    }
-
-    fn take_media(&mut self, media: Resource<MediaRef>) -> Result<Media> {
-        let media = self.table.delete(media)?;
-        Ok(media.media().cloned().unwrap_or_else(|| Media { media_type: String::new(), bytes: Vec::new() }))
     }
 }
 
@@ -200,40 +160,28 @@ impl chat::Host for State {
         &mut self,
         requests: Vec<chat::Request>,
     ) -> Result<Vec<Result<Resource<ChatReply>, chat::Error>>> {
+        let meter = self.grants.chat.meter.clone();
+        meter.request(requests.len())?;
+        // Until all are answered: whether it suffices must not depend on who answers first.
+        let mut held = meter.hold(0)?;
+        let mut progress = meter.progress();
         let mut asked = Vec::with_capacity(requests.len());
         for request in requests {
-            let request = self.chat_request(request)?;
-            asked.push(self.grants.chat.ask(request));
+            let ready = match self.lift_request(request, &mut held, &mut progress).await? {
+                Ok(request) => self.grants.chat.prepare(request, &mut progress).await,
+                Err(error) => Err(error),
+            };
+            asked.push(self.grants.chat.ask(ready));
         }
-        let answers = join_all(asked).await;
+        let answers = try_join_all(asked).await?;
         let mut replies = Vec::with_capacity(answers.len());
         for answer in answers {
-            replies.push(match answer.and_then(ChatReply::new) {
+            replies.push(match answer {
                 Ok(reply) => Ok(self.table.push(reply)?),
                 Err(error) => Err(error.into()),
             });
         }
         Ok(replies)
-    }
-}
-
-impl chat::HostReply for State {
-    fn text(&mut self, reply: Resource<ChatReply>) -> Result<String> {
-        Ok(self.table.get(&reply)?.text())
-    }
-
-    fn finish_reason(&mut self, reply: Resource<ChatReply>) -> Result<Option<String>> {
-        let reason = self.table.get(&reply)?.0.pointer("/choices/0/finish_reason");
-        Ok(reason.and_then(Value::as_str).map(str::to_owned))
-    }
-
-    fn body(&mut self, reply: Resource<ChatReply>) -> Result<String> {
-        Ok(self.table.get(&reply)?.0.to_string())
-    }
-
-    fn drop(&mut self, reply: Resource<ChatReply>) -> Result<()> {
-        self.table.delete(reply)?;
-        Ok(())
     }
 }
 
@@ -243,6 +191,7 @@ mod tests {
     use crate::chat::ChatModel;
     use futures::FutureExt;
     use futures::future::BoxFuture;
+    use serde_json::Value;
     use std::num::NonZeroUsize;
     use std::pin::pin;
     use std::task::{Context, Waker};
@@ -254,13 +203,17 @@ mod tests {
     }
 
     impl ChatModel for Model {
-        fn complete(self: Arc<Self>, _: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
+        fn complete(
+            self: Arc<Self>,
+            _: ChatRequest,
+            meter: CallMeter,
+        ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
             async move {
                 for _ in 0..10 {
                     tokio::task::yield_now().await;
                 }
                 match self.answers {
-                    true => Ok(Value::Null),
+                    true => Ok(ChatBody::of(&Value::Null, &meter)?),
                     false => std::future::pending().await,
                 }
             }
@@ -281,8 +234,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_comes_while_the_call_is_not_polled() {
-        let (endpoint, pauses) = (endpoint(true), Arc::default());
-        let mut asked = pin!(in_turn(&endpoint, &pauses, request()));
+        let (endpoint, meter) = (endpoint(true), CallMeter::alone().await);
+        let mut asked = pin!(in_turn(&endpoint, &meter, request()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(asked.as_mut().poll(&mut context).is_pending());
         drop(endpoint.turns.acquire().await.unwrap());
@@ -291,9 +244,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_ends_with_the_one_who_waits_for_it() {
-        let (endpoint, pauses) = (endpoint(false), Arc::default());
+        let (endpoint, meter) = (endpoint(false), CallMeter::alone().await);
         {
-            let mut asked = pin!(in_turn(&endpoint, &pauses, request()));
+            let mut asked = pin!(in_turn(&endpoint, &meter, request()));
             let mut context = Context::from_waker(Waker::noop());
             assert!(asked.as_mut().poll(&mut context).is_pending());
         }

@@ -17,13 +17,36 @@ pub(crate) use refusal::Refusals;
 pub(super) use rule::Rule;
 
 use super::GrantError;
+use crate::call_meter::{CallMeter, Held};
 use crate::state::State;
 use crate::tape::CallTape;
 use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
-use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
+
+/// What an exchange may hold in the buffers of its connection and of TLS, and
+/// is charged for as long as it lasts.
+const EXCHANGE_BYTES: usize = 256 << 10;
+/// Most of a response's head, and what is read ahead of a body.
+const READ_BYTES: usize = 64 << 10;
+/// What a guest may write of a body at once. A body that nobody reads holds two
+/// of these, and is not charged: it is a handle.
+const WRITE_BYTES: usize = 32 << 10;
+/// Most of a list of headers, which is a handle as well; servers take 8 KB.
+const FIELDS_BYTES: usize = 32 << 10;
+
+/// The limits on what handles hold.
+pub(super) fn context() -> WasiHttpCtx {
+    let mut context = WasiHttpCtx::new();
+    context.set_field_size_limit(FIELDS_BYTES);
+    context
+}
 
 pub(super) fn parse_all(grants: &[String]) -> Result<Vec<Rule>, GrantError> {
     let parse = |grant: &String| Rule::parse(grant).map_err(|what| GrantError::Http { grant: grant.clone(), what });
@@ -42,11 +65,54 @@ pub(super) struct HttpCalls {
     access: Arc<HttpAccess>,
     refusals: Refusals,
     tape: CallTape,
+    meter: CallMeter,
 }
 
 impl HttpCalls {
-    pub(super) fn new(access: Arc<HttpAccess>, refusals: Refusals, tape: CallTape) -> Self {
-        Self { access, refusals, tape }
+    pub(super) fn new(access: Arc<HttpAccess>, refusals: Refusals, tape: CallTape, meter: CallMeter) -> Self {
+        Self { access, refusals, tape, meter }
+    }
+}
+
+/// The call is over, whatever the guest makes of this.
+fn out_of_budget(error: impl std::error::Error) -> Error {
+    Error::InternalError(Some(error.to_string()))
+}
+
+/// An answer that counts as the call's memory until its connection and its
+/// body are gone.
+fn charged(
+    (response, connection): (http::Response<WasiBody>, Connection),
+    held: Held,
+) -> (http::Response<WasiBody>, Connection) {
+    let held = Arc::new(held);
+    let response = response.map(|body| Charged { body, _held: held.clone() }.boxed_unsync());
+    let connection = async move {
+        let _held = held;
+        Box::into_pin(connection).await
+    };
+    (response, Box::new(connection))
+}
+
+struct Charged {
+    body: WasiBody,
+    _held: Arc<Held>,
+}
+
+impl Body for Charged {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -61,20 +127,28 @@ impl WasiHttpHooks for HttpCalls {
         _: Connection,
     ) -> Box<dyn Future<Output = Answer> + Send> {
         let (access, refusals, tape) = (self.access.clone(), self.refusals.clone(), self.tape.clone());
+        let meter = self.meter.clone();
         Box::new(async move {
             let options = options.unwrap_or_default();
+            meter.request(1).map_err(out_of_budget)?;
             if !tape.is_off() {
-                return taped::exchange(&tape, &access, &refusals, request, options).await;
+                return taped::exchange(&tape, &access, &refusals, &meter, request, options).await;
             }
-            send::send(&access, request, options).await.map_err(|failure| match failure {
-                send::Failure::Refused(refusal) => {
+            let held = meter.hold(EXCHANGE_BYTES).map_err(out_of_budget)?;
+            match send::send(&access, request, options).await {
+                Ok(answer) => Ok(charged(answer, held)),
+                Err(send::Failure::Refused(refusal)) => {
                     let error = refusal.error();
                     refusals.note(refusal);
-                    error
+                    Err(error)
                 }
-                send::Failure::Failed(error) => error,
-            })
+                Err(send::Failure::Failed(error)) => Err(error),
+            }
         })
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        WRITE_BYTES
     }
 
     // The next three only translate: the defaults would log a line for each failed request, and the guest has the error.

@@ -3,7 +3,7 @@
 use super::access::{HttpAccess, Target};
 use super::refusal::Refusal;
 use super::rule::{Host, Scheme};
-use super::{Connection, HttpResponder};
+use super::{Connection, HttpResponder, READ_BYTES};
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
@@ -131,7 +131,8 @@ async fn exchange(
     mut request: Request<WasiBody>,
     options: RequestOptions,
 ) -> Result<(Response<WasiBody>, Connection), Error> {
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let mut http = hyper::client::conn::http1::Builder::new();
+    let (mut sender, connection) = http.max_buf_size(READ_BYTES).handshake(TokioIo::new(stream)).await?;
     // It ends with the handle, and so with the call.
     let connection = wasmtime_wasi::runtime::spawn(connection);
     // Scheme and host belong into the request line only before a proxy.

@@ -4,17 +4,18 @@
 use super::access::{HttpAccess, Target};
 use super::refusal::{Refusal, Refusals};
 use super::send::{self, Failure};
-use super::{Answer, Connection};
-use crate::tape::{CallTape, TapeError};
+use super::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
+use crate::call_meter::{CallMeter, Held};
+use crate::meter::NoMemory;
+use crate::tape::{CallTape, RequestHash, TapeError};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-/// A body that is taped is held in memory, where a plugin's own limits do not
-/// count it.
+/// Most of a body that is taped: it is held in memory, as the call's own.
 const BODY_BYTES: usize = 64 << 20;
 /// Keys change, and belong on no tape: two requests that differ only here are
 /// the same.
@@ -40,6 +41,8 @@ enum Failed {
     BodySize,
     Protocol,
     Other(String),
+    /// The call had no memory for the body.
+    NoMemory,
 }
 
 /// [`send::send`] by way of the tape.
@@ -47,6 +50,7 @@ pub(super) async fn exchange(
     tape: &CallTape,
     access: &HttpAccess,
     refusals: &Refusals,
+    meter: &CallMeter,
     request: Request<WasiBody>,
     options: RequestOptions,
 ) -> Answer {
@@ -57,20 +61,54 @@ pub(super) async fn exchange(
         return Err(error);
     }
     let (head, body) = request.into_parts();
-    let too_large = |_| Error::HttpRequestBodySize(Some(BODY_BYTES as u64));
-    let body = Limited::new(body, BODY_BYTES).collect().await.map_err(too_large)?.to_bytes();
+    let (mut sent, mut upload) = (Vec::new(), meter.hold(0).map_err(out_of_budget)?);
+    collect(body, &mut sent, &mut upload).await.map_err(|error| match error {
+        NotCollected::NoMemory(error) => out_of_budget(error),
+        NotCollected::TooLarge | NotCollected::Broken(_) => Error::HttpRequestBodySize(Some(BODY_BYTES as u64)),
+    })?;
     let name = format!("{} {}", head.method, without_query(&head.uri));
-    let text = request_bytes(&head, &body);
+    let hash = hash(&head, &sent);
+    let mut held = meter.hold(EXCHANGE_BYTES).map_err(out_of_budget)?;
+    let mut replayed = true;
     let live = async {
-        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+        replayed = false;
+        let body = Full::new(sent.into()).map_err(|never| match never {}).boxed_unsync();
         let sent = send::send(access, Request::from_parts(head, body), options).await;
-        written(receive(sent).await)
+        receive(sent, &mut held).await
     };
-    let bytes = tape.answer("http", &name, &text, live).await.map_err(|error: TapeError| {
+    let bytes = tape.answer(hash, &name, live).await.map_err(|error: TapeError| {
         // The call's outcome says so, whatever the guest makes of this.
         Error::InternalError(Some(error.to_string()))
     })?;
-    read(&bytes, target, refusals)
+    drop(upload);
+    let response = read(bytes.into(), target, refusals, meter)?;
+    if replayed {
+        held.grow(response.body().len()).map_err(out_of_budget)?;
+    }
+    let response = response.map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync());
+    Ok(charged((response, Box::new(async { Ok(()) })), held))
+}
+
+/// Why a body is not whole.
+enum NotCollected {
+    TooLarge,
+    NoMemory(NoMemory),
+    Broken(Error),
+}
+
+/// Puts a body, without its trailers, at the end of `bytes`.
+async fn collect(mut body: WasiBody, bytes: &mut Vec<u8>, held: &mut Held) -> Result<(), NotCollected> {
+    let mut size = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(NotCollected::Broken)?.into_data() else { continue };
+        size += data.len();
+        if size > BODY_BYTES {
+            return Err(NotCollected::TooLarge);
+        }
+        held.grow(data.len()).map_err(NotCollected::NoMemory)?;
+        bytes.extend_from_slice(&data);
+    }
+    Ok(())
 }
 
 fn without_query(uri: &http::Uri) -> String {
@@ -80,8 +118,9 @@ fn without_query(uri: &http::Uri) -> String {
 }
 
 /// What makes two requests equal.
-fn request_bytes(head: &http::request::Parts, body: &Bytes) -> Vec<u8> {
-    let mut text = format!("{} {}\n", head.method, head.uri).into_bytes();
+fn hash(head: &http::request::Parts, body: &[u8]) -> RequestHash {
+    let mut hash = RequestHash::new("http");
+    hash.update(format!("{} {}\n", head.method, head.uri).as_bytes());
     let mut headers: Vec<(&str, &[u8])> = head
         .headers
         .iter()
@@ -90,33 +129,32 @@ fn request_bytes(head: &http::request::Parts, body: &Bytes) -> Vec<u8> {
         .collect();
     headers.sort();
     for (name, value) in headers {
-        text.extend_from_slice(name.as_bytes());
-        text.push(b':');
-        text.extend_from_slice(value);
-        text.push(b'\n');
+        for part in [name.as_bytes(), b":", value, b"\n"] {
+            hash.update(part);
+        }
     }
-    text.push(b'\n');
-    text.extend_from_slice(body);
-    text
+    hash.update(b"\n");
+    hash.update(body);
+    hash
 }
 
-/// Waits for the whole response; its trailers are left out.
-async fn receive(sent: Result<(Response<WasiBody>, Connection), Failure>) -> (Exchange, Bytes) {
+/// Waits for the whole response, as it is written: a line of JSON, then the
+/// body.
+async fn receive(sent: Result<(Response<WasiBody>, Connection), Failure>, held: &mut Held) -> Vec<u8> {
     let (response, _connection) = match sent {
         Ok(sent) => sent,
-        Err(Failure::Refused(Refusal::Address(_, address))) => return (Exchange::Refused(address), Bytes::new()),
-        Err(Failure::Refused(refusal)) => return (Exchange::Failed(Failed::Other(refusal.to_string())), Bytes::new()),
-        Err(Failure::Failed(error)) => return (Exchange::Failed(failed(error)), Bytes::new()),
+        Err(Failure::Refused(Refusal::Address(_, address))) => return line(&Exchange::Refused(address)),
+        Err(Failure::Refused(refusal)) => return line(&Exchange::Failed(Failed::Other(refusal.to_string()))),
+        Err(Failure::Failed(error)) => return line(&Exchange::Failed(failed(error))),
     };
     let (head, body) = response.into_parts();
     let headers = head.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
-    match Limited::new(body, BODY_BYTES).collect().await {
-        Ok(body) => (Exchange::Answered { status: head.status.as_u16(), headers }, body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => (Exchange::Failed(Failed::BodySize), Bytes::new()),
-        Err(error) => {
-            let failed = error.downcast::<Error>().map_or(Failed::Protocol, |error| failed(*error));
-            (Exchange::Failed(failed), Bytes::new())
-        }
+    let mut bytes = line(&Exchange::Answered { status: head.status.as_u16(), headers });
+    match collect(body, &mut bytes, held).await {
+        Ok(()) => bytes,
+        Err(NotCollected::TooLarge) => line(&Exchange::Failed(Failed::BodySize)),
+        Err(NotCollected::NoMemory(_)) => line(&Exchange::Failed(Failed::NoMemory)),
+        Err(NotCollected::Broken(error)) => line(&Exchange::Failed(failed(error))),
     }
 }
 
@@ -145,35 +183,33 @@ impl From<Failed> for Error {
             Failed::BodySize => Error::HttpResponseBodySize(Some(BODY_BYTES as u64)),
             Failed::Protocol => Error::HttpProtocolError,
             Failed::Other(what) => Error::InternalError(Some(what)),
+            Failed::NoMemory => Error::InternalError(Some(NoMemory.to_string())),
         }
     }
 }
 
-/// One line of JSON, then the body.
-fn written((exchange, body): (Exchange, Bytes)) -> Vec<u8> {
+fn line(exchange: &Exchange) -> Vec<u8> {
     // An exchange has no map whose keys are not strings: this cannot fail.
-    let mut bytes = serde_json::to_vec(&exchange).unwrap_or_default();
+    let mut bytes = serde_json::to_vec(exchange).unwrap_or_default();
     bytes.push(b'\n');
-    bytes.extend_from_slice(&body);
     bytes
 }
 
 /// The same whether it was just recorded or is replayed: the guest sees what
 /// the tape has.
-fn read(bytes: &[u8], target: Target, refusals: &Refusals) -> Answer {
+fn read(bytes: Bytes, target: Target, refusals: &Refusals, meter: &CallMeter) -> Result<Response<Bytes>, Error> {
     let broken = || Error::InternalError(Some("the tape has an exchange that is not understood".into()));
     let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
     match serde_json::from_slice(&bytes[..end]).map_err(|_| broken())? {
         Exchange::Answered { status, headers } => {
-            let body = Full::new(Bytes::copy_from_slice(&bytes[end + 1..])).map_err(|never| match never {});
-            let mut response = Response::new(body.boxed_unsync());
+            let mut response = Response::new(bytes.slice(end + 1..));
             *response.status_mut() = status.try_into().map_err(|_| broken())?;
             let map: &mut HeaderMap = response.headers_mut();
             for (name, value) in headers {
                 let name: http::HeaderName = name.parse().map_err(|_| broken())?;
                 map.append(name, value.try_into().map_err(|_| broken())?);
             }
-            Ok((response, Box::new(async { Ok(()) })))
+            Ok(response)
         }
         Exchange::Refused(address) => {
             let refusal = Refusal::Address(target, address);
@@ -181,6 +217,7 @@ fn read(bytes: &[u8], target: Target, refusals: &Refusals) -> Answer {
             refusals.note(refusal);
             Err(error)
         }
+        Exchange::Failed(Failed::NoMemory) => Err(out_of_budget(meter.refuse())),
         Exchange::Failed(failed) => Err(failed.into()),
     }
 }

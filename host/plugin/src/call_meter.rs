@@ -1,0 +1,162 @@
+//! What the host does for a call is the call's own: the memory that it holds
+//! for it, the processor time that it works for it, the requests that it makes
+//! for it. Every import charges its call here.
+
+use crate::limits::Limits;
+use crate::meter::{MemoryMeter, MemoryUse, NoMemory, Reservation};
+use crate::pauses::Pauses;
+use crate::time::thread_time;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The meter of one call. Its clones are one and the same.
+#[derive(Clone)]
+pub struct CallMeter {
+    pub(crate) memory: MemoryMeter,
+    pauses: Arc<Pauses>,
+    requests: Arc<Requests>,
+}
+
+impl CallMeter {
+    pub(crate) fn new(
+        limits: &Limits,
+        used: Arc<MemoryUse>,
+        reserved: Reservation,
+        pauses: Arc<Pauses>,
+        requests: Arc<Requests>,
+    ) -> Self {
+        Self { memory: MemoryMeter::new(limits.memory, used, reserved), pauses, requests }
+    }
+
+    /// That of a further call of the same instance.
+    pub(crate) fn begin_again(&mut self, requests: Arc<Requests>) {
+        self.memory.begin_again();
+        self.requests = requests;
+    }
+
+    /// Counts `bytes` to the call's memory as long as what this gives lives.
+    ///
+    /// # Errors
+    /// The call may not have as much: it is over, whatever the plugin returns.
+    pub fn hold(&self, bytes: usize) -> Result<Held, NoMemory> {
+        let mut held = Held { memory: self.memory.clone(), bytes: 0 };
+        held.grow(bytes)?;
+        Ok(held)
+    }
+
+    /// Does a piece of work whose processor time is the call's. It cannot be
+    /// interrupted, so it should be short. Not for what the call itself does
+    /// while it is polled: that is its time anyway.
+    pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = thread_time();
+        let done = work();
+        self.pauses.work(thread_time().saturating_sub(before));
+        done
+    }
+
+    /// Counts requests that the guest makes at once.
+    pub(crate) fn request(&self, count: usize) -> Result<(), TooManyRequests> {
+        self.requests.add(count)
+    }
+
+    /// Ends the call as one that had no memory: it had none when the tape was
+    /// recorded.
+    pub(crate) fn refuse(&self) -> NoMemory {
+        self.memory.refuse();
+        NoMemory
+    }
+
+    /// One without a call.
+    #[cfg(test)]
+    pub(crate) async fn alone() -> Self {
+        use crate::meter::pages;
+        let limits = Limits::default();
+        let all = Arc::new(tokio::sync::Semaphore::new(pages(limits.memory) as usize));
+        let reserved = Reservation::wait(&all, 0).await.unwrap();
+        Self::new(&limits, Arc::default(), reserved, Arc::default(), Requests::new(&limits))
+    }
+
+    pub(crate) fn pauses(&self) -> &Arc<Pauses> {
+        &self.pauses
+    }
+
+    /// For work in the call's own poll.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { pauses: self.pauses.clone(), done: 0 }
+    }
+}
+
+/// Memory that counts as a call's.
+pub struct Held {
+    memory: MemoryMeter,
+    bytes: usize,
+}
+
+impl Held {
+    /// Counts more.
+    ///
+    /// # Errors
+    /// The call may not have as much.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        self.memory.hold(bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.memory.give_back(self.bytes);
+    }
+}
+
+/// Bytes that the host works on before it looks at the call's time: a
+/// millisecond at the speed of a hash and a base64.
+const STEP_BYTES: usize = 1 << 20;
+
+/// How far long work for a guest is in its present step.
+pub(crate) struct Progress {
+    pauses: Arc<Pauses>,
+    done: usize,
+}
+
+impl Progress {
+    /// So many bytes more were worked on.
+    pub(crate) async fn advance(&mut self, bytes: usize) {
+        self.done = self.done.saturating_add(bytes);
+        if self.done >= STEP_BYTES {
+            self.done = 0;
+            self.pauses.step().await;
+        }
+    }
+}
+
+/// The requests of a call: to language models, to servers, for programs.
+pub(crate) struct Requests {
+    limit: usize,
+    made: AtomicUsize,
+}
+
+/// The error of a call that asked for too much.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("more than {0} requests were made in one call")]
+pub(crate) struct TooManyRequests(pub(crate) usize);
+
+impl Requests {
+    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
+        Arc::new(Self { limit: limits.requests, made: AtomicUsize::new(0) })
+    }
+
+    fn add(&self, count: usize) -> Result<(), TooManyRequests> {
+        self.made.fetch_add(count, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// Whether no more were made than are allowed.
+    pub(crate) fn check(&self) -> Result<(), TooManyRequests> {
+        match self.made.load(Ordering::Relaxed) > self.limit {
+            true => Err(TooManyRequests(self.limit)),
+            false => Ok(()),
+        }
+    }
+}
