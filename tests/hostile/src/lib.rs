@@ -5,6 +5,7 @@ pub use gavel_sdk::{
     ContentPart, Credit, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger,
     export_reward,
 };
+pub use gavel_sdk::{chat, exec};
 
 /// What an attack may hand back from `score`.
 pub trait Answer {
