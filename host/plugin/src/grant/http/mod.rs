@@ -128,9 +128,11 @@ impl WasiHttpHooks for HttpCalls {
     ) -> Box<dyn Future<Output = Answer> + Send> {
         let (access, refusals, tape) = (self.access.clone(), self.refusals.clone(), self.tape.clone());
         let meter = self.meter.clone();
+        // Here, and not when it is sent: a guest may drop it before.
+        let counted = meter.request(1);
         Box::new(async move {
             let options = options.unwrap_or_default();
-            meter.request(1).map_err(out_of_budget)?;
+            counted.map_err(out_of_budget)?;
             if !tape.is_off() {
                 return taped::exchange(&tape, &access, &refusals, &meter, request, options).await;
             }
