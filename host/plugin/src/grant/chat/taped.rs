@@ -54,3 +54,55 @@ fn write(answer: Result<ChatBody, ChatError>) -> (Vec<u8>, Option<Held>) {
         Err(error) => (serde_json::to_vec(&Err::<(), _>(error)).unwrap_or_default(), None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::Tape;
+    use gavel_data::{ContentPart, Media, Message, Role};
+    use serde_json::{Value, json};
+
+    fn request() -> ChatRequest {
+        let image = Media { media_type: "image/png".into(), bytes: vec![7; 100_000].into() };
+        let shown = Message { content: vec![ContentPart::Media(image)], ..Message::new(Role::User, "") };
+        ChatRequest { endpoint: "judge".into(), messages: vec![shown], options: Default::default() }
+    }
+
+    async fn ask(call: &CallTape, live: Result<ChatBody, ChatError>) -> Result<ChatBody, ChatError> {
+        let meter = CallMeter::alone().await;
+        let hash = hash(&request(), &mut meter.progress()).await?;
+        answer(call, hash, "x", &meter, async { live }).await
+    }
+
+    #[tokio::test]
+    async fn a_tape_of_an_older_version_is_answered_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorded = Tape::record(folder.path().into()).of_call("asks", "input", 7);
+        let body = json!({"id": 4.5, "choices": []});
+        let answers: [Result<Value, ChatError>; 2] = [Ok(body.clone()), Err(ChatError::Refused("no".into()))];
+        for old in &answers {
+            // The whole request and the answer as serde writes them.
+            let mut hash = RequestHash::new("chat");
+            hash.update(&serde_json::to_vec(&request()).unwrap());
+            recorded.answer(hash, "x", async { serde_json::to_vec(old).unwrap() }).await.unwrap();
+        }
+        let call = Tape::replay(folder.path()).unwrap().of_call("asks", "input", 7);
+        let nobody = || Err(ChatError::Unavailable("asked again".into()));
+        assert_eq!(ask(&call, nobody()).await.ok().unwrap().json(), body.to_string());
+        assert_eq!(ask(&call, nobody()).await.err(), Some(ChatError::Refused("no".into())));
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_replayed_as_the_text_that_came() {
+        let (folder, meter) = (tempfile::tempdir().unwrap(), CallMeter::alone().await);
+        let recorded = Tape::record(folder.path().into()).of_call("asks", "input", 7);
+        let text = r#"{ "b": 4.50, "a": 123456789012345678901234567890 }"#;
+        let body = ChatBody::parse(text.into(), meter.hold(text.len()).unwrap()).unwrap();
+        assert_eq!(ask(&recorded, Ok(body)).await.ok().unwrap().json(), text);
+        assert_eq!(ask(&recorded, Err(ChatError::NoMemory)).await.err(), Some(ChatError::NoMemory));
+        let call = Tape::replay(folder.path()).unwrap().of_call("asks", "input", 7);
+        let nobody = || Err(ChatError::Unavailable("asked again".into()));
+        assert_eq!(ask(&call, nobody()).await.ok().unwrap().json(), text);
+        assert_eq!(ask(&call, nobody()).await.err(), Some(ChatError::NoMemory));
+    }
+}
