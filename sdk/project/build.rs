@@ -7,14 +7,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What is embedded, from this crate's folder, and its name in the table.
-const EMBEDDED: [(&str, &str); 6] = [
+const EMBEDDED: [(&str, &str); 9] = [
     ("../../wit", "wit"),
     ("../../LICENSE", "LICENSE"),
     ("../rust", "rust"),
     ("../python", "python"),
     ("../js", "js"),
     ("../c", "c"),
+    // What a build does: where it changes, components are made again.
+    ("src/component.rs", "builder/component.rs"),
+    ("src/contract.rs", "builder/contract.rs"),
+    ("src/language", "builder/language"),
 ];
+
+/// The crates that have a part in components, as Cargo.lock names them.
+const CRATES: [&str; 3] = ["wasi-preview1-component-adapter-provider", "wit-bindgen-c", "wit-component"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
@@ -36,8 +43,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let version = types.lines().next().and_then(|line| line.strip_prefix("package gavel:plugin@")?.strip_suffix(';'));
     let version = version.ok_or("wit/types.wit does not begin with its package")?;
     writeln!(table, "pub(super) const VERSION: &str = {version:?};")?;
+    writeln!(table, "pub(super) const CRATES: &str = {:?};", crates(&root.join("../../Cargo.lock"))?)?;
     fs::write(PathBuf::from(std::env::var("OUT_DIR")?).join("embedded.rs"), table)?;
     Ok(())
+}
+
+/// Those of [`CRATES`] with their versions.
+fn crates(lock: &Path) -> Result<String, Box<dyn Error>> {
+    println!("cargo:rerun-if-changed={}", lock.display());
+    let lock = fs::read_to_string(lock)?;
+    let about = lock.split("[[package]]").filter_map(|package| {
+        let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+        let (name, version) = (value("name")?.trim_matches('"'), value("version")?.trim_matches('"'));
+        CRATES.contains(&name).then(|| format!("{name} {version}\n"))
+    });
+    Ok(about.collect())
 }
 
 /// Adds the file `path`, or all below that folder save what tools leave there.

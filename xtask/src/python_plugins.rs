@@ -5,37 +5,34 @@ use crate::failure::{Failure, Result};
 use crate::guests::put;
 use crate::setup::cannot;
 use crate::{programs, ui};
-use gavel_project::Project;
+use gavel_project::{Project, Step};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// Builds every plugin of `plugins/` that has a `main.py` to
-/// `<folder>/<name>.wasm` and gives their names. One whose files are those of
-/// its last build, the SDK's and the contract's included, is not built again:
-/// that takes most of a minute.
+/// `<folder>/<name>.wasm` and gives their names. One that is made already of
+/// what is there now is not built again: that takes most of a minute.
 pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<String>> {
     let sources = root.join("plugins");
     let names = programs::names(&sources)?;
-    let shared = programs::inputs(&root.join("sdk/python/gavel"))? + &programs::inputs(&root.join("wit"))?;
     for name in &names {
         ui::step(&format!("plugin {name}"), || {
             let source = sources.join(name);
-            let inputs = format!("{}\n{shared}{}", environment.display(), programs::inputs(&source)?);
-            let stamp = root.join("target/programs").join(name).join("inputs");
-            let component = folder.join(format!("{name}.wasm"));
-            if component.exists() && fs::read_to_string(&stamp).is_ok_and(|last| last == inputs) {
-                return Ok(((), "unchanged".into()));
-            }
             lend(environment, &source)?;
-            let built = Project::open(&source).and_then(|project| gavel_project::build(&project));
+            let mut why = "unchanged".to_owned();
+            let built = Project::open(&source).and_then(|project| {
+                gavel_project::build(&project, &mut |step| {
+                    if let Step::Building(Some(reason)) = step {
+                        why = format!("built ({reason})");
+                    }
+                })
+            });
             let built = built.map_err(|error| Failure::new(error.to_string()))?;
             put(folder, name, &fs::read(&built.component).map_err(|error| cannot("read", &built.component, &error))?)?;
-            let made = stamp.parent().unwrap_or(root);
-            fs::create_dir_all(made).map_err(|error| cannot("make", made, &error))?;
-            fs::write(&stamp, inputs).map_err(|error| cannot("write", &stamp, &error))?;
-            Ok(((), format!("built, {}", component.strip_prefix(root).unwrap_or(&component).display())))
+            let component = folder.join(format!("{name}.wasm"));
+            Ok(((), format!("{why}, {}", component.strip_prefix(root).unwrap_or(&component).display())))
         })?;
     }
     Ok(names)

@@ -27,7 +27,7 @@ fn main() {
             let install = Command::new("npm").args(["install", "--silent"]).current_dir(&made.project.folder).status();
             assert!(install.expect("npm is needed").success());
         }
-        let built = build(&made.project).unwrap();
+        let built = build(&made.project, &mut |_| ()).unwrap();
         let size = std::fs::metadata(&built.component).unwrap().len();
         let cache = folder.path().join(format!("cache-{name}"));
         let (first, _) = load(&built.component, &cache);

@@ -2,12 +2,14 @@
 
 use crate::component;
 use crate::error::Error;
+use crate::language::{Compiled, Prepared};
 use crate::manifest::Project;
-use std::fs;
-use std::path::PathBuf;
+use crate::stamp::{Reason, Stamp, put};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A component that was built.
+/// A component that was built, or that a build would have made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
     /// The file: `build/NAME.wasm` in the project's folder.
@@ -16,6 +18,8 @@ pub struct Built {
     pub size: u64,
     /// BLAKE3 of the file, in hexadecimal.
     pub hash: String,
+    /// Whether the file is the one that was there before.
+    pub unchanged: bool,
     /// How long the build took.
     pub took: Duration,
     /// What the language's tools printed, the warnings apart.
@@ -24,29 +28,66 @@ pub struct Built {
     pub warnings: String,
 }
 
-/// Builds the component of `project` and checks it against its manifest. The
-/// component's file changes all at once, and only by a build that succeeds.
+/// What a build begins to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// It waits for another build of the same project.
+    Waiting,
+    /// It installs the packages that this file names.
+    Installing(&'static str),
+    /// It runs the language's tools: for this reason, or because they
+    /// themselves know what changed.
+    Building(Option<&'a Reason>),
+}
+
+/// Builds the component of `project` and checks it against its manifest, unless
+/// it was made already of what is there now. The component's file changes all
+/// at once, and only by a build that succeeds. `told` is called with each step
+/// as it begins.
 ///
 /// # Errors
 /// Where a tool is missing or fails, or where what it built is not what the
 /// manifest says.
-pub fn build(project: &Project) -> Result<Built, Error> {
+pub fn build(project: &Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Built, Error> {
     let begun = Instant::now();
     let folder = project.build_folder();
     fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
-    let compiled = project.manifest.language.toolchain().build(project)?;
-    component::check(&compiled.component, &project.manifest)?;
+    let _alone = lock(&folder, told)?;
+    let Prepared { inputs, make } = project.manifest.language.toolchain().prepare(project, told)?;
 
     let component = project.component();
-    let partial = folder.join(format!("{}.partial", project.manifest.name));
-    fs::write(&partial, &compiled.component).map_err(Error::file("write", &partial))?;
-    fs::rename(&partial, &component).map_err(Error::file("write", &component))?;
-    Ok(Built {
-        component,
-        size: compiled.component.len() as u64,
-        hash: blake3::hash(&compiled.component).to_hex().to_string(),
-        took: begun.elapsed(),
-        said: compiled.said,
-        warnings: compiled.warnings,
-    })
+    let reason = match inputs.as_ref().map(|inputs| Stamp::check(&component, inputs, &project.folder)) {
+        Some(Ok(Stamp { component: hash, warnings, .. })) => {
+            let size = fs::metadata(&component).map_err(Error::file("read", &component))?.len();
+            let took = begun.elapsed();
+            return Ok(Built { component, size, hash, unchanged: true, took, said: String::new(), warnings });
+        }
+        Some(Err(reason)) => Some(reason),
+        None => None,
+    };
+    told(Step::Building(reason.as_ref()));
+    let Compiled { component: bytes, said, warnings, elsewhere } = make()?;
+    component::check(&bytes, &project.manifest)?;
+    let unchanged = fs::read(&component).is_ok_and(|present| present == bytes);
+    if !unchanged {
+        put(&component, &bytes)?;
+    }
+    let hash = blake3::hash(&bytes).to_hex().to_string();
+    if let Some(inputs) = inputs {
+        let stamp = Stamp { component: hash.clone(), warnings: warnings.clone(), inputs, elsewhere };
+        stamp.write(&component)?;
+    }
+    Ok(Built { component, size: bytes.len() as u64, hash, unchanged, took: begun.elapsed(), said, warnings })
+}
+
+/// One build of a project at a time: they write the same files. The lock ends
+/// with the process that holds it.
+fn lock(folder: &Path, told: &mut dyn FnMut(Step<'_>)) -> Result<File, Error> {
+    let path = folder.join("lock");
+    let file = File::create(&path).map_err(Error::file("write", &path))?;
+    if file.try_lock().is_err() {
+        told(Step::Waiting);
+        file.lock().map_err(Error::file("lock", &path))?;
+    }
+    Ok(file)
 }

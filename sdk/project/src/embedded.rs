@@ -1,5 +1,5 @@
 //! The contract, the SDKs and the templates, as they were when this crate was
-//! built.
+//! built, and what is known by its own sources.
 
 mod table {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -10,12 +10,23 @@ pub(crate) const CONTRACT_VERSION: &str = table::VERSION;
 
 /// The files below `folder`, each by its path from there. The folders are
 /// `wit`, `rust`, `python`, `js` and `c`, with what lies below them in the
-/// repository.
+/// repository, and `builder`, sources of this crate.
 pub(crate) fn under(folder: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     table::FILES.iter().filter_map(move |(name, bytes)| {
         let rest = name.strip_prefix(folder)?.strip_prefix('/')?;
         Some((rest, *bytes))
     })
+}
+
+/// Of all in this crate that decides what a build makes: the contract, what is
+/// specific to a language, and the crates that make components here.
+pub(crate) fn builder() -> blake3::Hash {
+    let mut all = blake3::Hasher::new();
+    all.update(table::CRATES.as_bytes());
+    for (name, bytes) in ["wit", "builder", "python/tool"].into_iter().flat_map(under) {
+        all.update(name.as_bytes()).update(&[0]).update(blake3::hash(bytes).as_bytes());
+    }
+    all.finalize()
 }
 
 /// The licence that a copy of an SDK is under.

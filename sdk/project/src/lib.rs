@@ -2,8 +2,8 @@
 //!
 //! A folder that has a `plugin.toml` is a [`Project`]. [`create`] makes one
 //! from a template, with a copy of its language's SDK; [`build`](fn@build)
-//! makes its component; [`watch`](fn@watch) calls back when its sources
-//! change. What a language's own tools need to be told is in the module of
+//! makes its component, where it is not made already of what is there now (its
+//! [`Stamp`] tells); [`watch`](fn@watch) calls back when its sources change. What a language's own tools need to be told is in the module of
 //! that language; everything else is the same for all.
 
 mod build;
@@ -11,20 +11,24 @@ mod component;
 mod contract;
 mod embedded;
 mod error;
-mod fingerprint;
+mod inputs;
 mod language;
 mod manifest;
 mod name;
 mod scaffold;
+mod sources;
+mod stamp;
 mod tool;
 mod watch;
 mod wrap;
 
-pub use build::{Built, build};
+pub use build::{Built, Step, build};
 pub use error::Error;
+pub use inputs::Inputs;
 pub use language::Language;
 pub use manifest::{Export, Import, MANIFEST, Manifest, Project};
 pub use scaffold::{Created, Kind, New, create};
+pub use stamp::{Reason, Stamp};
 pub use tool::Tool;
 pub use watch::watch;
 pub use wrap::{Convention, Wrap, Wrapped, wrap};

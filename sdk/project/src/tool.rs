@@ -72,3 +72,9 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 pub(crate) fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
+
+/// What `command` prints first where it succeeds, such as a version.
+pub(crate) fn version(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(text(&output.stdout).lines().next().unwrap_or_default().trim().to_owned())
+}

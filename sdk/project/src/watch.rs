@@ -1,12 +1,13 @@
 //! Doing something again whenever a project's sources change.
 
 use crate::error::Error;
-use crate::fingerprint::Fingerprint;
+use crate::sources;
 use notify_debouncer_mini::new_debouncer;
 use notify_debouncer_mini::notify::RecursiveMode;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How long nothing must change before it is looked at: an editor that saves
 /// writes several files.
@@ -26,14 +27,47 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     loop {
         // Taken before: a change during the build counts, and so does what the build itself changes
         // among the sources (a lock file), once.
-        let seen = Fingerprint::of(folder);
+        let seen = fingerprint(folder);
         changed();
-        while Fingerprint::of(folder) == seen {
+        while fingerprint(folder) == seen {
             match events.recv() {
                 Ok(Ok(_)) => {}
                 Ok(Err(cause)) => return Err(error(cause.to_string())),
                 Err(mpsc::RecvError) => return Err(error("the watcher ended".into())),
             }
         }
+    }
+}
+
+/// The time and the size of every source; equal where nothing changed.
+fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
+    let files = sources::edited(folder).into_iter();
+    files.map(|(path, about)| (path, (about.modified().ok(), about.len()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn sources_count_and_what_is_made_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("src/lib.rs", "a");
+        let before = fingerprint(folder.path());
+        for made in ["build/a.wasm", "target/a", "node_modules/a/b.js", "src/__pycache__/a.pyc", ".git/HEAD"] {
+            write(made, "x");
+        }
+        assert_eq!(fingerprint(folder.path()), before);
+        write("src/lib.rs", "ab");
+        let changed = fingerprint(folder.path());
+        assert_ne!(changed, before);
+        write("cases.jsonl", "");
+        assert_ne!(fingerprint(folder.path()), changed);
     }
 }

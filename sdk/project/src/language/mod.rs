@@ -6,7 +6,9 @@ mod js;
 pub(crate) mod python;
 mod rust;
 
+use crate::build::Step;
 use crate::error::Error;
+use crate::inputs::Inputs;
 use crate::manifest::Project;
 use crate::tool::Tool;
 use std::fmt;
@@ -76,9 +78,9 @@ pub(crate) trait Toolchain {
     /// `template/` and `tests/` are not part of the copy.
     fn sdk(&self) -> (&'static str, &'static str);
 
-    /// Makes the component's bytes. It may keep what it likes in the project's
-    /// `build/`.
-    fn build(&self, project: &Project) -> Result<Compiled, Error>;
+    /// Finds the tools, and what they will make the component from. It may keep
+    /// what it likes in the project's `build/`.
+    fn prepare<'a>(&self, project: &'a Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error>;
 
     /// What a build of `project` would find missing on this machine.
     fn missing(&self, project: &Project) -> Vec<&'static Tool>;
@@ -86,6 +88,16 @@ pub(crate) trait Toolchain {
     /// What the author writes so that the component exports something, as a
     /// hint: `export a reward with …`.
     fn how_to_export(&self) -> &'static str;
+}
+
+/// A build that can begin.
+pub(crate) struct Prepared<'a> {
+    /// All that decides what is made; nothing where the tools are to be run
+    /// each time, since they know themselves what changed, are quick where
+    /// nothing did, and make the same of the same.
+    pub inputs: Option<Inputs>,
+    /// Makes the component's bytes.
+    pub make: Box<dyn FnOnce() -> Result<Compiled, Error> + 'a>,
 }
 
 /// What a toolchain made.
@@ -96,4 +108,6 @@ pub(crate) struct Compiled {
     pub said: String,
     /// What will not work although it builds, in lines.
     pub warnings: String,
+    /// Files that were read beside the inputs, as far as the tools say it.
+    pub elsewhere: Inputs,
 }

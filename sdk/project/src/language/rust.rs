@@ -1,7 +1,9 @@
 //! Rust: cargo, for the target `wasm32-wasip2`.
 
-use super::{Compiled, Toolchain};
+use super::{Compiled, Prepared, Toolchain};
+use crate::build::Step;
 use crate::error::Error;
+use crate::inputs::Inputs;
 use crate::manifest::Project;
 use crate::tool::{self, Tool};
 use serde::Deserialize;
@@ -29,28 +31,13 @@ impl Toolchain for Rust {
         ("rust", "gavel-sdk")
     }
 
-    fn build(&self, project: &Project) -> Result<Compiled, Error> {
+    /// Cargo knows all that a crate is made from, in whatever folder: it is
+    /// asked each time.
+    fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
         if let Some(tool) = self.missing(project).first() {
             return Err(Error::MissingTool { tool });
         }
-        let name = &project.manifest.name;
-        let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--release", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
-        remap(&mut cargo, &root);
-        let output = tool::output(cargo.current_dir(&root), &CARGO)?;
-        // What it prints for people is on standard error.
-        let said = tool::text(&output.stderr);
-        if !output.status.success() {
-            return Err(tool::failed(output.status, &CARGO, &format!("cannot compile `{name}`"), said));
-        }
-        let path = component(&tool::text(&output.stdout), &root.join("Cargo.toml")).ok_or_else(|| Error::Source {
-            what: format!("the crate of `{name}` gives no component"),
-            hint_text: "write crate-type = [\"cdylib\"] below [lib] in its Cargo.toml".into(),
-        })?;
-        let component = std::fs::read(&path).map_err(Error::file("read", &path))?;
-        // Its warnings stand among its progress.
-        Ok(Compiled { component, said, warnings: String::new() })
+        Ok(Prepared { inputs: None, make: Box::new(|| compile(project)) })
     }
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {
@@ -69,6 +56,27 @@ impl Toolchain for Rust {
     fn how_to_export(&self) -> &'static str {
         "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`"
     }
+}
+
+fn compile(project: &Project) -> Result<Compiled, Error> {
+    let name = &project.manifest.name;
+    let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
+    remap(&mut cargo, &root);
+    let output = tool::output(cargo.current_dir(&root), &CARGO)?;
+    // What it prints for people is on standard error.
+    let said = tool::text(&output.stderr);
+    if !output.status.success() {
+        return Err(tool::failed(output.status, &CARGO, &format!("cannot compile `{name}`"), said));
+    }
+    let path = component(&tool::text(&output.stdout), &root.join("Cargo.toml")).ok_or_else(|| Error::Source {
+        what: format!("the crate of `{name}` gives no component"),
+        hint_text: "write crate-type = [\"cdylib\"] below [lib] in its Cargo.toml".into(),
+    })?;
+    let component = std::fs::read(&path).map_err(Error::file("read", &path))?;
+    // Its warnings stand among its progress.
+    Ok(Compiled { component, said, warnings: String::new(), elsewhere: Inputs::default() })
 }
 
 /// Keeps this machine's folders out of the component, so that the same sources

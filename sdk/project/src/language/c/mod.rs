@@ -2,9 +2,11 @@
 
 mod compiler;
 
-use super::{Compiled, Toolchain};
+use super::{Compiled, Prepared, Toolchain};
+use crate::build::Step;
 use crate::contract;
 use crate::error::Error;
+use crate::inputs::Inputs;
 use crate::manifest::Project;
 use crate::tool::{self, Tool};
 use compiler::Compiler;
@@ -34,39 +36,11 @@ impl Toolchain for C {
         ("c", "gavel")
     }
 
-    fn build(&self, project: &Project) -> Result<Compiled, Error> {
-        let name = &project.manifest.name;
+    /// A header may lie in any folder, and the compiler takes a second: it is
+    /// run each time.
+    fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
         let compiler = Compiler::find().ok_or(Error::MissingTool { tool: &compiler::ZIG })?;
-        let wit = contract::write(project)?;
-        let internal = |what: &str| {
-            let what = format!("cannot {what} `{name}`");
-            move |error: anyhow::Error| Error::Failed { what, said: format!("{error:#}") }
-        };
-        let (mut resolve, world) = world(&wit).map_err(internal("read the world of"))?;
-        bindings(&mut resolve, world, &project.folder.join(BINDINGS)).map_err(internal("write the bindings of"))?;
-
-        let sources = Sources::of(project)?;
-        let run = |mut command: Command, args: &mut dyn Iterator<Item = OsString>| -> Result<String, Error> {
-            command.current_dir(&project.folder).args(flags(project)).args(args);
-            Ok(tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all())
-        };
-        let mut warnings = String::new();
-        let mut linked = sources.c;
-        for (number, source) in sources.cpp.iter().enumerate() {
-            let object = PathBuf::from(format!("build/cpp-{number}.o"));
-            let args = CPP.into_iter().map(OsString::from).chain(["-c".into(), source.into(), "-o".into()]);
-            warnings += &run(compiler.cpp(), &mut args.chain([object.clone().into()]))?;
-            linked.push(object);
-        }
-        let library = if sources.cpp.is_empty() { &[][..] } else { &["-lc++", "-lc++abi"] };
-        let args = LINK.into_iter().chain(["-o", MODULE]).map(OsString::from);
-        let args = args.chain(linked.into_iter().map(OsString::from)).chain(library.iter().map(OsString::from));
-        warnings += &run(compiler.c(), &mut args.into_iter())?;
-
-        let path = project.folder.join(MODULE);
-        let module = fs::read(&path).map_err(Error::file("read", &path))?;
-        let component = component(&module).map_err(internal("make a component of"))?;
-        Ok(Compiled { component, said: String::new(), warnings })
+        Ok(Prepared { inputs: None, make: Box::new(move || compile(project, &compiler)) })
     }
 
     fn missing(&self, _: &Project) -> Vec<&'static Tool> {
@@ -76,6 +50,40 @@ impl Toolchain for C {
     fn how_to_export(&self) -> &'static str {
         "write `plugin_init` and the function that gavel.h declares for each export; a taskset's functions are in build/bindings/plugin.h"
     }
+}
+
+fn compile(project: &Project, compiler: &Compiler) -> Result<Compiled, Error> {
+    let name = &project.manifest.name;
+    let wit = contract::write(project)?;
+    let internal = |what: &str| {
+        let what = format!("cannot {what} `{name}`");
+        move |error: anyhow::Error| Error::Failed { what, said: format!("{error:#}") }
+    };
+    let (mut resolve, world) = world(&wit).map_err(internal("read the world of"))?;
+    bindings(&mut resolve, world, &project.folder.join(BINDINGS)).map_err(internal("write the bindings of"))?;
+
+    let sources = Sources::of(project)?;
+    let run = |mut command: Command, args: &mut dyn Iterator<Item = OsString>| -> Result<String, Error> {
+        command.current_dir(&project.folder).args(flags(project)).args(args);
+        Ok(tool::run(&mut command, &compiler::ZIG, &format!("cannot compile `{name}`"))?.all())
+    };
+    let mut warnings = String::new();
+    let mut linked = sources.c;
+    for (number, source) in sources.cpp.iter().enumerate() {
+        let object = PathBuf::from(format!("build/cpp-{number}.o"));
+        let args = CPP.into_iter().map(OsString::from).chain(["-c".into(), source.into(), "-o".into()]);
+        warnings += &run(compiler.cpp(), &mut args.chain([object.clone().into()]))?;
+        linked.push(object);
+    }
+    let library = if sources.cpp.is_empty() { &[][..] } else { &["-lc++", "-lc++abi"] };
+    let args = LINK.into_iter().chain(["-o", MODULE]).map(OsString::from);
+    let args = args.chain(linked.into_iter().map(OsString::from)).chain(library.iter().map(OsString::from));
+    warnings += &run(compiler.c(), &mut args.into_iter())?;
+
+    let path = project.folder.join(MODULE);
+    let module = fs::read(&path).map_err(Error::file("read", &path))?;
+    let component = component(&module).map_err(internal("make a component of"))?;
+    Ok(Compiled { component, said: String::new(), warnings, elsewhere: Inputs::default() })
 }
 
 fn world(wit: &Path) -> anyhow::Result<(Resolve, WorldId)> {

@@ -3,10 +3,12 @@
 mod packages;
 pub(crate) mod scan;
 
-use super::{Compiled, Toolchain};
+use super::{Compiled, Prepared, Toolchain};
+use crate::build::Step;
 use crate::contract;
 use crate::embedded;
 use crate::error::Error;
+use crate::inputs::{self, Inputs};
 use crate::manifest::Project;
 use crate::tool::{self, Tool};
 use std::fs;
@@ -34,13 +36,11 @@ impl Toolchain for Python {
         ("python/gavel", "gavel")
     }
 
-    fn build(&self, project: &Project) -> Result<Compiled, Error> {
+    fn prepare<'a>(&self, project: &'a Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
         let name = &project.manifest.name;
         let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
-        if !is_recent(&root) {
-            return Err(Error::MissingTool { tool: &PYTHON });
-        }
-        let mut command = componentize(&root).ok_or(Error::MissingTool { tool: &COMPONENTIZE })?;
+        let python = recent(&root).ok_or(Error::MissingTool { tool: &PYTHON })?;
+        let (command, version) = componentize(&root).ok_or(Error::MissingTool { tool: &COMPONENTIZE })?;
         let entry = root.join(format!("{ENTRY}.py"));
         if !entry.is_file() {
             return Err(Error::Source {
@@ -49,34 +49,21 @@ impl Toolchain for Python {
             });
         }
         let mut said = String::new();
-        let packages = packages::install(project, &root, &mut said)?;
-        let folders: Vec<PathBuf> = [root.join("vendor")].into_iter().chain(packages).collect();
-        let found = scan::scan(&python(&root), &root, ENTRY, &folders)?;
-        found.refuse(name)?;
-        let warnings = found.warnings.iter().map(|place| format!("warning: {place}\n  {}\n", place.hint)).collect();
-
-        let app = write_app(project, &root, &found.preload)?;
-        let world = contract::write(project)?.canonicalize().map_err(Error::file("open", &root))?;
-        // Not `build/NAME.wasm`: that one changes only when the build succeeds.
-        let output = app.join("component.wasm");
-        command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", WORLD_MODULE]);
-        command.args(["componentize", APP, "-o"]).arg(&output);
-        // The plugin's own folder first: the SDK takes the first one's files for the plugin's.
-        for folder in [&root, &app].into_iter().chain(&folders) {
-            command.arg("-p").arg(folder);
+        let packages = packages::install(project, &root, &mut said, told)?;
+        let mut inputs = Inputs::of(project)?;
+        inputs.set("the tool Python", python);
+        inputs.set("the tool componentize-py", version);
+        if let Some(folder) = &packages {
+            packages::list(folder, &mut inputs)?;
         }
-        // Or it would add the packages of whatever Python is installed.
-        command.env("VIRTUAL_ENV", app.join("no-packages"));
-        let made = tool::run(command.current_dir(&root), &COMPONENTIZE, &format!("cannot build `{name}`"));
-        let made = made.map_err(|error| own_words(error, name))?;
-        said += &made.err;
-        let component = fs::read(&output).map_err(Error::file("read", &output))?;
-        Ok(Compiled { component, said, warnings })
+        let known = inputs.clone();
+        let make = move || compile(project, &root, command, packages, said, &known);
+        Ok(Prepared { inputs: Some(inputs), make: Box::new(make) })
     }
 
     fn missing(&self, project: &Project) -> Vec<&'static Tool> {
         let mut missing = Vec::new();
-        if !is_recent(&project.folder) {
+        if recent(&project.folder).is_none() {
             missing.push(&PYTHON);
         }
         if componentize(&project.folder).is_none() {
@@ -88,6 +75,41 @@ impl Toolchain for Python {
     fn how_to_export(&self) -> &'static str {
         "export it in main.py with `@gavel.reward`, `@gavel.judger` or `@gavel.taskset` over the function"
     }
+}
+
+/// Makes the component with `command`, componentize-py.
+fn compile(
+    project: &Project,
+    root: &Path,
+    mut command: Command,
+    packages: Option<PathBuf>,
+    mut said: String,
+    known: &Inputs,
+) -> Result<Compiled, Error> {
+    let name = &project.manifest.name;
+    let folders: Vec<PathBuf> = [root.join("vendor")].into_iter().chain(packages).collect();
+    let found = scan::scan(&python(root), root, ENTRY, &folders)?;
+    found.refuse(name)?;
+    let warnings = found.warnings.iter().map(|place| format!("warning: {place}\n  {}\n", place.hint)).collect();
+    let elsewhere = inputs::elsewhere(root, &found.local, known)?;
+
+    let app = write_app(project, root, &found.preload)?;
+    let world = contract::write(project)?.canonicalize().map_err(Error::file("open", root))?;
+    // Not `build/NAME.wasm`: that one changes only when the build succeeds.
+    let output = app.join("component.wasm");
+    command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", WORLD_MODULE]);
+    command.args(["componentize", APP, "-o"]).arg(&output);
+    // The plugin's own folder first: the SDK takes the first one's files for the plugin's.
+    for folder in [root, &app].into_iter().chain(folders.iter().map(PathBuf::as_path)) {
+        command.arg("-p").arg(folder);
+    }
+    // Or it would add the packages of whatever Python is installed.
+    command.env("VIRTUAL_ENV", app.join("no-packages"));
+    let made = tool::run(command.current_dir(root), &COMPONENTIZE, &format!("cannot build `{name}`"));
+    let made = made.map_err(|error| own_words(error, name))?;
+    said += &made.err;
+    let component = fs::read(&output).map_err(Error::file("read", &output))?;
+    Ok(Compiled { component, said, warnings, elsewhere })
 }
 
 /// The module that the component is made of, in `build/python`.
@@ -134,24 +156,25 @@ pub(crate) fn python(root: &Path) -> PathBuf {
     in_environment(root, "python3").unwrap_or_else(|| "python3".into())
 }
 
-/// Whether that Python can read what plugins are written in.
-fn is_recent(root: &Path) -> bool {
-    tool::works(Command::new(python(root)).args(["-c", "import sys; assert sys.version_info >= (3, 10)"]))
+/// The version of that Python, where it can read what plugins are written in.
+fn recent(root: &Path) -> Option<String> {
+    let version = "import sys; assert sys.version_info >= (3, 10); print(sys.version)";
+    tool::version(Command::new(python(root)).args(["-c", version]))
 }
 
-/// componentize-py, from the same places, or as a module of that Python;
-/// nothing where it does not run.
-fn componentize(root: &Path) -> Option<Command> {
+/// componentize-py, from the same places, or as a module of that Python, with
+/// its version; nothing where it does not run.
+fn componentize(root: &Path) -> Option<(Command, String)> {
     let program = in_environment(root, COMPONENTIZE.name).unwrap_or_else(|| COMPONENTIZE.name.into());
+    let program = || Command::new(&program);
     let module = || {
         let mut command = Command::new(python(root));
         command.args(["-m", "componentize_py"]);
         command
     };
-    if tool::works(Command::new(&program).arg("--version")) {
-        return Some(Command::new(program));
-    }
-    tool::works(module().arg("--version")).then(module)
+    let version = |mut command: Command| tool::version(command.arg("--version"));
+    let found = |command: Command, version| Some((command, version?));
+    found(program(), version(program())).or_else(|| found(module(), version(module())))
 }
 
 /// A program in the project's `.venv`, else in the active environment.

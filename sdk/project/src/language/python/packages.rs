@@ -1,7 +1,9 @@
 //! The packages of `requirements.txt`, installed for the component alone.
 
 use super::{program, python};
+use crate::build::Step;
 use crate::error::Error;
+use crate::inputs::Inputs;
 use crate::manifest::{MANIFEST, Project};
 use crate::tool::{self, Tool};
 use serde::Deserialize;
@@ -19,7 +21,12 @@ static PIP: Tool =
 
 /// Installs what `requirements.txt` names to `build/packages` and gives that
 /// folder; nothing where it names nothing. What is installed already stays.
-pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Result<Option<PathBuf>, Error> {
+pub(super) fn install(
+    project: &Project,
+    root: &Path,
+    said: &mut String,
+    told: &mut dyn FnMut(Step<'_>),
+) -> Result<Option<PathBuf>, Error> {
     let path = root.join(REQUIREMENTS);
     let wanted = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -44,6 +51,7 @@ pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Resu
     if !tool::works(Command::new(&python).args(["-m", "pip", "--version"])) {
         return Err(Error::MissingTool { tool: &PIP });
     }
+    told(Step::Installing(REQUIREMENTS));
     // It speaks of the folder, which is about to change.
     if mark.exists() {
         fs::remove_file(&mark).map_err(Error::file("remove", &mark))?;
@@ -69,6 +77,17 @@ pub(super) fn install(project: &Project, root: &Path, said: &mut String) -> Resu
     refuse_compiled(project, &python, &folder)?;
     fs::write(&mark, wanted).map_err(Error::file("write", &mark))?;
     Ok(Some(folder))
+}
+
+/// Adds what is installed in `folder`, by the names that it is imported by.
+pub(super) fn list(folder: &Path, inputs: &mut Inputs) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::file("read", folder))?.flatten() {
+        let name = entry.file_name();
+        if name != "__pycache__" {
+            inputs.tree(format!("the package {}", name.to_string_lossy()), &entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// A package with compiled code, as `sdk/python/tool/packages.py` says it.

@@ -1,0 +1,178 @@
+//! Whether a component is still what a build would make.
+//!
+//! A stamp lies beside its component and names what that was made from, and the
+//! component's own hash. It is written last: a build that was interrupted
+//! leaves a component that no stamp speaks of, or the stamp and the component
+//! of the build before, which are as good as they were.
+
+use crate::error::Error;
+use crate::inputs::{self, Change, Inputs};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a component was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The component's BLAKE3, in hexadecimal.
+    pub component: String,
+    /// What the build warned of.
+    #[serde(default)]
+    pub warnings: String,
+    /// What was known before the build.
+    pub(crate) inputs: Inputs,
+    /// Files that the build turned out to read beside those.
+    #[serde(default)]
+    pub(crate) elsewhere: Inputs,
+}
+
+/// Why a component is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// There is none, or none that was built to its end.
+    First,
+    /// The file is not the one that was built.
+    Replaced,
+    /// Something that it was made from is no longer the same.
+    Changed(Changes),
+}
+
+/// What became of what a component was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changes(Vec<Change>);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::First => f.write_str("it was not built before"),
+            Self::Replaced => f.write_str("its component is not the one that was built"),
+            Self::Changed(Changes(changes)) => {
+                let shown = changes.iter().take(2).map(Change::to_string).collect::<Vec<_>>().join(", ");
+                let more = changes.len().saturating_sub(2);
+                f.write_str(&shown)?;
+                if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl Stamp {
+    /// Of a component with this content that is made from `inputs`.
+    pub fn new(component: &[u8], inputs: Inputs) -> Self {
+        let component = blake3::hash(component).to_hex().to_string();
+        Self { component, warnings: String::new(), inputs, elsewhere: Inputs::default() }
+    }
+
+    /// The stamp of the component at `path` where a build from `inputs` would
+    /// make the same; else why it would not.
+    ///
+    /// # Errors
+    /// [`Reason`].
+    pub fn check(path: &Path, inputs: &Inputs, folder: &Path) -> Result<Self, Reason> {
+        let text = fs::read(place(path)).map_err(|_| Reason::First)?;
+        // Of another version of gavel.
+        let stamp: Self = serde_json::from_slice(&text).map_err(|_| Reason::First)?;
+        let mut changes = stamp.inputs.changes(inputs);
+        changes.extend(stamp.elsewhere.changes(&inputs::again(folder, &stamp.elsewhere)));
+        if !changes.is_empty() {
+            return Err(Reason::Changed(Changes(changes)));
+        }
+        let component = fs::read(path).map_err(|_| Reason::First)?;
+        let same = blake3::hash(&component).to_hex().as_str() == stamp.component;
+        if same { Ok(stamp) } else { Err(Reason::Replaced) }
+    }
+
+    /// Writes it beside the component at `path`, which is there already.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let place = place(path);
+        let error = |source: serde_json::Error| Error::file("write", &place)(source.into());
+        put(&place, &serde_json::to_vec_pretty(self).map_err(error)?)
+    }
+}
+
+/// Where the stamp of a component lies.
+fn place(component: &Path) -> PathBuf {
+    component.with_extension("stamp.json")
+}
+
+/// Writes a file so that it changes all at once.
+pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let partial = path.with_extension("partial");
+    fs::write(&partial, bytes).map_err(Error::file("write", &partial))?;
+    fs::rename(&partial, path).map_err(Error::file("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(main: &str) -> Inputs {
+        let mut inputs = Inputs::default();
+        inputs.set("main.py", main);
+        inputs
+    }
+
+    #[test]
+    fn only_a_whole_build_from_the_same_is_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let component = folder.join("a.wasm");
+        let check = |main: &str| Stamp::check(&component, &inputs(main), folder).map_err(|reason| reason.to_string());
+        assert_eq!(check("1"), Err("it was not built before".into()));
+
+        fs::write(&component, "component 1").unwrap();
+        // Interrupted before its stamp.
+        assert_eq!(check("1"), Err("it was not built before".into()));
+        let first = Stamp::new(b"component 1", inputs("1"));
+        first.write(&component).unwrap();
+        assert_eq!(check("1"), Ok(first.clone()));
+        assert_eq!(check("2"), Err("main.py was 1, now 2".into()));
+
+        // The build from 2 is interrupted before it wrote its component: that of 1 is still whole.
+        assert_eq!(check("1"), Ok(first));
+        // After it wrote its component.
+        fs::write(&component, "component 2").unwrap();
+        assert_eq!(check("1"), Err("its component is not the one that was built".into()));
+        assert_eq!(check("2"), Err("main.py was 1, now 2".into()));
+        // After half of its stamp, had that not been written at once.
+        let whole = fs::read(place(&component)).unwrap();
+        fs::write(place(&component), &whole[..whole.len() / 2]).unwrap();
+        assert_eq!(check("2"), Err("it was not built before".into()));
+
+        Stamp::new(b"component 2", inputs("2")).write(&component).unwrap();
+        assert!(check("2").is_ok());
+        fs::remove_file(&component).unwrap();
+        assert_eq!(check("2"), Err("it was not built before".into()));
+    }
+
+    #[test]
+    fn a_file_that_was_read_elsewhere_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("plugin");
+        fs::create_dir(&folder).unwrap();
+        fs::write(place.path().join("shared.js"), "1").unwrap();
+        let component = folder.join("a.wasm");
+        fs::write(&component, "x").unwrap();
+        let elsewhere = inputs::elsewhere(&folder, &["../shared.js".into()], &inputs("1")).unwrap();
+        let stamp = Stamp { elsewhere, ..Stamp::new(b"x", inputs("1")) };
+        stamp.write(&component).unwrap();
+        assert_eq!(Stamp::check(&component, &inputs("1"), &folder), Ok(stamp));
+        fs::write(place.path().join("shared.js"), "2").unwrap();
+        let reason = Stamp::check(&component, &inputs("1"), &folder).unwrap_err();
+        assert_eq!(reason.to_string(), "../shared.js changed");
+    }
+
+    #[test]
+    fn many_changes_are_counted() {
+        let mut now = inputs("1");
+        for name in ["a", "b", "c"] {
+            now.set(name, "x");
+        }
+        let reason = Reason::Changed(Changes(inputs("1").changes(&now)));
+        assert_eq!(reason.to_string(), "a is new, b is new and 1 more");
+    }
+}
