@@ -4,8 +4,8 @@
 
 use gavel_project::{Built, Error, Kind, New, Project, Step, build, create};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// A new project with such tools.
 struct Place {
@@ -60,8 +60,12 @@ impl Place {
     fn program(&self, path: &str, option: &str, text: &str) {
         let head = format!("#!/bin/sh\ntool={}/.tool\noption={option}\n", self.root.display());
         let version = "if [ \"$1\" = --version ]; then cat \"$tool/version\"; exit; fi\n";
-        self.write(path, head + version + text);
-        fs::set_permissions(self.root.join(path), PermissionsExt::from_mode(0o755)).unwrap();
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // By another process: where this one starts a child while it has the file open, that is busy for a moment.
+        let mut written = Command::new("sh");
+        written.args(["-c", "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"", "sh", &(head + version + text)]).arg(&path);
+        assert!(written.status().unwrap().success());
     }
 
     fn write(&self, path: &str, content: impl AsRef<[u8]>) {
