@@ -21,7 +21,7 @@ const LANGUAGES: [&str; 4] = ["rust", "python", "js", "c"];
 fn make(project: &Project, language: &str, kind: &str) {
     let name = format!("{kind}-{language}");
     let run = |args: &[&str]| {
-        // One target folder serves both kinds, so that the SDK is compiled once.
+        // One target folder serves both kinds, so that what plugins depend on is compiled once.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
         let mut command = project.command(args);
         // What this repository is built with is there; nothing need be downloaded.

@@ -5,7 +5,6 @@
 use snapbox::data::Inline;
 use snapbox::{Assert, str};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -33,7 +32,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gavel"));
         command.current_dir(self.0.path()).args(args).env("NO_COLOR", "1");
         // What this repository is built with is there; nothing need be downloaded. One target folder serves all
-        // tests, so that the SDK is compiled once.
+        // tests, so that what plugins depend on is compiled once.
         command
             .env("CARGO_NET_OFFLINE", "true")
             .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"));
@@ -104,8 +103,10 @@ fn what_is_built_and_why_is_said() {
     std::fs::create_dir_all(tool.parent().unwrap()).unwrap();
     let copy = "while [ \"$1\" != -o ]; do shift; done; cp";
     let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit\n{copy} '{}' \"$2\"\n", made.display());
-    std::fs::write(&tool, text).unwrap();
-    std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).unwrap();
+    // By another process: where this one starts a child while it has the file open, that is busy for a moment.
+    let mut written = Command::new("sh");
+    written.args(["-c", "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"", "sh", &text]).arg(&tool);
+    assert!(written.status().unwrap().success());
 
     let says = |args: &[&str], expected: Inline| {
         let output = place.run(args);

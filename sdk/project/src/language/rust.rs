@@ -62,8 +62,10 @@ fn compile(project: &Project) -> Result<Compiled, Error> {
     let name = &project.manifest.name;
     let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--release", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
+    // `rustc` is `build` with flags for this crate alone: others are compiled once, whatever folder asks for them.
+    cargo.args(["rustc", "--release", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
     remap(&mut cargo, &root);
+    cargo.arg("--").arg(renamed(&root, "/plugin"));
     let output = tool::output(cargo.current_dir(&root), &CARGO)?;
     // What it prints for people is on standard error.
     let said = tool::text(&output.stderr);
@@ -80,14 +82,15 @@ fn compile(project: &Project) -> Result<Compiled, Error> {
 }
 
 /// Keeps this machine's folders out of the component, so that the same sources
-/// give the same component wherever they lie.
+/// give the same component wherever they lie. Crates in the plugin's workspace
+/// are compiled by relative paths.
 fn remap(cargo: &mut Command, root: &Path) {
     let home = |variable: &str, default: &str| {
         let set = std::env::var_os(variable).map(PathBuf::from);
         set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(default)))
     };
     let folders = [
-        Some((root.to_owned(), "/plugin")),
+        target(root).map(|folder| (folder, "/target")),
         home("CARGO_HOME", ".cargo").map(|folder| (folder, "/cargo")),
         home("RUSTUP_HOME", ".rustup").map(|folder| (folder, "/rustup")),
     ];
@@ -97,14 +100,29 @@ fn remap(cargo: &mut Command, root: &Path) {
         Some(flags) if !flags.is_empty() => vec![flags],
         _ => std::env::var("RUSTFLAGS").unwrap_or_default().split_whitespace().map(OsString::from).collect(),
     };
-    for (folder, name) in folders.into_iter().flatten() {
-        let mut flag = OsString::from("--remap-path-prefix=");
-        flag.push(&folder);
-        flag.push("=");
-        flag.push(name);
-        flags.push(flag);
-    }
+    flags.extend(folders.into_iter().flatten().map(|(folder, name)| renamed(&folder, name)));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(std::ffi::OsStr::new("\u{1f}")));
+}
+
+/// The flag that puts `name` in the place of `folder`.
+fn renamed(folder: &Path, name: &str) -> OsString {
+    let mut flag = OsString::from("--remap-path-prefix=");
+    flag.push(folder);
+    flag.push("=");
+    flag.push(name);
+    flag
+}
+
+/// Where cargo puts what it makes of the crate in `root`; nothing where it
+/// cannot read its manifest, as it will say itself.
+fn target(root: &Path) -> Option<PathBuf> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        target_directory: PathBuf,
+    }
+    let asked = ["metadata", "--no-deps", "--format-version=1"];
+    let output = Command::new("cargo").args(asked).current_dir(root).output().ok()?;
+    Some(serde_json::from_slice::<Metadata>(&output.stdout).ok()?.target_directory)
 }
 
 /// The component among cargo's messages: the `cdylib` of the package of
