@@ -5,36 +5,55 @@ use gavel_harness::{CaseFile, Harness, TestTable, run};
 use gavel_plugin::{LimitsTable, PluginSpec};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 #[test]
 fn every_standard_plugin_passes_its_cases() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for folder in std::fs::read_dir(root.join("plugins")).unwrap().map(|entry| entry.unwrap().path()) {
-        // Such as `shared`.
-        if !folder.join("plugin.toml").exists() {
-            continue;
+    let folders = std::fs::read_dir(root.join("plugins")).unwrap().map(|entry| entry.unwrap().path());
+    // Not those such as `shared`.
+    let mut folders: Vec<PathBuf> = folders.filter(|folder| folder.join("plugin.toml").exists()).collect();
+    // What takes longest begins first; the last is taken first.
+    folders.sort_by_key(|folder| std::fs::metadata(component(&root, folder)).map_or(0, |about| about.len()));
+    let folders = Mutex::new(folders);
+    let next = || folders.lock().unwrap().pop();
+    let work = || {
+        while let Some(folder) = next() {
+            passes(&root, &folder);
         }
-        let name = folder.file_name().unwrap().to_str().unwrap();
-        let manifest = std::fs::read_to_string(folder.join("plugin.toml")).unwrap();
-        let mut manifest: toml::Table = toml::from_str(&manifest).unwrap();
-        let test: TestTable = manifest.remove("test").map(|test| test.try_into().unwrap()).unwrap_or_default();
-        let harness = Harness::new().unwrap();
-        for (name, table) in &test.exec {
-            let mut program = table.program(name);
-            program.path = folder.join(program.path);
-            harness.program(program).unwrap();
-        }
-        let spec = PluginSpec {
-            params: test.params,
-            limits: test.limits.over(&LimitsTable::default()),
-            grants: test.grant,
-            ..PluginSpec::new(name, root.join(format!("target/plugins/{name}.wasm")))
-        };
-        for file in hostile(&folder).into_iter().chain([folder.join(&test.cases)]) {
-            let file = CaseFile::read(&file).unwrap();
-            file.require_expectations().unwrap();
-            run(&harness, &spec, &test.chat, &file).unwrap().assert_pass();
-        }
+    };
+    std::thread::scope(|threads| {
+        let workers = [(); 2].map(|()| threads.spawn(work));
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+    });
+}
+
+fn component(root: &Path, folder: &Path) -> PathBuf {
+    root.join(format!("target/plugins/{}.wasm", folder.file_name().unwrap().to_str().unwrap()))
+}
+
+/// Runs all cases of the plugin in `folder`.
+fn passes(root: &Path, folder: &Path) {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let manifest = std::fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    let mut manifest: toml::Table = toml::from_str(&manifest).unwrap();
+    let test: TestTable = manifest.remove("test").map(|test| test.try_into().unwrap()).unwrap_or_default();
+    let harness = Harness::new().unwrap();
+    for (name, table) in &test.exec {
+        let mut program = table.program(name);
+        program.path = folder.join(program.path);
+        harness.program(program).unwrap();
+    }
+    let spec = PluginSpec {
+        params: test.params,
+        limits: test.limits.over(&LimitsTable::default()),
+        grants: test.grant,
+        ..PluginSpec::new(name, component(root, folder))
+    };
+    for file in hostile(folder).into_iter().chain([folder.join(&test.cases)]) {
+        let file = CaseFile::read(&file).unwrap();
+        file.require_expectations().unwrap();
+        run(&harness, &spec, &test.chat, &file).unwrap().assert_pass();
     }
 }
 
