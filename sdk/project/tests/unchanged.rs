@@ -117,7 +117,7 @@ fn a_component_is_built_again_only_where_something_changed_that_it_is_made_from(
     place.edit("cases.jsonl", |text| text + "\n");
     place.edit("README.md", |text| text + "more");
     place.edit("test_main.py", |text| text + "\n");
-    place.edit("plugin.toml", |text| text + "\n[test]\nlimits = { cpu = \"1s\" }\n");
+    place.edit("plugin.toml", |text| text + "limits = { cpu = \"1s\" }\n");
     place.edit("main.py", |text| text);
     assert_eq!(place.says("unchanged").hash, first.hash);
     assert_eq!(place.runs(), 1);
