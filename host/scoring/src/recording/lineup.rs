@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 
 /// The plugins of a run from some step on.
@@ -61,6 +62,13 @@ impl Lineup {
         self.plugin(&plugin.when.only_if.as_ref()?.plugin)
     }
 
+    /// A plugin whose gates never end.
+    fn gated_in_a_circle(&self) -> Option<&PluginRecord> {
+        // A way that is longer than there are plugins never ends.
+        let gates = |plugin| successors(self.gate(plugin), |gate| self.gate(gate));
+        self.plugins.iter().find(|plugin| gates(plugin).nth(self.plugins.len()).is_some())
+    }
+
     fn changes(&self, old: &Self) -> Vec<String> {
         let mut changes: Vec<String> = self
             .plugins
@@ -100,10 +108,17 @@ pub(super) fn component_file(folder: &Path, hash: &str) -> PathBuf {
 
 pub(super) fn read(folder: &Path) -> Result<Vec<Lineup>> {
     let path = lineups_file(folder);
-    match fs::read(&path) {
-        Ok(text) => serde_json::from_slice(&text).map_err(|error| RecordingError::damaged(&path, error)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(RecordingError::io("read", &path)(error)),
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(RecordingError::io("read", &path)(error)),
+    };
+    let lineups: Vec<Lineup> = serde_json::from_slice(&text).map_err(|error| RecordingError::damaged(&path, error))?;
+    match lineups.iter().find_map(Lineup::gated_in_a_circle) {
+        Some(PluginRecord { name, .. }) => {
+            Err(RecordingError::damaged(&path, format!("`only_if` of `{name}` leads into a circle of gates")))
+        }
+        None => Ok(lineups),
     }
 }
 
@@ -234,6 +249,32 @@ mod tests {
         let expected = "the program `python` has another component (hash bbbbbbbbbbbbbbbb; it was aaaaaaaaaaaaaaaa)";
         assert_eq!(changes[0], expected);
         assert!(changes[1].starts_with("the program `python` has another set of limits"), "{}", changes[1]);
+    }
+
+    #[test]
+    fn gates_in_a_circle_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("plugins")).unwrap();
+        let gated = |name, gate: &str| {
+            let only_if = Some(format!("{gate} > 0").parse().unwrap());
+            PluginRecord { when: When { only_if, ..When::default() }, ..plugin(name) }
+        };
+        let read_again = |plugins| {
+            write(folder.path(), &[lineup(0, plugins)]).unwrap();
+            read(folder.path()).map(|lineups| lineups[0].plugins.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(read_again(vec![gated("a", "b"), gated("b", "c"), plugin("c")]), Ok(3));
+        for circle in [
+            vec![gated("a", "a")],
+            vec![plugin("c"), gated("a", "b"), gated("b", "a")],
+            vec![gated("a", "b"), gated("b", "b")],
+        ] {
+            let error = read_again(circle).unwrap_err();
+            assert!(
+                error.ends_with("lineups.json is damaged: `only_if` of `a` leads into a circle of gates"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
