@@ -13,6 +13,10 @@ use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Most tokens of a sample, of all its trajectories together: a hundred contexts
+/// of 128 Ki tokens have fewer. Reading a count takes memory for the tokens.
+const MOST_TOKENS: u64 = 1 << 24;
+
 /// A sample, what was said of it, and what was made of that.
 pub struct ScoredSample<'a> {
     /// The number of its group in the step.
@@ -194,6 +198,7 @@ impl RecordedSample {
 /// out and noted as damage of the recording.
 pub struct Samples<'a> {
     lines: Option<Peekable<ReadLines<'a>>>,
+    path: PathBuf,
     recording: &'a Recording,
 }
 
@@ -238,26 +243,38 @@ impl Iterator for ReadLines<'_> {
 
 impl<'a> Samples<'a> {
     pub(super) fn open(path: Option<&Path>, recording: &'a Recording) -> Result<Self> {
-        let Some(path) = path else { return Ok(Self { lines: None, recording }) };
+        let Some(path) = path else { return Ok(Self { lines: None, path: PathBuf::new(), recording }) };
         let file = File::open(path).map_err(RecordingError::io("read", path))?;
         let lines = ReadLines { lines: BufReader::new(file).split(b'\n'), path: path.to_owned(), number: 0, recording };
-        Ok(Self { lines: Some(lines.peekable()), recording })
+        Ok(Self { lines: Some(lines.peekable()), path: path.to_owned(), recording })
     }
 
     fn read(&mut self) -> Option<Result<RecordedSample>> {
         let lines = self.lines.as_mut()?;
-        let first = match lines.next()? {
-            Ok(line) => line,
-            Err(error) => return Some(Err(error)),
-        };
-        let task = self.recording.tasks.get(&first.task)?.clone();
-        let ReadLine { id, step, line, group, sample: index, reward, outcome, reason, plugins, not_called, .. } = first;
-        let mut trajectories = vec![trajectory(first.messages, first.finish_reason, first.tokens)];
-        while let Some(Ok(line)) = lines.next_if(|line| line.as_ref().is_ok_and(|line| line.id == id)) {
-            trajectories.push(trajectory(line.messages, line.finish_reason, line.tokens));
+        loop {
+            let first = match lines.next()? {
+                Ok(line) => line,
+                Err(error) => return Some(Err(error)),
+            };
+            let task = self.recording.tasks.get(&first.task)?.clone();
+            let ReadLine { id, step, line, group, sample: index, reward, outcome, reason, plugins, not_called, .. } =
+                first;
+            let mut records = vec![record(first.messages, first.finish_reason, first.tokens)];
+            while let Some(Ok(line)) = lines.next_if(|line| line.as_ref().is_ok_and(|line| line.id == id)) {
+                records.push(record(line.messages, line.finish_reason, line.tokens));
+            }
+            let counts = records.iter().filter_map(|record| record.tokens);
+            let tokens: u64 = counts.map(|counts| u64::from(counts.prompt) + u64::from(counts.response)).sum();
+            if tokens > MOST_TOKENS {
+                let what = format!("sample {id} has {tokens} tokens, more than {MOST_TOKENS}");
+                let path = self.path.clone();
+                self.recording.note(|damage| damage.lines.push(DamagedLine { path, line, what }));
+                continue;
+            }
+            let trajectories = records.into_iter().map(Trajectory::from).collect();
+            let sample = Arc::new(Sample { task, index, trajectories });
+            return Some(Ok(RecordedSample { id, step, line, group, sample, reward, outcome, reason, plugins, not_called }));
         }
-        let sample = Arc::new(Sample { task, index, trajectories });
-        Some(Ok(RecordedSample { id, step, line, group, sample, reward, outcome, reason, plugins, not_called }))
     }
 }
 
@@ -273,6 +290,58 @@ impl Iterator for Samples<'_> {
     }
 }
 
-fn trajectory(messages: Vec<Message>, finish_reason: FinishReason, tokens: Option<TokenCounts>) -> Trajectory {
-    TrajectoryRecord { messages: Cow::Owned(messages), finish_reason, tokens }.into()
+fn record(
+    messages: Vec<Message>,
+    finish_reason: FinishReason,
+    tokens: Option<TokenCounts>,
+) -> TrajectoryRecord<'static> {
+    TrajectoryRecord { messages: Cow::Owned(messages), finish_reason, tokens }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::tasks;
+    use gavel_data::{Role, Tokens};
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_sample_with_more_tokens_than_there_are_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let task = Task::from_row(serde_json::from_str(r#"{"prompt": "q"}"#).unwrap(), 0, "train").unwrap();
+        let trajectory = Trajectory {
+            messages: vec![Message::new(Role::Assistant, "a")],
+            tokens: Some(Tokens { prompt: vec![1], ..Tokens::default() }),
+            finish_reason: FinishReason::Stop,
+        };
+        let sample = Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory; 2] };
+        let outcome = SampleOutcome::without_calls(OutcomeKind::Abstained, "");
+        let mut tasks = TaskStore::open(folder.path()).unwrap();
+        let mut writer = SampleWriter::create(folder.path(), 1).unwrap();
+        let scored = ScoredSample { group: 0, sample: &sample, outcome: &outcome, advantage: None };
+        writer.write(&mut tasks, &scored).unwrap();
+        writer.finish(&mut tasks).unwrap();
+
+        let path = step_file(folder.path(), 1);
+        let written = fs::read_to_string(&path).unwrap();
+        let one = r#""tokens":{"prompt":1,"#;
+        assert_eq!(written.matches(one).count(), 2, "{written}");
+        let read_with = |prompt: u64| {
+            fs::write(&path, written.replace(one, &format!(r#""tokens":{{"prompt":{prompt},"#))).unwrap();
+            let recording = Recording {
+                folder: folder.path().to_owned(),
+                lineups: Vec::new(),
+                tasks: tasks::read(folder.path()).unwrap().0,
+                steps: BTreeMap::from([(1, path.clone())]),
+                damage: Mutex::default(),
+                grants_allowed: false,
+            };
+            let read = recording.samples(1).unwrap().next();
+            let lines: Vec<String> = recording.damage().lines.into_iter().map(|line| line.what).collect();
+            (read.map(|recorded| recorded.unwrap().sample.trajectories.len()), lines)
+        };
+        assert_eq!(read_with(MOST_TOKENS / 2), (Some(2), vec![]));
+        let too_many = "sample 1.0.0 has 16777218 tokens, more than 16777216";
+        assert_eq!(read_with(MOST_TOKENS / 2 + 1), (None, vec![too_many.to_owned()]));
+    }
 }
