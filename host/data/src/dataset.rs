@@ -10,6 +10,7 @@ use crate::task::TaskError;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// One row and where it stands.
@@ -87,13 +88,13 @@ impl RowReader {
         let source = if kind == "jsonl" {
             Source::Jsonl { lines: BufReader::new(file).lines(), line: 0 }
         } else {
-            let batches = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build()).map_err(
-                |error| RowError::Broken {
+            let batches = caught(|| ParquetRecordBatchReaderBuilder::try_new(file)?.build()).map_err(|error| {
+                RowError::Broken {
                     path: path.to_owned(),
                     place: "footer".into(),
                     what: format!("not a readable Parquet file: {error}"),
-                },
-            )?;
+                }
+            })?;
             Source::Parquet { batches, ready: Vec::new().into_iter(), broken: false }
         };
         Ok(Self { path: path.to_owned(), position: 0, source })
@@ -151,8 +152,13 @@ impl Iterator for RowReader {
                 if *ended {
                     return None;
                 }
-                match batches.next()?.map_err(|error| error.to_string()).and_then(|batch| parquet_rows::read(&batch)) {
-                    Ok(rows) => *ready = rows.into_iter(),
+                let read = || -> Result<_, AnyError> {
+                    let Some(batch) = batches.next() else { return Ok(None) };
+                    Ok(Some(parquet_rows::read(&batch?)?))
+                };
+                match caught(read) {
+                    Ok(Some(rows)) => *ready = rows.into_iter(),
+                    Ok(None) => return None,
                     Err(what) => {
                         *ended = true;
                         return broken(&self.path, &format!("row {} and after", self.position), what);
@@ -160,6 +166,17 @@ impl Iterator for RowReader {
                 }
             },
         }
+    }
+}
+
+type AnyError = Box<dyn std::error::Error>;
+
+/// What `read` gives, or why it does not, in words. The libraries assert some
+/// of what a file says, and a damaged one must not end the process.
+fn caught<T, E: Into<AnyError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(read) => read.map_err(|error| error.into().to_string()),
+        Err(_) => Err("the file is damaged: its reader panicked".into()),
     }
 }
 
@@ -228,5 +245,16 @@ mod tests {
         assert!(error("d.csv").contains("must end in .jsonl or .parquet"));
         std::fs::write(folder.path().join("x.parquet"), "nonsense").unwrap();
         assert!(error("x.parquet").contains("not a readable Parquet file"));
+    }
+
+    #[test]
+    fn a_file_over_which_the_reader_panics_is_an_error() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/rows");
+        let panicked = "the file is damaged: its reader panicked";
+        let rows = |name: &str| -> Result<Vec<Row>, RowError> { RowReader::open(&corpus.join(name))?.collect() };
+        for name in ["negative-column-start.parquet", "bits-out-of-bounds.parquet"] {
+            let error = rows(name).unwrap_err().to_string();
+            assert!(error.ends_with(panicked), "{error}");
+        }
     }
 }
