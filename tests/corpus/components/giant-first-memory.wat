@@ -1,0 +1,8 @@
+;; Has a memory that starts with 1 GiB.
+(core module $attack
+  (import "honest" "finish" (func $finish (param i32 i32)))
+  (memory 16384)
+  (func (export "score") (param $sample i32) (param $reference i32) (result i32)
+    (call $finish (local.get $sample) (local.get $reference))
+    (i32.const 256)))
+(core instance $attack (instantiate $attack (with "honest" (instance $honest))))

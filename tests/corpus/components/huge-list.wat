@@ -1,0 +1,9 @@
+;; Returns 4 billion metrics, more than memory can hold.
+(core module $attack
+  (import "honest" "memory" (memory 1))
+  (import "honest" "finish" (func $finish (param i32 i32)))
+  (func (export "score") (param $sample i32) (param $reference i32) (result i32)
+    (call $finish (local.get $sample) (local.get $reference))
+    (i32.store (i32.const 284) (i32.const 0xffffffff))
+    (i32.const 256)))
+(core instance $attack (instantiate $attack (with "honest" (instance $honest))))
