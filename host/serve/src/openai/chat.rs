@@ -28,12 +28,12 @@ pub(super) struct Asked {
     /// Variables of the chat template, such as `enable_thinking`.
     chat_template_kwargs: Option<Map<String, Value>>,
     #[serde(flatten)]
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 impl Asked {
     /// Refuses what would be passed over, and gives the tools that count.
-    fn check(&self) -> Result<&[Value], ApiError> {
+    pub(super) fn check(&self) -> Result<&[Value], ApiError> {
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "`messages` is empty"));
         }

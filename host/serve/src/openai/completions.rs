@@ -23,7 +23,7 @@ pub(super) struct Asked {
     add_special_tokens: Option<bool>,
     logprobs: Option<usize>,
     #[serde(flatten)]
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 /// Texts or token ids, one prompt or several.

@@ -4,6 +4,8 @@
 mod body;
 mod chat;
 mod completions;
+#[cfg(test)]
+mod corpus;
 mod error;
 mod logprobs;
 mod settings;
