@@ -85,6 +85,11 @@ fn reason(status: ExitStatus, told: &str) -> NotCompiled {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "they are read by the parent, and by nobody else")]
+fn streams() -> (io::Stdout, io::Stderr) {
+    (io::stdout(), io::stderr())
+}
+
 /// Answers [`COMPILE_COMMAND`]: limits this process, compiles the component on
 /// the standard input, and writes the code to the standard output.
 pub fn compile_command(argument: &str) -> ExitCode {
@@ -92,7 +97,7 @@ pub fn compile_command(argument: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Where it cannot be written, the status still says that there is no code.
-            let _ = serde_json::to_writer(io::stderr().lock(), &error);
+            let _ = serde_json::to_writer(streams().1.lock(), &error);
             ExitCode::from(REFUSED)
         }
     }
@@ -106,7 +111,7 @@ fn answer(argument: &str) -> Result<(), NotCompiled> {
     let mut component = Vec::new();
     io::stdin().lock().read_to_end(&mut component).map_err(|error| other(error.to_string()))?;
     let code = compile_here(Order { component: &component, form, fuel, functions: functions.as_deref() })?;
-    let mut out = io::stdout().lock();
+    let mut out = streams().0.lock();
     out.write_all(&code).and_then(|()| out.flush()).map_err(|error| other(error.to_string()))
 }
 
