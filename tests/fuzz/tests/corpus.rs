@@ -1,5 +1,6 @@
 //! Every input in `tests/corpus` is read as it must be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, reason = "the last path that a failed test prints is the input that failed")]
 
 use gavel_fuzz::{COMPONENTS, RECORDINGS, REQUESTS, RESPONSES, ROWS, Target};
 use std::path::{Path, PathBuf};
