@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Limits, LoadBudget, LoadError, LoadLimits, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig};
+use gavel_plugin::{
+    Limits, LoadBudget, LoadError, LoadLimits, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig,
+};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

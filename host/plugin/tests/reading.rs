@@ -7,7 +7,7 @@ use common::{Sampled, guest, sandbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_data::{ContentPart, FinishReason, Media, Message, Role, Sample, Task, Trajectory};
-use gavel_plugin::{ChatError, ChatModel, ChatRequest, Grants, Limits, Plugin, PluginSpec};
+use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grants, Limits, Plugin, PluginSpec};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,9 +16,13 @@ use std::sync::Arc;
 struct Echo;
 
 impl ChatModel for Echo {
-    fn complete(self: Arc<Self>, request: ChatRequest) -> BoxFuture<'static, Result<Value, ChatError>> {
-        let text = request.messages[0].text();
-        async move { Ok(json!({"choices": [{"message": {"role": "assistant", "content": text}}]})) }.boxed()
+    fn complete(
+        self: Arc<Self>,
+        request: ChatRequest,
+        meter: CallMeter,
+    ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
+        let body = json!({"choices": [{"message": {"role": "assistant", "content": request.messages[0].text()}}]});
+        async move { Ok(ChatBody::of(&body, &meter)?) }.boxed()
     }
 }
 
@@ -35,7 +39,7 @@ fn long(size: usize) -> Arc<Sample> {
     let text = text(size);
     let columns = serde_json::from_value(json!({"ground_truth": text, "long": text})).unwrap();
     let mut question = Message::new(Role::User, text.clone());
-    let image = Media { media_type: "image/png".into(), bytes: text.clone().into_bytes() };
+    let image = Media { media_type: "image/png".into(), bytes: text.clone().into_bytes().into() };
     question.content.push(ContentPart::Media(image));
     let messages = vec![Message::new(Role::Assistant, text)];
     let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];

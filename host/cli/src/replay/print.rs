@@ -52,17 +52,17 @@ fn damage(damage: &Damage, shown: usize) {
     let Damage { lines, samples } = damage;
     if !lines.is_empty() {
         let s = if lines.len() == 1 { " is" } else { "s are" };
-        println!("  {} line{s} damaged and left out:", lines.len());
+        outln!("  {} line{s} damaged and left out:", lines.len());
         for line in lines.iter().take(shown) {
-            println!("    {line}");
+            outln!("    {line}");
         }
         let more = lines.len().saturating_sub(shown);
         if more > 0 {
-            println!("    … and {more} more; --json shows all of them");
+            outln!("    … and {more} more; --json shows all of them");
         }
     }
     if *samples > 0 {
-        println!("  {samples} samples left out: their groups, which a judger is asked about, are not whole");
+        outln!("  {samples} samples left out: their groups, which a judger is asked about, are not whole");
     }
 }
 

@@ -142,6 +142,9 @@ fn a_power_cut_leaves_the_old_checkpoint_or_the_new_one() {
     assert_eq!(kept.steps().unwrap(), [4, 6]);
 }
 
+/// What is done to the bytes of a file.
+type Damage = fn(&mut Vec<u8>);
+
 #[test]
 fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
     let root = tempfile::tempdir().unwrap();
@@ -151,7 +154,7 @@ fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
     let names = fs::read_dir(&newest).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.collect();
     assert_eq!(names.len(), 5, "{names:?}");
-    let damages: [(&str, fn(&mut Vec<u8>)); 3] = [
+    let damages: [(&str, Damage); 3] = [
         ("a bit", |bytes| bytes[7] ^= 16),
         ("the end", |bytes| bytes.truncate(bytes.len() / 2)),
         ("all", |bytes| bytes.clear()),

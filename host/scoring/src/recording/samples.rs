@@ -273,7 +273,18 @@ impl<'a> Samples<'a> {
             }
             let trajectories = records.into_iter().map(Trajectory::from).collect();
             let sample = Arc::new(Sample { task, index, trajectories });
-            return Some(Ok(RecordedSample { id, step, line, group, sample, reward, outcome, reason, plugins, not_called }));
+            return Some(Ok(RecordedSample {
+                id,
+                step,
+                line,
+                group,
+                sample,
+                reward,
+                outcome,
+                reason,
+                plugins,
+                not_called,
+            }));
         }
     }
 }
@@ -302,7 +313,7 @@ fn record(
 mod tests {
     use super::*;
     use crate::recording::tasks;
-    use gavel_data::{Role, Tokens};
+    use gavel_data::{Role, Task, Tokens};
     use std::sync::Mutex;
 
     #[test]
