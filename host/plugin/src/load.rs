@@ -4,7 +4,7 @@
 use crate::cache::Key;
 use crate::call::{self, Initialised, NotReady};
 use crate::code::Code;
-use crate::compile::{Compiler, Form, LoadBudget, NotCompiled, Order, chain};
+use crate::compile::{Compiler, Form, LoadBudget, NotCompiled, Order, TooCostly, chain};
 use crate::contract::{self, CONTRACT};
 use crate::engine::{Engines, Placed};
 use crate::error::LoadError;
@@ -255,6 +255,7 @@ fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Re
     }
     compiler.compile(order).map_err(|error| match error {
         NotCompiled::Invalid(what) => LoadError::Invalid { plugin, path, what },
+        NotCompiled::TooCostly(TooCostly::Invalid(what)) => LoadError::Invalid { plugin, path, what },
         NotCompiled::TooCostly(what) => LoadError::TooCostly { plugin, path, what },
         NotCompiled::Exceeded(which) => {
             let limits = &compiler.limits;

@@ -33,8 +33,10 @@ impl About {
             .map(|expected| Expectation::from_json(&expected.parse().map_err(|error| format!("`expect`: {error}"))?));
         let replies = match given("replies") {
             None => BTreeMap::new(),
+            // By way of a value: where in `replies` it stands would be taken for where in the file.
             Some(given) => given
                 .parse()
+                .and_then(serde_json::from_value)
                 .map_err(|error| format!("`replies` must be an object such as {{\"judge\": [\"yes\"]}}: {error}"))?,
         };
         let (name, params, expected) = (name.transpose()?, params.transpose()?, expected.transpose()?);
