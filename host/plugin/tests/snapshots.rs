@@ -114,24 +114,51 @@ async fn later_starts_take_the_code_from_disk() {
     let params = json!({"early": true});
     let first = note(&random(&sandbox(&cache), params.clone()).await, 1).await;
     let kept = files(&cache);
-    assert_eq!(kept.len(), 2, "{kept:?}");
+    // The component as it was built to be read out, and its snapshot: what is known of each, and its code.
+    assert_eq!(kept.len(), 4, "{kept:?}");
     let plugin = random(&sandbox(&cache), params.clone()).await;
     assert_eq!((note(&plugin, 1).await, plugin.info().name.as_str()), (first.clone(), "random"));
     assert_eq!(files(&cache), kept);
-    // Other parameters make another snapshot.
+    // Other parameters make another snapshot of the same component.
     random(&sandbox(&cache), json!({"early": false})).await;
-    assert_eq!(files(&cache).len(), 4);
-    // A damaged entry is made again.
-    for path in &kept {
-        let mut bytes = fs::read(path).unwrap();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        // In place of the file and not into it: the code of the plugin above is mapped from there.
-        fs::write(cache.path().join("damaged"), &bytes).unwrap();
-        fs::rename(cache.path().join("damaged"), path).unwrap();
+    assert_eq!(files(&cache).len(), 6);
+    // What is damaged is made again, alone or with what it is made of.
+    let (own, shared): (Vec<_>, Vec<_>) = kept.iter().partition(|path| is_of_a_snapshot(path));
+    assert_eq!((own.len(), shared.len()), (2, 2), "{kept:?}");
+    for damaged in [vec![own[0]], vec![own[1]], kept.iter().collect()] {
+        let found: Vec<_> = damaged.iter().map(|path| damage(&cache, path)).collect();
         assert_eq!(note(&random(&sandbox(&cache), params.clone()).await, 1).await, first);
-        assert_ne!(fs::read(path).unwrap(), bytes, "{} is still damaged", path.display());
+        for (path, bytes) in damaged.into_iter().zip(found) {
+            assert_ne!(fs::read(path).unwrap(), bytes, "{} is still damaged", path.display());
+        }
     }
+}
+
+/// Whether a file of the cache is the entry of a snapshot or its code, and not
+/// what all snapshots of a component are made of.
+fn is_of_a_snapshot(path: &Path) -> bool {
+    let folder = path.parent().unwrap();
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut json = entries.filter(|entry| entry.extension().is_some_and(|kind| kind == "json"));
+    let entry = match path.extension().unwrap() == "json" {
+        true => path.to_owned(),
+        false => {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            json.find(|entry| fs::read_to_string(entry).unwrap().contains(name)).unwrap()
+        }
+    };
+    fs::read_to_string(entry).unwrap().contains("Warm")
+}
+
+/// Changes a bit of a file, and gives what it then has.
+fn damage(cache: &TempDir, path: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    // In place of the file and not into it: the code of the plugin above is mapped from there.
+    fs::write(cache.path().join("damaged"), &bytes).unwrap();
+    fs::rename(cache.path().join("damaged"), path).unwrap();
+    bytes
 }
 
 #[tokio::test]
