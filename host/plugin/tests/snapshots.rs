@@ -129,7 +129,9 @@ async fn later_starts_take_the_code_from_disk() {
         let found: Vec<_> = damaged.iter().map(|path| damage(&cache, path)).collect();
         assert_eq!(note(&random(&sandbox(&cache), params.clone()).await, 1).await, first);
         for (path, bytes) in damaged.into_iter().zip(found) {
-            assert_ne!(fs::read(path).unwrap(), bytes, "{} is still damaged", path.display());
+            // Code is named by its hash, and what the compiler gives for the shared component is not always the same.
+            let is_named_by_what_it_has = shared.contains(&path) && path.extension().unwrap() == "cwasm";
+            assert!(is_named_by_what_it_has || fs::read(path).unwrap() != bytes, "{} is damaged", path.display());
         }
     }
 }
