@@ -67,6 +67,7 @@ pub fn json_pretty(value: &impl Serialize) -> Result<()> {
 /// Prints what a model wrote, or a configuration, to stdout: for a terminal,
 /// with everything escaped but its lines and tabs; for a file or another
 /// program, as it is.
+#[cfg(feature = "train")]
 pub fn data(text: &str) -> Result<()> {
     match std::io::stdout().is_terminal() {
         true => write_out(&seen_text(text)),
