@@ -8,10 +8,11 @@ use clap::Args;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Message, Role};
 use gavel_policy::{Drawn, Sampling};
-use gavel_serve::{Ask, Completion, Ended, Generator, default_sampling};
+use gavel_rollout::{AsyncEngine, Completion, GenerateRequest, WholeCompletion, default_sampling};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Write what a model says to a prompt.
 #[derive(Args)]
@@ -65,19 +66,19 @@ pub struct GenerateArgs {
 
 pub fn run(args: GenerateArgs) -> Result<ExitCode> {
     quiet_openmp()?;
-    let generator = args.model.start()?;
+    let engine = args.model.start(Arc::new(()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().context("cannot start the runtime")?;
-    runtime.block_on(answer(&args, &generator))?;
+    runtime.block_on(answer(&args, &engine))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
-    let text = generator.text();
+async fn answer(args: &GenerateArgs, engine: &AsyncEngine) -> Result<()> {
+    let text = engine.text();
     let prompt = match args.chat {
         true => text.prompt_ids(&[Message::new(Role::User, args.prompt.as_str())])?,
         false => text.tokenizer.encode_whole(&args.prompt)?,
     };
-    let default = default_sampling(&text.tokenizer, generator.room(prompt.len()).max(1));
+    let default = default_sampling(&text.tokenizer, engine.room(prompt.len()).max(1));
     let sampling = Sampling {
         temperature: args.temperature.unwrap_or(default.temperature),
         top_k: args.top_k.map_or(default.top_k, |k| Some(k).filter(|k| *k > 0)),
@@ -87,15 +88,15 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
         max_tokens: args.max_tokens.unwrap_or(default.max_tokens),
         ..default
     };
-    let asks = (0..u64::from(args.n)).map(|index| Ask {
+    let requests = (0..u64::from(args.n)).map(|index| GenerateRequest {
         prompt: prompt.clone(),
-        goes_on: !args.chat,
+        continues_prompt: !args.chat,
         sampling: sampling.clone(),
         stop: args.stop.clone(),
         seed: derive(args.seed, 0, index, Purpose::Rollout),
         top_logprobs: 0,
     });
-    let mut completions = generator.ask_all(asks.collect()).await?;
+    let mut completions = engine.stream(requests.collect()).await?;
     if let (false, false, [only]) = (args.json, args.logprobs, completions.as_mut_slice()) {
         return print_as_it_comes(only).await;
     }
@@ -110,7 +111,7 @@ async fn answer(args: &GenerateArgs, generator: &Generator) -> Result<()> {
         }
         print_line(&ended.text)?;
         if args.logprobs {
-            ended.tokens.iter().try_for_each(|drawn| print_token(generator, drawn))?;
+            ended.tokens.iter().try_for_each(|drawn| print_token(engine, drawn))?;
         }
     }
     Ok(())
@@ -123,8 +124,8 @@ async fn print_as_it_comes(completion: &mut Completion) -> Result<()> {
     print_line("")
 }
 
-fn print_token(generator: &Generator, drawn: &Drawn) -> Result<()> {
-    let told = generator.text().tokenizer.token_to_text(drawn.token).text;
+fn print_token(engine: &AsyncEngine, drawn: &Drawn) -> Result<()> {
+    let told = engine.text().tokenizer.token_to_text(drawn.token).text;
     print_line(format_args!("{:>9.4}  {told:?}", drawn.logprob))
 }
 
@@ -132,7 +133,7 @@ fn print_line(line: impl Display) -> Result<()> {
     terminal::data(&format!("{line}\n"))
 }
 
-fn object(ended: &Ended) -> Value {
+fn object(ended: &WholeCompletion) -> Value {
     let ids: Vec<u32> = ended.tokens.iter().map(|drawn| drawn.token).collect();
     let logprobs: Vec<f32> = ended.tokens.iter().map(|drawn| drawn.logprob).collect();
     json!({"text": ended.text, "token_ids": ids, "logprobs": logprobs, "finish_reason": ended.finish_reason.as_str()})

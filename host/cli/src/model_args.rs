@@ -5,8 +5,9 @@ use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
 use gavel_policy::{Dtype, EngineConfig, device};
-use gavel_serve::{Generator, load};
+use gavel_rollout::{AsyncEngine, Observer, load};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where a model lies, and as what.
 #[derive(Args)]
@@ -39,17 +40,17 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Loads it and starts its thread.
-    pub fn start(&self) -> Result<Generator> {
+    /// Loads it and starts the thread of its device.
+    pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
         let (model, text) = load(&self.model, &self.place.device, self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
         let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
-        let generator = Generator::start(model, text, EngineConfig { cache_bytes, ..config })?;
+        let engine = AsyncEngine::start(model, text, EngineConfig { cache_bytes, ..config }, observer)?;
         anyhow::ensure!(
-            generator.room(0) > 0,
+            engine.room(0) > 0,
             "--cache-memory {} has no room for any response\nhint: give more, or leave it out",
             ByteSize(cache_bytes.unwrap_or_default() as u64)
         );
-        Ok(generator)
+        Ok(engine)
     }
 }

@@ -6,11 +6,13 @@ use crate::terminal::{errln, outln};
 use anyhow::{Context, Result};
 use axum::serve::ListenerExt;
 use clap::Args;
+use gavel_serve::Metrics;
 use gavel_serve::openai::router;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::emulate_default_handler;
 use std::net::{IpAddr, TcpListener};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Serve a model over HTTP, as the OpenAI API does.
 ///
@@ -41,7 +43,8 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         format!("cannot listen at {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
     })?;
     let address = listener.local_addr().context("cannot tell the address")?;
-    let generator = args.model.start()?;
+    let metrics = Arc::new(Metrics::default());
+    let engine = args.model.start(metrics.clone())?;
     let folder = args.model.model.canonicalize().unwrap_or_default();
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.or_else(of_folder).unwrap_or_else(|| "model".into());
@@ -56,7 +59,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         // Tests and scripts wait for this line.
         outln!("serving {name} at http://{address}/v1");
         tokio::select! {
-            served = axum::serve(listener, router(generator, &name)) => served.context("cannot serve"),
+            served = axum::serve(listener, router(engine, metrics, &name)) => served.context("cannot serve"),
             stopped = stopped() => stopped,
         }
     })?;

@@ -5,7 +5,7 @@ use crate::terminal::{self, errln, outln};
 use anyhow::Result;
 use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
-use gavel_pipeline::config::{GrpoTable, SftTable, load};
+use gavel_pipeline::config::{RlTable, SftTable, load};
 use gavel_pipeline::{Check, DryRun, Start, Summary};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ struct ConfigArgs {
 
 pub fn train(args: TrainArgs) -> Result<ExitCode> {
     let TrainArgs { run } = args;
-    let config = load::<GrpoTable>(&run.config.config, &run.config.settings)?;
+    let config = load::<RlTable>(&run.config.config, &run.config.settings)?;
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
     }

@@ -8,6 +8,7 @@ pub mod dataset;
 pub mod disk;
 pub mod evaluation;
 pub mod files;
+pub mod group;
 pub mod json;
 pub mod message;
 pub mod outcome;
@@ -19,6 +20,7 @@ pub mod task;
 
 pub use dataset::{Row, RowError, RowReader};
 pub use evaluation::EvaluationRecord;
+pub use group::{Group, Member};
 pub use json::{Columns, Json};
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
 pub use outcome::{

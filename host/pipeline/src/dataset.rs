@@ -6,7 +6,6 @@ use futures::pin_mut;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use gavel_data::{Row, RowReader};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox};
-use gavel_scoring::chat;
 use std::path::Path;
 
 /// Rows that are asked for at once.
@@ -16,24 +15,21 @@ const AT_ONCE: usize = 64;
 /// how many: all of them are kept, and a plugin can name any number.
 const MOST_ROWS: u64 = 1_000_000;
 
-/// All rows, in order.
-pub(crate) fn rows<T>(config: &Config<T>, dataset: &Dataset) -> Result<Vec<Row>> {
+/// All rows, in order. A taskset runs in `sandbox`, that of the rewards, with the endpoints and programs granted to it.
+pub(crate) fn rows<T>(config: &Config<T>, dataset: &Dataset, sandbox: &Sandbox) -> Result<Vec<Row>> {
     match dataset {
         Dataset::File(path) => Ok(RowReader::open(path)?.collect::<std::result::Result<_, _>>()?),
-        Dataset::Taskset(taskset) => draw(config, dataset, taskset),
+        Dataset::Taskset(taskset) => draw(config, dataset, taskset, sandbox),
     }
 }
 
-fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset) -> Result<Vec<Row>> {
+fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &Sandbox) -> Result<Vec<Row>> {
     let stopped = |what: String| PipelineError::Stopped(format!("dataset {dataset}: {what}"));
-    let sandbox = config.resources.sandbox();
     // What a plugin makes the host keep is bounded like what it keeps itself.
-    let memory = sandbox.memory;
-    let sandbox = Sandbox::new(sandbox).map_err(|error| stopped(error.to_string()))?;
+    let memory = config.resources.sandbox().memory;
     let spec = spec(config, taskset).map_err(stopped)?;
-    chat::stand_in(&sandbox, &spec.grants.chat);
     sandbox.handle().block_on(async {
-        let plugin = Plugin::load(&sandbox, spec).await.map_err(|error| stopped(error.to_string()))?;
+        let plugin = Plugin::load(sandbox, spec).await.map_err(|error| stopped(error.to_string()))?;
         if !plugin.is_taskset() {
             return Err(stopped("the component does not export `taskset`".into()));
         }

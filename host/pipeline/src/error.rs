@@ -5,6 +5,7 @@ use crate::run_lock::Holder;
 use gavel_data::RowError;
 use gavel_plugin::TapeError;
 use gavel_policy::PolicyError;
+use gavel_rollout::RolloutError;
 use gavel_scoring::ScorerError;
 use gavel_scoring::recording::RecordingError;
 use gavel_text::TextError;
@@ -26,6 +27,9 @@ pub enum PipelineError {
     /// The tokenizer or the chat template failed.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// Responses could not be generated.
+    #[error("{}", cause(.0))]
+    Rollout(#[from] RolloutError),
     /// A plugin does not load.
     #[error(transparent)]
     Scorer(#[from] ScorerError),
@@ -125,6 +129,14 @@ pub enum PipelineError {
     /// The run cannot go on.
     #[error("{0}")]
     Stopped(String),
+}
+
+/// Why generation failed: a run has asked for one thing only, so what failed needs no introduction.
+fn cause(error: &RolloutError) -> String {
+    match error {
+        RolloutError::Step(error) => error.to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// What to do where a checkpoint is damaged.

@@ -3,7 +3,7 @@
 
 mod plan;
 
-use crate::config::{Config, GrpoTable, SftTable};
+use crate::config::{Config, RlTable, SftTable};
 use crate::error::Result;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
@@ -83,7 +83,7 @@ impl fmt::Display for Prediction {
 }
 
 /// What `gavel train` needs with these prompts.
-pub(crate) fn predict_train(config: &Config<GrpoTable>, setup: &Setup, prompts: &[Prompt]) -> Result<Prediction> {
+pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[Prompt]) -> Result<Prediction> {
     let (table, group) = (&config.train, config.rollout.group_size as u64);
     let responses = group * config.rollout.max_tokens as u64;
     let shortest = prompts.iter().map(|prompt| prompt.ids.len() as u64).min().unwrap_or(0);

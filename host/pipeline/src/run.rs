@@ -1,133 +1,107 @@
-//! What `gavel sft` and `gavel train` have in common: a run is opened or taken
-//! up again, validated, recorded and kept.
+//! What `gavel sft` and `gavel train` have in common: a run is opened, validated, recorded and checkpointed.
 
-use crate::checkpoints::{Checkpoints, State};
-use crate::config::{Config, TrainTable};
-use crate::error::{PipelineError, Result, listed};
-use crate::learner::Learner;
+use crate::config::{Config, LearningConfig, TrainTable};
+use crate::error::{PipelineError, Result};
 use crate::metrics::Metrics;
-use crate::run_folder::{Rewound, RunFolder};
+use crate::policy::Policy;
+use crate::prompts::Prompt;
+use crate::recorder::Recorder;
+use crate::resume::open_folder;
+use crate::rollout::Rollout;
 use crate::setup::Setup;
+use crate::updater::Updater;
 use crate::validation::validate;
 use crate::{Start, Summary};
-use gavel_data::seed::{Purpose, derive, permutation};
-use gavel_policy::Engine;
-use gavel_scoring::recording::{Grouping, RecordingError, forget_samples_after, keep_lineup};
-use gavel_train::{OptimizerConfig, Trainer};
+use gavel_rollout::AsyncEngine;
+use gavel_scoring::recording::Grouping;
+use gavel_train::Trainer;
 use serde::Serialize;
+use std::sync::Arc;
 
-/// A run under way.
+/// A run under way: who rolls out, who updates, and who writes.
 pub(crate) struct Run<'a, T> {
     pub(crate) config: &'a Config<T>,
-    pub(crate) setup: Setup,
-    pub(crate) learner: Learner,
-    pub(crate) engine: Engine,
-    pub(crate) trainer: Trainer,
-    pub(crate) folder: RunFolder,
-    pub(crate) state: State,
-    checkpoints: Checkpoints,
-    validate_every: u64,
-    steps: u64,
+    pub(crate) rollout: Rollout,
+    pub(crate) updater: Updater,
+    pub(crate) recorder: Recorder,
+    validation: Vec<Prompt>,
+    learning: LearningConfig,
 }
 
-/// What a run takes from its `[train]` table.
-pub(crate) struct Shape {
-    pub(crate) optimizer: OptimizerConfig,
-    pub(crate) max_tokens_per_micro_batch: usize,
-    pub(crate) gradient_checkpointing: bool,
+/// What a command asks of its run.
+pub(crate) struct RunShape {
+    pub(crate) learning: LearningConfig,
     /// Responses that a step draws.
     pub(crate) drawn: usize,
-    pub(crate) validate_every: u64,
-    pub(crate) steps: u64,
     pub(crate) grouping: Grouping,
+    /// Whether a KL penalty is taken to the policy that the run starts from.
+    pub(crate) needs_reference: bool,
 }
 
 impl<'a, T: TrainTable + Serialize> Run<'a, T> {
-    /// Starts a run in a folder of its own, or goes on where a checkpoint of the
-    /// last one is. What the run has of later steps is dropped once all that it
-    /// needs is loaded.
-    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: Shape, start: Start) -> Result<Self> {
-        let mut folder = match start {
-            Start::New => RunFolder::create(config)?,
-            Start::Resume { .. } => RunFolder::resume(config)?,
-        };
-        let checkpoints = Checkpoints::new(folder.path(), config.checkpoint.clone());
-        let (checkpoint, allow_changes) = match start {
-            Start::New => (None, false),
-            Start::Resume { from, allow_changed_plugins } => (Some(checkpoints.find(from)?), allow_changed_plugins),
-        };
-        let step = checkpoint.as_ref().map_or(0, |(_, state)| state.step);
-        keep_lineup(folder.path(), &setup.scorer, shape.grouping, step + 1, allow_changes).map_err(
-            |error| match error {
-                RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
-                other => other.into(),
-            },
-        )?;
-        setup.scorer.use_tape(folder.tape().clone());
-        let mut model = config.model.clone();
-        if let Some((path, _)) = &checkpoint {
-            (model.path, model.init, model.lora) = (Some(path.clone()), None, None);
+    /// Starts a run in a folder of its own, or resumes one.
+    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: RunShape, start: Start) -> Result<Self> {
+        let RunShape { learning, drawn, grouping, needs_reference } = shape;
+        let opened = open_folder(config, &setup.scorer, grouping, start)?;
+        let mut table = config.model.clone();
+        if let Some(checkpoint) = opened.checkpoint() {
+            (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
         }
-        let learner = Learner::new(&model, &config.resources, config.seed)?;
-        learner.tell(&config.model)?;
-        let mut trainer = Trainer::new(&learner.model, shape.optimizer, shape.max_tokens_per_micro_batch)
+        let policy = Policy::load(&table, &config.resources, config.seed)?;
+        policy.report(&config.model)?;
+        let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
             .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(shape.gradient_checkpointing);
-        if let Some((path, _)) = &checkpoint {
-            trainer.load(&Checkpoints::optimizer(path)).map_err(PipelineError::Optimizer)?;
+            .gradient_checkpointing(learning.gradient_checkpointing);
+        if let Some(state) = opened.optimizer() {
+            trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
-        let engine = Engine::new(&learner.model, config.rollout.engine(shape.drawn.max(setup.validation.len())))?;
-        let state = match checkpoint {
-            Some((_, state)) => {
-                folder.keep_config(config)?;
-                rewind(&mut folder, &checkpoints, state.step)?;
-                state
-            }
-            None => {
-                tracing::info!("run folder {}", folder.path().display());
-                State::default()
-            }
+        let reference = match needs_reference {
+            true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
+            false => None,
         };
-        let Shape { validate_every, steps, .. } = shape;
-        Ok(Self { config, setup, learner, engine, trainer, folder, state, checkpoints, validate_every, steps })
+        let Setup { scorer, validation, .. } = setup;
+        let Policy { model, text } = policy;
+        let engine = AsyncEngine::start(model, text, config.rollout.engine(drawn.max(validation.len())), Arc::new(()))?;
+        // Once all that it needs is loaded.
+        let recorder = opened.into_recorder(config)?;
+        let rollout = Rollout { engine: engine.clone(), scorer, table: config.rollout.clone() };
+        let updater = Updater::new(engine, trainer, reference);
+        Ok(Self { config, rollout, updater, recorder, validation, learning })
     }
 
-    /// Records the policy before its first step; nothing to do in a run that
-    /// was taken up again.
+    /// The steps that are to be taken.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = u64> + use<T> {
+        self.recorder.state().step + 1..=self.learning.steps
+    }
+
+    /// Records the policy before its first step; nothing to do in a run that was resumed.
     pub(crate) fn begin(&mut self) -> Result<()> {
-        if self.state != State::default() {
+        if !self.recorder.is_new() {
             return Ok(());
         }
         let mut metrics = Metrics::of_step(0);
         if let Some(accuracy) = self.validate(&mut metrics)? {
-            self.state.first_accuracy = Some(accuracy);
-            self.state.last_accuracy = Some(accuracy);
+            self.recorder.note_accuracy(accuracy);
             tracing::info!("step 0: validation accuracy {accuracy:.3}");
         }
-        self.folder.log(0, &metrics)
+        self.recorder.log(0, &metrics)
     }
 
-    /// Ends a step: validates if it is time, logs, and keeps a checkpoint. The
-    /// policy is now the one after `step` steps. Gives the accuracy, where it
-    /// was looked at.
+    /// Ends a step: validates if it is time, logs, and keeps a checkpoint. The policy is now the one after `step`
+    /// steps. Returns the accuracy, where it was validated.
     pub(crate) fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<Option<f64>> {
-        let last = step == self.steps;
-        self.state.step = step;
-        let mut accuracy = None;
-        let mut is_best = false;
-        if last || step.is_multiple_of(self.validate_every) {
+        let is_last = step == self.learning.steps;
+        self.recorder.end_step(step);
+        let (mut accuracy, mut is_best) = (None, false);
+        if is_last || step.is_multiple_of(self.learning.validate_every) {
             accuracy = self.validate(&mut metrics)?;
             if let Some(accuracy) = accuracy {
                 tracing::info!("step {step}: validation accuracy {accuracy:.3}");
-                self.state.last_accuracy = Some(accuracy);
-                is_best = self.state.best.is_none_or(|(_, best)| accuracy > best);
-                if is_best {
-                    self.state.best = Some((step, accuracy));
-                }
+                is_best = self.recorder.note_accuracy(accuracy);
             }
         }
-        self.folder.log(step, &metrics)?;
-        if last || self.checkpoints.is_due(step) || (is_best && self.checkpoints.keeps_best()) {
+        self.recorder.log(step, &metrics)?;
+        if is_last || self.recorder.is_checkpoint_due(is_best) {
             self.save()?;
         }
         Ok(accuracy)
@@ -135,19 +109,14 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// Keeps the policy as it is now, and all that led to it.
     pub(crate) fn save(&mut self) -> Result<()> {
-        let Self { state, learner, trainer, folder, checkpoints, .. } = self;
-        checkpoints.save(state, folder, |into| {
-            learner.model.save(into)?;
-            learner.text.save(into)?;
-            trainer.save(&Checkpoints::optimizer(into)).map_err(PipelineError::Optimizer)
-        })
+        self.recorder.save(&self.updater, self.rollout.engine.text())
     }
 
     fn validate(&mut self, metrics: &mut Metrics) -> Result<Option<f64>> {
-        if self.setup.validation.is_empty() {
+        if self.validation.is_empty() {
             return Ok(None);
         }
-        let found = validate(self.config, &self.learner, &mut self.engine, &self.setup.scorer, &self.setup.validation)?;
+        let found = validate(self.config, &self.rollout, &self.validation)?;
         let accuracy = found.get("val/accuracy");
         metrics.extend(found);
         Ok(accuracy)
@@ -155,73 +124,6 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// What the run came to.
     pub(crate) fn summary(&self) -> Result<Summary> {
-        Ok(Summary {
-            folder: self.folder.path().to_owned(),
-            step: self.state.step,
-            accuracy: self.state.first_accuracy.zip(self.state.last_accuracy),
-            checkpoint: self.checkpoints.newest()?,
-            best: self.state.best.map(|(step, _)| self.checkpoints.path(step)).filter(|path| path.exists()),
-            outcomes: self.state.outcomes.clone(),
-        })
-    }
-}
-
-/// Removes what a run has of the steps after `step`, since it goes on from
-/// there, and says what that was. Checkpoints go first: where it stops on the
-/// way, the newest one never has steps whose metrics are gone.
-fn rewind(folder: &mut RunFolder, checkpoints: &Checkpoints, step: u64) -> Result<()> {
-    let later = checkpoints.forget_after(step)?;
-    let samples = forget_samples_after(folder.path(), step)?;
-    let Rewound { later: lines, damaged } = folder.rewind(step)?;
-    tracing::info!("resuming {} after step {step}", folder.path().display());
-    let mut dropped = Vec::new();
-    if lines > 0 {
-        dropped.push(format!("{lines} lines of metrics"));
-    }
-    if samples > 0 {
-        dropped.push(format!("the trajectories of {samples} steps"));
-    }
-    if !later.is_empty() {
-        dropped.push(format!("the checkpoints of steps {}", listed(&later)));
-    }
-    if !dropped.is_empty() {
-        tracing::info!("dropped what the run had of later steps: {}", dropped.join(", "));
-    }
-    if damaged > 0 {
-        tracing::warn!("dropped {damaged} damaged lines of metrics");
-    }
-    Ok(())
-}
-
-/// The rows of step `step` (from 1): `count` of `rows`, each once an epoch, in
-/// an order of the epoch's own.
-pub(crate) fn rows_of_step(seed: u64, step: u64, count: usize, rows: usize) -> Vec<usize> {
-    let first = (step - 1) * count as u64;
-    let mut order: Option<(u64, Vec<usize>)> = None;
-    (first..first + count as u64)
-        .map(|at| {
-            let epoch = at / rows as u64;
-            let order = match &mut order {
-                Some((current, order)) if *current == epoch => order,
-                other => &mut other.insert((epoch, permutation(derive(seed, epoch, 0, Purpose::Shuffle), rows))).1,
-            };
-            order[(at % rows as u64) as usize]
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_comes_once_an_epoch() {
-        let mut seen: Vec<usize> = (1..=10).flat_map(|step| rows_of_step(7, step, 3, 10)).collect();
-        assert_eq!(seen.len(), 30);
-        for epoch in seen.chunks_mut(10) {
-            epoch.sort_unstable();
-            assert_eq!(epoch, (0..10).collect::<Vec<_>>());
-        }
-        assert_ne!(rows_of_step(7, 1, 10, 10), rows_of_step(7, 2, 10, 10));
+        self.recorder.summary()
     }
 }

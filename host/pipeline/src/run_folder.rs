@@ -5,11 +5,10 @@
 use crate::config::Config;
 use crate::error::{PipelineError, Result};
 use crate::metrics::Metrics;
-use crate::rollout::Rolled;
 use crate::run_lock::RunLock;
 use crate::tensorboard::EventWriter;
-use gavel_data::disk;
 use gavel_data::files::{append_to_lines, make_folder, write_whole};
+use gavel_data::{Group, Member, disk};
 use gavel_plugin::Tape;
 use gavel_scoring::recording::{SampleWriter, ScoredSample, TaskStore, tape_folder};
 use serde::Serialize;
@@ -146,19 +145,13 @@ impl RunFolder {
             .map_err(PipelineError::io("sync", &file))
     }
 
-    /// Keeps the samples of a step; `advantages` are absent for those that no
-    /// update learned from.
-    pub(crate) fn keep_samples(
-        &mut self,
-        step: u64,
-        rolled: &[Rolled],
-        group_size: usize,
-        advantages: &[Option<f64>],
-    ) -> Result<()> {
+    /// Adds the samples of a step.
+    pub(crate) fn keep_samples(&mut self, step: u64, groups: &[Group]) -> Result<()> {
         let mut writer = SampleWriter::create(&self.path, step)?;
-        for (at, (Rolled { sample, outcome }, advantage)) in rolled.iter().zip(advantages).enumerate() {
-            let group = (at / group_size) as u64;
-            writer.write(&mut self.tasks, &ScoredSample { group, sample, outcome, advantage: *advantage })?;
+        for (group, Group { members, .. }) in (0..).zip(groups) {
+            for Member { sample, outcome, advantage } in members {
+                writer.write(&mut self.tasks, &ScoredSample { group, sample, outcome, advantage: *advantage })?;
+            }
         }
         self.unsynced.push(writer.finish(&mut self.tasks)?);
         Ok(())

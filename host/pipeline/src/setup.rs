@@ -1,26 +1,18 @@
 //! Everything that can be checked before anything heavy starts: the
 //! tokenizer, every row of the datasets, every plugin.
 
-use crate::config::{Config, Dataset, GrpoTable, SftTable};
+use crate::config::{Config, Dataset, RlTable, SftTable};
+use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
-use crate::learner::text_and_config;
-use crate::memory::{Prediction, predict_sft, predict_train};
-use crate::prompts::{Prompt, PromptLimit, prompts, sft_rows};
-use crate::run_folder::resolved;
+use crate::policy::text_and_config;
+use crate::prompts::{Prompt, PromptLimit, prompts};
+use crate::sft_rows::sft_rows;
 use gavel_data::Shown;
 use gavel_policy::ModelConfig;
 use gavel_scoring::{Scorer, ScorerConfig};
 use gavel_text::TextModel;
+use gavel_train::SftRow;
 use std::collections::HashSet;
-
-/// One thing that was checked and found in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// What was checked.
-    pub what: &'static str,
-    /// What was found.
-    pub found: String,
-}
 
 /// What every command needs besides the weights.
 pub(crate) struct Setup {
@@ -36,26 +28,39 @@ impl Setup {
         let (text, sizes) = text_and_config(&config.model)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
-        let validation = match &config.data.validation {
-            Some(dataset) => prompts(config, dataset, "validation", &text, limit)?,
-            None => Vec::new(),
-        };
         let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
         let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
         let scorer = Scorer::new(
             plugins,
             ScorerConfig { sandbox: config.resources.sandbox(), chat: config.chat.clone(), programs },
         )?;
-        check_data_sources(&scorer, config.data.validation.as_ref(), &validation)?;
-        Ok(Self { text, sizes, limit, validation, scorer })
+        let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer };
+        if let Some(dataset) = &config.data.validation {
+            setup.validation = setup.prompts(config, dataset, "validation")?;
+        }
+        Ok(setup)
     }
 
-    /// The prompts of a GRPO run.
-    pub(crate) fn train_prompts(&self, config: &Config<GrpoTable>) -> Result<Vec<Prompt>> {
+    /// The prompts of a dataset, each with a reward that is for it.
+    fn prompts<T>(&self, config: &Config<T>, dataset: &Dataset, split: &str) -> Result<Vec<Prompt>> {
+        let rows = rows(config, dataset, self.scorer.sandbox())?;
+        let prompts = prompts(rows, dataset, split, &self.text, self.limit)?;
+        check_data_sources(&self.scorer, dataset, &prompts)?;
+        Ok(prompts)
+    }
+
+    /// The rows that `gavel sft` imitates.
+    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Vec<SftRow>> {
+        let dataset = &config.data.train;
+        sft_rows(rows(config, dataset, self.scorer.sandbox())?, dataset, &self.text, self.limit)
+    }
+
+    /// The prompts that `gavel train` learns from.
+    pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Vec<Prompt>> {
         if !config.reward.iter().any(|reward| reward.weight != 0.0) {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
-        let found = prompts(config, &config.data.train, "train", &self.text, self.limit)?;
+        let found = self.prompts(config, &config.data.train, "train")?;
         if found.len() < config.train.prompts_per_step {
             return Err(PipelineError::Stopped(format!(
                 "dataset {} has {} usable rows, fewer than train.prompts_per_step = {}",
@@ -64,84 +69,20 @@ impl Setup {
                 config.train.prompts_per_step
             )));
         }
-        check_data_sources(&self.scorer, Some(&config.data.train), &found)?;
         Ok(found)
-    }
-
-    fn checks(&self, train: &str, rows: usize) -> Vec<Check> {
-        let sizes = &self.sizes;
-        let mut checks = vec![
-            Check {
-                what: "model",
-                found: format!(
-                    "{} layers, hidden {}, vocabulary {}, {} positions",
-                    sizes.num_hidden_layers,
-                    sizes.hidden_size,
-                    sizes.vocab_size,
-                    sizes.positions()
-                ),
-            },
-            Check { what: "training data", found: format!("{rows} rows of {train}") },
-            Check { what: "validation data", found: format!("{} rows", self.validation.len()) },
-        ];
-        checks.extend(self.scorer.plugins().map(|(plugin, weight)| Check {
-            what: "reward",
-            found: format!(
-                "{}: {} {}, weight {weight}, hash {}",
-                plugin.name(),
-                plugin.info().name,
-                plugin.info().version,
-                &plugin.hash()[..16]
-            ),
-        }));
-        checks
     }
 }
 
 /// Refuses rows that no reward with a weight would ever be called for.
-fn check_data_sources(scorer: &Scorer, dataset: Option<&Dataset>, prompts: &[Prompt]) -> Result<()> {
+fn check_data_sources(scorer: &Scorer, dataset: &Dataset, prompts: &[Prompt]) -> Result<()> {
     let mut known = HashSet::new();
     for Prompt { task, .. } in prompts {
         let source = task.data_source.as_deref();
-        if let Some(dataset) = dataset
-            && known.insert(source)
+        if known.insert(source)
             && let Err(what) = scorer.check_data_source(source)
         {
             return Err(PipelineError::Stopped(format!("dataset {dataset}, row {}: {what}", Shown(&task.id))));
         }
     }
     Ok(())
-}
-
-/// What a run would be.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DryRun {
-    /// The configuration with every default, as TOML.
-    pub config: String,
-    /// What was checked.
-    pub checks: Vec<Check>,
-    /// The memory that it needs.
-    pub memory: Prediction,
-}
-
-/// Checks all that `gavel train` would use.
-pub fn dry_run_train(config: &Config<GrpoTable>) -> Result<DryRun> {
-    let setup = Setup::new(config)?;
-    let prompts = setup.train_prompts(config)?;
-    Ok(DryRun {
-        config: resolved(config)?,
-        checks: setup.checks(&config.data.train.to_string(), prompts.len()),
-        memory: predict_train(config, &setup, &prompts)?,
-    })
-}
-
-/// The same for `gavel sft`.
-pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
-    let setup = Setup::new(config)?;
-    let rows = sft_rows(config, &setup.text, setup.limit)?;
-    Ok(DryRun {
-        config: resolved(config)?,
-        checks: setup.checks(&config.data.train.to_string(), rows.len()),
-        memory: predict_sft(config, &setup, &rows)?,
-    })
 }

@@ -4,9 +4,9 @@ use crate::config::{Config, SftTable};
 use crate::error::{PipelineError, Result};
 use crate::memory::predict_sft;
 use crate::metrics::Metrics;
-use crate::prompts::sft_rows;
-use crate::run::{Run, Shape, rows_of_step};
+use crate::run::{Run, RunShape};
 use crate::setup::Setup;
+use crate::task_stream::TaskStream;
 use crate::{Start, Summary};
 use gavel_scoring::recording::Grouping;
 use gavel_train::SftRow;
@@ -18,39 +18,30 @@ use std::time::Instant;
 /// Anything that the configuration names cannot be used, or training fails.
 pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     let table = &config.train;
-    let schedule = table.schedule().over(table.steps).map_err(crate::config::ConfigError::from)?;
+    let learning = table.learning();
+    let schedule = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
-    let rows = sft_rows(config, &setup.text, setup.limit)?;
+    let rows = setup.sft_rows(config)?;
     if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
         tracing::warn!("{warning}");
     }
-    let shape = Shape {
-        optimizer: table.optimizer,
-        max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
-        gradient_checkpointing: table.gradient_checkpointing,
-        drawn: 0,
-        validate_every: table.validate_every,
-        steps: table.steps,
-        grouping: Grouping::default(),
-    };
+    let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false };
     let mut run = Run::open(config, setup, shape, start)?;
     run.begin()?;
     let enough =
         |accuracy: Option<f64>| accuracy.zip(table.stop_accuracy).is_some_and(|(found, enough)| found > enough);
-    if enough(run.state.last_accuracy) {
+    if enough(run.recorder.state().last_accuracy) {
         return run.summary();
     }
-    for step in run.state.step + 1..=table.steps {
+    let mut stream = TaskStream::new(config.seed, rows.len());
+    for step in run.steps() {
         let start = Instant::now();
-        let batch: Vec<SftRow> = rows_of_step(config.seed, step, table.batch_size, rows.len())
-            .into_iter()
-            .map(|at| rows[at].clone())
-            .collect();
+        let size = table.batch_size as u64;
+        let draws = (step - 1) * size..step * size;
+        let batch: Vec<SftRow> = draws.map(|ordinal| rows[stream.row(ordinal)].clone()).collect();
         let learning_rate = schedule.at(step - 1);
-        let stats = run
-            .trainer
-            .sft_step(&run.learner.model, &batch, learning_rate)
-            .map_err(|source| PipelineError::Train { step, source })?;
+        let stats =
+            run.updater.sft_step(batch, learning_rate)?.map_err(|source| PipelineError::Train { step, source })?;
         let mut metrics = Metrics::of_step(step);
         metrics.set("loss", stats.loss);
         metrics.set("token_accuracy", stats.token_accuracy);

@@ -1,18 +1,20 @@
 //! Reinforcement learning, one policy version after another: a group of
 //! responses to each prompt, their scores, their advantages, an update.
 
-use crate::config::{Config, GrpoTable};
+use crate::advantages::advantages;
+use crate::config::{Config, RlTable};
 use crate::error::{PipelineError, Result};
-use crate::groups::{check_failures, describe, groups, outcomes};
+use crate::failure_rate::check_failures;
 use crate::memory::predict_train;
 use crate::metrics::{Metrics, mean};
 use crate::prompts::Prompt;
-use crate::rollout::{Draw, Rolled, rollout};
-use crate::run::{Run, Shape, rows_of_step};
+use crate::rollout::GroupDraw;
+use crate::run::{Run, RunShape};
 use crate::setup::Setup;
+use crate::step_metrics::{describe, outcomes};
+use crate::task_stream::{Numbering, TaskStream};
 use crate::{Start, Summary};
-use gavel_data::seed::{Purpose, derive};
-use gavel_policy::Model;
+use gavel_data::Group;
 use gavel_train::{Experience, UpdateStats};
 use std::time::Instant;
 
@@ -21,32 +23,26 @@ use std::time::Instant;
 /// # Errors
 /// Anything that the configuration names cannot be used, too many samples
 /// cannot be scored, or training fails.
-pub fn train(config: &Config<GrpoTable>, start: Start) -> Result<Summary> {
+pub fn train(config: &Config<RlTable>, start: Start) -> Result<Summary> {
     let table = &config.train;
-    let schedule = table.schedule().over(table.steps).map_err(crate::config::ConfigError::from)?;
+    let learning = table.learning();
+    let schedule = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
     if let Some(warning) = predict_train(config, &setup, &prompts)?.warning() {
         tracing::warn!("{warning}");
     }
-    let shape = Shape {
-        optimizer: table.optimizer,
-        max_tokens_per_micro_batch: table.max_tokens_per_micro_batch,
-        gradient_checkpointing: table.gradient_checkpointing,
+    let shape = RunShape {
+        learning,
         drawn: table.prompts_per_step * config.rollout.group_size,
-        validate_every: table.validate_every,
-        steps: table.steps,
         grouping: table.grouping(),
+        needs_reference: table.loss.kl.is_some(),
     };
     let mut run = Run::open(config, setup, shape, start)?;
-    // The penalty is taken to the policy that the run started from.
-    let reference = match table.loss.kl {
-        Some(_) => Some(run.learner.reference(&config.model, &config.resources, config.seed)?),
-        None => None,
-    };
     run.begin()?;
-    for step in run.state.step + 1..=table.steps {
-        let metrics = grpo_step(&mut run, &prompts, reference.as_ref(), step, schedule.at(step - 1))?;
+    let mut stream = TaskStream::new(config.seed, prompts.len());
+    for step in run.steps() {
+        let metrics = rl_step(&mut run, &prompts, &mut stream, step, schedule.at(step - 1))?;
         let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
         tracing::info!(
             "step {step}/{}: reward {:.3} ± {:.3}, length {:.1}, entropy {:.3}, {:.2} s",
@@ -62,10 +58,11 @@ pub fn train(config: &Config<GrpoTable>, start: Start) -> Result<Summary> {
     run.summary()
 }
 
-fn grpo_step(
-    run: &mut Run<'_, GrpoTable>,
+/// Takes one step: roll out, score, give advantages, update.
+fn rl_step(
+    run: &mut Run<'_, RlTable>,
     prompts: &[Prompt],
-    reference: Option<&Model>,
+    stream: &mut TaskStream,
     step: u64,
     learning_rate: f64,
 ) -> Result<Metrics> {
@@ -74,31 +71,26 @@ fn grpo_step(
     let start = Instant::now();
     let mut metrics = Metrics::of_step(step);
 
-    let rolled = roll_out(run, prompts, step, &mut metrics)?;
-    describe(&rolled, config.rollout.max_tokens, &mut metrics);
-    for (plugin, counts) in outcomes(&rolled) {
-        let total = run.state.outcomes.entry(plugin).or_default();
-        for (kind, count) in counts {
-            *total.entry(kind).or_default() += count;
-        }
-    }
-    let groups = groups(&rolled, config.rollout.group_size, table, &mut metrics);
+    let mut groups = roll_out(run, prompts, stream, step, &mut metrics)?;
+    describe(&groups, config.rollout.max_tokens, &mut metrics);
+    run.recorder.count_outcomes(outcomes(&groups));
+    let experiences = advantages(&mut groups, table, &mut metrics);
     if config.log.trajectories {
-        run.folder.keep_samples(step, &rolled, config.rollout.group_size, &groups.advantages)?;
+        run.recorder.keep_samples(step, &groups)?;
     }
-    check_failures(&rolled, step, table)?;
+    check_failures(&groups, step, table)?;
 
     let update = Instant::now();
     let mut updates = Vec::new();
-    for mini_batch in groups.experiences.chunks(table.mini_batch()) {
-        let mini_batch: Vec<Experience> = mini_batch.iter().flatten().cloned().collect();
+    for mini_batch in experiences.chunks(table.mini_batch()) {
+        let mini_batch: Vec<Experience> = mini_batch.concat();
         if mini_batch.is_empty() {
             continue;
         }
         let temperature = f64::from(config.rollout.temperature);
         let stats = run
-            .trainer
-            .update(&run.learner.model, reference, &mini_batch, &table.loss, temperature, learning_rate)
+            .updater
+            .update(mini_batch, table.loss, temperature, learning_rate)?
             .map_err(|source| PipelineError::Train { step, source })?;
         updates.push(stats);
     }
@@ -112,28 +104,26 @@ fn grpo_step(
 }
 
 /// The step's prompts, answered `group_size` times each by the current policy.
-fn roll_out(run: &mut Run<'_, GrpoTable>, prompts: &[Prompt], step: u64, metrics: &mut Metrics) -> Result<Vec<Rolled>> {
-    let config = run.config;
-    let group_size = config.rollout.group_size;
-    let rows = rows_of_step(config.seed, step, config.train.prompts_per_step, prompts.len());
-    let draws: Vec<Draw<'_>> = rows
-        .iter()
-        .flat_map(|row| (0..group_size).map(move |index| (*row, index)))
-        .enumerate()
-        .map(|(at, (row, index))| Draw {
-            prompt: &prompts[row],
-            index: index as u32,
-            seed: derive(config.seed, step, at as u64, Purpose::Rollout),
-            plugin_seed: derive(config.seed, step, at as u64, Purpose::Plugin),
-        })
-        .collect();
-    let sampling = config.rollout.sampling(run.learner.text.tokenizer.stop_ids().to_vec());
-    run.engine.set_version(step - 1);
-    let (learner, scorer, stop) = (&run.learner, &run.setup.scorer, &config.rollout.stop);
-    let (rolled, timing) = rollout(learner, &mut run.engine, scorer, &sampling, stop, &draws, group_size)?;
+fn roll_out(
+    run: &Run<'_, RlTable>,
+    prompts: &[Prompt],
+    stream: &mut TaskStream,
+    step: u64,
+    metrics: &mut Metrics,
+) -> Result<Vec<Group>> {
+    let group_size = run.config.rollout.group_size;
+    let prompts_per_step = run.config.train.prompts_per_step;
+    let numbering = Numbering { seed: run.config.seed, prompts_per_step, group_size };
+    let draw = |ordinal| GroupDraw {
+        prompt: &prompts[stream.row(ordinal)],
+        seeds: (0..group_size).map(|index| numbering.seeds(ordinal, index)).collect(),
+    };
+    let draws: Vec<GroupDraw<'_>> = numbering.of_step(step).map(draw).collect();
+    run.rollout.engine.set_version(step - 1)?;
+    let (groups, timing) = run.rollout.draw(&draws, &run.rollout.sampling())?;
     metrics.set("time/generate", timing.generate);
     metrics.set("time/wait_for_reward", timing.wait);
-    Ok(rolled)
+    Ok(groups)
 }
 
 /// The means over a step's updates.

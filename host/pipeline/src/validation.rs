@@ -1,20 +1,20 @@
 //! Greedy answers to the validation set, scored by the run's own plugins on
 //! the same path as in training.
 
-use crate::config::Config;
+use crate::config::{Config, TrainTable};
 use crate::error::{PipelineError, Result};
-use crate::groups::count_outcomes;
-use crate::learner::Learner;
 use crate::metrics::{Metrics, mean};
+use crate::policy::Policy;
 use crate::prompts::Prompt;
-use crate::rollout::{Draw, Rolled, rollout};
+use crate::rollout::{GroupDraw, Rollout};
 use crate::setup::Setup;
-use gavel_data::seed::{Purpose, derive};
-use gavel_data::{NotCalled, SampleOutcome};
-use gavel_policy::Engine;
-use gavel_scoring::Scorer;
+use crate::step_metrics::{count_outcomes, members};
+use crate::task_stream::validation_seeds;
+use gavel_data::{Group, NotCalled, SampleOutcome};
+use gavel_rollout::AsyncEngine;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A score of at least this is a right answer.
@@ -35,51 +35,22 @@ pub fn evaluate(config: &Config<toml::Table>, checkpoint: Option<&Path>) -> Resu
     if config.data.validation.is_none() {
         return Err(PipelineError::Stopped("there is no data.validation to evaluate on".into()));
     }
-    let setup = Setup::new(&config)?;
-    let learner = Learner::new(&config.model, &config.resources, config.seed)?;
-    let mut engine = Engine::new(&learner.model, config.rollout.engine(setup.validation.len()))?;
-    validate(&config, &learner, &mut engine, &setup.scorer, &setup.validation)
+    let Setup { scorer, validation, .. } = Setup::new(&config)?;
+    let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
+    let engine = AsyncEngine::start(model, text, config.rollout.engine(validation.len()), Arc::new(()))?;
+    let rollout = Rollout { engine, scorer, table: config.rollout.clone() };
+    validate(&config, &rollout, &validation)
 }
 
 /// `val/accuracy`, `val/reward/*`, `val/<data source>/mean@1` and the like.
-pub(crate) fn validate<T>(
-    config: &Config<T>,
-    learner: &Learner,
-    engine: &mut Engine,
-    scorer: &Scorer,
-    prompts: &[Prompt],
-) -> Result<Metrics>
-where
-    Config<T>: Accuracy,
-{
+pub(crate) fn validate<T: TrainTable>(config: &Config<T>, rollout: &Rollout, prompts: &[Prompt]) -> Result<Metrics> {
     let start = Instant::now();
-    let draws: Vec<Draw<'_>> = prompts
-        .iter()
-        .enumerate()
-        .map(|(at, prompt)| Draw {
-            prompt,
-            index: 0,
-            seed: derive(config.seed, 0, at as u64, Purpose::Validation),
-            plugin_seed: derive(config.seed, 0, at as u64, Purpose::Plugin),
-        })
-        .collect();
-    let table = &config.rollout;
-    let sampling = table.greedy(learner.text.tokenizer.stop_ids().to_vec());
-    let (rolled, _) = rollout(learner, engine, scorer, &sampling, &table.stop, &draws, 1)?;
-    let mut metrics = describe(&rolled, config.accuracy());
+    let draw = |(row, prompt)| GroupDraw { prompt, seeds: vec![validation_seeds(config.seed, row)] };
+    let draws: Vec<GroupDraw<'_>> = prompts.iter().enumerate().map(draw).collect();
+    let (groups, _) = rollout.draw(&draws, &rollout.greedy())?;
+    let mut metrics = describe(&groups, config.accuracy_reward());
     metrics.time("validate", start);
     Ok(metrics)
-}
-
-/// Which reward says whether an answer is right.
-pub(crate) trait Accuracy {
-    fn accuracy(&self) -> Option<&str>;
-}
-
-impl<T: crate::config::TrainTable> Accuracy for Config<T> {
-    fn accuracy(&self) -> Option<&str> {
-        self.accuracy_reward()
-    }
 }
 
 /// Whether an answer is right; unknown where the reward gave no score, or is for
@@ -92,20 +63,19 @@ fn right(outcome: &SampleOutcome, accuracy: &str) -> Option<bool> {
     }
 }
 
-fn describe(rolled: &[Rolled], accuracy: Option<&str>) -> Metrics {
+fn describe(groups: &[Group], accuracy: Option<&str>) -> Metrics {
     let mut metrics = Metrics::default();
-    let right: Vec<f64> = rolled
-        .iter()
-        .filter_map(|rolled| right(&rolled.outcome, accuracy?))
+    let right: Vec<f64> = members(groups)
+        .filter_map(|member| right(&member.outcome, accuracy?))
         .map(|right| f64::from(u8::from(right)))
         .collect();
     if !right.is_empty() {
         metrics.set("val/accuracy", mean(&right));
     }
     let mut sources: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for rolled in rolled {
-        let source = rolled.sample.task.data_source.as_deref().unwrap_or("unknown");
-        sources.entry(source).or_default().extend(rolled.outcome.reward);
+    for member in members(groups) {
+        let source = member.sample.task.data_source.as_deref().unwrap_or("unknown");
+        sources.entry(source).or_default().extend(member.outcome.reward);
     }
     let rewards: Vec<f64> = sources.values().flatten().copied().collect();
     if !rewards.is_empty() {
@@ -114,12 +84,11 @@ fn describe(rolled: &[Rolled], accuracy: Option<&str>) -> Metrics {
     for (source, rewards) in sources.iter().filter(|(_, rewards)| !rewards.is_empty()) {
         metrics.set(format!("val/{source}/mean@1"), mean(rewards));
     }
-    let lengths: Vec<f64> = rolled
-        .iter()
-        .flat_map(|rolled| &rolled.sample.trajectories)
+    let lengths: Vec<f64> = members(groups)
+        .flat_map(|member| &member.sample.trajectories)
         .filter_map(|trajectory| Some(trajectory.tokens.as_ref()?.response.len() as f64))
         .collect();
     metrics.set("val/response_length/mean", mean(&lengths));
-    count_outcomes("val/outcome", rolled, &mut metrics);
+    count_outcomes("val/outcome", groups, &mut metrics);
     metrics
 }

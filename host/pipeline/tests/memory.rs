@@ -2,7 +2,7 @@
 //! process of its own. `cargo test --release --workspace --test memory -- --nocapture` shows the figures.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_pipeline::config::{GrpoTable, SftTable, load};
+use gavel_pipeline::config::{RlTable, SftTable, load};
 use gavel_pipeline::{Prediction, Start, dry_run_sft, dry_run_train, sft, train};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,7 +103,7 @@ max_tokens_per_micro_batch = 2048
 fn predict(file: &Path, case: &Case) -> Prediction {
     match case.batch {
         Batch::Sft(_) => dry_run_sft(&load::<SftTable>(file, &[]).unwrap()).unwrap().memory,
-        Batch::Grpo(_) => dry_run_train(&load::<GrpoTable>(file, &[]).unwrap()).unwrap().memory,
+        Batch::Grpo(_) => dry_run_train(&load::<RlTable>(file, &[]).unwrap()).unwrap().memory,
     }
 }
 
@@ -123,7 +123,7 @@ fn one_run() {
     let before = status("VmRSS");
     match load::<SftTable>(&file, &[]) {
         Ok(config) => sft(&config, Start::New).unwrap(),
-        Err(_) => train(&load::<GrpoTable>(&file, &[]).unwrap(), Start::New).unwrap(),
+        Err(_) => train(&load::<RlTable>(&file, &[]).unwrap(), Start::New).unwrap(),
     };
     std::fs::write(folder.join("peak"), (status("VmHWM") - before).to_string()).unwrap();
 }

@@ -189,6 +189,11 @@ impl Scorer {
         self.plugins.0.iter().map(|each| (&each.plugin, each.weight))
     }
 
+    /// What its plugins run in, with the endpoints and programs that they may be granted.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
     /// The endpoints that its plugins may be granted.
     pub(crate) fn chat(&self) -> &BTreeMap<String, ChatEndpoint> {
         &self.chat
@@ -261,14 +266,19 @@ impl Scorer {
     /// Waits for a sample that was started; never longer than the deadlines of
     /// the calls before it.
     pub fn wait(&self, pending: Pending) -> SampleOutcome {
-        self.sandbox.handle().block_on(pending.0).unwrap_or_else(|error| {
-            let what = format!("the scoring task ended early: {error}");
-            SampleOutcome::without_calls(OutcomeKind::Fault, what)
-        })
+        self.sandbox.handle().block_on(pending.outcome())
     }
 }
 
 impl Pending {
+    /// Waits for the outcome, on any executor; never longer than the deadlines of the calls before it.
+    pub async fn outcome(self) -> SampleOutcome {
+        self.0.await.unwrap_or_else(|error| {
+            let what = format!("the scoring task ended early: {error}");
+            SampleOutcome::without_calls(OutcomeKind::Fault, what)
+        })
+    }
+
     /// Whether the outcome is there.
     pub fn is_done(&self) -> bool {
         self.0.is_finished()

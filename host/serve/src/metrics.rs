@@ -1,5 +1,7 @@
-//! What Prometheus is told.
+//! Metrics of a server for Prometheus.
 
+use gavel_data::FinishReason;
+use gavel_rollout::{Observer, RolloutError};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -11,7 +13,8 @@ use std::time::Duration;
 /// Seconds, from a token of a small model to a long response of a large one.
 const SECONDS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-pub(crate) struct Metrics {
+/// Counts and times of a server, as Prometheus reads them.
+pub struct Metrics {
     registry: Registry,
     running: Gauge,
     waiting: Gauge,
@@ -46,31 +49,42 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
-    pub(crate) fn load(&self, running: usize, waiting: usize) {
+impl Observer for Metrics {
+    fn load(&self, running: usize, waiting: usize) {
         self.running.set(running as i64);
         self.waiting.set(waiting as i64);
     }
 
-    pub(crate) fn took(&self, prompt_tokens: usize) {
+    fn accepted(&self, prompt_tokens: usize) {
         self.prompt_tokens.inc_by(prompt_tokens as u64);
     }
 
-    /// `preemptions` are all of the engine so far.
-    pub(crate) fn drew(&self, tokens: usize, preemptions: u64) {
+    fn stepped(&self, tokens: usize, preemptions: u64) {
         self.generated_tokens.inc_by(tokens as u64);
         self.preemptions.inc_by(preemptions.saturating_sub(self.preemptions.get()));
     }
 
-    pub(crate) fn first_token(&self, after: Duration) {
+    fn first_token(&self, after: Duration) {
         self.first_token.observe(after.as_secs_f64());
     }
 
-    pub(crate) fn whole(&self, after: Duration) {
+    fn completed(&self, reason: FinishReason, after: Duration) {
+        self.count(reason.as_str());
         self.whole.observe(after.as_secs_f64());
     }
 
-    pub(crate) fn ended(&self, reason: &'static str) {
+    fn cancelled(&self) {
+        self.count("cancelled");
+    }
+
+    fn failed(&self, error: &RolloutError) {
+        tracing::error!("a request failed: {error}");
+        self.count("error");
+    }
+}
+
+impl Metrics {
+    fn count(&self, reason: &'static str) {
         self.requests.get_or_create(&vec![("reason", reason)]).inc();
     }
 

@@ -2,6 +2,7 @@
 //! can do. Keys that do not exist are errors, and so are values out of range.
 
 mod dataset;
+mod learning;
 mod load;
 mod loading;
 mod reward;
@@ -9,11 +10,12 @@ mod tables;
 mod train;
 
 pub use dataset::{Dataset, Taskset};
+pub use learning::LearningConfig;
 pub use load::{ConfigError, load};
 pub use loading::LoadingTable;
 pub use reward::RewardTable;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
-pub use train::{GrpoTable, OnOutcome, SftTable};
+pub use train::{OnOutcome, RlTable, SftTable};
 
 use gavel_plugin::LimitsTable;
 use gavel_policy::Dtype;
@@ -22,7 +24,7 @@ use gavel_scoring::chat::ChatEndpoint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The tables of a run; `T` is `[train]`: [`GrpoTable`] for `gavel train`,
+/// The tables of a run; `T` is `[train]`: [`RlTable`] for `gavel train`,
 /// [`SftTable`] for `gavel sft`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

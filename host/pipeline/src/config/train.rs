@@ -1,10 +1,11 @@
 //! `[train]`: how a policy learns, for `gavel train` and for `gavel sft`.
 
+use super::learning::{LearningConfig, train_table};
 use super::tables::at_least_one;
 use super::{ConfigError, TrainTable};
 use gavel_data::{MOST_REWARD, OutcomeKind};
 use gavel_scoring::recording::Grouping;
-use gavel_train::{AdvantageConfig, Estimator, LossConfig, OptimizerConfig, ScheduleConfig, ScheduleKind};
+use gavel_train::{AdvantageConfig, Estimator, LossConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,61 +20,40 @@ pub enum OnOutcome {
     Score(f64),
 }
 
-/// `[train]` of `gavel train`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GrpoTable {
-    /// How rewards become advantages; `grpo` by default.
-    #[serde(default)]
-    pub algorithm: Estimator,
-    /// Policy versions to make.
-    pub steps: u64,
-    /// Prompts in each step's rollout.
-    pub prompts_per_step: usize,
-    /// Prompts in each optimiser step; must divide `prompts_per_step`, which
-    /// it is by default.
-    pub mini_batch_prompts: Option<usize>,
-    /// Tokens in each forward pass; 16384 by default. It changes memory and
-    /// speed, not the result.
-    #[serde(default = "micro_batch")]
-    pub max_tokens_per_micro_batch: usize,
-    /// Whether the backward pass computes each layer again instead of keeping
-    /// what is inside it: less memory for about a third more work; no by
-    /// default.
-    #[serde(default)]
-    pub gradient_checkpointing: bool,
-    /// The highest learning rate.
-    pub learning_rate: f64,
-    /// Steps in which it rises to that; 0 by default.
-    #[serde(default)]
-    pub warmup_steps: u64,
-    /// What it does then: `constant` (default), `linear` or `cosine`.
-    #[serde(default)]
-    pub schedule: ScheduleKind,
-    /// Where a falling rate ends, as a share of the highest; 0 by default.
-    #[serde(default)]
-    pub min_lr_ratio: f64,
-    /// The loss; PPO's clipped surrogate by default.
-    #[serde(default)]
-    pub loss: LossConfig,
-    /// AdamW's settings.
-    #[serde(default)]
-    pub optimizer: OptimizerConfig,
-    /// Steps between validations; 10 by default. The first and the last step
-    /// are always validated.
-    #[serde(default = "ten")]
-    pub validate_every: u64,
-    /// What becomes of samples without a reward, by outcome; all are dropped
-    /// by default.
-    #[serde(default)]
-    pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
-    /// A group with fewer scored samples is dropped; 2 by default.
-    #[serde(default = "two")]
-    pub min_scored: usize,
-    /// The run stops when more than this share of a step's samples has a
-    /// fault, is out of budget or unavailable; 0.5 by default.
-    #[serde(default = "half")]
-    pub max_failure_rate: f64,
+train_table! {
+    /// `[train]` of `gavel train`
+    pub struct RlTable {
+        /// How rewards become advantages; `grpo` by default.
+        #[serde(default)]
+        pub algorithm: Estimator,
+        /// Prompts in each step's rollout.
+        pub prompts_per_step: usize,
+        /// Prompts in each optimiser step; must divide `prompts_per_step`, which it is by default.
+        pub mini_batch_prompts: Option<usize>,
+        /// The loss; PPO's clipped surrogate by default.
+        #[serde(default)]
+        pub loss: LossConfig,
+        /// What becomes of samples without a reward, by outcome; all are dropped by default.
+        #[serde(default)]
+        pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
+        /// A group with fewer scored samples is dropped; 2 by default.
+        #[serde(default = "two")]
+        pub min_scored: usize,
+        /// The run stops when more than this share of a step's samples has a fault, is out of budget or unavailable;
+        /// 0.5 by default.
+        #[serde(default = "half")]
+        pub max_failure_rate: f64,
+    }
+}
+
+train_table! {
+    /// `[train]` of `gavel sft`
+    pub struct SftTable {
+        /// Rows in each step.
+        pub batch_size: usize,
+        /// Training ends once `val/accuracy` is above this; never by default.
+        pub stop_accuracy: Option<f64>,
+    }
 }
 
 fn micro_batch() -> usize {
@@ -92,20 +72,10 @@ fn half() -> f64 {
     0.5
 }
 
-impl GrpoTable {
+impl RlTable {
     /// The advantage's settings.
     pub fn advantage(&self) -> AdvantageConfig {
         AdvantageConfig { estimator: self.algorithm }
-    }
-
-    /// The learning rate's settings.
-    pub fn schedule(&self) -> ScheduleConfig {
-        ScheduleConfig {
-            learning_rate: self.learning_rate,
-            warmup_steps: self.warmup_steps,
-            kind: self.schedule,
-            min_ratio: self.min_lr_ratio,
-        }
     }
 
     /// What decides, beside the rewards, which samples are learned from.
@@ -123,15 +93,13 @@ impl GrpoTable {
     }
 }
 
-impl TrainTable for GrpoTable {
+impl TrainTable for RlTable {
     const LEARNS: bool = true;
 
     fn validate(&self) -> Result<(), ConfigError> {
-        at_least_one("train.steps", self.steps as usize)?;
+        self.learning().validate()?;
         at_least_one("train.prompts_per_step", self.prompts_per_step)?;
         at_least_one("train.mini_batch_prompts", self.mini_batch())?;
-        at_least_one("train.max_tokens_per_micro_batch", self.max_tokens_per_micro_batch)?;
-        at_least_one("train.validate_every", self.validate_every as usize)?;
         if !self.prompts_per_step.is_multiple_of(self.mini_batch()) {
             let must = format!("a divisor of prompts_per_step ({})", self.prompts_per_step);
             return Err(ConfigError::value("train.mini_batch_prompts", &must, self.mini_batch()));
@@ -155,56 +123,7 @@ impl TrainTable for GrpoTable {
                 OnOutcome::Score(_) | OnOutcome::Drop => {}
             }
         }
-        self.schedule().over(self.steps).map_err(|error| ConfigError::from(error.within("train")))?;
-        self.loss.validate().map_err(|error| error.within("train.loss"))?;
-        Ok(self.optimizer.validate().map_err(|error| error.within("train.optimizer"))?)
-    }
-}
-
-/// `[train]` of `gavel sft`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SftTable {
-    /// The most optimiser steps.
-    pub steps: u64,
-    /// Rows in each.
-    pub batch_size: usize,
-    /// Tokens in each forward pass; 16384 by default.
-    #[serde(default = "micro_batch")]
-    pub max_tokens_per_micro_batch: usize,
-    /// Whether the backward pass computes each layer again; no by default.
-    #[serde(default)]
-    pub gradient_checkpointing: bool,
-    /// The highest learning rate.
-    pub learning_rate: f64,
-    /// Steps in which it rises to that; 0 by default.
-    #[serde(default)]
-    pub warmup_steps: u64,
-    /// What it does then: `constant` (default), `linear` or `cosine`.
-    #[serde(default)]
-    pub schedule: ScheduleKind,
-    /// Where a falling rate ends, as a share of the highest; 0 by default.
-    #[serde(default)]
-    pub min_lr_ratio: f64,
-    /// AdamW's settings.
-    #[serde(default)]
-    pub optimizer: OptimizerConfig,
-    /// Steps between validations; 10 by default.
-    #[serde(default = "ten")]
-    pub validate_every: u64,
-    /// Training ends once `val/accuracy` is above this; never by default.
-    pub stop_accuracy: Option<f64>,
-}
-
-impl SftTable {
-    /// The learning rate's settings.
-    pub fn schedule(&self) -> ScheduleConfig {
-        ScheduleConfig {
-            learning_rate: self.learning_rate,
-            warmup_steps: self.warmup_steps,
-            kind: self.schedule,
-            min_ratio: self.min_lr_ratio,
-        }
+        Ok(self.loss.validate().map_err(|error| error.within("train.loss"))?)
     }
 }
 
@@ -212,14 +131,11 @@ impl TrainTable for SftTable {
     const LEARNS: bool = true;
 
     fn validate(&self) -> Result<(), ConfigError> {
-        at_least_one("train.steps", self.steps as usize)?;
+        self.learning().validate()?;
         at_least_one("train.batch_size", self.batch_size)?;
-        at_least_one("train.max_tokens_per_micro_batch", self.max_tokens_per_micro_batch)?;
-        at_least_one("train.validate_every", self.validate_every as usize)?;
         if let Some(accuracy) = self.stop_accuracy.filter(|accuracy| !(0.0..1.0).contains(accuracy)) {
             return Err(ConfigError::value("train.stop_accuracy", "at least 0 and below 1", accuracy));
         }
-        self.schedule().over(self.steps).map_err(|error| ConfigError::from(error.within("train")))?;
-        Ok(self.optimizer.validate().map_err(|error| error.within("train.optimizer"))?)
+        Ok(())
     }
 }

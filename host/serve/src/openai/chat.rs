@@ -6,13 +6,13 @@ use super::logprobs::of_chat;
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
 use super::{Server, aside, now, usage};
-use crate::completion::Completion;
-use crate::error::ServeError;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
 use gavel_data::{ContentPart, FinishReason, Message};
+use gavel_rollout::Completion;
+use gavel_rollout::RolloutError;
 use gavel_text::{RenderOptions, TextError, TextModel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -71,17 +71,17 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     server.check_model(asked.settings.model.as_deref())?;
     asked.settings.check()?;
     let tools = asked.check()?.to_vec();
-    let generator = server.generator.clone();
+    let generator = server.engine.clone();
     let (asked, tools, prompt) = aside(move || {
-        let prompt = asked.prompt(&tools, generator.text());
+        let prompt = asked.prompt(&tools, engine.text());
         (asked, tools, prompt)
     })
     .await?;
-    let (prompt, settings, text) = (prompt?, &asked.settings, server.generator.text());
+    let (prompt, settings, text) = (prompt?, &asked.settings, server.engine.text());
     let prompt_tokens = prompt.len();
     let (number, id) = server.next_id("chatcmpl");
     let top = if asked.logprobs == Some(true) { asked.top_logprobs.unwrap_or(0) } else { 0 };
-    let completions = server.ask(number, vec![prompt], false, settings, top).await?;
+    let completions = server.generate(number, vec![prompt], false, settings, top).await?;
     let replies = Replies {
         calls: !tools.is_empty() && text.template.tool_call_format().is_some(),
         calls_before: asked.messages.iter().map(|message| message.tool_calls.len()).sum(),
@@ -128,7 +128,7 @@ struct Replies {
 
 impl Replies {
     /// The assistant's message, and whether it calls tools.
-    fn message(&self, model: &TextModel, whole: Whole) -> Result<(Value, bool), ServeError> {
+    fn message(&self, model: &TextModel, whole: Whole) -> Result<(Value, bool), RolloutError> {
         let reply = match self.calls {
             true => Some(model.reply(&whole.ids, whole.text.clone(), &self.tools, self.calls_before)?),
             false => None,
@@ -180,7 +180,7 @@ impl Replies {
             Some(Ok((index, Progress::Piece(piece)))) => {
                 let tokens: Vec<_> = piece.token.into_iter().collect();
                 let told = self.logprobs && !tokens.is_empty();
-                let logprobs = told.then(|| of_chat(&server.generator.text().tokenizer, &tokens));
+                let logprobs = told.then(|| of_chat(&server.engine.text().tokenizer, &tokens));
                 let text = match &mut whole {
                     Some(whole) => {
                         whole[index].text.push_str(&piece.text);
@@ -203,7 +203,7 @@ impl Replies {
                 let mut called = false;
                 if let Some(whole) = &mut whole {
                     let whole = std::mem::take(&mut whole[index]);
-                    let (mut message, calls) = match self.message(server.generator.text(), whole) {
+                    let (mut message, calls) = match self.message(server.engine.text(), whole) {
                         Ok(told) => told,
                         Err(error) => return vec![Err(error)],
                     };

@@ -6,11 +6,11 @@ use super::logprobs::{characters, of_text};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
 use super::{Server, aside, now, usage};
-use crate::completion::Completion;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
+use gavel_rollout::Completion;
 use gavel_text::{TextError, Tokenizer};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     if let Some(more) = asked.logprobs.filter(|count| *count > MOST_LOGPROBS) {
         return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));
     }
-    let tokenizer = &server.generator.text().tokenizer;
+    let tokenizer = &server.engine.text().tokenizer;
     let (encoder, whole) = (tokenizer.clone(), asked.add_special_tokens != Some(false));
     let prompts = aside(move || asked.prompt.encode(&encoder, whole)).await??;
     if prompts.is_empty() {
@@ -68,7 +68,7 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     }
     let (number, id) = server.next_id("cmpl");
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
-    let completions = server.ask(number, prompts, true, settings, asked.logprobs.unwrap_or(0)).await?;
+    let completions = server.generate(number, prompts, true, settings, asked.logprobs.unwrap_or(0)).await?;
     let base = json!({"id": id, "object": "text_completion", "created": now(), "model": &*server.name});
     if settings.stream == Some(true) {
         let include_usage = settings.include_usage();
@@ -111,7 +111,7 @@ fn streamed(
             Some(Err(error)) => Some(Err(error)),
             Some(Ok((index, Progress::Piece(piece)))) => {
                 let tokens: Vec<_> = piece.token.into_iter().collect();
-                let tokenizer = &server.generator.text().tokenizer;
+                let tokenizer = &server.engine.text().tokenizer;
                 let told = logprobs.then(|| of_text(tokenizer, &tokens, offsets[index]));
                 offsets[index] += tokens.iter().map(|drawn| characters(tokenizer, drawn.token)).sum::<usize>();
                 let silent = piece.text.is_empty() && (tokens.is_empty() || !logprobs);

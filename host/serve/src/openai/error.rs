@@ -1,10 +1,10 @@
 //! Errors as the OpenAI API writes them.
 
-use crate::error::ServeError;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use gavel_policy::PolicyError;
+use gavel_rollout::RolloutError;
 use gavel_text::TextError;
 use serde_json::{Value, json};
 
@@ -56,19 +56,19 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<ServeError> for ApiError {
-    fn from(error: ServeError) -> Self {
+impl From<RolloutError> for ApiError {
+    fn from(error: RolloutError) -> Self {
         match &error {
             // What was asked for, not the model, is at fault.
-            ServeError::Policy(PolicyError::Input(what)) => {
+            RolloutError::Policy(PolicyError::Input(what)) => {
                 // The number of the request is one of the engine's own.
                 let what = what.split_once(": ").filter(|(start, _)| start.starts_with("request "));
                 Self::invalid(what.map_or_else(|| error.to_string(), |(_, what)| what.to_owned()))
             }
-            ServeError::Text(TextError::Template { .. } | TextError::Refused { .. } | TextError::NoTemplate(_)) => {
+            RolloutError::Text(TextError::Template { .. } | TextError::Refused { .. } | TextError::NoTemplate(_)) => {
                 Self::field("messages", error.to_string())
             }
-            ServeError::Stopped => {
+            RolloutError::Stopped => {
                 Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::internal(error.to_string()) }
             }
             _ => Self::internal(error.to_string()),
@@ -78,6 +78,6 @@ impl From<ServeError> for ApiError {
 
 impl From<TextError> for ApiError {
     fn from(error: TextError) -> Self {
-        ServeError::from(error).into()
+        RolloutError::from(error).into()
     }
 }

@@ -11,10 +11,7 @@ mod logprobs;
 mod settings;
 mod stream;
 
-use crate::completion::Completion;
-use crate::error::ServeError;
-use crate::generator::{Ask, Generator};
-use crate::sampling::default_sampling;
+use crate::metrics::Metrics;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -22,6 +19,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use error::ApiError;
 use gavel_data::seed::{Purpose, derive};
+use gavel_rollout::{AsyncEngine, Completion, GenerateRequest, RolloutError, default_sampling};
 use serde_json::{Value, json};
 use settings::Settings;
 use std::sync::Arc;
@@ -34,7 +32,8 @@ const BODY: usize = 64 << 20;
 /// What all requests share.
 #[derive(Clone)]
 struct Server {
-    generator: Generator,
+    engine: AsyncEngine,
+    metrics: Arc<Metrics>,
     /// The model's name.
     name: Arc<str>,
     /// Unlike that of another start, so that ids and unseeded draws are too.
@@ -42,11 +41,11 @@ struct Server {
     answered: Arc<AtomicU64>,
 }
 
-/// The service over `generator`, whose model is called `name`.
-pub fn router(generator: Generator, name: &str) -> Router {
+/// The service over `engine`, whose model is called `name`; `metrics` observes that engine.
+pub fn router(engine: AsyncEngine, metrics: Arc<Metrics>, name: &str) -> Router {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(48);
-    let server = Server { generator, name: name.into(), salt, answered: Arc::default() };
+    let server = Server { engine, metrics, name: name.into(), salt, answered: Arc::default() };
     Router::new()
         .route("/v1/chat/completions", post(chat::answer))
         .route("/v1/completions", post(completions::answer))
@@ -65,19 +64,19 @@ pub fn router(generator: Generator, name: &str) -> Router {
 
 async fn models(State(server): State<Server>) -> Json<Value> {
     let model = json!({"id": &*server.name, "object": "model", "created": 0, "owned_by": "gavel",
-                       "max_model_len": server.generator.room(0)});
+                       "max_model_len": server.engine.room(0)});
     Json(json!({"object": "list", "data": [model]}))
 }
 
 async fn health(State(server): State<Server>) -> Response {
-    match server.generator.is_alive() {
+    match server.engine.is_alive() {
         true => Json(json!({"status": "ok"})).into_response(),
-        false => ApiError::from(ServeError::Stopped).into_response(),
+        false => ApiError::from(RolloutError::Stopped).into_response(),
     }
 }
 
 async fn metrics(State(server): State<Server>) -> Response {
-    match server.generator.metrics().text() {
+    match server.metrics.text() {
         Ok(text) => {
             ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
         }
@@ -92,39 +91,38 @@ impl Server {
         (number, format!("{prefix}-{:016x}{number:08x}", self.salt))
     }
 
-    /// Asks for as many responses to each of `prompts` as the settings say; those
-    /// to one prompt stand together. `number` is that of the answer; `goes_on`
-    /// is as in [`Ask`].
-    async fn ask(
+    /// Requests as many responses to each of `prompts` as the settings say; those to one prompt stand together. `number`
+    /// is that of the answer.
+    async fn generate(
         &self,
         number: u64,
         prompts: Vec<Vec<u32>>,
-        goes_on: bool,
+        continues_prompt: bool,
         settings: &Settings,
         top_logprobs: usize,
     ) -> Result<Vec<Completion>, ApiError> {
         let choices = settings.choices(prompts.len())? as u64;
-        let mut asks = Vec::new();
+        let mut requests = Vec::new();
         for (prompt, index) in prompts.into_iter().zip(0..) {
-            let room = self.generator.room(prompt.len());
+            let room = self.engine.room(prompt.len());
             if room == 0 {
-                let (tokens, all) = (prompt.len(), self.generator.room(0));
+                let (tokens, all) = (prompt.len(), self.engine.room(0));
                 let what = format!("the prompt has {tokens} tokens, and there is room for {all} with the response");
                 return Err(ApiError::invalid(what));
             }
-            let sampling = settings.sampling(default_sampling(&self.generator.text().tokenizer, room))?;
+            let sampling = settings.sampling(default_sampling(&self.engine.text().tokenizer, room))?;
             // Equal prompts with a given seed have equal responses.
             let seed = settings.seed().unwrap_or_else(|| derive(self.salt, number, index, Purpose::Rollout));
-            asks.extend((0..choices).map(|choice| Ask {
+            requests.extend((0..choices).map(|choice| GenerateRequest {
                 prompt: prompt.clone(),
-                goes_on,
+                continues_prompt,
                 sampling: sampling.clone(),
                 stop: settings.stop(),
                 seed: derive(seed, 0, choice, Purpose::Rollout),
                 top_logprobs,
             }));
         }
-        Ok(self.generator.ask_all(asks).await?)
+        Ok(self.engine.stream(requests).await?)
     }
 
     /// Refuses a model that is not this one.

@@ -1,12 +1,12 @@
 //! Responses as they come, as server-sent events.
 
 use super::error::ApiError;
-use crate::completion::{Completion, Piece};
-use crate::error::ServeError;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
 use gavel_data::FinishReason;
+use gavel_rollout::RolloutError;
+use gavel_rollout::{Completion, Piece};
 use serde_json::Value;
 use std::convert::Infallible;
 
@@ -21,7 +21,7 @@ pub(super) enum Progress {
 /// What comes of all `completions`, whichever is first, with their numbers.
 pub(super) fn together(
     completions: Vec<Completion>,
-) -> impl Stream<Item = Result<(usize, Progress), ServeError>> + Send {
+) -> impl Stream<Item = Result<(usize, Progress), RolloutError>> + Send {
     let one = |(index, completion): (usize, Completion)| {
         let steps = stream::try_unfold(Some(completion), move |completion| async move {
             let Some(mut completion) = completion else { return Ok(None) };
@@ -40,7 +40,7 @@ pub(super) fn together(
 
 /// Sends `chunks`, and then the word that ends them; a failure is an event of
 /// its own.
-pub(super) fn events(chunks: impl Stream<Item = Result<Value, ServeError>> + Send + 'static) -> Response {
+pub(super) fn events(chunks: impl Stream<Item = Result<Value, RolloutError>> + Send + 'static) -> Response {
     let events = chunks.map(|chunk| match chunk {
         Ok(chunk) => chunk.to_string(),
         Err(error) => ApiError::from(error).body().to_string(),

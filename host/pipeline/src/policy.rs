@@ -6,15 +6,15 @@ use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Device, Head, Model, ModelConfig, ModelFolder, Phase, PolicyError, Tensor, device};
 use gavel_text::TextModel;
 
-/// A model that can be talked to.
-pub(crate) struct Learner {
+/// A language model with its tokenizer and chat template.
+pub(crate) struct Policy {
     pub(crate) model: Model,
     pub(crate) text: TextModel,
 }
 
-impl Learner {
+impl Policy {
     /// Loads the checkpoint, or draws the random weights, that `[model]` asks for.
-    pub(crate) fn new(table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Self> {
+    pub(crate) fn load(table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Self> {
         let device = device::select(&table.device)?;
         tch::set_num_threads(resources.torch_threads as i32);
         let (text, config) = text_and_config(table)?;
@@ -27,7 +27,7 @@ impl Learner {
     /// which training does not change.
     pub(crate) fn reference(&self, table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Model> {
         let Some(path) = table.path.as_ref().filter(|_| self.model.is_adapted()) else {
-            return Ok(Self::new(table, resources, seed)?.model);
+            return Ok(Self::load(table, resources, seed)?.model);
         };
         let base = self.model.base()?;
         match ModelFolder::open(path)?.adapter {
@@ -36,8 +36,8 @@ impl Learner {
         }
     }
 
-    /// Says where the model is, in what numbers, and what of it is trained.
-    pub(crate) fn tell(&self, table: &ModelTable) -> Result<()> {
+    /// Logs where the model is, its dtype, and what of it is trained.
+    pub(crate) fn report(&self, table: &ModelTable) -> Result<()> {
         let place = device::name(self.model.device());
         let why = match device::why_no_gpu() {
             Some(why) if table.device == "auto" => format!(" (no GPU: {why})"),

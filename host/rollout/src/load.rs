@@ -1,6 +1,6 @@
 //! A model from its folder.
 
-use crate::error::ServeError;
+use crate::error::RolloutError;
 use gavel_policy::{Dtype, Model, ModelFolder, Phase, device, stored_kind};
 use gavel_text::TextModel;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A file is missing or wrong, or the device cannot be used.
-pub fn load(dir: &Path, device: &str, dtype: Option<Dtype>) -> Result<(Model, TextModel), ServeError> {
+pub fn load(dir: &Path, device: &str, dtype: Option<Dtype>) -> Result<(Model, TextModel), RolloutError> {
     let device = device::select(device)?;
     let folder = ModelFolder::open(dir)?;
     let text = TextModel::load_with(&folder.text, &folder.base)?;

@@ -1,0 +1,91 @@
+//! The keys of `[train]` that `gavel train` and `gavel sft` share.
+
+use super::ConfigError;
+use super::tables::at_least_one;
+use gavel_train::{OptimizerConfig, ScheduleConfig};
+
+/// How weights are learned, whatever from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LearningConfig {
+    /// Steps of the run.
+    pub steps: u64,
+    /// Tokens in each forward pass.
+    pub max_tokens_per_micro_batch: usize,
+    /// Whether the backward pass computes each layer again.
+    pub gradient_checkpointing: bool,
+    /// The learning rate over the run.
+    pub schedule: ScheduleConfig,
+    /// AdamW's settings.
+    pub optimizer: OptimizerConfig,
+    /// Steps between validations.
+    pub validate_every: u64,
+}
+
+impl LearningConfig {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        at_least_one("train.steps", self.steps as usize)?;
+        at_least_one("train.max_tokens_per_micro_batch", self.max_tokens_per_micro_batch)?;
+        at_least_one("train.validate_every", self.validate_every as usize)?;
+        self.schedule.over(self.steps).map_err(|error| ConfigError::from(error.within("train")))?;
+        Ok(self.optimizer.validate().map_err(|error| error.within("train.optimizer"))?)
+    }
+}
+
+/// Declares a `[train]` table with the shared keys and its own. (`serde(flatten)` would lose the name of a wrong key.)
+macro_rules! train_table {
+    ($(#[$about:meta])* pub struct $name:ident { $($own:tt)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            /// The most optimiser steps; in reinforcement learning, policy versions to make.
+            pub steps: u64,
+            /// Tokens in each forward pass; 16384 by default. It changes memory and speed, not the result.
+            #[serde(default = "micro_batch")]
+            pub max_tokens_per_micro_batch: usize,
+            /// Whether the backward pass computes each layer again instead of keeping what is inside it: less memory
+            /// for about a third more work; no by default.
+            #[serde(default)]
+            pub gradient_checkpointing: bool,
+            /// The highest learning rate.
+            pub learning_rate: f64,
+            /// Steps in which it rises to that; 0 by default.
+            #[serde(default)]
+            pub warmup_steps: u64,
+            /// What it does then: `constant` (default), `linear` or `cosine`.
+            #[serde(default)]
+            pub schedule: gavel_train::ScheduleKind,
+            /// Where a falling rate ends, as a share of the highest; 0 by default.
+            #[serde(default)]
+            pub min_lr_ratio: f64,
+            /// AdamW's settings.
+            #[serde(default)]
+            pub optimizer: gavel_train::OptimizerConfig,
+            /// Steps between validations; 10 by default. The first and the last step are always validated.
+            #[serde(default = "ten")]
+            pub validate_every: u64,
+            $($own)*
+        }
+
+        impl $name {
+            /// The keys that decide how weights are learned.
+            pub fn learning(&self) -> LearningConfig {
+                LearningConfig {
+                    steps: self.steps,
+                    max_tokens_per_micro_batch: self.max_tokens_per_micro_batch,
+                    gradient_checkpointing: self.gradient_checkpointing,
+                    schedule: gavel_train::ScheduleConfig {
+                        learning_rate: self.learning_rate,
+                        warmup_steps: self.warmup_steps,
+                        kind: self.schedule,
+                        min_ratio: self.min_lr_ratio,
+                    },
+                    optimizer: self.optimizer,
+                    validate_every: self.validate_every,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use train_table;

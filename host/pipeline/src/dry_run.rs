@@ -1,0 +1,78 @@
+//! `--dry-run`: what a run would be.
+
+use crate::config::{Config, RlTable, SftTable};
+use crate::error::Result;
+use crate::memory::{Prediction, predict_sft, predict_train};
+use crate::run_folder::resolved;
+use crate::setup::Setup;
+
+/// One thing that was checked and found in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked.
+    pub what: &'static str,
+    /// What was found.
+    pub found: String,
+}
+
+/// What a run would be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DryRun {
+    /// The configuration with every default, as TOML.
+    pub config: String,
+    /// What was checked.
+    pub checks: Vec<Check>,
+    /// The memory that it needs.
+    pub memory: Prediction,
+}
+
+/// Checks all that `gavel train` would use.
+pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
+    let setup = Setup::new(config)?;
+    let prompts = setup.train_prompts(config)?;
+    Ok(DryRun {
+        config: resolved(config)?,
+        checks: checks(&setup, &config.data.train.to_string(), prompts.len()),
+        memory: predict_train(config, &setup, &prompts)?,
+    })
+}
+
+/// The same for `gavel sft`.
+pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
+    let setup = Setup::new(config)?;
+    let rows = setup.sft_rows(config)?;
+    Ok(DryRun {
+        config: resolved(config)?,
+        checks: checks(&setup, &config.data.train.to_string(), rows.len()),
+        memory: predict_sft(config, &setup, &rows)?,
+    })
+}
+
+fn checks(setup: &Setup, train: &str, rows: usize) -> Vec<Check> {
+    let sizes = &setup.sizes;
+    let mut checks = vec![
+        Check {
+            what: "model",
+            found: format!(
+                "{} layers, hidden {}, vocabulary {}, {} positions",
+                sizes.num_hidden_layers,
+                sizes.hidden_size,
+                sizes.vocab_size,
+                sizes.positions()
+            ),
+        },
+        Check { what: "training data", found: format!("{rows} rows of {train}") },
+        Check { what: "validation data", found: format!("{} rows", setup.validation.len()) },
+    ];
+    checks.extend(setup.scorer.plugins().map(|(plugin, weight)| Check {
+        what: "reward",
+        found: format!(
+            "{}: {} {}, weight {weight}, hash {}",
+            plugin.name(),
+            plugin.info().name,
+            plugin.info().version,
+            &plugin.hash()[..16]
+        ),
+    }));
+    checks
+}

@@ -1,0 +1,100 @@
+//! Who writes: the one place with a run's effects on the disk.
+
+use crate::Summary;
+use crate::checkpoints::{Checkpoints, State};
+use crate::error::Result;
+use crate::metrics::Metrics;
+use crate::run_folder::RunFolder;
+use crate::updater::Updater;
+use gavel_data::Group;
+use gavel_text::TextModel;
+use std::collections::BTreeMap;
+
+/// Writes a run down: its metrics, its samples, its checkpoints.
+pub(crate) struct Recorder {
+    folder: RunFolder,
+    checkpoints: Checkpoints,
+    state: State,
+}
+
+impl Recorder {
+    pub(crate) fn new(folder: RunFolder, checkpoints: Checkpoints, state: State) -> Self {
+        Self { folder, checkpoints, state }
+    }
+
+    /// Where the run stands.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether nothing of the run was recorded yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.state == State::default()
+    }
+
+    /// Adds the metrics of a step.
+    pub(crate) fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.folder.log(step, metrics)
+    }
+
+    /// Adds the samples of a step.
+    pub(crate) fn keep_samples(&mut self, step: u64, groups: &[Group]) -> Result<()> {
+        self.folder.keep_samples(step, groups)
+    }
+
+    /// Counts the outcomes of a step, by plugin and kind.
+    pub(crate) fn count_outcomes(&mut self, outcomes: BTreeMap<String, BTreeMap<String, u64>>) {
+        for (plugin, counts) in outcomes {
+            let total = self.state.outcomes.entry(plugin).or_default();
+            for (kind, count) in counts {
+                *total.entry(kind).or_default() += count;
+            }
+        }
+    }
+
+    /// Notes that step `step` is done.
+    pub(crate) fn end_step(&mut self, step: u64) {
+        self.state.step = step;
+    }
+
+    /// Notes the accuracy of the policy after the last step; whether it is the best so far.
+    pub(crate) fn note_accuracy(&mut self, accuracy: f64) -> bool {
+        let State { step, first_accuracy, last_accuracy, best, .. } = &mut self.state;
+        *last_accuracy = Some(accuracy);
+        if *step == 0 {
+            *first_accuracy = Some(accuracy);
+            return false;
+        }
+        let is_best = best.is_none_or(|(_, best)| accuracy > best);
+        if is_best {
+            *best = Some((*step, accuracy));
+        }
+        is_best
+    }
+
+    /// Whether the step that is done gets a checkpoint.
+    pub(crate) fn is_checkpoint_due(&self, is_best: bool) -> bool {
+        self.checkpoints.is_due(self.state.step) || (is_best && self.checkpoints.keeps_best())
+    }
+
+    /// Makes a checkpoint of the policy as it is now.
+    pub(crate) fn save(&mut self, updater: &Updater, text: &TextModel) -> Result<()> {
+        self.checkpoints.save(&self.state, &mut self.folder, |into| {
+            text.save(into)?;
+            updater.save(into.to_owned(), Checkpoints::optimizer(into))
+        })
+    }
+
+    /// What the run came to.
+    pub(crate) fn summary(&self) -> Result<Summary> {
+        let state = &self.state;
+        Ok(Summary {
+            folder: self.folder.path().to_owned(),
+            step: state.step,
+            accuracy: state.first_accuracy.zip(state.last_accuracy),
+            checkpoint: self.checkpoints.newest()?,
+            best: state.best.map(|(step, _)| self.checkpoints.path(step)).filter(|path| path.exists()),
+            outcomes: state.outcomes.clone(),
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! The numbers of a step's samples: rewards, lengths, outcomes.
+
+use crate::metrics::{Metrics, mean};
+use gavel_data::{FinishReason, Group, Member, OutcomeKind};
+use std::collections::BTreeMap;
+
+/// The samples of all groups, in order.
+pub(crate) fn members(groups: &[Group]) -> impl Iterator<Item = &Member> {
+    groups.iter().flat_map(|group| &group.members)
+}
+
+/// The numbers of a step's samples: rewards, lengths, outcomes.
+pub(crate) fn describe(groups: &[Group], max_tokens: usize, metrics: &mut Metrics) {
+    let rewards: Vec<f64> = members(groups).filter_map(|member| member.outcome.reward).collect();
+    metrics.describe("reward", &rewards);
+    let mut scores: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for member in members(groups) {
+        for (name, evaluation) in &member.outcome.plugins {
+            scores.entry(name).or_default().extend(evaluation.outcome.score());
+        }
+    }
+    for (name, scores) in &scores {
+        metrics.describe(&format!("reward/{name}"), scores);
+    }
+    let trajectories = || members(groups).flat_map(|member| &member.sample.trajectories);
+    let tokens = || trajectories().filter_map(|trajectory| trajectory.tokens.as_ref());
+    let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
+    metrics.describe("response_length", &lengths);
+    let clipped = trajectories().filter(|trajectory| trajectory.finish_reason == FinishReason::Length).count();
+    metrics.set("response_length/clip_ratio", clipped as f64 / members(groups).count().max(1) as f64);
+    metrics.set("response_length/limit", max_tokens as f64);
+    metrics.set("prompt_length/mean", mean(&tokens().map(|tokens| tokens.prompt.len() as f64).collect::<Vec<_>>()));
+    let written: usize = tokens().map(|tokens| tokens.response.len()).sum();
+    metrics.count("tokens/response", written as u64);
+    metrics.count("tokens/prompt", tokens().map(|tokens| tokens.prompt.len() as u64).sum());
+    count_outcomes("outcome", groups, metrics);
+}
+
+/// Counts, below `prefix`, how often each plugin had which outcome; every kind
+/// is there, and of its details those that occurred.
+pub(crate) fn count_outcomes(prefix: &str, groups: &[Group], metrics: &mut Metrics) {
+    for (name, mut counts) in outcomes(groups) {
+        for kind in OutcomeKind::ALL {
+            counts.entry(kind.as_str().to_owned()).or_default();
+        }
+        for (outcome, count) in counts {
+            metrics.count(format!("{prefix}/{name}/{outcome}"), count);
+        }
+    }
+}
+
+/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`, and
+/// how often it was not called, by `not-called/WHY`.
+pub(crate) fn outcomes(groups: &[Group]) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for member in members(groups) {
+        for (name, evaluation) in &member.outcome.plugins {
+            let kind = evaluation.outcome.kind().as_str();
+            let counts = counts.entry(name.clone()).or_default();
+            *counts.entry(kind.to_owned()).or_default() += 1;
+            if let Some(detail) = evaluation.detail() {
+                *counts.entry(format!("{kind}/{detail}")).or_default() += 1;
+            }
+        }
+        for (name, why) in &member.outcome.not_called {
+            let counts = counts.entry(name.clone()).or_default();
+            *counts.entry(format!("not-called/{}", why.as_str())).or_default() += 1;
+        }
+    }
+    counts
+}

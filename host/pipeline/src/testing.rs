@@ -1,0 +1,38 @@
+//! What the tests of this crate share.
+
+use crate::config::RlTable;
+use gavel_data::{
+    FinishReason, Group, Member, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Tokens, Trajectory,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A `[train]` table with these keys beside those that must be there.
+pub(crate) fn rl_table(text: &str) -> RlTable {
+    toml::from_str(&format!("steps = 1\nprompts_per_step = 1\nlearning_rate = 1e-3\n{text}")).unwrap()
+}
+
+/// A group whose samples have these outcomes and rewards.
+pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
+    let prompt = vec![Message::new(Role::User, "q")];
+    let task = Arc::new(Task { id: "t".into(), data_source: None, prompt, reference: Default::default() });
+    let member = |(index, &(outcome, reward)): (u32, &(OutcomeKind, Option<f64>))| {
+        let tokens = Tokens {
+            prompt: vec![1],
+            response: vec![5, 2],
+            loss_mask: vec![true; 2],
+            logprobs: vec![-0.5; 2],
+            versions: vec![0; 2],
+        };
+        let trajectory = Trajectory {
+            messages: vec![Message::new(Role::Assistant, "a")],
+            tokens: Some(tokens),
+            finish_reason: FinishReason::Stop,
+        };
+        let sample = Sample { task: task.clone(), index, trajectories: vec![trajectory] };
+        let outcome =
+            SampleOutcome { reward, outcome, reason: None, plugins: BTreeMap::new(), not_called: BTreeMap::new() };
+        Member { sample, outcome, advantage: None }
+    };
+    Group { task: task.clone(), members: (0..).zip(outcomes).map(member).collect() }
+}

@@ -1,0 +1,64 @@
+//! Who updates: the optimiser and the reference, on the thread of the policy's device.
+
+use crate::error::{PipelineError, Result};
+use futures::executor::block_on;
+use gavel_policy::Model;
+use gavel_rollout::AsyncEngine;
+use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Updates the policy that `engine` decodes with. Decoding waits meanwhile.
+pub(crate) struct Updater {
+    engine: AsyncEngine,
+    learner: Arc<Mutex<Learner>>,
+}
+
+/// What an update needs besides the policy.
+struct Learner {
+    trainer: Trainer,
+    /// What a KL penalty is taken to: the policy that the run started from.
+    reference: Option<Model>,
+}
+
+impl Updater {
+    pub(crate) fn new(engine: AsyncEngine, trainer: Trainer, reference: Option<Model>) -> Self {
+        Self { engine, learner: Arc::new(Mutex::new(Learner { trainer, reference })) }
+    }
+
+    /// Takes an optimiser step over a mini-batch; `temperature` is that of its rollout.
+    pub(crate) fn update(
+        &self,
+        mini_batch: Vec<Experience>,
+        loss: LossConfig,
+        temperature: f64,
+        learning_rate: f64,
+    ) -> Result<std::result::Result<UpdateStats, TrainError>> {
+        self.on_device(move |model, Learner { trainer, reference }| {
+            trainer.update(model, reference.as_ref(), &mini_batch, &loss, temperature, learning_rate)
+        })
+    }
+
+    /// Takes an optimiser step over rows to imitate.
+    pub(crate) fn sft_step(
+        &self,
+        rows: Vec<SftRow>,
+        learning_rate: f64,
+    ) -> Result<std::result::Result<SftStats, TrainError>> {
+        self.on_device(move |model, learner| learner.trainer.sft_step(model, &rows, learning_rate))
+    }
+
+    /// Writes the weights into the folder `weights`, and the optimiser's state to the file `optimizer`.
+    pub(crate) fn save(&self, weights: PathBuf, optimizer: PathBuf) -> Result<()> {
+        self.on_device(move |model, learner| {
+            model.save(&weights)?;
+            learner.trainer.save(&optimizer).map_err(PipelineError::Optimizer)
+        })?
+    }
+
+    fn on_device<R: Send + 'static>(&self, work: impl FnOnce(&Model, &mut Learner) -> R + Send + 'static) -> Result<R> {
+        let learner = self.learner.clone();
+        let work = move |model: &Model| work(model, &mut learner.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(block_on(self.engine.run(work))?)
+    }
+}

@@ -1,0 +1,138 @@
+//! The handle of a device.
+
+use crate::completion::Completion;
+use crate::device_thread::{DeviceThread, Order, Queued, Reply};
+use crate::error::RolloutError;
+use crate::observer::Observer;
+use crate::request::{GenerateRequest, Response};
+use crate::stop_reader::StopReader;
+use gavel_policy::{EngineConfig, Model, ModelConfig, Request};
+use gavel_text::TextModel;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, oneshot};
+
+/// A model on its device, for many who ask at once. Copies share one thread, which ends when the last of them is gone.
+#[derive(Clone)]
+pub struct AsyncEngine {
+    text: Arc<TextModel>,
+    model: Arc<ModelConfig>,
+    thread: Arc<DeviceThread>,
+    next_id: Arc<AtomicU64>,
+    longest: usize,
+}
+
+impl AsyncEngine {
+    /// Starts the thread for `model`.
+    ///
+    /// # Errors
+    /// The model or `config` cannot be used for decoding.
+    pub fn start(
+        model: Model,
+        text: TextModel,
+        config: EngineConfig,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, RolloutError> {
+        let sizes = Arc::new(model.config().clone());
+        let (thread, longest) = DeviceThread::start(model, config, observer)?;
+        let (text, thread) = (Arc::new(text), Arc::new(thread));
+        Ok(Self { text, model: sizes, thread, next_id: Arc::default(), longest })
+    }
+
+    /// Its tokenizer and chat template.
+    pub fn text(&self) -> &TextModel {
+        &self.text
+    }
+
+    /// Its sizes.
+    pub fn model(&self) -> &ModelConfig {
+        &self.model
+    }
+
+    /// How many tokens may follow a prompt of `prompt` tokens; 0 where it is too long itself.
+    pub fn room(&self, prompt: usize) -> usize {
+        self.longest.saturating_sub(prompt)
+    }
+
+    /// Whether the thread still works.
+    pub fn is_alive(&self) -> bool {
+        self.thread.is_alive()
+    }
+
+    /// Asks for these responses. All of them are submitted before the next step, in this order.
+    ///
+    /// # Errors
+    /// One of the requests cannot be served; the others are then cancelled.
+    pub async fn generate(&self, requests: Vec<GenerateRequest>) -> Result<Vec<Response>, RolloutError> {
+        let (mut queued, mut responses) = (Vec::new(), Vec::new());
+        for request in requests {
+            let (reply, response) = oneshot::channel();
+            // Without a stop text, nothing needs to be decoded.
+            let reader = (!request.stop.is_empty()).then(|| self.reader(&request));
+            queued.push(self.queued(request, reader, Reply::Whole(reply)));
+            responses.push(Response(response));
+        }
+        self.submit(queued).await?;
+        Ok(responses)
+    }
+
+    /// Asks for these responses, each of which comes piece by piece. All of them are submitted before the next step, in
+    /// this order.
+    ///
+    /// # Errors
+    /// One of the requests cannot be served; the others are then cancelled.
+    pub async fn stream(&self, requests: Vec<GenerateRequest>) -> Result<Vec<Completion>, RolloutError> {
+        let (mut queued, mut completions) = (Vec::new(), Vec::new());
+        for request in requests {
+            let (events, receiver) = mpsc::unbounded_channel();
+            let reader = Some(self.reader(&request));
+            queued.push(self.queued(request, reader, Reply::Stream(events)));
+            completions.push(Completion::new(receiver));
+        }
+        self.submit(queued).await?;
+        Ok(completions)
+    }
+
+    /// Does `work` with the model on the device's thread, between two steps of decoding.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub async fn run<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Model) -> R + Send + 'static,
+    ) -> Result<R, RolloutError> {
+        let (done, result) = oneshot::channel();
+        let work = move |model: &Model| {
+            // Whoever asked may have stopped waiting.
+            let _ = done.send(work(model));
+        };
+        self.thread.send(Order::Run(Box::new(work)))?;
+        result.await.map_err(|_| RolloutError::Stopped)
+    }
+
+    /// Declares the weights to be those of `version`, for all that is drawn from here on.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn set_version(&self, version: u64) -> Result<(), RolloutError> {
+        self.thread.send(Order::SetVersion(version))
+    }
+
+    fn reader(&self, request: &GenerateRequest) -> StopReader {
+        let decoder = self.text.tokenizer.stream(true);
+        let decoder = if request.continues_prompt { decoder.after(&request.prompt) } else { decoder };
+        StopReader::new(decoder, request.stop.clone(), request.sampling.stop_ids.clone())
+    }
+
+    fn queued(&self, request: GenerateRequest, reader: Option<StopReader>, reply: Reply) -> Queued {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let GenerateRequest { prompt, sampling, seed, top_logprobs, .. } = request;
+        Queued { request: Request { top_logprobs, ..Request::new(id, prompt, sampling, seed) }, reader, reply }
+    }
+
+    async fn submit(&self, queued: Vec<Queued>) -> Result<(), RolloutError> {
+        let (accepted, answer) = oneshot::channel();
+        self.thread.send(Order::Generate { queued, accepted })?;
+        Ok(answer.await.map_err(|_| RolloutError::Stopped)??)
+    }
+}

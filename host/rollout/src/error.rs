@@ -1,0 +1,25 @@
+//! What can go wrong while responses are generated.
+
+use gavel_policy::PolicyError;
+use gavel_text::TextError;
+use std::sync::Arc;
+
+/// A failure of generation.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// The request cannot be served, or the model cannot be loaded.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The tokenizer or the chat template failed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// The step that the request was part of failed, for this request or for all of them.
+    #[error("the model failed while it wrote this: {0}")]
+    Step(Arc<PolicyError>),
+    /// The device's thread has ended.
+    #[error("the model was stopped")]
+    Stopped,
+    /// The device's thread cannot be started.
+    #[error("cannot start a thread for the model: {0}")]
+    Thread(std::io::Error),
+}

@@ -1,0 +1,63 @@
+//! The text of a response as its tokens are drawn, and the stop text that ends it.
+
+use gavel_text::{Certain, DecodeStream, StopTexts, TextError};
+
+/// Decodes a response token by token and looks for its stop texts.
+pub(crate) struct StopReader {
+    decoder: DecodeStream,
+    stop_texts: StopTexts,
+    /// Tokens that end the response and have no text.
+    stop_ids: Vec<u32>,
+}
+
+impl StopReader {
+    pub(crate) fn new(decoder: DecodeStream, stop: Vec<String>, stop_ids: Vec<u32>) -> Self {
+        Self { decoder, stop_texts: StopTexts::new(stop), stop_ids }
+    }
+
+    /// Whether this token ends the response and has no text.
+    pub(crate) fn is_stop(&self, token: u32) -> bool {
+        self.stop_ids.contains(&token)
+    }
+
+    /// The text that is certain with the next token, and whether that token completes a stop text.
+    pub(crate) fn push(&mut self, token: u32) -> Result<Certain, TextError> {
+        if self.is_stop(token) {
+            return Ok(Certain { text: String::new(), stopped: false });
+        }
+        self.stop_texts.push_token(&mut self.decoder, token)
+    }
+
+    /// The text that was held back to the end, and whether it completes a stop text.
+    pub(crate) fn finish(&mut self) -> Result<Certain, TextError> {
+        let rest = self.decoder.finish()?;
+        let Certain { text, stopped } = self.stop_texts.push(&rest);
+        Ok(Certain { text: text + &self.stop_texts.finish(), stopped })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_text::Tokenizer;
+    use std::path::Path;
+
+    #[test]
+    fn a_stop_text_is_found_at_the_token_that_completes_it() {
+        let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/tokenizer_cases");
+        for kind in ["byte_fallback", "byte_level_prefix_space", "unigram"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::copy(kinds.join(kind).join("tokenizer.json"), folder.path().join("tokenizer.json")).unwrap();
+            std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"eos_token": "</s>"}"#).unwrap();
+            let tokenizer = Tokenizer::load(folder.path()).unwrap();
+            let ids = tokenizer.encode("the answer\nis 42").unwrap();
+            for stop in ["answer", "\n", "er\ni"] {
+                let stops = vec!["none".to_owned(), stop.to_owned()];
+                let mut reader = StopReader::new(tokenizer.stream(true), stops, Vec::new());
+                let found = ids.iter().position(|&id| reader.push(id).unwrap().stopped);
+                let first = (1..=ids.len()).position(|end| tokenizer.decode(&ids[..end]).unwrap().contains(stop));
+                assert_eq!(found, first, "{kind}: {stop:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The thread that owns a device, asked as training, serving and evaluation ask it.
+
+use futures::executor::block_on;
+use futures::future::{join4, try_join_all};
+use gavel_data::{FinishReason, Message, Role, Task};
+use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
+use gavel_rollout::{AsyncEngine, Episode, GenerateRequest, Observer, RolloutError};
+use gavel_text::TextModel;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+const LENGTH: usize = 24;
+
+fn engine_with(observer: Arc<dyn Observer>) -> AsyncEngine {
+    let text = TextModel::byte_level();
+    let sizes = json!({"vocab_size": text.tokenizer.vocab_size(), "hidden_size": 16, "intermediate_size": 16,
+                       "num_hidden_layers": 2, "num_attention_heads": 2});
+    let config: ModelConfig = serde_json::from_value(sizes).unwrap();
+    let model = Model::random(config, 3, Device::Cpu).unwrap();
+    AsyncEngine::start(model, text, EngineConfig::default(), observer).unwrap()
+}
+
+fn engine() -> AsyncEngine {
+    engine_with(Arc::new(()))
+}
+
+/// A request that draws letters only, so that every token is one character.
+fn request(seed: u64, stop: &[&str]) -> GenerateRequest {
+    let text = TextModel::byte_level();
+    let letters = text.tokenizer.encode("abcdefgh").unwrap();
+    let sampling = Sampling {
+        logit_bias: letters.into_iter().map(|token| (token, 100.0)).collect(),
+        ..Sampling::new(LENGTH, text.tokenizer.stop_ids().to_vec())
+    };
+    let stop = stop.iter().map(ToString::to_string).collect();
+    let prompt = text.tokenizer.encode("2+2=").unwrap();
+    GenerateRequest { prompt, continues_prompt: false, sampling, stop, seed, top_logprobs: 0 }
+}
+
+fn whole(engine: &AsyncEngine, requests: Vec<GenerateRequest>) -> Vec<(Vec<u32>, Vec<f32>, FinishReason)> {
+    let finished = block_on(async { try_join_all(engine.generate(requests).await?).await }).unwrap();
+    finished.into_iter().map(|finished| (finished.response, finished.logprobs, finished.finish_reason)).collect()
+}
+
+#[test]
+fn a_stop_text_ends_a_response_at_its_token_whole_or_streamed() {
+    let engine = engine();
+    let decode = |ids: &[u32]| engine.text().tokenizer.decode(ids).unwrap();
+    let (free, ..) = whole(&engine, vec![request(1, &[])]).remove(0);
+    let text = decode(&free);
+    // Two letters in the middle of the response.
+    let stop = &text[9..11];
+    let end = text.find(stop).unwrap() + 2;
+    let (ended, logprobs, reason) = whole(&engine, vec![request(1, &[stop])]).remove(0);
+    // It belongs to what is learned from…
+    assert_eq!((decode(&ended), logprobs.len(), reason), (text[..end].to_owned(), end, FinishReason::Stop));
+    // … and not to what is shown.
+    let completions = block_on(engine.stream(vec![request(1, &[stop])])).unwrap();
+    let shown = block_on(completions.into_iter().next().unwrap().whole()).unwrap();
+    assert_eq!((shown.text.as_str(), shown.count), (&text[..end - 2], end));
+    assert_eq!(shown.finish_reason, FinishReason::Stop);
+    let ids: Vec<u32> = shown.tokens.iter().map(|drawn| drawn.token).collect();
+    assert_eq!(ids, ended);
+}
+
+#[test]
+fn what_is_submitted_together_is_decoded_together() {
+    let requests = || (0..6).map(|seed| request(seed, if seed % 2 == 0 { &["ab", "c"] } else { &[] })).collect();
+    let first = whole(&engine(), requests());
+    for _ in 0..3 {
+        // To the last bit of each log-prob, however threads are scheduled.
+        assert_eq!(whole(&engine(), requests()), first);
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_served_cancels_those_beside_it() {
+    let engine = engine();
+    let empty = GenerateRequest { prompt: Vec::new(), ..request(0, &[]) };
+    let error = block_on(engine.generate(vec![request(1, &[]), empty])).unwrap_err();
+    let RolloutError::Policy(PolicyError::Input(what)) = error else { panic!("{error}") };
+    assert!(what.ends_with("the prompt has no tokens"), "{what}");
+    assert_eq!(whole(&engine, vec![request(1, &[])])[0].2, FinishReason::Length);
+}
+
+#[derive(Default)]
+struct Cancelled(AtomicUsize);
+
+impl Observer for Cancelled {
+    fn cancelled(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_response_that_nobody_waits_for_is_cancelled() {
+    let cancelled = Arc::new(Cancelled::default());
+    let engine = engine_with(cancelled.clone());
+    // The thread is held before it takes the requests, and again until both responses are dropped.
+    let (take, taking) = mpsc::channel();
+    let (resume, resumed) = mpsc::channel();
+    let held = engine.run(move |_| taking.recv().unwrap());
+    let dropped = async {
+        drop(engine.generate(vec![request(1, &[]), request(2, &[])]).await.unwrap());
+        resume.send(()).unwrap();
+    };
+    let paused = engine.run(move |_| resumed.recv().unwrap());
+    block_on(join4(held, dropped, paused, async { take.send(()).unwrap() }));
+    whole(&engine, vec![request(3, &[])]);
+    assert_eq!(cancelled.0.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn tokens_carry_the_version_that_drew_them() {
+    let engine = engine();
+    let versions = |version| {
+        engine.set_version(version).unwrap();
+        block_on(async { engine.generate(vec![request(1, &[])]).await?.remove(0).await }).unwrap().versions
+    };
+    assert_eq!((versions(4), versions(5)), (vec![4; LENGTH], vec![5; LENGTH]));
+}
+
+#[test]
+fn an_episode_is_a_sample_whose_message_is_made_of_its_tokens() {
+    let engine = engine();
+    let row = json!({"prompt": "2+2=", "answer": "4"});
+    let task = Arc::new(Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap());
+    let GenerateRequest { prompt, sampling, stop, seed, .. } = request(1, &[]);
+    let episode = Episode { task, index: 2, prompt: prompt.clone(), sampling, stop, seed };
+    let sample = block_on(async {
+        let response = engine.generate(vec![episode.first_request()]).await?.remove(0);
+        episode.play(&engine, response).await
+    });
+    let sample = sample.unwrap();
+    let trajectory = &sample.trajectories[0];
+    let tokens = trajectory.tokens.as_ref().unwrap();
+    let text = engine.text().tokenizer.decode(&tokens.response).unwrap();
+    assert_eq!(trajectory.messages, [Message::new(Role::Assistant, text)]);
+    assert_eq!((sample.index, &tokens.prompt, tokens.loss_mask.len()), (2, &prompt, LENGTH));
+    assert_eq!(trajectory.finish_reason, FinishReason::Length);
+}
+
+#[test]
+fn work_on_the_device_sees_the_model() {
+    let layers = block_on(engine().run(|model| model.config().num_hidden_layers)).unwrap();
+    assert_eq!(layers, 2);
+}
