@@ -126,7 +126,7 @@ fn log(
     });
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(format!(
-            "warn,gavel={level},gavel_pipeline={level},gavel_serve={level},gavel_train={level}"
+            "warn,gavel={level},gavel_pipeline={level},gavel_runs={level},gavel_serve={level},gavel_train={level}"
         )))
         .with_writer(writer)
         .with_ansi(coloured)

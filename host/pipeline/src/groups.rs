@@ -2,9 +2,10 @@
 
 use crate::config::{GrpoTable, OnOutcome};
 use crate::error::{PipelineError, Result};
-use crate::metrics::{Metrics, mean};
 use crate::rollout::Rolled;
-use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome, Shown, ShownLines};
+use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome, Shown, ShownLines, Trajectory};
+use gavel_runs::Metrics;
+use gavel_runs::metrics::mean;
 use gavel_train::Experience;
 use std::collections::BTreeMap;
 
@@ -57,7 +58,7 @@ pub(crate) fn groups(rolled: &[Rolled], group_size: usize, table: &GrpoTable, me
 }
 
 fn experience(sample: &Sample, advantage: f64) -> impl Iterator<Item = Experience> {
-    sample.trajectories.iter().filter_map(|trajectory| trajectory.tokens.as_ref()).map(move |tokens| Experience {
+    sample.trajectories.iter().filter_map(Trajectory::tokens).map(move |tokens| Experience {
         prompt: tokens.prompt.clone(),
         response: tokens.response.clone(),
         loss_mask: tokens.loss_mask.clone(),
@@ -80,7 +81,7 @@ pub(crate) fn describe(rolled: &[Rolled], max_tokens: usize, metrics: &mut Metri
         metrics.describe(&format!("reward/{name}"), scores);
     }
     let trajectories = || rolled.iter().flat_map(|rolled| &rolled.sample.trajectories);
-    let tokens = || trajectories().filter_map(|trajectory| trajectory.tokens.as_ref());
+    let tokens = || trajectories().filter_map(Trajectory::tokens);
     let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
     metrics.describe("response_length", &lengths);
     let clipped = trajectories().filter(|trajectory| trajectory.finish_reason == FinishReason::Length).count();
@@ -173,7 +174,7 @@ fn account(rolled: &Rolled) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{Message, Role, Task, Tokens, Trajectory};
+    use gavel_data::{Message, Role, Task, Tokens};
     use std::sync::Arc;
 
     fn table(text: &str) -> GrpoTable {
@@ -196,7 +197,7 @@ mod tests {
         };
         let trajectory = Trajectory {
             messages: vec![Message::new(Role::Assistant, "a")],
-            tokens: Some(tokens),
+            tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
         };
         let sample = Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] };

@@ -1,32 +1,23 @@
 //! The schedule of a run: rollout, scoring and training together; validation;
 //! what is recorded and how it is taken up again.
 
-mod checkpoints;
 pub mod config;
 mod dataset;
 mod error;
 mod groups;
 mod learner;
 mod memory;
-mod metrics;
-#[cfg(test)]
-mod power_cut;
 mod prompts;
 mod rollout;
 mod run;
-mod run_folder;
-mod run_lock;
 mod setup;
 mod sft;
-mod tensorboard;
 mod train;
 mod validation;
 
 pub use config::Config;
 pub use error::PipelineError;
 pub use memory::{Part, Prediction};
-pub use metrics::Metrics;
-pub use run_lock::Holder;
 pub use setup::{Check, DryRun, dry_run_sft, dry_run_train};
 pub use sft::sft;
 pub use train::train;

@@ -133,7 +133,7 @@ fn sample(learner: &Learner, draw: &Draw<'_>, finished: Finished) -> Result<Samp
     };
     let trajectory = Trajectory {
         messages: vec![Message::new(Role::Assistant, text)],
-        tokens: Some(tokens),
+        tokens: Some(tokens.into()),
         finish_reason: finished.finish_reason,
     };
     Ok(Sample { task: draw.prompt.task.clone(), index: draw.index, trajectories: vec![trajectory] })

@@ -1,18 +1,17 @@
 //! What `gavel sft` and `gavel train` have in common: a run is opened or taken
 //! up again, validated, recorded and kept.
 
-use crate::checkpoints::{Checkpoints, State};
-use crate::config::{Config, TrainTable};
-use crate::error::{PipelineError, Result, listed};
+use crate::config::{Config, MAY_DIFFER, TrainTable};
+use crate::error::{PipelineError, Result};
 use crate::learner::Learner;
-use crate::metrics::Metrics;
-use crate::run_folder::{Rewound, RunFolder};
 use crate::setup::Setup;
 use crate::validation::validate;
 use crate::{Start, Summary};
 use gavel_data::seed::{Purpose, derive, permutation};
+use gavel_plugin::Tape;
 use gavel_policy::Engine;
-use gavel_scoring::recording::{Grouping, RecordingError, forget_samples_after, keep_lineup};
+use gavel_runs::{Checkpoints, Metrics, RunFolder, State, layout};
+use gavel_scoring::recording::{Grouping, RecordingError, keep_plugin_set};
 use gavel_train::{OptimizerConfig, Trainer};
 use serde::Serialize;
 
@@ -25,7 +24,8 @@ pub(crate) struct Run<'a, T> {
     pub(crate) trainer: Trainer,
     pub(crate) folder: RunFolder,
     pub(crate) state: State,
-    checkpoints: Checkpoints,
+    /// Where answers that plugins get from outside are kept.
+    tape: Tape,
     validate_every: u64,
     steps: u64,
 }
@@ -48,22 +48,24 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     /// needs is loaded.
     pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: Shape, start: Start) -> Result<Self> {
         let mut folder = match start {
-            Start::New => RunFolder::create(config)?,
-            Start::Resume { .. } => RunFolder::resume(config)?,
+            Start::New => RunFolder::create(&config.log.folder(), &config.resolved()?)?,
+            Start::Resume { .. } => RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER)?,
         };
-        let checkpoints = Checkpoints::new(folder.path(), config.checkpoint.clone());
         let (checkpoint, allow_changes) = match start {
             Start::New => (None, false),
-            Start::Resume { from, allow_changed_plugins } => (Some(checkpoints.find(from)?), allow_changed_plugins),
+            Start::Resume { from, allow_changed_plugins } => {
+                (Some(folder.checkpoints().find(from)?), allow_changed_plugins)
+            }
         };
         let step = checkpoint.as_ref().map_or(0, |(_, state)| state.step);
-        keep_lineup(folder.path(), &setup.scorer, shape.grouping, step + 1, allow_changes).map_err(
-            |error| match error {
+        keep_plugin_set(folder.path(), &setup.scorer, shape.grouping, step + 1, allow_changes).map_err(|error| {
+            match error {
                 RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
                 other => other.into(),
-            },
-        )?;
-        setup.scorer.use_tape(folder.tape().clone());
+            }
+        })?;
+        let tape = Tape::record(layout::tape(folder.path()));
+        setup.scorer.use_tape(tape.clone());
         let mut model = config.model.clone();
         if let Some((path, _)) = &checkpoint {
             (model.path, model.init, model.lora) = (Some(path.clone()), None, None);
@@ -79,8 +81,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let engine = Engine::new(&learner.model, config.rollout.engine(shape.drawn.max(setup.validation.len())))?;
         let state = match checkpoint {
             Some((_, state)) => {
-                folder.keep_config(config)?;
-                rewind(&mut folder, &checkpoints, state.step)?;
+                folder.keep_config(&config.resolved()?)?;
+                rewind(&mut folder, state.step)?;
                 state
             }
             None => {
@@ -89,7 +91,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             }
         };
         let Shape { validate_every, steps, .. } = shape;
-        Ok(Self { config, setup, learner, engine, trainer, folder, state, checkpoints, validate_every, steps })
+        Ok(Self { config, setup, learner, engine, trainer, folder, state, tape, validate_every, steps })
     }
 
     /// Records the policy before its first step; nothing to do in a run that
@@ -104,7 +106,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             self.state.last_accuracy = Some(accuracy);
             tracing::info!("step 0: validation accuracy {accuracy:.3}");
         }
-        self.folder.log(0, &metrics)
+        Ok(self.folder.log(0, &metrics)?)
     }
 
     /// Ends a step: validates if it is time, logs, and keeps a checkpoint. The
@@ -127,7 +129,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             }
         }
         self.folder.log(step, &metrics)?;
-        if last || self.checkpoints.is_due(step) || (is_best && self.checkpoints.keeps_best()) {
+        let table = &self.config.checkpoint;
+        if last || step.is_multiple_of(table.every) || (is_best && table.keep_best) {
             self.save()?;
         }
         Ok(accuracy)
@@ -135,8 +138,9 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// Keeps the policy as it is now, and all that led to it.
     pub(crate) fn save(&mut self) -> Result<()> {
-        let Self { state, learner, trainer, folder, checkpoints, .. } = self;
-        checkpoints.save(state, folder, |into| {
+        let Self { config, state, learner, trainer, folder, tape, .. } = self;
+        folder.save_checkpoint(state, config.checkpoint.retention(), |into| {
+            tape.sync()?;
             learner.model.save(into)?;
             learner.text.save(into)?;
             trainer.save(&Checkpoints::optimizer(into)).map_err(PipelineError::Optimizer)
@@ -155,40 +159,28 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// What the run came to.
     pub(crate) fn summary(&self) -> Result<Summary> {
+        let checkpoints = self.folder.checkpoints();
         Ok(Summary {
             folder: self.folder.path().to_owned(),
             step: self.state.step,
             accuracy: self.state.first_accuracy.zip(self.state.last_accuracy),
-            checkpoint: self.checkpoints.newest()?,
-            best: self.state.best.map(|(step, _)| self.checkpoints.path(step)).filter(|path| path.exists()),
+            checkpoint: checkpoints.newest()?,
+            best: self.state.best.map(|(step, _)| checkpoints.path(step)).filter(|path| path.exists()),
             outcomes: self.state.outcomes.clone(),
         })
     }
 }
 
-/// Removes what a run has of the steps after `step`, since it goes on from
-/// there, and says what that was. Checkpoints go first: where it stops on the
-/// way, the newest one never has steps whose metrics are gone.
-fn rewind(folder: &mut RunFolder, checkpoints: &Checkpoints, step: u64) -> Result<()> {
-    let later = checkpoints.forget_after(step)?;
-    let samples = forget_samples_after(folder.path(), step)?;
-    let Rewound { later: lines, damaged } = folder.rewind(step)?;
+/// Removes what a run has of the steps after `step`, since it continues from
+/// there, and says what that was.
+fn rewind(folder: &mut RunFolder, step: u64) -> Result<()> {
+    let rewound = folder.rewind(step)?;
     tracing::info!("resuming {} after step {step}", folder.path().display());
-    let mut dropped = Vec::new();
-    if lines > 0 {
-        dropped.push(format!("{lines} lines of metrics"));
+    if let Some(later) = rewound.later() {
+        tracing::info!("dropped what the run had of later steps: {later}");
     }
-    if samples > 0 {
-        dropped.push(format!("the trajectories of {samples} steps"));
-    }
-    if !later.is_empty() {
-        dropped.push(format!("the checkpoints of steps {}", listed(&later)));
-    }
-    if !dropped.is_empty() {
-        tracing::info!("dropped what the run had of later steps: {}", dropped.join(", "));
-    }
-    if damaged > 0 {
-        tracing::warn!("dropped {damaged} damaged lines of metrics");
+    if rewound.damaged > 0 {
+        tracing::warn!("dropped {} damaged lines of metrics", rewound.damaged);
     }
     Ok(())
 }

@@ -6,7 +6,6 @@ use crate::error::{PipelineError, Result};
 use crate::learner::text_and_config;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::prompts::{Prompt, PromptLimit, prompts, sft_rows};
-use crate::run_folder::resolved;
 use gavel_data::Shown;
 use gavel_policy::ModelConfig;
 use gavel_scoring::{Scorer, ScorerConfig};
@@ -129,7 +128,7 @@ pub fn dry_run_train(config: &Config<GrpoTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
     Ok(DryRun {
-        config: resolved(config)?,
+        config: config.resolved()?,
         checks: setup.checks(&config.data.train.to_string(), prompts.len()),
         memory: predict_train(config, &setup, &prompts)?,
     })
@@ -140,7 +139,7 @@ pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
     let rows = sft_rows(config, &setup.text, setup.limit)?;
     Ok(DryRun {
-        config: resolved(config)?,
+        config: config.resolved()?,
         checks: setup.checks(&config.data.train.to_string(), rows.len()),
         memory: predict_sft(config, &setup, &rows)?,
     })

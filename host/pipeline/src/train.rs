@@ -5,7 +5,6 @@ use crate::config::{Config, GrpoTable};
 use crate::error::{PipelineError, Result};
 use crate::groups::{check_failures, describe, groups, outcomes};
 use crate::memory::predict_train;
-use crate::metrics::{Metrics, mean};
 use crate::prompts::Prompt;
 use crate::rollout::{Draw, Rolled, rollout};
 use crate::run::{Run, Shape, rows_of_step};
@@ -13,6 +12,8 @@ use crate::setup::Setup;
 use crate::{Start, Summary};
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::Model;
+use gavel_runs::metrics::mean;
+use gavel_runs::{Metrics, ScoredSample};
 use gavel_train::{Experience, UpdateStats};
 use std::time::Instant;
 
@@ -84,7 +85,13 @@ fn grpo_step(
     }
     let groups = groups(&rolled, config.rollout.group_size, table, &mut metrics);
     if config.log.trajectories {
-        run.folder.keep_samples(step, &rolled, config.rollout.group_size, &groups.advantages)?;
+        let scored = rolled.iter().zip(&groups.advantages).enumerate().map(|(at, (rolled, advantage))| ScoredSample {
+            group: (at / config.rollout.group_size) as u64,
+            sample: &rolled.sample,
+            outcome: &rolled.outcome,
+            advantage: *advantage,
+        });
+        run.folder.keep_samples(step, scored)?;
     }
     check_failures(&rolled, step, table)?;
 

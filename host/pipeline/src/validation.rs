@@ -5,13 +5,14 @@ use crate::config::Config;
 use crate::error::{PipelineError, Result};
 use crate::groups::count_outcomes;
 use crate::learner::Learner;
-use crate::metrics::{Metrics, mean};
 use crate::prompts::Prompt;
 use crate::rollout::{Draw, Rolled, rollout};
 use crate::setup::Setup;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{NotCalled, SampleOutcome};
 use gavel_policy::Engine;
+use gavel_runs::Metrics;
+use gavel_runs::metrics::mean;
 use gavel_scoring::Scorer;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -117,7 +118,7 @@ fn describe(rolled: &[Rolled], accuracy: Option<&str>) -> Metrics {
     let lengths: Vec<f64> = rolled
         .iter()
         .flat_map(|rolled| &rolled.sample.trajectories)
-        .filter_map(|trajectory| Some(trajectory.tokens.as_ref()?.response.len() as f64))
+        .filter_map(|trajectory| Some(trajectory.tokens()?.response.len() as f64))
         .collect();
     metrics.set("val/response_length/mean", mean(&lengths));
     count_outcomes("val/outcome", rolled, &mut metrics);

@@ -6,6 +6,7 @@ use super::loading::LoadingTable;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
+use gavel_runs::{FolderConfig, Retention};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -246,6 +247,11 @@ impl Default for CheckpointTable {
 }
 
 impl CheckpointTable {
+    /// Which of them stay when a new one is made.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention { last: self.keep_last, best: self.keep_best }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         at_least_one("checkpoint.every", self.every as usize)?;
         at_least_one("checkpoint.keep_last", self.keep_last)
@@ -274,6 +280,11 @@ impl Default for LogTable {
 }
 
 impl LogTable {
+    /// The folder of the run.
+    pub(crate) fn folder(&self) -> FolderConfig {
+        FolderConfig { dir: self.dir.clone(), name: self.name.clone(), tensorboard: self.tensorboard }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
             return Err(ConfigError::value("log.name", "the name of a folder", &self.name));
