@@ -27,6 +27,8 @@ pub struct FolderConfig {
     pub name: String,
     /// Whether TensorBoard's event files are written.
     pub tensorboard: bool,
+    /// Whether samples are kept with the ids of their tokens.
+    pub token_ids: bool,
 }
 
 /// The folder of a run under way.
@@ -37,6 +39,7 @@ pub struct RunFolder {
     /// Files of samples that a power cut could still take.
     unsynced: Vec<PathBuf>,
     events: Option<EventWriter>,
+    token_ids: bool,
     _lock: RunLock,
 }
 
@@ -89,7 +92,7 @@ impl RunFolder {
             true => Some(EventWriter::create(&path).map_err(RunError::io("write events in", &path))?),
             false => None,
         };
-        Ok(Self { path, metrics, tasks, unsynced: Vec::new(), events, _lock: lock })
+        Ok(Self { path, metrics, tasks, unsynced: Vec::new(), events, token_ids: folder.token_ids, _lock: lock })
     }
 
     /// The folder.
@@ -109,7 +112,7 @@ impl RunFolder {
 
     /// Keeps the samples of a step.
     pub fn keep_samples<'a>(&mut self, step: u64, samples: impl IntoIterator<Item = ScoredSample<'a>>) -> Result<()> {
-        let mut writer = SampleWriter::create(&self.path, step)?;
+        let mut writer = SampleWriter::create(&self.path, step)?.token_ids(self.token_ids);
         for sample in samples {
             writer.write(&mut self.tasks, &sample)?;
         }

@@ -163,6 +163,10 @@ fn is_one(value: &f32) -> bool {
     *value == 1.0
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 fn batch() -> usize {
     256
 }
@@ -269,20 +273,24 @@ pub struct LogTable {
     pub name: String,
     /// Whether every trajectory is written down; yes by default.
     pub trajectories: bool,
+    /// Whether a trajectory's line has its token ids, too; no by default.
+    #[serde(skip_serializing_if = "is_false")]
+    pub token_ids: bool,
     /// Whether TensorBoard event files are written; yes by default.
     pub tensorboard: bool,
 }
 
 impl Default for LogTable {
     fn default() -> Self {
-        Self { dir: "runs".into(), name: "run".into(), trajectories: true, tensorboard: true }
+        Self { dir: "runs".into(), name: "run".into(), trajectories: true, token_ids: false, tensorboard: true }
     }
 }
 
 impl LogTable {
     /// The folder of the run.
     pub(crate) fn folder(&self) -> FolderConfig {
-        FolderConfig { dir: self.dir.clone(), name: self.name.clone(), tensorboard: self.tensorboard }
+        let Self { dir, name, tensorboard, token_ids, .. } = self.clone();
+        FolderConfig { dir, name, tensorboard, token_ids }
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {

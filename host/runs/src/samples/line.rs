@@ -1,6 +1,7 @@
 //! A line of `trajectories/`.
 
-use gavel_data::{EvaluationRecord, FinishReason, Message, NotCalled, OutcomeKind, SampleOutcome};
+use super::packed::PackedTokens;
+use gavel_data::{EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, OutcomeKind, SampleOutcome};
 use gavel_data::{TokenCounts, TrajectoryRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ pub(super) struct WrittenLine<'a> {
     pub(super) response: String,
     pub(super) prompt_length: usize,
     pub(super) response_length: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) token_ids: Option<PackedTokens>,
     pub(super) advantage: Option<f64>,
     #[serde(flatten)]
     pub(super) outcome: &'a SampleOutcome,
@@ -39,9 +42,10 @@ pub(super) struct ReadLine {
     pub(super) sample: u32,
     pub(super) messages: Vec<Message>,
     pub(super) finish_reason: FinishReason,
-    pub(super) tokens: Option<TokenCounts>,
+    tokens: Option<TokenCounts>,
     #[serde(default)]
     pub(super) response_length: usize,
+    token_ids: Option<PackedTokens>,
     pub(super) advantage: Option<f64>,
     pub(super) reward: Option<f64>,
     pub(super) outcome: OutcomeKind,
@@ -49,7 +53,19 @@ pub(super) struct ReadLine {
     pub(super) plugins: BTreeMap<String, EvaluationRecord>,
     #[serde(default)]
     pub(super) not_called: BTreeMap<String, NotCalled>,
-    /// Where it was found, from 1.
-    #[serde(skip)]
-    pub(super) line: u64,
+}
+
+impl ReadLine {
+    /// What is known of its tokens.
+    ///
+    /// # Errors
+    /// Its token ids are not understood, or are not as many as it says.
+    pub(super) fn tokens(&self) -> Result<Option<KnownTokens>, String> {
+        let Some(packed) = &self.token_ids else { return Ok(self.tokens.map(KnownTokens::Counts)) };
+        let tokens = packed.unpack()?;
+        match self.tokens == Some(tokens.counts()) {
+            true => Ok(Some(tokens.into())),
+            false => Err("`token_ids` is not about the tokens that `tokens` counts".to_owned()),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `trajectories/`: a file a step, a line a trajectory.
 
 mod line;
+mod packed;
 mod reader;
 mod writer;
 
@@ -43,3 +44,6 @@ pub(crate) fn forget_samples_after(run: &Path, step: u64) -> Result<usize> {
     }
     Ok(later.count())
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use super::line::ReadLine;
 use crate::damage::DamagedLine;
 use crate::error::{Result, RunError};
 use crate::tasks::{Tasks, read_tasks};
-use gavel_data::{EvaluationRecord, KnownTokens, NotCalled, OutcomeKind, Sample, Trajectory};
+use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, Sample, Trajectory};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Split};
@@ -86,10 +86,10 @@ impl SampleReader {
     /// # Errors
     /// Their file cannot be read.
     pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
-        let Some(path) = self.steps.get(&step) else { return Ok(Samples { lines: None, reader: self }) };
+        let Some(path) = self.steps.get(&step) else { return Ok(Samples { lines: None }) };
         let file = File::open(path).map_err(RunError::io("read", path))?;
         let lines = Lines { lines: BufReader::new(file).split(b'\n'), path, number: 0, reader: self };
-        Ok(Samples { lines: Some(lines.peekable()), reader: self })
+        Ok(Samples { lines: Some(lines.peekable()) })
     }
 
     /// What was left out of what has been read so far.
@@ -114,75 +114,20 @@ impl SampleReader {
 /// The samples of a step, one after another.
 pub struct Samples<'a> {
     lines: Option<Peekable<Lines<'a>>>,
-    reader: &'a SampleReader,
-}
-
-/// The lines of a step that are understood.
-struct Lines<'a> {
-    lines: Split<BufReader<File>>,
-    path: &'a Path,
-    number: u64,
-    reader: &'a SampleReader,
-}
-
-impl Lines<'_> {
-    /// The line, if it is one, and its task is known.
-    fn parse(&self, text: &[u8]) -> std::result::Result<ReadLine, String> {
-        let line: ReadLine = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        match self.reader.tasks.contains_key(&line.task) {
-            true => Ok(ReadLine { line: self.number, ..line }),
-            false => Err(format!("sample {} names the task {}, which tasks.jsonl does not have", line.id, line.task)),
-        }
-    }
-}
-
-impl Iterator for Lines<'_> {
-    type Item = Result<ReadLine>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            self.number += 1;
-            let text = match self.lines.next()? {
-                Ok(text) => text,
-                Err(error) => return Some(Err(RunError::io("read", self.path)(error))),
-            };
-            match self.parse(&text) {
-                Ok(line) => return Some(Ok(line)),
-                Err(what) => self.reader.note(self.path, self.number, what),
-            }
-        }
-    }
 }
 
 impl Samples<'_> {
     fn read(&mut self) -> Option<Result<RecordedSample>> {
         let lines = self.lines.as_mut()?;
-        let mut first = match lines.next()? {
-            Ok(line) => line,
+        let mut sample = match lines.next()? {
+            Ok(sample) => sample,
             Err(error) => return Some(Err(error)),
         };
-        let task = self.reader.tasks.get(&first.task)?.clone();
-        let mut response_lengths = vec![first.response_length];
-        let mut trajectories = vec![trajectory(&mut first)];
-        while let Some(Ok(mut next)) = lines.next_if(|line| line.as_ref().is_ok_and(|line| line.id == first.id)) {
-            response_lengths.push(next.response_length);
-            trajectories.push(trajectory(&mut next));
+        while let Some(Ok(next)) = lines.next_if(|next| next.as_ref().is_ok_and(|next| next.id == sample.id)) {
+            sample.response_lengths.extend(next.response_lengths);
+            Arc::make_mut(&mut sample.sample).trajectories.extend(Arc::unwrap_or_clone(next.sample).trajectories);
         }
-        let ReadLine { id, step, line, group, sample: index, advantage, reward, outcome, reason, .. } = first;
-        Some(Ok(RecordedSample {
-            id,
-            step,
-            line,
-            group,
-            sample: Arc::new(Sample { task, index, trajectories }),
-            response_lengths,
-            advantage,
-            reward,
-            outcome,
-            reason,
-            plugins: first.plugins,
-            not_called: first.not_called,
-        }))
+        Some(Ok(sample))
     }
 }
 
@@ -198,7 +143,56 @@ impl Iterator for Samples<'_> {
     }
 }
 
-fn trajectory(line: &mut ReadLine) -> Trajectory {
-    let messages = std::mem::take(&mut line.messages);
-    Trajectory { messages, tokens: line.tokens.map(KnownTokens::Counts), finish_reason: line.finish_reason }
+/// The lines of a step that are understood, each as a sample of one trajectory.
+struct Lines<'a> {
+    lines: Split<BufReader<File>>,
+    path: &'a Path,
+    number: u64,
+    reader: &'a SampleReader,
+}
+
+impl Lines<'_> {
+    /// The line, if it is one, and its task is known.
+    fn parse(&self, text: &[u8]) -> std::result::Result<RecordedSample, String> {
+        let line: ReadLine = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let id = &line.id;
+        let Some(task) = self.reader.tasks.get(&line.task) else {
+            return Err(format!("sample {id} names the task {}, which tasks.jsonl does not have", line.task));
+        };
+        let tokens = line.tokens().map_err(|what| format!("sample {id}: {what}"))?;
+        let trajectory = Trajectory { messages: line.messages, tokens, finish_reason: line.finish_reason };
+        let sample = Sample { task: task.clone(), index: line.sample, trajectories: vec![trajectory] };
+        Ok(RecordedSample {
+            id: line.id,
+            step: line.step,
+            line: self.number,
+            group: line.group,
+            sample: Arc::new(sample),
+            response_lengths: vec![line.response_length],
+            advantage: line.advantage,
+            reward: line.reward,
+            outcome: line.outcome,
+            reason: line.reason,
+            plugins: line.plugins,
+            not_called: line.not_called,
+        })
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Result<RecordedSample>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            self.number += 1;
+            let text = match self.lines.next()? {
+                Ok(text) => text,
+                Err(error) => return Some(Err(RunError::io("read", self.path)(error))),
+            };
+            match self.parse(&text) {
+                Ok(line) => return Some(Ok(line)),
+                Err(what) => self.reader.note(self.path, self.number, what),
+            }
+        }
+    }
 }

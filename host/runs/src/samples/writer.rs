@@ -1,6 +1,7 @@
 //! Writing the samples of a step.
 
 use super::line::WrittenLine;
+use super::packed::PackedTokens;
 use crate::error::{Result, RunError};
 use crate::layout;
 use crate::tasks::TaskStore;
@@ -26,6 +27,7 @@ pub struct SampleWriter {
     step: u64,
     out: BufWriter<WholeFile>,
     path: PathBuf,
+    token_ids: bool,
 }
 
 impl SampleWriter {
@@ -36,7 +38,12 @@ impl SampleWriter {
         let steps = layout::trajectories(run);
         make_folder(&steps).map_err(RunError::io("make the folder", &steps))?;
         let file = WholeFile::create(&path).map_err(RunError::io("write", &path))?;
-        Ok(Self { step, out: BufWriter::new(file), path })
+        Ok(Self { step, out: BufWriter::new(file), path, token_ids: false })
+    }
+
+    /// Whether it writes down the ids of tokens, too, where they are known.
+    pub(crate) fn token_ids(self, token_ids: bool) -> Self {
+        Self { token_ids, ..self }
     }
 
     /// Adds a sample, and its task to `tasks` where it is new.
@@ -61,6 +68,7 @@ impl SampleWriter {
                 response: trajectory.response(),
                 prompt_length,
                 response_length,
+                token_ids: trajectory.tokens().filter(|_| self.token_ids).map(PackedTokens::from),
                 advantage: *advantage,
                 outcome,
             };
