@@ -133,7 +133,7 @@ fn changes(recording: &Recording, components: Vec<Component>, params: &[String])
 /// its file, or the only one.
 fn implied_name(recording: &Recording, path: &std::path::Path) -> Result<String> {
     let mut names: Vec<&str> =
-        recording.lineups().iter().flat_map(|lineup| &lineup.plugins).map(|plugin| plugin.name.as_str()).collect();
+        recording.plugin_sets().iter().flat_map(|set| &set.plugins).map(|plugin| plugin.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

@@ -11,8 +11,9 @@ use clap::Args;
 use gavel_data::files::partial;
 use gavel_data::{OutcomeKind, Sample, SampleOutcome, disk};
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
+use gavel_runs::layout;
 use gavel_scoring::chat::ChatEndpoint;
-use gavel_scoring::recording::{Recording, tape_folder};
+use gavel_scoring::recording::Recording;
 use gavel_scoring::{Ahead, Group, Pending, Scorer, ScorerConfig};
 use indicatif::ProgressBar;
 use recording::Recorder;
@@ -108,8 +109,8 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     };
     let mut out = Output::create(&args.out, args.data.as_deref())?;
     let tape = match (&args.record, &args.replay) {
-        (Some(folder), _) => Tape::record(tape_folder(folder)),
-        (None, Some(folder)) => Tape::replay(&tape_folder(folder))?,
+        (Some(folder), _) => Tape::record(layout::tape(folder)),
+        (None, Some(folder)) => Tape::replay(&layout::tape(folder))?,
         (None, None) => Tape::Off,
     };
     let sandbox = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);

@@ -17,6 +17,7 @@ pub mod sample;
 pub mod seed;
 pub mod shown;
 pub mod task;
+pub mod tokens;
 
 pub use dataset::{Row, RowError, RowReader};
 pub use evaluation::EvaluationRecord;
@@ -27,7 +28,8 @@ pub use outcome::{
     Blame, Budget, Credit, Diagnosis, Evaluation, MOST_REWARD, Metric, NotCalled, Outcome, OutcomeKind, Provenance,
     SampleOutcome, Score, Usage,
 };
-pub use record::{SampleRecord, TokenCounts, TrajectoryRecord};
-pub use sample::{FinishReason, Sample, Tokens, Trajectory};
+pub use record::{SampleRecord, TrajectoryRecord};
+pub use sample::{FinishReason, Sample, Trajectory};
 pub use shown::{Shown, ShownLines};
 pub use task::{Reference, Task, TaskError};
+pub use tokens::{KnownTokens, TokenCounts, Tokens};

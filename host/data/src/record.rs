@@ -2,8 +2,9 @@
 //! from, and what its hash is taken of.
 
 use crate::message::Message;
-use crate::sample::{FinishReason, Sample, Tokens, Trajectory};
+use crate::sample::{FinishReason, Sample, Trajectory};
 use crate::task::Task;
+use crate::tokens::{KnownTokens, TokenCounts};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,28 +31,6 @@ pub struct TrajectoryRecord<'a> {
     pub tokens: Option<TokenCounts>,
 }
 
-/// What a plugin can learn of the tokens of a trajectory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenCounts {
-    /// Tokens of the prompt.
-    pub prompt: u32,
-    /// Tokens that the policy wrote.
-    pub response: u32,
-    /// The version of the policy that wrote the first one.
-    pub policy_version: Option<u64>,
-}
-
-impl Tokens {
-    /// What a plugin can learn of them.
-    pub fn counts(&self) -> TokenCounts {
-        TokenCounts {
-            prompt: self.prompt.len() as u32,
-            response: self.loss_mask.iter().filter(|policy| **policy).count() as u32,
-            policy_version: self.versions.first().copied(),
-        }
-    }
-}
-
 impl Sample {
     /// The sample for keeping.
     pub fn record(&self) -> SampleRecord<'_> {
@@ -61,7 +40,7 @@ impl Sample {
             .map(|trajectory| TrajectoryRecord {
                 messages: Cow::Borrowed(&trajectory.messages[..]),
                 finish_reason: trajectory.finish_reason,
-                tokens: trajectory.tokens.as_ref().map(Tokens::counts),
+                tokens: trajectory.tokens.as_ref().map(KnownTokens::counts),
             })
             .collect();
         SampleRecord { task: Cow::Borrowed(&self.task), index: self.index, trajectories }
@@ -78,19 +57,11 @@ impl Sample {
 }
 
 impl From<TrajectoryRecord<'_>> for Trajectory {
-    /// The ids and log-probabilities of tokens come back as zeros: no plugin
-    /// can tell.
+    /// Of the tokens come back how many there are.
     fn from(record: TrajectoryRecord<'_>) -> Self {
-        let tokens = |counts: TokenCounts| Tokens {
-            prompt: vec![0; counts.prompt as usize],
-            response: vec![0; counts.response as usize],
-            loss_mask: vec![true; counts.response as usize],
-            logprobs: vec![0.0; counts.response as usize],
-            versions: counts.policy_version.into_iter().collect(),
-        };
         Trajectory {
             messages: record.messages.into_owned(),
-            tokens: record.tokens.map(tokens),
+            tokens: record.tokens.map(KnownTokens::Counts),
             finish_reason: record.finish_reason,
         }
     }
@@ -107,6 +78,7 @@ impl From<SampleRecord<'_>> for Sample {
 mod tests {
     use super::*;
     use crate::message::Role;
+    use crate::tokens::Tokens;
 
     fn sample() -> Sample {
         let row = serde_json::json!({"prompt": "q", "answer": "1", "weights": [0.1, 1e-300, 2.5e17], "none": null});
@@ -120,7 +92,7 @@ mod tests {
         };
         let trajectory = Trajectory {
             messages: vec![Message::new(Role::Assistant, "ä\u{0}")],
-            tokens: Some(tokens),
+            tokens: Some(tokens.into()),
             finish_reason: FinishReason::Length,
         };
         Sample { task: Arc::new(task), index: 2, trajectories: vec![trajectory] }
@@ -150,7 +122,8 @@ mod tests {
             Arc::make_mut(&mut sample.task).reference.columns.insert("new", serde_json::Value::Bool(true));
         }));
         assert!(!changed(|sample| {
-            sample.trajectories[0].tokens.iter_mut().for_each(|tokens| tokens.logprobs[0] = 0.0);
+            let Some(KnownTokens::Full(tokens)) = &mut sample.trajectories[0].tokens else { panic!("no tokens") };
+            tokens.logprobs[0] = 0.0;
         }));
     }
 }

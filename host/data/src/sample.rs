@@ -2,6 +2,7 @@
 
 use crate::message::{Message, Role};
 use crate::task::Task;
+use crate::tokens::{KnownTokens, Tokens};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -34,34 +35,26 @@ impl FinishReason {
     }
 }
 
-/// The tokens of a trajectory: the prompt, then everything after it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tokens {
-    /// Token ids of the prompt.
-    pub prompt: Vec<u32>,
-    /// Token ids after the prompt, the end-of-turn token included.
-    pub response: Vec<u32>,
-    /// For each response token: whether the policy wrote it.
-    pub loss_mask: Vec<bool>,
-    /// For each response token: its log-probability when it was sampled, after
-    /// temperature, before any truncation; 0 where the policy did not write it.
-    pub logprobs: Vec<f32>,
-    /// For each response token: the version of the policy that wrote it.
-    pub versions: Vec<u64>,
-}
-
 /// One conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
     /// The messages after the prompt.
     pub messages: Vec<Message>,
     /// Absent when the response was not made by a policy of this run.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<KnownTokens>,
     /// Why it ended.
     pub finish_reason: FinishReason,
 }
 
 impl Trajectory {
+    /// Its tokens, where each of them is known.
+    pub fn tokens(&self) -> Option<&Tokens> {
+        match self.tokens.as_ref()? {
+            KnownTokens::Full(tokens) => Some(tokens),
+            KnownTokens::Counts(_) => None,
+        }
+    }
+
     /// The text of the last message of the assistant.
     pub fn response(&self) -> String {
         self.messages

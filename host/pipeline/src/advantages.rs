@@ -1,8 +1,8 @@
 //! From scored groups to what an update learns from.
 
 use crate::config::{OnOutcome, RlTable};
-use crate::metrics::Metrics;
-use gavel_data::{Group, Sample, SampleOutcome};
+use gavel_data::{Group, Sample, SampleOutcome, Trajectory};
+use gavel_runs::Metrics;
 use gavel_train::Experience;
 
 /// The reward of a sample: its own, or what the configuration gives its kind of outcome.
@@ -46,7 +46,7 @@ pub(crate) fn advantages(groups: &mut [Group], table: &RlTable, metrics: &mut Me
 }
 
 fn experience(sample: &Sample, advantage: f64) -> impl Iterator<Item = Experience> {
-    sample.trajectories.iter().filter_map(|trajectory| trajectory.tokens.as_ref()).map(move |tokens| Experience {
+    sample.trajectories.iter().filter_map(Trajectory::tokens).map(move |tokens| Experience {
         prompt: tokens.prompt.clone(),
         response: tokens.response.clone(),
         loss_mask: tokens.loss_mask.clone(),

@@ -3,7 +3,6 @@
 use crate::config::{Config, RlTable, SftTable};
 use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
-use crate::run_folder::resolved;
 use crate::setup::Setup;
 
 /// One thing that was checked and found in order.
@@ -31,7 +30,7 @@ pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
     Ok(DryRun {
-        config: resolved(config)?,
+        config: config.resolved()?,
         checks: checks(&setup, &config.data.train.to_string(), prompts.len()),
         memory: predict_train(config, &setup, &prompts)?,
     })
@@ -42,7 +41,7 @@ pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
     let rows = setup.sft_rows(config)?;
     Ok(DryRun {
-        config: resolved(config)?,
+        config: config.resolved()?,
         checks: checks(&setup, &config.data.train.to_string(), rows.len()),
         memory: predict_sft(config, &setup, &rows)?,
     })

@@ -2,30 +2,23 @@
 //! what is recorded and how it is taken up again.
 
 mod advantages;
-mod checkpoints;
 pub mod config;
 mod dataset;
 mod dry_run;
 mod error;
 mod failure_rate;
 mod memory;
-mod metrics;
 mod policy;
-#[cfg(test)]
-mod power_cut;
 mod prompts;
 mod recorder;
 mod resume;
 mod rollout;
 mod run;
-mod run_folder;
-mod run_lock;
 mod setup;
 mod sft;
 mod sft_rows;
 mod step_metrics;
 mod task_stream;
-mod tensorboard;
 #[cfg(test)]
 mod testing;
 mod train;
@@ -36,8 +29,6 @@ pub use config::Config;
 pub use dry_run::{Check, DryRun, dry_run_sft, dry_run_train};
 pub use error::PipelineError;
 pub use memory::{Part, Prediction};
-pub use metrics::Metrics;
-pub use run_lock::Holder;
 pub use sft::sft;
 pub use train::train;
 pub use validation::evaluate;

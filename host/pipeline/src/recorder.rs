@@ -1,25 +1,28 @@
 //! Who writes: the one place with a run's effects on the disk.
 
 use crate::Summary;
-use crate::checkpoints::{Checkpoints, State};
+use crate::config::CheckpointTable;
 use crate::error::Result;
-use crate::metrics::Metrics;
-use crate::run_folder::RunFolder;
 use crate::updater::Updater;
-use gavel_data::Group;
+use gavel_data::{Group, Member};
+use gavel_plugin::Tape;
+use gavel_runs::Metrics;
+use gavel_runs::{Checkpoints, RunFolder, ScoredSample, State};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
 
 /// Writes a run down: its metrics, its samples, its checkpoints.
 pub(crate) struct Recorder {
     folder: RunFolder,
-    checkpoints: Checkpoints,
+    /// Where answers that plugins get from outside are kept.
+    tape: Tape,
+    table: CheckpointTable,
     state: State,
 }
 
 impl Recorder {
-    pub(crate) fn new(folder: RunFolder, checkpoints: Checkpoints, state: State) -> Self {
-        Self { folder, checkpoints, state }
+    pub(crate) fn new(folder: RunFolder, tape: Tape, table: CheckpointTable, state: State) -> Self {
+        Self { folder, tape, table, state }
     }
 
     /// Where the run stands.
@@ -34,12 +37,20 @@ impl Recorder {
 
     /// Adds the metrics of a step.
     pub(crate) fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.folder.log(step, metrics)
+        Ok(self.folder.log(step, metrics)?)
     }
 
     /// Adds the samples of a step.
     pub(crate) fn keep_samples(&mut self, step: u64, groups: &[Group]) -> Result<()> {
-        self.folder.keep_samples(step, groups)
+        let samples = (0..).zip(groups).flat_map(|(group, Group { members, .. })| {
+            members.iter().map(move |Member { sample, outcome, advantage }| ScoredSample {
+                group,
+                sample,
+                outcome,
+                advantage: *advantage,
+            })
+        });
+        Ok(self.folder.keep_samples(step, samples)?)
     }
 
     /// Counts the outcomes of a step, by plugin and kind.
@@ -74,12 +85,14 @@ impl Recorder {
 
     /// Whether the step that is done gets a checkpoint.
     pub(crate) fn is_checkpoint_due(&self, is_best: bool) -> bool {
-        self.checkpoints.is_due(self.state.step) || (is_best && self.checkpoints.keeps_best())
+        self.state.step.is_multiple_of(self.table.every) || (is_best && self.table.keep_best)
     }
 
     /// Makes a checkpoint of the policy as it is now.
     pub(crate) fn save(&mut self, updater: &Updater, text: &TextModel) -> Result<()> {
-        self.checkpoints.save(&self.state, &mut self.folder, |into| {
+        let Self { folder, tape, table, state } = self;
+        folder.save_checkpoint(state, table.retention(), |into| {
+            tape.sync()?;
             text.save(into)?;
             updater.save(into.to_owned(), Checkpoints::optimizer(into))
         })
@@ -87,13 +100,13 @@ impl Recorder {
 
     /// What the run came to.
     pub(crate) fn summary(&self) -> Result<Summary> {
-        let state = &self.state;
+        let (state, checkpoints) = (&self.state, self.folder.checkpoints());
         Ok(Summary {
             folder: self.folder.path().to_owned(),
             step: state.step,
             accuracy: state.first_accuracy.zip(state.last_accuracy),
-            checkpoint: self.checkpoints.newest()?,
-            best: state.best.map(|(step, _)| self.checkpoints.path(step)).filter(|path| path.exists()),
+            checkpoint: checkpoints.newest()?,
+            best: state.best.map(|(step, _)| checkpoints.path(step)).filter(|path| path.exists()),
             outcomes: state.outcomes.clone(),
         })
     }

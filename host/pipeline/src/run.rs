@@ -2,7 +2,6 @@
 
 use crate::config::{Config, LearningConfig, TrainTable};
 use crate::error::{PipelineError, Result};
-use crate::metrics::Metrics;
 use crate::policy::Policy;
 use crate::prompts::Prompt;
 use crate::recorder::Recorder;
@@ -13,6 +12,7 @@ use crate::updater::Updater;
 use crate::validation::validate;
 use crate::{Start, Summary};
 use gavel_rollout::AsyncEngine;
+use gavel_runs::Metrics;
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;

@@ -3,11 +3,11 @@
 use crate::config::{Config, SftTable};
 use crate::error::{PipelineError, Result};
 use crate::memory::predict_sft;
-use crate::metrics::Metrics;
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
 use crate::task_stream::TaskStream;
 use crate::{Start, Summary};
+use gavel_runs::Metrics;
 use gavel_scoring::recording::Grouping;
 use gavel_train::SftRow;
 use std::time::Instant;

@@ -1,7 +1,8 @@
 //! The numbers of a step's samples: rewards, lengths, outcomes.
 
-use crate::metrics::{Metrics, mean};
-use gavel_data::{FinishReason, Group, Member, OutcomeKind};
+use gavel_data::{FinishReason, Group, Member, OutcomeKind, Trajectory};
+use gavel_runs::Metrics;
+use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
 
 /// The samples of all groups, in order.
@@ -23,7 +24,7 @@ pub(crate) fn describe(groups: &[Group], max_tokens: usize, metrics: &mut Metric
         metrics.describe(&format!("reward/{name}"), scores);
     }
     let trajectories = || members(groups).flat_map(|member| &member.sample.trajectories);
-    let tokens = || trajectories().filter_map(|trajectory| trajectory.tokens.as_ref());
+    let tokens = || trajectories().filter_map(Trajectory::tokens);
     let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
     metrics.describe("response_length", &lengths);
     let clipped = trajectories().filter(|trajectory| trajectory.finish_reason == FinishReason::Length).count();

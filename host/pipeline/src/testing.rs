@@ -26,7 +26,7 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
         };
         let trajectory = Trajectory {
             messages: vec![Message::new(Role::Assistant, "a")],
-            tokens: Some(tokens),
+            tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
         };
         let sample = Sample { task: task.clone(), index, trajectories: vec![trajectory] };

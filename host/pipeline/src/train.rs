@@ -6,7 +6,6 @@ use crate::config::{Config, RlTable};
 use crate::error::{PipelineError, Result};
 use crate::failure_rate::check_failures;
 use crate::memory::predict_train;
-use crate::metrics::{Metrics, mean};
 use crate::prompts::Prompt;
 use crate::rollout::GroupDraw;
 use crate::run::{Run, RunShape};
@@ -15,6 +14,8 @@ use crate::step_metrics::{describe, outcomes};
 use crate::task_stream::{Numbering, TaskStream};
 use crate::{Start, Summary};
 use gavel_data::Group;
+use gavel_runs::Metrics;
+use gavel_runs::metrics::mean;
 use gavel_train::{Experience, UpdateStats};
 use std::time::Instant;
 

@@ -3,7 +3,6 @@
 
 use crate::config::{Config, TrainTable};
 use crate::error::{PipelineError, Result};
-use crate::metrics::{Metrics, mean};
 use crate::policy::Policy;
 use crate::prompts::Prompt;
 use crate::rollout::{GroupDraw, Rollout};
@@ -12,6 +11,8 @@ use crate::step_metrics::{count_outcomes, members};
 use crate::task_stream::validation_seeds;
 use gavel_data::{Group, NotCalled, SampleOutcome};
 use gavel_rollout::AsyncEngine;
+use gavel_runs::Metrics;
+use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ fn describe(groups: &[Group], accuracy: Option<&str>) -> Metrics {
     }
     let lengths: Vec<f64> = members(groups)
         .flat_map(|member| &member.sample.trajectories)
-        .filter_map(|trajectory| Some(trajectory.tokens.as_ref()?.response.len() as f64))
+        .filter_map(|trajectory| Some(trajectory.tokens()?.response.len() as f64))
         .collect();
     metrics.set("val/response_length/mean", mean(&lengths));
     count_outcomes("val/outcome", groups, &mut metrics);

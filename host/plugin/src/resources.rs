@@ -155,16 +155,15 @@ impl samples::HostTrajectory for State {
     }
 
     fn prompt_tokens(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<Option<u32>> {
-        Ok(self.table.get(&trajectory)?.get().tokens.as_ref().map(|tokens| tokens.prompt.len() as u32))
+        Ok(self.table.get(&trajectory)?.get().tokens.as_ref().map(|tokens| tokens.counts().prompt))
     }
 
     fn response_tokens(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<Option<u32>> {
-        let written = |mask: &Vec<bool>| mask.iter().filter(|policy| **policy).count() as u32;
-        Ok(self.table.get(&trajectory)?.get().tokens.as_ref().map(|tokens| written(&tokens.loss_mask)))
+        Ok(self.table.get(&trajectory)?.get().tokens.as_ref().map(|tokens| tokens.counts().response))
     }
 
     fn policy_version(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<Option<u64>> {
-        Ok(self.table.get(&trajectory)?.get().tokens.as_ref().and_then(|tokens| tokens.versions.first().copied()))
+        Ok(self.table.get(&trajectory)?.get().tokens.as_ref().and_then(|tokens| tokens.counts().policy_version))
     }
 
     fn drop(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<()> {

@@ -46,4 +46,4 @@ pub use packed::{MASK_NUMBERS, Packed, PackedRow, take_rows};
 pub use pass::Pass;
 pub use sampling::Sampling;
 pub use tch::{Device, Kind, Tensor};
-pub use tensor_file::{check_tensors, file_dtype, write_tensors};
+pub use tensor_file::{file_dtype, write_tensors};

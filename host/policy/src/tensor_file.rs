@@ -123,15 +123,6 @@ pub fn write_tensors(
     file.finish().map_err(io("write", path))
 }
 
-/// Whether the file at `path` is a whole safetensors file: its header is
-/// understood, and it has all the bytes that the header speaks of.
-///
-/// # Errors
-/// It is not, or cannot be read.
-pub fn check_tensors(path: &Path) -> Result<()> {
-    TensorFile::open(path)?.tensors().map(|_| ())
-}
-
 /// What a safetensors file calls numbers of a kind; nothing for kinds that
 /// [`write_tensors`] does not write.
 pub fn file_dtype(kind: Kind) -> Option<Dtype> {

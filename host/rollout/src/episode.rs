@@ -75,6 +75,6 @@ impl Conversation {
     }
 
     fn end(self, finish_reason: FinishReason) -> Trajectory {
-        Trajectory { messages: self.messages, tokens: Some(self.tokens), finish_reason }
+        Trajectory { messages: self.messages, tokens: Some(self.tokens.into()), finish_reason }
     }
 }

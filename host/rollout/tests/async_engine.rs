@@ -135,7 +135,7 @@ fn an_episode_is_a_sample_whose_message_is_made_of_its_tokens() {
     });
     let sample = sample.unwrap();
     let trajectory = &sample.trajectories[0];
-    let tokens = trajectory.tokens.as_ref().unwrap();
+    let tokens = trajectory.tokens().unwrap();
     let text = engine.text().tokenizer.decode(&tokens.response).unwrap();
     assert_eq!(trajectory.messages, [Message::new(Role::Assistant, text)]);
     assert_eq!((sample.index, &tokens.prompt, tokens.loss_mask.len()), (2, &prompt, LENGTH));

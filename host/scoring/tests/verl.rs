@@ -139,8 +139,8 @@ fn of_tokens(length: usize) -> Sample {
         versions: vec![0; 2 * length],
     };
     let mut shorter = sample.trajectories[0].clone();
-    sample.trajectories[0].tokens = Some(tokens(length));
-    shorter.tokens = Some(tokens(length / 2));
+    sample.trajectories[0].tokens = Some(tokens(length).into());
+    shorter.tokens = Some(tokens(length / 2).into());
     sample.trajectories.push(shorter);
     sample
 }

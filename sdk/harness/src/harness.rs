@@ -6,8 +6,9 @@ use crate::http::FakeHttp;
 use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
 use gavel_plugin::{Inspection, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, inspect};
+use gavel_runs::layout;
 use gavel_scoring::chat::stand_in;
-use gavel_scoring::recording::{Recording, RecordingError, tape_folder};
+use gavel_scoring::recording::{Recording, RecordingError};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,12 +47,12 @@ impl Harness {
     /// The engine does not start, or the tape cannot be read.
     pub fn replaying(recording: &Path) -> Result<Self, HarnessError> {
         let harness = Self { replaying: true, ..Self::new()? };
-        harness.sandbox.use_tape(Tape::replay(&tape_folder(recording))?);
+        harness.sandbox.use_tape(Tape::replay(&layout::tape(recording))?);
         // Programs are no part of the world outside: they are run again.
         match Recording::open(recording) {
             Ok(recording) => {
-                for lineup in recording.lineups() {
-                    for program in recording.programs(lineup)? {
+                for set in recording.plugin_sets() {
+                    for program in recording.programs(set)? {
                         harness.program(program)?;
                     }
                 }
@@ -134,7 +135,7 @@ pub fn recorded(recording: &Path) -> Result<Vec<Recorded>, HarnessError> {
     let mut found = Vec::new();
     for step in recording.steps() {
         for sample in recording.samples(step)? {
-            let sample = sample?;
+            let sample = sample.map_err(RecordingError::from)?;
             if let Some(seed) = sample.seed() {
                 found.push(Recorded { sample: sample.sample, seed });
             }

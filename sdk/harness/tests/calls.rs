@@ -10,7 +10,8 @@ use gavel_harness::{
     samples_like, trajectory,
 };
 use gavel_plugin::{ChatError, Grants, Limits, PluginSpec, Sandbox, SandboxConfig, Tape};
-use gavel_scoring::recording::{Grouping, SampleWriter, ScoredSample, TaskStore, keep_lineup, tape_folder};
+use gavel_runs::{SampleWriter, ScoredSample, TaskStore, layout};
+use gavel_scoring::recording::{Grouping, keep_plugin_set};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use serde_json::{Value, json};
 use snapbox::str;
@@ -267,7 +268,7 @@ fn recorded_answers_are_given_again_and_no_others() {
     let asked: Arc<gavel_data::Sample> = sample("x").ground_truth("y").into();
 
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
-    sandbox.use_tape(Tape::record(tape_folder(folder.path())));
+    sandbox.use_tape(Tape::record(layout::tape(folder.path())));
     sandbox.answer_http(Arc::new(FakeHttp::replies([(200, "yes")])));
     let live = sandbox
         .handle()
@@ -285,7 +286,7 @@ fn the_samples_of_a_recording_are_scored_as_they_were() {
     let spec = PluginSpec::new("random", built("guests/random.wasm"));
     let plugins = vec![WeightedPlugin::new(spec.clone(), 1.0)];
     let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN).into()).unwrap();
-    keep_lineup(folder.path(), &scorer, Grouping::default(), 0, false).unwrap();
+    keep_plugin_set(folder.path(), &scorer, Grouping::default(), 0, false).unwrap();
     let mut tasks = TaskStore::open(folder.path()).unwrap();
     let mut writer = SampleWriter::create(folder.path(), 0).unwrap();
     let mut outcomes = Vec::new();

@@ -3,7 +3,8 @@
 
 use gavel_data::{OutcomeKind, SampleOutcome};
 use gavel_plugin::{SandboxConfig, Tape};
-use gavel_scoring::recording::{RecordedSample, Recording, SampleWriter, ScoredSample, TaskStore, tape_folder};
+use gavel_runs::{RecordedSample, SampleWriter, ScoredSample, TaskStore, layout};
+use gavel_scoring::recording::Recording;
 use gavel_scoring::replay::{Selection, what_if};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -21,7 +22,7 @@ const FILES: [&str; 5] = [
 pub(crate) fn read(input: &[u8]) -> bool {
     let folder = tempfile::tempdir().unwrap();
     lay_out(input, folder.path());
-    if let Err(error) = Tape::replay(&tape_folder(folder.path())) {
+    if let Err(error) = Tape::replay(&layout::tape(folder.path())) {
         drop(error.to_string());
     }
     let recording = match Recording::open(folder.path()) {
@@ -34,7 +35,7 @@ pub(crate) fn read(input: &[u8]) -> bool {
     let again = tempfile::tempdir().unwrap();
     let mut samples = 0;
     for step in recording.steps() {
-        let _ = recording.lineup(step);
+        let _ = recording.plugin_set(step);
         for sample in recording.samples(step).into_iter().flatten() {
             match sample {
                 Ok(sample) => {
@@ -85,11 +86,11 @@ fn check_sample(sample: &RecordedSample, folder: &Path) {
     writer.finish(&mut tasks).unwrap();
     // A sample alone in its step, as the task alone would be no recording.
     fs::create_dir_all(folder.join("plugins")).unwrap();
-    fs::write(folder.join("plugins/lineups.json"), LINEUP).unwrap();
+    fs::write(folder.join("plugins/lineups.json"), PLUGIN_SET).unwrap();
     let recording = Recording::open(folder).unwrap();
     let back = recording.samples(sample.step).unwrap().next().unwrap().unwrap();
     assert_eq!(back.sample.record(), sample.sample.record());
     assert_eq!(back.sample.hash(), sample.sample.hash());
 }
 
-const LINEUP: &str = r#"[{"from_step": 0, "grouping": {"on_outcome": {}, "min_scored": 0}, "plugins": []}]"#;
+const PLUGIN_SET: &str = r#"[{"from_step": 0, "grouping": {"on_outcome": {}, "min_scored": 0}, "plugins": []}]"#;

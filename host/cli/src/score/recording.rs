@@ -4,7 +4,8 @@ use crate::terminal::errln;
 use anyhow::{Context, Result, bail};
 use gavel_data::{Sample, SampleOutcome, disk};
 use gavel_plugin::ProgramSpec;
-use gavel_scoring::recording::{Grouping, Recording, SampleWriter, ScoredSample, TaskStore, keep_lineup};
+use gavel_runs::{SampleWriter, ScoredSample, TaskStore};
+use gavel_scoring::recording::{Grouping, Recording, keep_plugin_set};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use std::path::Path;
 
@@ -26,7 +27,7 @@ impl Recorder {
         if entries.next().is_some() {
             bail!("--record {}: the folder is not empty\nhint: name a new one", folder.display());
         }
-        keep_lineup(folder, scorer, Grouping::default(), STEP, false)?;
+        keep_plugin_set(folder, scorer, Grouping::default(), STEP, false)?;
         let samples = SampleWriter::create(folder, STEP)?;
         Ok(Self { tasks: TaskStore::open(folder)?, samples })
     }
@@ -49,9 +50,9 @@ impl Recorder {
 
 /// The plugins of a recording, from the copies in it.
 pub fn plugins(recording: &Recording) -> Result<Vec<WeightedPlugin>> {
-    match recording.lineups() {
-        [lineup] => {
-            let plugins = lineup.plugins.iter().map(|plugin| recording.plugin(plugin)).collect::<Result<_, _>>()?;
+    match recording.plugin_sets() {
+        [set] => {
+            let plugins = set.plugins.iter().map(|plugin| recording.plugin(plugin)).collect::<Result<_, _>>()?;
             show_grants(recording);
             Ok(plugins)
         }
@@ -64,8 +65,8 @@ pub fn plugins(recording: &Recording) -> Result<Vec<WeightedPlugin>> {
 
 /// The programs that those plugins ran, from the copies in the recording.
 pub fn programs(recording: &Recording) -> Result<Vec<ProgramSpec>> {
-    match recording.lineups().last() {
-        Some(lineup) => Ok(recording.programs(lineup)?),
+    match recording.plugin_sets().last() {
+        Some(set) => Ok(recording.programs(set)?),
         None => Ok(Vec::new()),
     }
 }

@@ -2,7 +2,8 @@
 
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Row, RowError, RowReader, Sample};
-use gavel_scoring::recording::{RecordedSample, Recording, RecordingError};
+use gavel_runs::RecordedSample;
+use gavel_scoring::recording::{Recording, RecordingError};
 use gavel_scoring::{Attempts, completion};
 use std::iter::Peekable;
 use std::path::Path;
@@ -39,7 +40,7 @@ impl<'a> Source<'a> {
         let steps = recording.steps().collect::<Vec<_>>().into_iter();
         let samples = steps.flat_map(|step| -> Box<dyn Iterator<Item = Result<RecordedSample, RecordingError>> + 'a> {
             match recording.samples(step) {
-                Ok(samples) => Box::new(samples),
+                Ok(samples) => Box::new(samples.map(|sample| sample.map_err(RecordingError::from))),
                 Err(error) => Box::new(std::iter::once(Err(error))),
             }
         });

@@ -63,6 +63,29 @@ pub struct Config<T> {
     pub resources: ResourcesTable,
 }
 
+/// What a run may be resumed with another value of: plugins and their limits are
+/// compared as they were loaded, which the run keeps, and a run that was out of
+/// memory may continue with less of it.
+pub(crate) const MAY_DIFFER: [&str; 9] = [
+    "train.steps",
+    "train.max_tokens_per_micro_batch",
+    "train.gradient_checkpointing",
+    "rollout.max_batch",
+    "rollout.cache_memory",
+    "reward",
+    "limits",
+    "log",
+    "resources",
+];
+
+impl<T: Serialize> Config<T> {
+    /// The configuration with every default, as TOML.
+    pub(crate) fn resolved(&self) -> Result<String, ConfigError> {
+        toml::to_string(self)
+            .map_err(|error| ConfigError::Invalid(format!("the configuration cannot be written down: {error}")))
+    }
+}
+
 /// What `[train]` of a command must be able to say of itself.
 pub trait TrainTable {
     /// Whether the command changes weights.

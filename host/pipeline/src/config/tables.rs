@@ -6,6 +6,7 @@ use super::loading::LoadingTable;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
+use gavel_runs::{FolderConfig, Retention};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -162,6 +163,10 @@ fn is_one(value: &f32) -> bool {
     *value == 1.0
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 fn batch() -> usize {
     256
 }
@@ -246,6 +251,11 @@ impl Default for CheckpointTable {
 }
 
 impl CheckpointTable {
+    /// Which of them stay when a new one is made.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention { last: self.keep_last, best: self.keep_best }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         at_least_one("checkpoint.every", self.every as usize)?;
         at_least_one("checkpoint.keep_last", self.keep_last)
@@ -263,17 +273,26 @@ pub struct LogTable {
     pub name: String,
     /// Whether every trajectory is written down; yes by default.
     pub trajectories: bool,
+    /// Whether a trajectory's line has its token ids, too; no by default.
+    #[serde(skip_serializing_if = "is_false")]
+    pub token_ids: bool,
     /// Whether TensorBoard event files are written; yes by default.
     pub tensorboard: bool,
 }
 
 impl Default for LogTable {
     fn default() -> Self {
-        Self { dir: "runs".into(), name: "run".into(), trajectories: true, tensorboard: true }
+        Self { dir: "runs".into(), name: "run".into(), trajectories: true, token_ids: false, tensorboard: true }
     }
 }
 
 impl LogTable {
+    /// The folder of the run.
+    pub(crate) fn folder(&self) -> FolderConfig {
+        let Self { dir, name, tensorboard, token_ids, .. } = self.clone();
+        FolderConfig { dir, name, tensorboard, token_ids }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
             return Err(ConfigError::value("log.name", "the name of a folder", &self.name));

@@ -1,11 +1,11 @@
 //! A plugin and a program as they were used, and what is another one.
 
-use super::trust::component_hash;
 use crate::exec::LoadedProgram;
 use crate::scorer::{LoadedPlugin, WeightedPlugin};
 use crate::when::When;
 use gavel_data::Shown;
 use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec, ProgramSpec};
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -146,4 +146,14 @@ impl PluginRecord {
 /// The beginning of a hash, which is enough for people.
 fn short(hash: &str) -> &str {
     hash.get(..16).unwrap_or(hash)
+}
+
+/// The hash of a component, which names a file: 64 hexadecimal digits, and no
+/// path.
+fn component_hash<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    match text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        true => Ok(text),
+        false => Err(D::Error::custom(format!("{text:?} is not the hash of a component (64 hexadecimal digits)"))),
+    }
 }

@@ -2,14 +2,14 @@
 //! component is used if it has the recorded hash, and a plugin gets what is
 //! this machine's only where that is allowed.
 
-use super::lineup::{Lineup, component_file};
+use super::error::{RecordingError, Result};
+use super::plugin_set::PluginSet;
+use super::reader::Recording;
 use super::record::PluginRecord;
-use super::{Recording, RecordingError, Result};
 use crate::scorer::WeightedPlugin;
 use gavel_plugin::{ClockGrant, Grants, ProgramSpec, RandomGrant};
-use serde::de::{Deserialize, Deserializer, Error};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use gavel_runs::find_component;
+use std::path::PathBuf;
 
 impl Recording {
     /// Lets plugins have what they had of this machine: folders, variables, its
@@ -23,7 +23,7 @@ impl Recording {
     /// What its plugins had of this machine, a line each plugin.
     pub fn machine_grants(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
-        for plugin in self.lineups.iter().flat_map(|lineup| &lineup.plugins) {
+        for plugin in self.plugin_sets.iter().flat_map(|set| &set.plugins) {
             let grants = machine_grants(&plugin.grants);
             let line = format!("`{}` has {}", plugin.name, grants.join(", "));
             if !grants.is_empty() && !found.contains(&line) {
@@ -53,26 +53,17 @@ impl Recording {
         Ok(record.plugin(path))
     }
 
-    /// The programs of a line-up from their copies.
+    /// The programs of a set of plugins from their copies.
     ///
     /// # Errors
     /// A copy does not have the recorded hash.
-    pub fn programs(&self, lineup: &Lineup) -> Result<Vec<ProgramSpec>> {
-        lineup.programs.iter().map(|record| Ok(record.program(self.component(&record.component)?))).collect()
+    pub fn programs(&self, set: &PluginSet) -> Result<Vec<ProgramSpec>> {
+        set.programs.iter().map(|record| Ok(record.program(self.component(&record.component)?))).collect()
     }
 
-    /// The copy of the component with this hash.
     fn component(&self, hash: &str) -> Result<PathBuf> {
-        let path = component_file(&self.folder, hash);
-        let found = hash_of(&path).map_err(RecordingError::io("read", &path))?;
-        if found == hash { Ok(path) } else { Err(RecordingError::OtherComponent { path, found }) }
+        Ok(find_component(&self.folder, hash)?)
     }
-}
-
-fn hash_of(path: &Path) -> std::io::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
-    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// The grants with which a plugin sees something of this machine, as a
@@ -94,14 +85,4 @@ fn machine_grants(grants: &Grants) -> Vec<String> {
         found.push(r#"random = "os""#.to_owned());
     }
     found
-}
-
-/// The hash of a component, which names a file: 64 hexadecimal digits, and no
-/// path.
-pub(super) fn component_hash<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<String, D::Error> {
-    let text = String::deserialize(from)?;
-    match text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-        true => Ok(text),
-        false => Err(D::Error::custom(format!("{text:?} is not the hash of a component (64 hexadecimal digits)"))),
-    }
 }

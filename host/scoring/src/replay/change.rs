@@ -5,10 +5,11 @@ use super::rerun::{Selection, rerun};
 use super::rewards::{Group, Mean, RewardChange, Rewards};
 use super::worst::{Disagreement, Worst};
 use crate::combine::{NoReward, weighted_sum};
-use crate::recording::{self, Damage, Lineup, PluginRecord, RecordedSample, Recording};
+use crate::recording::{self, Damage, PluginRecord, PluginSet, Recording};
 use crate::scorer::{Scorer, WeightedPlugin};
 use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, SampleOutcome};
 use gavel_plugin::SandboxConfig;
+use gavel_runs::RecordedSample;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -98,13 +99,13 @@ pub fn what_if(
 ) -> Result<WhatIf> {
     check_names(recording, changes)?;
     let mut tally = Tally::new(changes, worst);
-    let plugins = |lineup: &Lineup| changed(recording, lineup, changes);
-    rerun(recording, selection, config, plugins, |lineup, scorer, recorded, replayed| {
+    let plugins = |set: &PluginSet| changed(recording, set, changes);
+    rerun(recording, selection, config, plugins, |set, scorer, recorded, replayed| {
         match replayed {
-            Some(replayed) => tally.add(lineup, scorer, &recorded, &Now::of(&replayed)),
+            Some(replayed) => tally.add(set, scorer, &recorded, &Now::of(&replayed)),
             None => {
                 tally.without_call += 1;
-                tally.add(lineup, scorer, &recorded, &Now::default());
+                tally.add(set, scorer, &recorded, &Now::default());
             }
         }
         done();
@@ -114,7 +115,7 @@ pub fn what_if(
 
 fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {
     let mut known: Vec<String> =
-        recording.lineups().iter().flat_map(|lineup| &lineup.plugins).map(|plugin| plugin.name.clone()).collect();
+        recording.plugin_sets().iter().flat_map(|set| &set.plugins).map(|plugin| plugin.name.clone()).collect();
     known.sort();
     known.dedup();
     match changes.iter().find(|change| !known.contains(&change.name)) {
@@ -126,17 +127,14 @@ fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {
     }
 }
 
-/// The plugins of a line-up that have to run again, as they are now: those that
+/// The plugins of a set that have to run again, as they are now: those that
 /// are changed, those whose gates look at them, and what these gates need.
-fn changed(recording: &Recording, lineup: &Lineup, changes: &[Change]) -> recording::Result<Vec<WeightedPlugin>> {
+fn changed(recording: &Recording, set: &PluginSet, changes: &[Change]) -> recording::Result<Vec<WeightedPlugin>> {
     let needed = |plugin: &&PluginRecord| {
-        is_affected(lineup, plugin, changes)
-            || lineup
-                .plugins
-                .iter()
-                .any(|other| is_affected(lineup, other, changes) && is_behind(lineup, other, plugin))
+        is_affected(set, plugin, changes)
+            || set.plugins.iter().any(|other| is_affected(set, other, changes) && is_behind(set, other, plugin))
     };
-    let again = lineup.plugins.iter().filter(needed).map(|record| {
+    let again = set.plugins.iter().filter(needed).map(|record| {
         let change = changes.iter().find(|change| change.name == record.name);
         let mut plugin = match change.and_then(|change| change.path.clone()) {
             Some(path) => recording.plugin_from(record, path)?,
@@ -152,14 +150,14 @@ fn changed(recording: &Recording, lineup: &Lineup, changes: &[Change]) -> record
 
 /// Whether a change can change what `plugin` says: the change of it, or of what
 /// its gate looks at.
-fn is_affected(lineup: &Lineup, plugin: &PluginRecord, changes: &[Change]) -> bool {
-    let mut way = std::iter::successors(Some(plugin), |plugin| lineup.gate(plugin));
+fn is_affected(set: &PluginSet, plugin: &PluginRecord, changes: &[Change]) -> bool {
+    let mut way = std::iter::successors(Some(plugin), |plugin| set.gate(plugin));
     way.any(|plugin| changes.iter().any(|change| change.name == plugin.name))
 }
 
 /// Whether `gate` decides whether `plugin` is called.
-fn is_behind(lineup: &Lineup, plugin: &PluginRecord, gate: &PluginRecord) -> bool {
-    std::iter::successors(lineup.gate(plugin), |plugin| lineup.gate(plugin)).any(|other| other.name == gate.name)
+fn is_behind(set: &PluginSet, plugin: &PluginRecord, gate: &PluginRecord) -> bool {
+    std::iter::successors(set.gate(plugin), |plugin| set.gate(plugin)).any(|other| other.name == gate.name)
 }
 
 /// What a plugin says of a sample, or why it was not asked.
@@ -192,7 +190,7 @@ pub(super) struct Tally<'a> {
     plugins: BTreeMap<String, (PluginChange, Mean, Mean)>,
     rewards: Rewards,
     /// The group that the last sample was of, its rewards, and how it is used.
-    group: Option<((u64, u64), Group, Lineup)>,
+    group: Option<((u64, u64), Group, PluginSet)>,
     without_call: u64,
     worst: Worst,
 }
@@ -209,10 +207,10 @@ impl<'a> Tally<'a> {
         }
     }
 
-    pub(super) fn add(&mut self, lineup: &Lineup, scorer: Option<&Scorer>, recorded: &RecordedSample, replayed: &Now) {
+    pub(super) fn add(&mut self, set: &PluginSet, scorer: Option<&Scorer>, recorded: &RecordedSample, replayed: &Now) {
         for (plugin, _) in scorer.into_iter().flat_map(Scorer::plugins) {
             let name = plugin.name();
-            if !lineup.plugin(name).is_some_and(|plugin| is_affected(lineup, plugin, self.changes)) {
+            if !set.plugin(name).is_some_and(|plugin| is_affected(set, plugin, self.changes)) {
                 continue;
             }
             let (change, was_mean, now_mean) = self.plugins.entry(name.to_owned()).or_default();
@@ -241,20 +239,20 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        let rewards = (reward(lineup, recorded, &Now::default()), reward(lineup, recorded, replayed));
+        let rewards = (reward(set, recorded, &Now::default()), reward(set, recorded, replayed));
         let key = (recorded.step, recorded.group);
         match &mut self.group {
             Some((last, group, _)) if *last == key => group.push(rewards),
             _ => {
                 self.end_group();
-                self.group = Some((key, vec![rewards], lineup.clone()));
+                self.group = Some((key, vec![rewards], set.clone()));
             }
         }
     }
 
     fn end_group(&mut self) {
-        if let Some((_, group, lineup)) = self.group.take() {
-            self.rewards.add(&group, &lineup.grouping);
+        if let Some((_, group, set)) = self.group.take() {
+            self.rewards.add(&group, &set.grouping);
         }
     }
 
@@ -277,29 +275,29 @@ impl<'a> Tally<'a> {
 
 /// The reward that a sample counts with, where `now` takes the place of what
 /// was recorded.
-fn reward(lineup: &Lineup, recorded: &RecordedSample, now: &Now) -> Option<f64> {
+fn reward(set: &PluginSet, recorded: &RecordedSample, now: &Now) -> Option<f64> {
     // Of a plugin that nothing is known of, the score is missing.
     let said = |plugin: &PluginRecord| match now.said(recorded, &plugin.name) {
         Some(Ok(said)) => Ok(said.score),
         Some(Err(why)) => Err(why),
         None => Ok(None),
     };
-    let kind = match weighted_sum(lineup.plugins.iter().map(|plugin| (plugin.weight, said(plugin)))) {
+    let kind = match weighted_sum(set.plugins.iter().map(|plugin| (plugin.weight, said(plugin)))) {
         Ok(reward) => return Some(reward),
         Err(NoReward::Missing) => {
-            let mut weighted = lineup.plugins.iter().filter(|plugin| plugin.weight != 0.0);
-            weighted.find_map(|plugin| missing(lineup, plugin, recorded, now))?
+            let mut weighted = set.plugins.iter().filter(|plugin| plugin.weight != 0.0);
+            weighted.find_map(|plugin| missing(set, plugin, recorded, now))?
         }
         Err(NoReward::Elsewhere | NoReward::TooLarge(_)) => OutcomeKind::Fault,
     };
-    lineup.grouping.on_outcome.get(&kind).copied()
+    set.grouping.on_outcome.get(&kind).copied()
 }
 
 /// The kind of outcome for the want of which `plugin` has no score.
-fn missing(lineup: &Lineup, plugin: &PluginRecord, recorded: &RecordedSample, now: &Now) -> Option<OutcomeKind> {
+fn missing(set: &PluginSet, plugin: &PluginRecord, recorded: &RecordedSample, now: &Now) -> Option<OutcomeKind> {
     match now.said(recorded, &plugin.name)? {
         Ok(said) => (said.outcome != OutcomeKind::Scored).then_some(said.outcome),
-        Err(NotCalled::NoGate) => missing(lineup, lineup.gate(plugin)?, recorded, now),
+        Err(NotCalled::NoGate) => missing(set, set.gate(plugin)?, recorded, now),
         Err(NotCalled::Gate | NotCalled::DataSource) => None,
     }
 }

@@ -3,10 +3,11 @@
 use super::error::{ReplayError, Result};
 use crate::ahead::Ahead;
 use crate::group::Group;
-use crate::recording::{self, Lineup, RecordedSample, Recording, RecordingError, tape_folder};
+use crate::recording::{self, PluginSet, Recording, RecordingError};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::SampleOutcome;
 use gavel_plugin::{ProgramSpec, SandboxConfig, Tape};
+use gavel_runs::{RecordedSample, layout};
 
 /// Which samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,20 +29,20 @@ impl Selection {
 }
 
 /// Runs plugins over the selected samples and hands over, in order, each
-/// sample with its line-up and what was said of it now; nothing where no plugin
-/// was called when it was recorded, or `plugins` names none for its line-up.
+/// sample with its set of plugins and what was said of it now; nothing where no
+/// plugin was called when it was recorded, or `plugins` names none for its set.
 pub(super) fn rerun(
     recording: &Recording,
     selection: &Selection,
     config: SandboxConfig,
-    plugins: impl Fn(&Lineup) -> recording::Result<Vec<WeightedPlugin>>,
-    mut each: impl FnMut(&Lineup, Option<&Scorer>, RecordedSample, Option<SampleOutcome>),
+    plugins: impl Fn(&PluginSet) -> recording::Result<Vec<WeightedPlugin>>,
+    mut each: impl FnMut(&PluginSet, Option<&Scorer>, RecordedSample, Option<SampleOutcome>),
 ) -> Result<()> {
-    let tape = Tape::replay(&tape_folder(recording.folder()))?;
+    let tape = Tape::replay(&layout::tape(recording.folder()))?;
     let mut found = false;
     // All components are checked before the first one runs.
     for stage in stages(recording, selection, plugins)? {
-        let Stage { lineup, steps, plugins, programs } = stage;
+        let Stage { set, steps, plugins, programs } = stage;
         let scorer = match plugins.is_empty() {
             true => None,
             false => {
@@ -68,7 +69,7 @@ pub(super) fn rerun(
                 if whole && is_torn {
                     // A member may be missing, without which a judger would say something else.
                     let left_out = members.iter().filter(|member| selection.has(member)).count() as u64;
-                    recording.note(|damage| damage.samples += left_out);
+                    recording.leave_out(left_out);
                     found |= left_out > 0;
                     continue;
                 }
@@ -84,12 +85,12 @@ pub(super) fn rerun(
                 });
                 let selected = started.filter(|(recorded, _)| selection.has(recorded)).inspect(|_| found = true);
                 for (recorded, pending) in ahead.start(selected) {
-                    each(lineup, scorer.as_ref(), recorded, wait(pending));
+                    each(set, scorer.as_ref(), recorded, wait(pending));
                 }
             }
         }
         for (recorded, pending) in ahead {
-            each(lineup, scorer.as_ref(), recorded, wait(pending));
+            each(set, scorer.as_ref(), recorded, wait(pending));
         }
     }
     if found {
@@ -107,9 +108,9 @@ pub(super) fn rerun(
     Err(ReplayError::NothingSelected { folder: recording.folder().to_owned(), steps })
 }
 
-/// The selected steps of a line-up, and what runs for them.
+/// The selected steps of a set of plugins, and what runs for them.
 struct Stage<'a> {
-    lineup: &'a Lineup,
+    set: &'a PluginSet,
     steps: Vec<u64>,
     plugins: Vec<WeightedPlugin>,
     programs: Vec<ProgramSpec>,
@@ -118,18 +119,18 @@ struct Stage<'a> {
 fn stages<'a>(
     recording: &'a Recording,
     selection: &Selection,
-    plugins: impl Fn(&Lineup) -> recording::Result<Vec<WeightedPlugin>>,
+    plugins: impl Fn(&PluginSet) -> recording::Result<Vec<WeightedPlugin>>,
 ) -> recording::Result<Vec<Stage<'a>>> {
     let mut stages = Vec::new();
-    for (number, lineup) in recording.lineups().iter().enumerate() {
-        let until = recording.lineups().get(number + 1).map_or(u64::MAX, |next| next.from_step);
+    for (number, set) in recording.plugin_sets().iter().enumerate() {
+        let until = recording.plugin_sets().get(number + 1).map_or(u64::MAX, |next| next.from_step);
         let steps: Vec<u64> = recording
             .steps()
-            .filter(|step| selection.has_step(*step) && (number == 0 || *step >= lineup.from_step) && *step < until)
+            .filter(|step| selection.has_step(*step) && (number == 0 || *step >= set.from_step) && *step < until)
             .collect();
         if !steps.is_empty() {
-            let (plugins, programs) = (plugins(lineup)?, recording.programs(lineup)?);
-            stages.push(Stage { lineup, steps, plugins, programs });
+            let (plugins, programs) = (plugins(set)?, recording.programs(set)?);
+            stages.push(Stage { set, steps, plugins, programs });
         }
     }
     Ok(stages)

@@ -3,9 +3,10 @@
 use super::compare::{Mismatch, mismatches, number};
 use super::error::Result;
 use super::rerun::{Selection, rerun};
-use crate::recording::{Damage, Lineup, RecordedSample, Recording};
+use crate::recording::{Damage, PluginSet, Recording};
 use gavel_data::{EvaluationRecord, NotCalled, SampleOutcome};
 use gavel_plugin::SandboxConfig;
+use gavel_runs::RecordedSample;
 use serde::Serialize;
 
 /// What a replay of a recording found.
@@ -65,7 +66,7 @@ pub fn verify(
     mut done: impl FnMut(),
 ) -> Result<Verification> {
     let mut found = Verification::default();
-    let plugins = |lineup: &Lineup| lineup.plugins.iter().map(|plugin| recording.plugin(plugin)).collect();
+    let plugins = |set: &PluginSet| set.plugins.iter().map(|plugin| recording.plugin(plugin)).collect();
     rerun(recording, selection, config, plugins, |_, _, recorded, replayed| {
         found.samples += 1;
         match replayed {

@@ -4,10 +4,11 @@ use super::change::{Change, Now, Tally, WhatIf};
 use super::error::Result;
 use crate::ahead::Ahead;
 use crate::group::Group;
-use crate::recording::{Grouping, Lineup, RecordedSample};
+use crate::recording::{Grouping, PluginSet};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::{EvaluationRecord, Sample, SampleOutcome};
 use gavel_plugin::{PluginSpec, ProgramSpec, SandboxConfig};
+use gavel_runs::RecordedSample;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -78,14 +79,14 @@ pub fn versions(
     };
     let (old, new) = (load(old)?, load(new)?);
     let changes = [Change { name, path: None, params: None }];
-    let lineup = Lineup::of(&old, Grouping { min_scored: MIN_SCORED, ..Grouping::default() }, 0);
+    let set = PluginSet::of(&old, Grouping { min_scored: MIN_SCORED, ..Grouping::default() }, 0);
     let mut tally = Tally::new(&changes, worst);
     let mut costs = [Cost::default(); 2];
     let mut finish = |(group, sample, was, now): (u64, Arc<Sample>, Pending, Pending)| {
         let (was, now) = (old.wait(was), new.wait(now));
         costs[0].add(&old, &sample, &was);
         costs[1].add(&new, &sample, &now);
-        tally.add(&lineup, Some(&new), &recorded(group, sample, &was), &Now::of(&now));
+        tally.add(&set, Some(&new), &recorded(group, sample, &was), &Now::of(&now));
     };
     let mut ahead = Ahead::default();
     for (number, members) in (0..).zip(groups) {
@@ -109,6 +110,8 @@ fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSa
         step: 0,
         line: 0,
         group,
+        response_lengths: Vec::new(),
+        advantage: None,
         reward: said.reward,
         outcome: said.outcome,
         reason: said.reason.clone(),

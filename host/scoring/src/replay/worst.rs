@@ -1,7 +1,7 @@
 //! Where two rewards disagree most.
 
-use crate::recording::RecordedSample;
 use gavel_data::{EvaluationRecord, OutcomeKind};
+use gavel_runs::RecordedSample;
 use serde::Serialize;
 
 /// Characters of a response that are shown.

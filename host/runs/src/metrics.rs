@@ -10,27 +10,27 @@ pub struct Metrics(Map<String, Value>);
 
 impl Metrics {
     /// The numbers of `step`.
-    pub(crate) fn of_step(step: u64) -> Self {
+    pub fn of_step(step: u64) -> Self {
         let mut metrics = Self::default();
         metrics.0.insert("step".into(), step.into());
         metrics
     }
 
     /// Sets a number; one that is not finite is left out, as JSON has none.
-    pub(crate) fn set(&mut self, name: impl Into<String>, value: f64) {
+    pub fn set(&mut self, name: impl Into<String>, value: f64) {
         if value.is_finite() {
             self.0.insert(name.into(), value.into());
         }
     }
 
     /// Sets a count.
-    pub(crate) fn count(&mut self, name: impl Into<String>, value: u64) {
+    pub fn count(&mut self, name: impl Into<String>, value: u64) {
         self.0.insert(name.into(), value.into());
     }
 
     /// Sets `name/mean`, `name/std`, `name/min` and `name/max`, where there are
     /// values. The deviation is that of the population.
-    pub(crate) fn describe(&mut self, name: &str, values: &[f64]) {
+    pub fn describe(&mut self, name: &str, values: &[f64]) {
         if values.is_empty() {
             return;
         }
@@ -43,7 +43,7 @@ impl Metrics {
     }
 
     /// Sets `time/<phase>` to the seconds since `start`.
-    pub(crate) fn time(&mut self, phase: &str, start: Instant) -> f64 {
+    pub fn time(&mut self, phase: &str, start: Instant) -> f64 {
         let seconds = start.elapsed().as_secs_f64();
         self.set(format!("time/{phase}"), seconds);
         seconds
@@ -60,16 +60,17 @@ impl Metrics {
     }
 
     /// Takes over the numbers of another.
-    pub(crate) fn extend(&mut self, other: Metrics) {
+    pub fn extend(&mut self, other: Metrics) {
         self.0.extend(other.0);
     }
 
-    pub(crate) fn from_json(object: Map<String, Value>) -> Self {
+    /// The numbers of a JSON object.
+    pub fn from_json(object: Map<String, Value>) -> Self {
         Self(object)
     }
 }
 
 /// The mean; 0 of nothing.
-pub(crate) fn mean(values: &[f64]) -> f64 {
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }

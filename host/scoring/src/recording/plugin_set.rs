@@ -1,22 +1,20 @@
-//! `plugins/`: which plugins scored, since which step, and their components.
+//! Which plugins scored, and since which step.
 
+use super::error::{RecordingError, Result};
 use super::record::{PluginRecord, ProgramRecord};
-use super::{RecordingError, Result};
 use crate::chat::ChatEndpoint;
 use crate::scorer::Scorer;
 use gavel_data::OutcomeKind;
-use gavel_data::files::write_whole;
+use gavel_runs::{RunError, keep_component, layout, read_plugin_sets, write_plugin_sets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
 use std::iter::successors;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The plugins of a run from some step on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Lineup {
+pub struct PluginSet {
     /// The first step that they scored.
     pub from_step: u64,
     /// How rewards become advantages, as far as a plugin can change it.
@@ -40,7 +38,7 @@ pub struct Grouping {
     pub min_scored: usize,
 }
 
-impl Lineup {
+impl PluginSet {
     /// The plugins of `scorer`, from `from_step` on.
     pub fn of(scorer: &Scorer, grouping: Grouping, from_step: u64) -> Self {
         let grants = || scorer.loaded().iter().map(|each| &each.spec.grants);
@@ -97,95 +95,55 @@ impl Lineup {
     }
 }
 
-fn lineups_file(folder: &Path) -> PathBuf {
-    folder.join("plugins/lineups.json")
-}
-
-/// The copy of a component in the recording `folder`.
-pub(super) fn component_file(folder: &Path, hash: &str) -> PathBuf {
-    folder.join("plugins").join(format!("{hash}.wasm"))
-}
-
-pub(super) fn read(folder: &Path) -> Result<Vec<Lineup>> {
-    let path = lineups_file(folder);
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(RecordingError::io("read", &path)(error)),
-    };
-    let lineups: Vec<Lineup> = serde_json::from_slice(&text).map_err(|error| RecordingError::damaged(&path, error))?;
-    match lineups.iter().find_map(Lineup::gated_in_a_circle) {
+pub(super) fn read(folder: &Path) -> Result<Vec<PluginSet>> {
+    let sets: Vec<PluginSet> = read_plugin_sets(folder)?;
+    match sets.iter().find_map(PluginSet::gated_in_a_circle) {
         Some(PluginRecord { name, .. }) => {
-            Err(RecordingError::damaged(&path, format!("`only_if` of `{name}` leads into a circle of gates")))
+            let what = format!("`only_if` of `{name}` leads into a circle of gates");
+            Err(RunError::Damaged { path: layout::plugin_sets(folder), what }.into())
         }
-        None => Ok(lineups),
+        None => Ok(sets),
     }
 }
 
-pub(super) fn at(lineups: &[Lineup], step: u64) -> Option<&Lineup> {
-    lineups.iter().rev().find(|lineup| lineup.from_step <= step)
+pub(super) fn at(sets: &[PluginSet], step: u64) -> Option<&PluginSet> {
+    sets.iter().rev().find(|set| set.from_step <= step)
 }
 
 /// Keeps the plugins of `scorer`, which score in `folder` from `from_step` on.
 ///
 /// # Errors
 /// They are not those that scored until then, and `allow_changes` is not set.
-pub fn keep_lineup(
+pub fn keep_plugin_set(
     folder: &Path,
     scorer: &Scorer,
     grouping: Grouping,
     from_step: u64,
     allow_changes: bool,
 ) -> Result<()> {
-    let now = Lineup::of(scorer, grouping, from_step);
-    let mut lineups = read(folder)?;
-    let known = lineups.len();
+    let now = PluginSet::of(scorer, grouping, from_step);
+    let mut sets = read(folder)?;
+    let known = sets.len();
     // What scored after this step is done again.
-    lineups.retain(|lineup| lineup.from_step <= from_step);
-    if let Some(old) = lineups.last() {
+    sets.retain(|set| set.from_step <= from_step);
+    if let Some(old) = sets.last() {
         let changes = now.changes(old);
         if changes.is_empty() {
-            return if lineups.len() == known { Ok(()) } else { write(folder, &lineups) };
+            return if sets.len() == known { Ok(()) } else { Ok(write_plugin_sets(folder, &sets)?) };
         }
         if !allow_changes {
             return Err(RecordingError::Changed { folder: folder.to_owned(), since: old.from_step, changes });
         }
-        lineups.pop_if(|old| old.from_step == from_step);
+        sets.pop_if(|old| old.from_step == from_step);
     }
-    let plugins = folder.join("plugins");
-    fs::create_dir_all(&plugins).map_err(RecordingError::io("make the folder", &plugins))?;
     for PluginRecord { name, path, component, .. } in &now.plugins {
         keep_component(folder, name, path, component)?;
     }
     for ProgramRecord { name, path, component, .. } in &now.programs {
         keep_component(folder, name, path, component)?;
     }
-    lineups.push(now);
-    write(folder, &lineups)
-}
-
-fn write(folder: &Path, lineups: &[Lineup]) -> Result<()> {
-    let path = lineups_file(folder);
-    serde_json::to_vec_pretty(lineups)
-        .map_err(std::io::Error::from)
-        .and_then(|text| write_whole(&path, &text))
-        .map_err(RecordingError::io("write", &path))
-}
-
-/// A copy rather than a link: the file may be written over, and then a link
-/// would be another component.
-fn keep_component(folder: &Path, name: &str, path: &Path, component: &str) -> Result<()> {
-    let kept = component_file(folder, component);
-    if kept.exists() {
-        return Ok(());
-    }
-    let bytes = fs::read(path).map_err(RecordingError::io("read", path))?;
-    let found = blake3::hash(&bytes).to_hex().to_string();
-    if found != component {
-        let (plugin, path, expected) = (name.to_owned(), path.to_owned(), component.to_owned());
-        return Err(RecordingError::Swapped { plugin, path, found, expected });
-    }
-    write_whole(&kept, &bytes).map_err(RecordingError::io("write", &kept))
+    sets.push(now);
+    Ok(write_plugin_sets(folder, &sets)?)
 }
 
 #[cfg(test)]
@@ -210,18 +168,18 @@ mod tests {
         }
     }
 
-    fn lineup(from_step: u64, plugins: Vec<PluginRecord>) -> Lineup {
-        Lineup { from_step, grouping: Grouping::default(), chat: BTreeMap::new(), programs: Vec::new(), plugins }
+    fn set(from_step: u64, plugins: Vec<PluginRecord>) -> PluginSet {
+        PluginSet { from_step, grouping: Grouping::default(), chat: BTreeMap::new(), programs: Vec::new(), plugins }
     }
 
     #[test]
     fn a_change_says_what_it_was() {
-        let old = lineup(0, vec![plugin("a"), plugin("b")]);
+        let old = set(0, vec![plugin("a"), plugin("b")]);
         let moved = PluginRecord { path: "elsewhere.wasm".into(), ..plugin("a") };
-        assert_eq!(lineup(5, vec![moved, plugin("b")]).changes(&old), Vec::<String>::new());
+        assert_eq!(set(5, vec![moved, plugin("b")]).changes(&old), Vec::<String>::new());
         let mut other = PluginRecord { component: "b".repeat(64), weight: 0.5, ..plugin("a") };
         other.params.insert("strict".into(), true.into());
-        let changes = lineup(5, vec![other, plugin("c")]).changes(&old);
+        let changes = set(5, vec![other, plugin("c")]).changes(&old);
         assert_eq!(
             changes,
             [
@@ -242,7 +200,7 @@ mod tests {
             component: hash.repeat(64),
             limits,
         };
-        let of = |program| Lineup { programs: vec![program], ..lineup(0, vec![plugin("a")]) };
+        let of = |program| PluginSet { programs: vec![program], ..set(0, vec![plugin("a")]) };
         let old = of(python("a", Limits::default()));
         assert_eq!(of(python("a", Limits::default())).changes(&old), Vec::<String>::new());
         let changes = of(python("b", Limits { handles: 7, ..Limits::default() })).changes(&old);
@@ -254,14 +212,13 @@ mod tests {
     #[test]
     fn gates_in_a_circle_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("plugins")).unwrap();
         let gated = |name, gate: &str| {
             let only_if = Some(format!("{gate} > 0").parse().unwrap());
             PluginRecord { when: When { only_if, ..When::default() }, ..plugin(name) }
         };
         let read_again = |plugins| {
-            write(folder.path(), &[lineup(0, plugins)]).unwrap();
-            read(folder.path()).map(|lineups| lineups[0].plugins.len()).map_err(|error| error.to_string())
+            write_plugin_sets(folder.path(), &[set(0, plugins)]).unwrap();
+            read(folder.path()).map(|sets| sets[0].plugins.len()).map_err(|error| error.to_string())
         };
         assert_eq!(read_again(vec![gated("a", "b"), gated("b", "c"), plugin("c")]), Ok(3));
         for circle in [
@@ -279,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_step_has_the_plugins_of_its_time() {
-        let lineups = [lineup(1, vec![plugin("a")]), lineup(7, vec![plugin("b")])];
-        let name = |step| at(&lineups, step).map(|lineup| lineup.plugins[0].name.as_str());
+        let sets = [set(1, vec![plugin("a")]), set(7, vec![plugin("b")])];
+        let name = |step| at(&sets, step).map(|set| set.plugins[0].name.as_str());
         assert_eq!([name(0), name(1), name(6), name(7), name(99)], [None, Some("a"), Some("a"), Some("b"), Some("b")]);
     }
 }

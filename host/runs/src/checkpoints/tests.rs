@@ -1,29 +1,23 @@
 use super::*;
-use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::power_cut::after_each_operation;
-use crate::rollout::Rolled;
+use crate::run_folder::{FolderConfig, Rewound, RunFolder};
+use crate::samples::ScoredSample;
 use gavel_data::files::write_whole;
 use gavel_data::{FinishReason, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
-use serde_json::json;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A run in `runs/run` below `root` that keeps its last two checkpoints.
-fn started(root: &Path) -> (RunFolder, Checkpoints) {
-    let config = json!({
-        "model": {"path": "m"}, "data": {"train": "rows.jsonl"}, "rollout": {"max_tokens": 8}, "train": {},
-        "checkpoint": {"every": 2, "keep_last": 2}, "log": {"dir": root.join("runs"), "tensorboard": false},
-    });
-    let config: Config<toml::Table> = serde_json::from_value(config).unwrap();
-    let folder = RunFolder::create(&config).unwrap();
-    let checkpoints = Checkpoints::new(folder.path(), config.checkpoint);
-    (folder, checkpoints)
-}
+/// The last two checkpoints are kept.
+const RETENTION: Retention = Retention { last: 2, best: true };
 
-fn checkpoints(run: &Path) -> Checkpoints {
-    Checkpoints::new(run, CheckpointTable::default())
+/// A run in `runs/run` below `root`.
+fn started(root: &Path) -> (RunFolder, Checkpoints) {
+    let config = FolderConfig { dir: root.join("runs"), name: "run".into(), tensorboard: false, token_ids: false };
+    let folder = RunFolder::create(&config, "seed = 1\n").unwrap();
+    let checkpoints = folder.checkpoints();
+    (folder, checkpoints)
 }
 
 fn state(step: u64) -> State {
@@ -37,35 +31,36 @@ fn write(step: u64) -> impl Fn(&Path) -> Result<()> {
         for (name, is_synced) in [(OPTIMIZER, true), ("model.safetensors", true), ("config.json", false)] {
             let (path, content) = (folder.join(name), format!("{name} of step {step}").repeat(9));
             let written = if is_synced { write_whole(&path, content.as_bytes()) } else { fs::write(&path, content) };
-            written.map_err(PipelineError::io("write", &path))?;
+            written.map_err(RunError::io("write", &path))?;
         }
         Ok(())
     }
 }
 
-fn sample(step: u64) -> Rolled {
+fn sample(step: u64) -> Sample {
     let (prompt, answer) = (Message::new(Role::User, "q"), Message::new(Role::Assistant, format!("{step}")));
     let task = Task { id: format!("t/{step}"), data_source: None, prompt: vec![prompt], reference: Default::default() };
     let trajectory = Trajectory { messages: vec![answer], tokens: None, finish_reason: FinishReason::Stop };
-    let sample = Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] };
-    Rolled { sample, outcome: SampleOutcome::without_calls(OutcomeKind::Scored, "") }
+    Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] }
 }
 
 /// A step as a run takes it; a checkpoint every second one.
-fn step(folder: &mut RunFolder, checkpoints: &Checkpoints, step: u64) {
-    folder.keep_samples(step, &[sample(step)], 1, &[None]).unwrap();
+fn step(folder: &mut RunFolder, step: u64) {
+    let (sample, outcome) = (sample(step), SampleOutcome::without_calls(OutcomeKind::Scored, ""));
+    let scored = ScoredSample { group: 0, sample: &sample, outcome: &outcome, advantage: None };
+    folder.keep_samples(step, [scored]).unwrap();
     folder.log(step, &Metrics::of_step(step)).unwrap();
-    if checkpoints.is_due(step) {
-        checkpoints.save(&state(step), folder, write(step)).unwrap();
+    if step.is_multiple_of(2) {
+        folder.save_checkpoint(&state(step), RETENTION, write(step)).unwrap();
     }
 }
 
 #[test]
 fn a_checkpoint_has_its_name_after_all_that_it_relies_on_is_on_the_disk() {
     let root = tempfile::tempdir().unwrap();
-    let (mut folder, checkpoints) = started(root.path());
+    let (mut folder, _) = started(root.path());
     let run = folder.path().to_owned();
-    let (operations, _) = after_each_operation(&run, |_| (), || step(&mut folder, &checkpoints, 2));
+    let (operations, _) = after_each_operation(&run, |_| (), || step(&mut folder, 2));
     let expected = [
         // The step's samples, which do not wait for the disk.
         "sync folder .",
@@ -110,14 +105,14 @@ fn a_power_cut_leaves_the_old_checkpoint_or_the_new_one() {
     let check = move |left: &Path| {
         // The step under way; that of the last checkpoint before it.
         let (now, old) = (at.get(), (at.get() - 1) / 2 * 2);
-        let found = match checkpoints(left).find(None) {
+        let found = match Checkpoints::new(left).find(None) {
             Ok((_, found)) => found,
-            Err(PipelineError::NoCheckpoint { .. }) if old == 0 => return,
+            Err(RunError::NoCheckpoint { .. }) if old == 0 => return,
             Err(error) => panic!("step {now}: {error}"),
         };
         assert!(found == state(old) || found == state(now) && now % 2 == 0, "step {now}: {found:?}");
-        for step in checkpoints(left).steps().unwrap() {
-            checkpoints(left).check(step).unwrap();
+        for step in Checkpoints::new(left).steps().unwrap() {
+            Checkpoints::new(left).check(step).unwrap();
         }
         let metrics = read(left, "metrics.jsonl");
         let tasks = read(left, "tasks.jsonl");
@@ -135,7 +130,7 @@ fn a_power_cut_leaves_the_old_checkpoint_or_the_new_one() {
     let (operations, looked_at) = after_each_operation(&run, check, || {
         for number in 1..=7 {
             now.set(number);
-            step(&mut folder, &kept, number);
+            step(&mut folder, number);
         }
     });
     assert!(operations.len() > 70 && looked_at > 150, "{} operations, {looked_at} outcomes", operations.len());
@@ -149,7 +144,7 @@ type Damage = fn(&mut Vec<u8>);
 fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
     let root = tempfile::tempdir().unwrap();
     let (mut folder, kept) = started(root.path());
-    (1..=4).for_each(|number| step(&mut folder, &kept, number));
+    (1..=4).for_each(|number| step(&mut folder, number));
     let newest = kept.path(4);
     let names = fs::read_dir(&newest).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.collect();
@@ -167,7 +162,7 @@ fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
             damage(&mut bytes);
             fs::write(&path, bytes).unwrap();
             let Err(error) = kept.find(None) else { panic!("{name}: {what} was not missed") };
-            let PipelineError::DamagedCheckpoint { path: checkpoint, file, whole: Some(2), .. } = &error else {
+            let RunError::DamagedCheckpoint { path: checkpoint, file, whole: Some(2), .. } = &error else {
                 panic!("{name}, {what}: {error}")
             };
             assert_eq!(checkpoint, &newest);
@@ -203,21 +198,21 @@ fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
 fn checkpoints_without_hashes_are_as_whole_as_can_be_seen() {
     let root = tempfile::tempdir().unwrap();
     let (mut folder, kept) = started(root.path());
-    let tensors = |folder: &Path| {
+    let tensors = |folder: &Path| -> Result<()> {
         for name in [OPTIMIZER, "model.safetensors"] {
             fs::write(folder.join(name), b"\x08\0\0\0\0\0\0\0{}      ").unwrap();
         }
         Ok(())
     };
-    kept.save(&state(2), &mut folder, tensors).unwrap();
-    kept.save(&state(4), &mut folder, tensors).unwrap();
+    folder.save_checkpoint(&state(2), RETENTION, tensors).unwrap();
+    folder.save_checkpoint(&state(4), RETENTION, tensors).unwrap();
     for step in [2, 4] {
         fs::remove_file(kept.path(step).join("BLAKE3SUMS")).unwrap();
     }
     assert_eq!(kept.find(None).unwrap().1, state(4));
     fs::write(kept.path(4).join("model.safetensors"), b"\x08\0\0\0\0\0\0\0{}").unwrap();
     let error = kept.find(None).unwrap_err();
-    let PipelineError::DamagedCheckpoint { file, whole: Some(2), .. } = &error else { panic!("{error}") };
+    let RunError::DamagedCheckpoint { file, whole: Some(2), .. } = &error else { panic!("{error}") };
     assert!(file.ends_with("step-000004/model.safetensors"), "{error}");
 }
 
@@ -225,20 +220,21 @@ fn checkpoints_without_hashes_are_as_whole_as_can_be_seen() {
 fn what_comes_after_a_step_is_forgotten_with_what_was_left_half_done() {
     let root = tempfile::tempdir().unwrap();
     let (mut folder, kept) = started(root.path());
-    (1..=5).for_each(|number| step(&mut folder, &kept, number));
+    (1..=5).for_each(|number| step(&mut folder, number));
     for left in ["step-000002.partial", "step-000009.partial"] {
-        fs::create_dir(kept.dir.join(left)).unwrap();
+        fs::create_dir(layout::checkpoints(folder.path()).join(left)).unwrap();
     }
-    assert_eq!(kept.forget_after(2).unwrap(), [4]);
-    assert_eq!(kept.names().unwrap(), ["step-000002"]);
     let rewound = folder.rewind(2).unwrap();
-    assert_eq!((rewound.later, rewound.damaged), (3, 0));
+    assert_eq!(rewound, Rewound { metrics: 3, samples: 3, checkpoints: vec![4], damaged: 0 });
+    let said = "3 lines of metrics, the trajectories of 3 steps, the checkpoints of steps 4";
+    assert_eq!(rewound.later().as_deref(), Some(said));
+    assert_eq!(kept.names().unwrap(), ["step-000002"]);
     folder.log(3, &Metrics::of_step(3)).unwrap();
-    let metrics = folder.path().join("metrics.jsonl");
+    let metrics = layout::metrics(folder.path());
     assert_eq!(fs::read_to_string(&metrics).unwrap(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
 
     fs::write(&metrics, b"{\"step\":1}\n\0\0\xff\n{\"step\":2}\n").unwrap();
-    assert_eq!(folder.rewind(2).unwrap().damaged, 1);
+    assert_eq!(folder.rewind(2).unwrap(), Rewound { damaged: 1, ..Rewound::default() });
     assert_eq!(fs::read_to_string(&metrics).unwrap(), "{\"step\":1}\n{\"step\":2}\n");
     drop(folder);
 

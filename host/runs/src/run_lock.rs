@@ -2,49 +2,12 @@
 //! while one does, and says which; the system releases the lock when the
 //! process ends, however it does.
 
-use crate::error::{PipelineError, Result};
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use crate::error::{Result, RunError};
+use crate::holder::Holder;
+use crate::layout;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
-use std::time::SystemTime;
-
-/// The process that writes into a run's folder.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Holder {
-    /// Its process id.
-    pub pid: Option<u32>,
-    /// The machine that it runs on.
-    pub host: Option<String>,
-    /// When it took the folder, RFC 3339.
-    pub since: Option<String>,
-}
-
-impl Holder {
-    fn this_process() -> Self {
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
-        let since = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        Self { pid: Some(std::process::id()), host, since: Some(since) }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "process {pid}")?,
-            None => f.write_str("another process")?,
-        }
-        if let Some(host) = &self.host {
-            write!(f, " on {host}")?;
-        }
-        match &self.since {
-            Some(since) => write!(f, " since {since}"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Held while this process writes into a run's folder.
 pub(crate) struct RunLock {
@@ -57,8 +20,8 @@ impl RunLock {
     /// # Errors
     /// Another process has it.
     pub(crate) fn take(run: &Path) -> Result<Self> {
-        let path = run.join("lock");
-        let io = |error| PipelineError::io("lock", &path)(error);
+        let path = layout::lock(run);
+        let io = |error| RunError::io("lock", &path)(error);
         let mut file =
             OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path).map_err(io)?;
         match file.try_lock() {
@@ -67,7 +30,7 @@ impl RunLock {
                 let mut text = String::new();
                 // It may just be writing who it is.
                 let holder = file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
-                return Err(PipelineError::InUse { run: run.to_owned(), holder: holder.unwrap_or_default() });
+                return Err(RunError::InUse { run: run.to_owned(), holder: holder.unwrap_or_default() });
             }
             Err(TryLockError::Error(error)) => tracing::warn!(
                 "{} cannot be locked ({error}): nothing keeps a second process out of this run",
@@ -83,20 +46,21 @@ impl RunLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_second_process_is_told_of_the_first() {
         let run = tempfile::tempdir().unwrap();
         let lock = RunLock::take(run.path()).unwrap();
-        let Err(PipelineError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };
+        let Err(RunError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };
         assert_eq!(holder.pid, Some(std::process::id()));
         let said = holder.to_string();
         assert!(said.starts_with("process ") && said.contains(" since 20"), "{said}");
         drop(lock);
         // What an earlier holder left is no obstacle, whatever it is.
-        fs::write(run.path().join("lock"), "x".repeat(500)).unwrap();
+        fs::write(layout::lock(run.path()), "x".repeat(500)).unwrap();
         let _lock = RunLock::take(run.path()).unwrap();
-        let Err(PipelineError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };
+        let Err(RunError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };
         assert_eq!(holder.pid, Some(std::process::id()));
     }
 }

@@ -1,6 +1,8 @@
 //! `tasks.jsonl`: each task once. Samples name it by its hash.
 
-use super::{DamagedLine, RecordingError, Result};
+use crate::damage::DamagedLine;
+use crate::error::{Result, RunError};
+use crate::layout;
 use gavel_data::Task;
 use gavel_data::disk;
 use gavel_data::files::append_to_lines;
@@ -18,10 +20,6 @@ struct Line<'a> {
     task: Cow<'a, Task>,
 }
 
-fn path(folder: &Path) -> PathBuf {
-    folder.join("tasks.jsonl")
-}
-
 /// Adds tasks to a folder that do not have them yet.
 pub struct TaskStore {
     path: PathBuf,
@@ -33,23 +31,23 @@ pub struct TaskStore {
 }
 
 impl TaskStore {
-    /// Goes on with what is in `folder`.
+    /// Continues with the tasks that `folder` has.
     pub fn open(folder: &Path) -> Result<Self> {
         // One whose line is damaged is kept again when it is drawn again.
-        let (known, _) = read(folder)?;
-        Ok(Self { path: path(folder), known: known.into_keys().collect(), file: None, is_unsynced: false })
+        let (known, _) = read_tasks(folder)?;
+        Ok(Self { path: layout::tasks(folder), known: known.into_keys().collect(), file: None, is_unsynced: false })
     }
 
     /// Keeps a task and gives its hash.
     pub fn keep(&mut self, task: &Task) -> Result<String> {
-        let io = RecordingError::io("write", &self.path);
+        let io = RunError::io("write", &self.path);
         let text = serde_json::to_vec(task).map_err(|error| io(error.into()))?;
         let hash = blake3::hash(&text).to_hex().to_string();
         if self.known.contains(&hash) {
             return Ok(hash);
         }
         let line = Line { hash: Cow::Borrowed(&hash), task: Cow::Borrowed(task) };
-        self.write(&line).map_err(RecordingError::io("write", &self.path))?;
+        self.write(&line).map_err(RunError::io("write", &self.path))?;
         self.known.insert(hash.clone());
         self.is_unsynced = true;
         Ok(hash)
@@ -65,9 +63,9 @@ impl TaskStore {
     }
 
     /// Hands what was kept to the system, where it outlives this process.
-    pub(super) fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         match &mut self.file {
-            Some(file) => file.flush().map_err(RecordingError::io("write", &self.path)),
+            Some(file) => file.flush().map_err(RunError::io("write", &self.path)),
             None => Ok(()),
         }
     }
@@ -78,29 +76,29 @@ impl TaskStore {
         file.flush()
             .and_then(|()| disk::sync(file.get_ref(), &self.path))
             .and_then(|()| disk::sync_folder(disk::folder_of(&self.path)))
-            .map_err(RecordingError::io("write", &self.path))?;
+            .map_err(RunError::io("write", &self.path))?;
         self.is_unsynced = false;
         Ok(())
     }
 }
 
 /// Tasks by their hash.
-pub(super) type Tasks = HashMap<String, Arc<Task>>;
+pub type Tasks = HashMap<String, Arc<Task>>;
 
 /// All tasks, and the lines that are not understood.
-pub(super) fn read(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
-    let path = path(folder);
+pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
+    let path = layout::tasks(folder);
     let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok((tasks, damaged)),
-        Err(error) => return Err(RecordingError::io("read", &path)(error)),
+        Err(error) => return Err(RunError::io("read", &path)(error)),
     };
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
     for line in 1.. {
         text.clear();
-        lines.read_until(b'\n', &mut text).map_err(RecordingError::io("read", &path))?;
+        lines.read_until(b'\n', &mut text).map_err(RunError::io("read", &path))?;
         // A line without its end was being written when the process was killed; no sample names it yet.
         if text.pop() != Some(b'\n') {
             break;
@@ -132,7 +130,7 @@ mod tests {
         assert_ne!(store.keep(&b).unwrap(), hash);
         store.sync().unwrap();
         // Killed while `b` was written.
-        let file = path(folder.path());
+        let file = layout::tasks(folder.path());
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, &text[..text.len() - 9]).unwrap();
         let mut store = TaskStore::open(folder.path()).unwrap();
@@ -140,19 +138,19 @@ mod tests {
         let other = store.keep(&b).unwrap();
         drop(store);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-        let (tasks, damaged) = read(folder.path()).unwrap();
+        let (tasks, damaged) = read_tasks(folder.path()).unwrap();
         assert_eq!((&*tasks[&hash], &*tasks[&other], tasks.len()), (&a, &b, 2));
         assert_eq!(damaged, []);
 
         // A power cut left zeros in place of a line that others follow.
         let zeros = "\0".repeat(text.find('\n').unwrap());
         std::fs::write(&file, zeros + &text[text.find('\n').unwrap()..]).unwrap();
-        let (tasks, damaged) = read(folder.path()).unwrap();
+        let (tasks, damaged) = read_tasks(folder.path()).unwrap();
         assert_eq!((&*tasks[&other], tasks.len()), (&b, 1));
         assert_eq!((&damaged[0].path, damaged[0].line, damaged.len()), (&file, 1, 1));
         let mut store = TaskStore::open(folder.path()).unwrap();
         assert_eq!(store.keep(&a).unwrap(), hash);
         store.sync().unwrap();
-        assert_eq!(read(folder.path()).unwrap().0.len(), 2);
+        assert_eq!(read_tasks(folder.path()).unwrap().0.len(), 2);
     }
 }

@@ -1,0 +1,66 @@
+//! The tokens of a trajectory, or how many there are.
+
+use serde::{Deserialize, Serialize};
+
+/// The tokens of a trajectory: the prompt, then everything after it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tokens {
+    /// Token ids of the prompt.
+    pub prompt: Vec<u32>,
+    /// Token ids after the prompt, the end-of-turn token included.
+    pub response: Vec<u32>,
+    /// For each response token: whether the policy wrote it.
+    pub loss_mask: Vec<bool>,
+    /// For each response token: its log-probability when it was sampled, after
+    /// temperature, before any truncation; 0 where the policy did not write it.
+    pub logprobs: Vec<f32>,
+    /// For each response token: the version of the policy that wrote it.
+    pub versions: Vec<u64>,
+}
+
+/// What a plugin can learn of the tokens of a trajectory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenCounts {
+    /// Tokens of the prompt.
+    pub prompt: u32,
+    /// Tokens that the policy wrote.
+    pub response: u32,
+    /// The version of the policy that wrote the first one.
+    pub policy_version: Option<u64>,
+}
+
+/// What is known of the tokens of a trajectory.
+#[derive(Debug, Clone, PartialEq)]
+pub enum KnownTokens {
+    /// Each of them.
+    Full(Tokens),
+    /// How many there are: as much as a plugin sees, too little to learn from.
+    Counts(TokenCounts),
+}
+
+impl Tokens {
+    /// What a plugin can learn of them.
+    pub fn counts(&self) -> TokenCounts {
+        TokenCounts {
+            prompt: self.prompt.len() as u32,
+            response: self.loss_mask.iter().filter(|policy| **policy).count() as u32,
+            policy_version: self.versions.first().copied(),
+        }
+    }
+}
+
+impl KnownTokens {
+    /// What a plugin can learn of them.
+    pub fn counts(&self) -> TokenCounts {
+        match self {
+            Self::Full(tokens) => tokens.counts(),
+            Self::Counts(counts) => *counts,
+        }
+    }
+}
+
+impl From<Tokens> for KnownTokens {
+    fn from(tokens: Tokens) -> Self {
+        Self::Full(tokens)
+    }
+}

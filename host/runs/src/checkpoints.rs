@@ -1,0 +1,191 @@
+//! Checkpoints of a run: a folder a step, in Hugging Face layout, with the
+//! optimiser's state, where the run stood, and the hash of every file. A folder
+//! has its name only once it is whole and on the disk, so that whoever looks
+//! after a kill or a power cut finds the old or the new one.
+
+mod damage;
+mod sums;
+mod tensors;
+
+use self::damage::Damage;
+use crate::error::{Result, RunError};
+use crate::layout;
+use gavel_data::files::{finish_folder, partial, remove_folder};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const OPTIMIZER: &str = "optimizer.safetensors";
+const STATE: &str = "state.json";
+
+/// Where a run stands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Steps taken.
+    pub step: u64,
+    /// `val/accuracy` before the first step.
+    pub first_accuracy: Option<f64>,
+    /// `val/accuracy` at the last validation.
+    pub last_accuracy: Option<f64>,
+    /// The best `val/accuracy` and its step.
+    pub best: Option<(u64, f64)>,
+    /// Outcomes in training by plugin and kind.
+    pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// Which checkpoints stay when a new one is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How many of the newest.
+    pub last: usize,
+    /// Whether the one with the best `val/accuracy` does.
+    pub best: bool,
+}
+
+/// The checkpoints of one run.
+pub struct Checkpoints {
+    /// The run's folder.
+    run: PathBuf,
+}
+
+impl Checkpoints {
+    /// The checkpoints in a run's folder.
+    pub fn new(run: &Path) -> Self {
+        Self { run: run.to_owned() }
+    }
+
+    /// The folder of the checkpoint of a step, whether it is there or not.
+    pub fn path(&self, step: u64) -> PathBuf {
+        layout::checkpoint(&self.run, step)
+    }
+
+    /// Where the optimiser's state is in the checkpoint at `path`.
+    pub fn optimizer(path: &Path) -> PathBuf {
+        path.join(OPTIMIZER)
+    }
+
+    /// Makes the checkpoint of `state.step`, which there is none of, from what
+    /// `write` puts into a folder.
+    pub(crate) fn save<E: From<RunError>>(
+        &self,
+        state: &State,
+        write: impl FnOnce(&Path) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let path = self.path(state.step);
+        let partial = partial(&path);
+        if partial.exists() {
+            fs::remove_dir_all(&partial).map_err(RunError::io("remove", &partial))?;
+        }
+        fs::create_dir_all(&partial).map_err(RunError::io("make the folder", &partial))?;
+        write(&partial)?;
+        let file = partial.join(STATE);
+        serde_json::to_vec_pretty(state)
+            .map_err(std::io::Error::from)
+            .and_then(|json| fs::write(&file, json))
+            .map_err(RunError::io("write", &file))?;
+        sums::write(&partial)?;
+        Ok(finish_folder(&partial, &path).map_err(RunError::io("write", &path))?)
+    }
+
+    /// The newest checkpoint.
+    pub fn newest(&self) -> Result<Option<PathBuf>> {
+        Ok(self.steps()?.last().map(|step| self.path(*step)))
+    }
+
+    /// The newest checkpoint, or that of the step `wanted`, with where the run
+    /// stood.
+    ///
+    /// # Errors
+    /// There is none, or a file in it is not what was saved.
+    pub fn find(&self, wanted: Option<u64>) -> Result<(PathBuf, State)> {
+        let steps = self.steps()?;
+        let run = || self.run.clone();
+        let Some(newest) = steps.last() else { return Err(RunError::NoCheckpoint { run: run() }) };
+        let step = wanted.unwrap_or(*newest);
+        if !steps.contains(&step) {
+            return Err(RunError::NoSuchCheckpoint { run: run(), step, steps });
+        }
+        let path = self.path(step);
+        match self.check(step) {
+            Ok((state, has_hashes)) => {
+                if !has_hashes {
+                    tracing::warn!("checkpoint {} was saved without hashes: its files are not checked", path.display());
+                }
+                Ok((path, state))
+            }
+            Err(Damage { file, what }) => {
+                let whole = steps.into_iter().rev().find(|other| *other < step && self.check(*other).is_ok());
+                Err(RunError::DamagedCheckpoint { path, file, what, whole })
+            }
+        }
+    }
+
+    /// Where the run stood at a checkpoint that is whole, and whether it has
+    /// hashes to say so.
+    fn check(&self, step: u64) -> std::result::Result<(State, bool), Damage> {
+        let path = self.path(step);
+        let has_hashes = sums::check(&path, &[STATE, OPTIMIZER])?;
+        let file = path.join(STATE);
+        let text = fs::read(&file).map_err(|error| Damage::new(&file, error))?;
+        let state: State = serde_json::from_slice(&text).map_err(|error| Damage::new(&file, error))?;
+        if !has_hashes {
+            tensors::check(&path)?;
+        }
+        Ok((state, has_hashes))
+    }
+
+    /// Removes the checkpoints of the steps after `step`, the newest first, and
+    /// what was left of some that were being written or removed. Gives the
+    /// steps.
+    pub(crate) fn forget_after(&self, step: u64) -> Result<Vec<u64>> {
+        let later: Vec<u64> = self.steps()?.into_iter().filter(|other| *other > step).collect();
+        for step in later.iter().rev() {
+            let path = self.path(*step);
+            remove_folder(&path).map_err(RunError::io("remove", &path))?;
+        }
+        for name in self.names()? {
+            if name.strip_prefix("step-").is_some_and(|rest| rest.ends_with(".partial")) {
+                let path = layout::checkpoints(&self.run).join(name);
+                fs::remove_dir_all(&path).map_err(RunError::io("remove", &path))?;
+            }
+        }
+        Ok(later)
+    }
+
+    /// The steps that have a checkpoint, in order.
+    pub fn steps(&self) -> Result<Vec<u64>> {
+        let names = self.names()?;
+        let step = |name: &String| name.strip_prefix("step-")?.parse().ok();
+        let mut steps: Vec<u64> = names.iter().filter_map(step).filter(|step| self.path(*step).is_dir()).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        Ok(steps)
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        let folder = layout::checkpoints(&self.run);
+        let entries = fs::read_dir(&folder).map_err(RunError::io("read", &folder))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            names.extend(entry.map_err(RunError::io("read", &folder))?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    /// Removes those that need not be kept now that the one of `state` is there.
+    pub(crate) fn prune(&self, state: &State, retention: Retention) -> Result<()> {
+        let steps = self.steps()?;
+        let old = &steps[..steps.len().saturating_sub(retention.last)];
+        let best = state.best.filter(|_| retention.best).map(|(step, _)| step);
+        for step in old.iter().filter(|step| Some(**step) != best) {
+            let path = self.path(*step);
+            remove_folder(&path).map_err(RunError::io("remove", &path))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

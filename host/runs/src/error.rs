@@ -1,0 +1,148 @@
+//! Why a run's folder cannot be written or read.
+
+use crate::damage::DamagedLine;
+use crate::holder::Holder;
+use std::path::{Path, PathBuf};
+
+/// A failure of a run's folder.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file has a content that is not understood.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Another process writes into the run's folder.
+    #[error(
+        "the run {} is in use by {holder}\nhint: wait until that process ends, or end it: nothing else is to be cleaned up",
+        run.display()
+    )]
+    InUse {
+        /// The run's folder.
+        run: PathBuf,
+        /// Who writes into it.
+        holder: Holder,
+    },
+    /// There is no run of this name.
+    #[error("there is no run {} to resume\nhint: leave --resume out to start one", run.display())]
+    NoRun {
+        /// The folder that it would have.
+        run: PathBuf,
+    },
+    /// The run has another configuration.
+    #[error(
+        "the run {} was started with another configuration, in {}\nhint: resume with the same values, or start a new run",
+        run.display(),
+        keys.join(", ")
+    )]
+    OtherConfig {
+        /// The run's folder.
+        run: PathBuf,
+        /// The keys whose values differ.
+        keys: Vec<String>,
+    },
+    /// There is nothing to resume from.
+    #[error("the run {} has no checkpoint to resume from\nhint: leave --resume out to start a new run beside it", run.display())]
+    NoCheckpoint {
+        /// The run's folder.
+        run: PathBuf,
+    },
+    /// There is no checkpoint of the step that was asked for.
+    #[error(
+        "the run {} has no checkpoint of step {step}\nhint: --resume-from takes one of these steps: {}",
+        run.display(),
+        listed(steps)
+    )]
+    NoSuchCheckpoint {
+        /// The run's folder.
+        run: PathBuf,
+        /// As asked for.
+        step: u64,
+        /// The steps that have one.
+        steps: Vec<u64>,
+    },
+    /// A checkpoint is not what was saved.
+    #[error("checkpoint {} is damaged: {}: {what}\nhint: {}", path.display(), file.display(), instead(*whole))]
+    DamagedCheckpoint {
+        /// The checkpoint's folder.
+        path: PathBuf,
+        /// The file at fault.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// The newest step before it whose checkpoint is whole.
+        whole: Option<u64>,
+    },
+    /// A component's file changed while it was in use.
+    #[error(
+        "plugin `{plugin}`: {} changed after it was loaded: its hash is {found}, not {expected}\nhint: start again",
+        path.display()
+    )]
+    Swapped {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The file.
+        path: PathBuf,
+        /// The hash of the file now.
+        found: String,
+        /// The hash of what was loaded.
+        expected: String,
+    },
+    /// A copy of a component is not the component that was recorded.
+    #[error(
+        "{} is not the component that was recorded: its hash is {found}\nhint: copy the recorded one there again",
+        path.display()
+    )]
+    OtherComponent {
+        /// The copy, whose name is the recorded hash.
+        path: PathBuf,
+        /// The hash that it has.
+        found: String,
+    },
+}
+
+/// What to do where a checkpoint is damaged.
+fn instead(whole: Option<u64>) -> String {
+    match whole {
+        Some(step) => format!(
+            "the checkpoint of step {step} is whole: --resume-from {step} resumes from it, and drops what the run has of later steps"
+        ),
+        None => "the run has no older checkpoint that is whole: leave --resume out to start a new run beside it".into(),
+    }
+}
+
+pub(crate) fn listed(steps: &[u64]) -> String {
+    steps.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl RunError {
+    /// For `map_err`: what was being done with which file.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl ToString) -> Self {
+        Self::Damaged { path: path.to_owned(), what: what.to_string() }
+    }
+}
+
+impl From<DamagedLine> for RunError {
+    fn from(DamagedLine { path, line, what }: DamagedLine) -> Self {
+        Self::Damaged { path, what: format!("line {line}: {what}") }
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, RunError>;

@@ -1,0 +1,49 @@
+//! The folder of a run: what is in it, in which form, who writes it, and how it
+//! is read again.
+//!
+//! | in the folder ([`layout`]) | | written by | read by |
+//! |---|---|---|---|
+//! | `config.toml` | the configuration with every default | [`RunFolder`] | [`read_config`] |
+//! | `metrics.jsonl` | the numbers of each step, a line a step | [`RunFolder`] | [`read_metrics`] |
+//! | `trajectories/step-NNNNNN.jsonl` | a line a trajectory: what is not the task's, and every plugin's outcome | [`RunFolder`], [`SampleWriter`] | [`SampleReader`] |
+//! | `tasks.jsonl` | each task once, by its hash | [`TaskStore`] | [`read_tasks`] |
+//! | `plugins/lineups.json` | the plugins with parameters, limits and weights, and since which step | [`write_plugin_sets`] | [`read_plugin_sets`] |
+//! | `plugins/<hash>.wasm` | the components | [`keep_component`] | [`find_component`] |
+//! | `checkpoints/step-NNNNNN/` | the policy, its optimiser, where the run stood, and the hash of every file | [`RunFolder`] | [`Checkpoints`] |
+//! | `tape/` | what plugins were answered from outside | the sandbox | the sandbox |
+//! | `lock` | the process that writes into the folder | [`RunFolder`] | |
+//! | `events.out.tfevents.*` | the numbers of each step, for TensorBoard | [`RunFolder`] | |
+//!
+//! A run under way has one [`RunFolder`], in one process; the readers need
+//! none. Whenever that process is killed or the power fails, what is there can
+//! be replayed and resumed from. The folder that `gavel score --record` makes
+//! has the samples, the tasks, the plugins and the tape.
+
+mod checkpoints;
+mod config;
+mod damage;
+mod error;
+mod holder;
+pub mod layout;
+pub mod metrics;
+mod metrics_log;
+mod plugin_sets;
+#[cfg(test)]
+mod power_cut;
+mod run_folder;
+mod run_lock;
+mod samples;
+mod tasks;
+mod tensorboard;
+
+pub use checkpoints::{Checkpoints, Retention, State};
+pub use config::read_config;
+pub use damage::DamagedLine;
+pub use error::RunError;
+pub use holder::Holder;
+pub use metrics::Metrics;
+pub use metrics_log::read_metrics;
+pub use plugin_sets::{find_component, keep_component, read_plugin_sets, write_plugin_sets};
+pub use run_folder::{FolderConfig, Rewound, RunFolder};
+pub use samples::{RecordedSample, SampleReader, SampleWriter, Samples, ScoredSample};
+pub use tasks::{TaskStore, Tasks, read_tasks};

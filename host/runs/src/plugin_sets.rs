@@ -1,0 +1,104 @@
+//! `plugins/`: which plugins scored, since which step, and their components.
+//! What a set of plugins is, the reader and the writer say by their type: any
+//! JSON will do.
+
+use crate::error::{Result, RunError};
+use crate::layout;
+use gavel_data::files::write_whole;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// The sets of plugins of `run`, from the first; none where none was written.
+///
+/// # Errors
+/// They cannot be read, or are not understood.
+pub fn read_plugin_sets<T: DeserializeOwned>(run: &Path) -> Result<Vec<T>> {
+    let path = layout::plugin_sets(run);
+    match fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| RunError::damaged(&path, error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(RunError::io("read", &path)(error)),
+    }
+}
+
+/// Writes the sets of plugins of `run`, in place of those that it has.
+pub fn write_plugin_sets<T: Serialize>(run: &Path, sets: &[T]) -> Result<()> {
+    let (folder, path) = (layout::plugins(run), layout::plugin_sets(run));
+    fs::create_dir_all(&folder).map_err(RunError::io("make the folder", &folder))?;
+    serde_json::to_vec_pretty(sets)
+        .map_err(io::Error::from)
+        .and_then(|text| write_whole(&path, &text))
+        .map_err(RunError::io("write", &path))
+}
+
+/// Keeps a copy of the component at `path`, of the plugin or program `name`,
+/// which has the hash `expected`. A copy rather than a link: the file may be
+/// written over, and then a link would be another component.
+///
+/// # Errors
+/// It has another hash now, or cannot be copied.
+pub fn keep_component(run: &Path, name: &str, path: &Path, expected: &str) -> Result<()> {
+    let (folder, kept) = (layout::plugins(run), layout::component(run, expected));
+    if kept.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(&folder).map_err(RunError::io("make the folder", &folder))?;
+    let bytes = fs::read(path).map_err(RunError::io("read", path))?;
+    let found = blake3::hash(&bytes).to_hex().to_string();
+    if found != expected {
+        let (plugin, path, expected) = (name.to_owned(), path.to_owned(), expected.to_owned());
+        return Err(RunError::Swapped { plugin, path, found, expected });
+    }
+    write_whole(&kept, &bytes).map_err(RunError::io("write", &kept))
+}
+
+/// The copy of the component with this hash.
+///
+/// # Errors
+/// It cannot be read, or has another hash.
+pub fn find_component(run: &Path, hash: &str) -> Result<PathBuf> {
+    let path = layout::component(run, hash);
+    let found = hash_of(&path).map_err(RunError::io("read", &path))?;
+    if found == hash { Ok(path) } else { Err(RunError::OtherComponent { path, found }) }
+}
+
+fn hash_of(path: &Path) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn what_is_written_is_read_again_as_any_json() {
+        let run = tempfile::tempdir().unwrap();
+        assert_eq!(read_plugin_sets::<Value>(run.path()).unwrap(), Vec::<Value>::new());
+        let sets = [json!({"from_step": 1, "plugins": [{"name": "a", "weight": 0.1}]}), json!({"from_step": 7})];
+        write_plugin_sets(run.path(), &sets).unwrap();
+        assert_eq!(read_plugin_sets::<Value>(run.path()).unwrap(), sets);
+    }
+
+    #[test]
+    fn a_copy_has_the_hash_that_it_is_named_by() {
+        let run = tempfile::tempdir().unwrap();
+        let component = run.path().join("a.wasm");
+        fs::write(&component, "component").unwrap();
+        let hash = blake3::hash(b"component").to_hex().to_string();
+        let other = blake3::hash(b"other").to_hex().to_string();
+        let error = keep_component(run.path(), "a", &component, &other).unwrap_err();
+        assert!(matches!(&error, RunError::Swapped { found, .. } if *found == hash), "{error}");
+        keep_component(run.path(), "a", &component, &hash).unwrap();
+        let kept = find_component(run.path(), &hash).unwrap();
+        assert_eq!(fs::read(&kept).unwrap(), b"component");
+        fs::write(&kept, "other").unwrap();
+        let error = find_component(run.path(), &hash).unwrap_err();
+        assert!(matches!(&error, RunError::OtherComponent { found, .. } if *found == other), "{error}");
+    }
+}

@@ -1,0 +1,211 @@
+//! The folder of a run under way, and all that the run writes into it: whoever
+//! holds it is the one process that does. A run never writes into the folder of
+//! another.
+
+use crate::checkpoints::{Checkpoints, Retention, State};
+use crate::config;
+use crate::error::{Result, RunError, listed};
+use crate::layout;
+use crate::metrics::Metrics;
+use crate::metrics_log::MetricsLog;
+use crate::run_lock::RunLock;
+use crate::samples::{SampleWriter, ScoredSample, forget_samples_after};
+use crate::tasks::TaskStore;
+use crate::tensorboard::EventWriter;
+use gavel_data::disk;
+use gavel_data::files::make_folder;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Where a run is recorded, and what of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderConfig {
+    /// The folder of all runs.
+    pub dir: PathBuf,
+    /// The name of the run's folder in it.
+    pub name: String,
+    /// Whether TensorBoard's event files are written.
+    pub tensorboard: bool,
+    /// Whether samples are kept with the ids of their tokens.
+    pub token_ids: bool,
+}
+
+/// The folder of a run under way.
+pub struct RunFolder {
+    path: PathBuf,
+    metrics: MetricsLog,
+    tasks: TaskStore,
+    /// Files of samples that a power cut could still take.
+    unsynced: Vec<PathBuf>,
+    events: Option<EventWriter>,
+    token_ids: bool,
+    _lock: RunLock,
+}
+
+impl RunFolder {
+    /// A folder of the configured name, or of the first free one with a number,
+    /// for a run with the configuration `text` (TOML).
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(folder: &FolderConfig, text: &str) -> Result<Self> {
+        let FolderConfig { dir, name, .. } = folder;
+        make_folder(dir).map_err(RunError::io("make the folder", dir))?;
+        let mut path = dir.join(name);
+        for number in 2.. {
+            match fs::create_dir(&path) {
+                Ok(()) => break,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    path = dir.join(format!("{name}-{number}"));
+                }
+                Err(error) => return Err(RunError::io("make the folder", &path)(error)),
+            }
+        }
+        disk::sync_folder(dir).map_err(RunError::io("sync", dir))?;
+        let lock = RunLock::take(&path)?;
+        let opened = Self::open(path, folder, lock)?;
+        opened.keep_config(text)?;
+        Ok(opened)
+    }
+
+    /// The newest folder of the configured name, to continue in. Its
+    /// configuration must be `text`, but for the keys and tables `may_differ`.
+    /// It keeps all that it has for now.
+    ///
+    /// # Errors
+    /// There is none, another process has it, or its configuration is another.
+    pub fn resume(folder: &FolderConfig, text: &str, may_differ: &[&str]) -> Result<Self> {
+        let FolderConfig { dir, name, .. } = folder;
+        let newest = newest(dir, name).ok_or_else(|| RunError::NoRun { run: dir.join(name) })?;
+        let lock = RunLock::take(&newest)?;
+        config::check(&newest, text, may_differ)?;
+        Self::open(newest, folder, lock)
+    }
+
+    fn open(path: PathBuf, folder: &FolderConfig, lock: RunLock) -> Result<Self> {
+        let checkpoints = layout::checkpoints(&path);
+        make_folder(&checkpoints).map_err(RunError::io("make the folder", &checkpoints))?;
+        let tasks = TaskStore::open(&path)?;
+        let metrics = MetricsLog::open(&path)?;
+        let events = match folder.tensorboard {
+            true => Some(EventWriter::create(&path).map_err(RunError::io("write events in", &path))?),
+            false => None,
+        };
+        Ok(Self { path, metrics, tasks, unsynced: Vec::new(), events, token_ids: folder.token_ids, _lock: lock })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its checkpoints.
+    pub fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(&self.path)
+    }
+
+    /// Writes the configuration down.
+    pub fn keep_config(&self, text: &str) -> Result<()> {
+        config::write(&self.path, text)
+    }
+
+    /// Keeps the samples of a step.
+    pub fn keep_samples<'a>(&mut self, step: u64, samples: impl IntoIterator<Item = ScoredSample<'a>>) -> Result<()> {
+        let mut writer = SampleWriter::create(&self.path, step)?.token_ids(self.token_ids);
+        for sample in samples {
+            writer.write(&mut self.tasks, &sample)?;
+        }
+        self.unsynced.push(writer.finish(&mut self.tasks)?);
+        Ok(())
+    }
+
+    /// Adds the numbers of a step.
+    pub fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.metrics.write(metrics)?;
+        match &mut self.events {
+            Some(events) => events.write(step, metrics).map_err(RunError::io("write events in", &self.path)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the checkpoint of `state.step`, into whose folder `write` puts the
+    /// policy and its optimiser, after what the run recorded up to it, and
+    /// removes those that need not be kept. Nothing to do where that step has
+    /// one: it is this run's.
+    pub fn save_checkpoint<E: From<RunError>>(
+        &mut self,
+        state: &State,
+        retention: Retention,
+        write: impl FnOnce(&Path) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let checkpoints = self.checkpoints();
+        if checkpoints.path(state.step).exists() {
+            return Ok(());
+        }
+        self.sync()?;
+        checkpoints.save(state, write)?;
+        Ok(checkpoints.prune(state, retention)?)
+    }
+
+    /// Makes all that was recorded outlast a power cut: a checkpoint of this
+    /// moment may rely on it.
+    fn sync(&mut self) -> Result<()> {
+        self.tasks.sync()?;
+        for path in &self.unsynced {
+            disk::sync_file(path).map_err(RunError::io("sync", path))?;
+        }
+        if let Some(path) = self.unsynced.first() {
+            disk::sync_folder(disk::folder_of(path)).map_err(RunError::io("sync", path))?;
+        }
+        self.unsynced.clear();
+        self.metrics.sync()
+    }
+
+    /// Removes what the run has of the steps after `step`, since it continues
+    /// from there, and lines of metrics that are not understood. Checkpoints go
+    /// first: where it stops on the way, the newest one never has steps whose
+    /// metrics are gone.
+    pub fn rewind(&mut self, step: u64) -> Result<Rewound> {
+        let checkpoints = self.checkpoints().forget_after(step)?;
+        let samples = forget_samples_after(&self.path, step)?;
+        let (metrics, damaged) = self.metrics.forget_after(step)?;
+        Ok(Rewound { metrics, samples, checkpoints, damaged })
+    }
+}
+
+/// What a run gave up when it was resumed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rewound {
+    /// Lines of metrics of later steps.
+    pub metrics: u64,
+    /// Later steps whose samples were kept.
+    pub samples: usize,
+    /// Later steps that had a checkpoint.
+    pub checkpoints: Vec<u64>,
+    /// Lines of metrics that are not understood.
+    pub damaged: u64,
+}
+
+impl Rewound {
+    /// What there was of later steps, in words; nothing where there was none.
+    pub fn later(&self) -> Option<String> {
+        let mut dropped = Vec::new();
+        if self.metrics > 0 {
+            dropped.push(format!("{} lines of metrics", self.metrics));
+        }
+        if self.samples > 0 {
+            dropped.push(format!("the trajectories of {} steps", self.samples));
+        }
+        if !self.checkpoints.is_empty() {
+            dropped.push(format!("the checkpoints of steps {}", listed(&self.checkpoints)));
+        }
+        (!dropped.is_empty()).then(|| dropped.join(", "))
+    }
+}
+
+/// The folder that the last run of this name made.
+fn newest(dir: &Path, name: &str) -> Option<PathBuf> {
+    let numbered = (2..).map(|number| dir.join(format!("{name}-{number}")));
+    std::iter::once(dir.join(name)).chain(numbered).take_while(|path| path.is_dir()).last()
+}

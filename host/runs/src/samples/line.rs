@@ -1,0 +1,71 @@
+//! A line of `trajectories/`.
+
+use super::packed::PackedTokens;
+use gavel_data::{EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, OutcomeKind, SampleOutcome};
+use gavel_data::{TokenCounts, TrajectoryRecord};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A line as it is written.
+#[derive(Serialize)]
+pub(super) struct WrittenLine<'a> {
+    pub(super) id: &'a str,
+    pub(super) task: &'a str,
+    pub(super) task_id: &'a str,
+    pub(super) data_source: Option<&'a str>,
+    pub(super) step: u64,
+    pub(super) group: u64,
+    pub(super) sample: u32,
+    pub(super) trajectory: usize,
+    /// For people; the task has it.
+    pub(super) prompt: &'a [Message],
+    #[serde(flatten)]
+    pub(super) transcript: &'a TrajectoryRecord<'a>,
+    /// For people; the messages have it.
+    pub(super) response: String,
+    pub(super) prompt_length: usize,
+    pub(super) response_length: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) token_ids: Option<PackedTokens>,
+    pub(super) advantage: Option<f64>,
+    #[serde(flatten)]
+    pub(super) outcome: &'a SampleOutcome,
+}
+
+/// A line as it is read: without what its task and its messages have.
+#[derive(Deserialize)]
+pub(super) struct ReadLine {
+    pub(super) id: String,
+    pub(super) task: String,
+    pub(super) step: u64,
+    pub(super) group: u64,
+    pub(super) sample: u32,
+    pub(super) messages: Vec<Message>,
+    pub(super) finish_reason: FinishReason,
+    tokens: Option<TokenCounts>,
+    #[serde(default)]
+    pub(super) response_length: usize,
+    token_ids: Option<PackedTokens>,
+    pub(super) advantage: Option<f64>,
+    pub(super) reward: Option<f64>,
+    pub(super) outcome: OutcomeKind,
+    pub(super) reason: Option<String>,
+    pub(super) plugins: BTreeMap<String, EvaluationRecord>,
+    #[serde(default)]
+    pub(super) not_called: BTreeMap<String, NotCalled>,
+}
+
+impl ReadLine {
+    /// What is known of its tokens.
+    ///
+    /// # Errors
+    /// Its token ids are not understood, or are not as many as it says.
+    pub(super) fn tokens(&self) -> Result<Option<KnownTokens>, String> {
+        let Some(packed) = &self.token_ids else { return Ok(self.tokens.map(KnownTokens::Counts)) };
+        let tokens = packed.unpack()?;
+        match self.tokens == Some(tokens.counts()) {
+            true => Ok(Some(tokens.into())),
+            false => Err("`token_ids` is not about the tokens that `tokens` counts".to_owned()),
+        }
+    }
+}

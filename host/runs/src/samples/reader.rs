@@ -1,0 +1,198 @@
+//! Reading samples again, step by step.
+
+use super::line::ReadLine;
+use crate::damage::DamagedLine;
+use crate::error::{Result, RunError};
+use crate::tasks::{Tasks, read_tasks};
+use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, Sample, Trajectory};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Split};
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A sample and what was said of it, read again.
+#[derive(Debug, Clone)]
+pub struct RecordedSample {
+    /// `STEP.GROUP.SAMPLE`; it names the sample in its run.
+    pub id: String,
+    /// The step that it was drawn in.
+    pub step: u64,
+    /// Its first line in the file of that step, from 1; 0 where it is in none.
+    pub line: u64,
+    /// The number of its group in the step.
+    pub group: u64,
+    /// The sample, as its plugins saw it.
+    pub sample: Arc<Sample>,
+    /// The tokens after the prompt of each trajectory: those that the policy
+    /// wrote and the others.
+    pub response_lengths: Vec<usize>,
+    /// What an update learned from it; absent where none did.
+    pub advantage: Option<f64>,
+    /// The weighted sum of its scores, if it had one.
+    pub reward: Option<f64>,
+    /// What all plugins together came to.
+    pub outcome: OutcomeKind,
+    /// Why there is no reward.
+    pub reason: Option<String>,
+    /// What each plugin said.
+    pub plugins: BTreeMap<String, EvaluationRecord>,
+    /// The plugins that were not called, and why.
+    pub not_called: BTreeMap<String, NotCalled>,
+}
+
+impl RecordedSample {
+    /// What its plugins saw as random; absent where none was called. A judger
+    /// saw what its group's first sample had.
+    pub fn seed(&self) -> Option<u64> {
+        let calls = || self.plugins.values().filter_map(|evaluation| evaluation.provenance.as_ref());
+        let first = calls().next()?.seed;
+        if calls().all(|call| call.seed == first) {
+            return Some(first);
+        }
+        let input = self.sample.hash();
+        calls().find(|call| call.input == input).map(|call| call.seed)
+    }
+}
+
+/// The samples of a run's folder. What is not understood is left out, and is
+/// then part of the [`damage`](Self::damage).
+pub struct SampleReader {
+    tasks: Tasks,
+    steps: BTreeMap<u64, PathBuf>,
+    damage: Mutex<Vec<DamagedLine>>,
+}
+
+impl SampleReader {
+    /// Reads the tasks; the samples themselves are read when they are asked for.
+    ///
+    /// # Errors
+    /// A file is there and cannot be read.
+    pub fn open(run: &Path) -> Result<Self> {
+        let steps = super::files(run)?;
+        let (tasks, damaged) = read_tasks(run)?;
+        Ok(Self { tasks, steps, damage: Mutex::new(damaged) })
+    }
+
+    /// The steps that there are samples of, in order.
+    pub fn steps(&self) -> impl Iterator<Item = u64> {
+        self.steps.keys().copied()
+    }
+
+    /// The samples of a step, in the order in which they were drawn; none where
+    /// there is no such step.
+    ///
+    /// # Errors
+    /// Their file cannot be read.
+    pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
+        let Some(path) = self.steps.get(&step) else { return Ok(Samples { lines: None }) };
+        let file = File::open(path).map_err(RunError::io("read", path))?;
+        let lines = Lines { lines: BufReader::new(file).split(b'\n'), path, number: 0, reader: self };
+        Ok(Samples { lines: Some(lines.peekable()) })
+    }
+
+    /// What was left out of what has been read so far.
+    pub fn damage(&self) -> Vec<DamagedLine> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a line between two of the file of a step could not be read.
+    pub fn is_damaged_between(&self, step: u64, before: u64, after: u64) -> bool {
+        let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        damage.iter().any(|damaged| {
+            before < damaged.line && damaged.line < after && self.steps.get(&step) == Some(&damaged.path)
+        })
+    }
+
+    fn note(&self, path: &Path, line: u64, what: String) {
+        let damaged = DamagedLine { path: path.to_owned(), line, what };
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(damaged);
+    }
+}
+
+/// The samples of a step, one after another.
+pub struct Samples<'a> {
+    lines: Option<Peekable<Lines<'a>>>,
+}
+
+impl Samples<'_> {
+    fn read(&mut self) -> Option<Result<RecordedSample>> {
+        let lines = self.lines.as_mut()?;
+        let mut sample = match lines.next()? {
+            Ok(sample) => sample,
+            Err(error) => return Some(Err(error)),
+        };
+        while let Some(Ok(next)) = lines.next_if(|next| next.as_ref().is_ok_and(|next| next.id == sample.id)) {
+            sample.response_lengths.extend(next.response_lengths);
+            Arc::make_mut(&mut sample.sample).trajectories.extend(Arc::unwrap_or_clone(next.sample).trajectories);
+        }
+        Some(Ok(sample))
+    }
+}
+
+impl Iterator for Samples<'_> {
+    type Item = Result<RecordedSample>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = self.read();
+        if matches!(read, Some(Err(_))) {
+            self.lines = None;
+        }
+        read
+    }
+}
+
+/// The lines of a step that are understood, each as a sample of one trajectory.
+struct Lines<'a> {
+    lines: Split<BufReader<File>>,
+    path: &'a Path,
+    number: u64,
+    reader: &'a SampleReader,
+}
+
+impl Lines<'_> {
+    /// The line, if it is one, and its task is known.
+    fn parse(&self, text: &[u8]) -> std::result::Result<RecordedSample, String> {
+        let line: ReadLine = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let id = &line.id;
+        let Some(task) = self.reader.tasks.get(&line.task) else {
+            return Err(format!("sample {id} names the task {}, which tasks.jsonl does not have", line.task));
+        };
+        let tokens = line.tokens().map_err(|what| format!("sample {id}: {what}"))?;
+        let trajectory = Trajectory { messages: line.messages, tokens, finish_reason: line.finish_reason };
+        let sample = Sample { task: task.clone(), index: line.sample, trajectories: vec![trajectory] };
+        Ok(RecordedSample {
+            id: line.id,
+            step: line.step,
+            line: self.number,
+            group: line.group,
+            sample: Arc::new(sample),
+            response_lengths: vec![line.response_length],
+            advantage: line.advantage,
+            reward: line.reward,
+            outcome: line.outcome,
+            reason: line.reason,
+            plugins: line.plugins,
+            not_called: line.not_called,
+        })
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Result<RecordedSample>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            self.number += 1;
+            let text = match self.lines.next()? {
+                Ok(text) => text,
+                Err(error) => return Some(Err(RunError::io("read", self.path)(error))),
+            };
+            match self.parse(&text) {
+                Ok(line) => return Some(Ok(line)),
+                Err(what) => self.reader.note(self.path, self.number, what),
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Writing the samples of a step.
+
+use super::line::WrittenLine;
+use super::packed::PackedTokens;
+use crate::error::{Result, RunError};
+use crate::layout;
+use crate::tasks::TaskStore;
+use gavel_data::files::{WholeFile, make_folder};
+use gavel_data::{KnownTokens, Sample, SampleOutcome, Trajectory};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A sample, what was said of it, and what was made of that.
+pub struct ScoredSample<'a> {
+    /// The number of its group in the step.
+    pub group: u64,
+    /// The sample.
+    pub sample: &'a Sample,
+    /// What was said of it.
+    pub outcome: &'a SampleOutcome,
+    /// What an update learned from it; absent where none did.
+    pub advantage: Option<f64>,
+}
+
+/// Writes the samples of a step to a file that has its name once it is whole.
+pub struct SampleWriter {
+    step: u64,
+    out: BufWriter<WholeFile>,
+    path: PathBuf,
+    token_ids: bool,
+}
+
+impl SampleWriter {
+    /// Starts the file of `step` in a run's folder, in place of the one that
+    /// may be there.
+    pub fn create(run: &Path, step: u64) -> Result<Self> {
+        let path = layout::samples(run, step);
+        let steps = layout::trajectories(run);
+        make_folder(&steps).map_err(RunError::io("make the folder", &steps))?;
+        let file = WholeFile::create(&path).map_err(RunError::io("write", &path))?;
+        Ok(Self { step, out: BufWriter::new(file), path, token_ids: false })
+    }
+
+    /// Whether it writes down the ids of tokens, too, where they are known.
+    pub(crate) fn token_ids(self, token_ids: bool) -> Self {
+        Self { token_ids, ..self }
+    }
+
+    /// Adds a sample, and its task to `tasks` where it is new.
+    pub fn write(&mut self, tasks: &mut TaskStore, scored: &ScoredSample<'_>) -> Result<()> {
+        let ScoredSample { group, sample, outcome, advantage } = scored;
+        let (id, task) = (format!("{}.{group}.{}", self.step, sample.index), tasks.keep(&sample.task)?);
+        for (number, (transcript, trajectory)) in
+            sample.record().trajectories.iter().zip(&sample.trajectories).enumerate()
+        {
+            let (prompt_length, response_length) = lengths(trajectory);
+            let line = WrittenLine {
+                id: &id,
+                task: &task,
+                task_id: &sample.task.id,
+                data_source: sample.task.data_source.as_deref(),
+                step: self.step,
+                group: *group,
+                sample: sample.index,
+                trajectory: number,
+                prompt: &sample.task.prompt,
+                transcript,
+                response: trajectory.response(),
+                prompt_length,
+                response_length,
+                token_ids: trajectory.tokens().filter(|_| self.token_ids).map(PackedTokens::from),
+                advantage: *advantage,
+                outcome,
+            };
+            serde_json::to_writer(&mut self.out, &line)
+                .map_err(std::io::Error::from)
+                .and_then(|()| self.out.write_all(b"\n"))
+                .map_err(RunError::io("write", &self.path))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the file its name, and returns it. The tasks that it speaks of are
+    /// there before it is. Until it and they are synced, a power cut may take
+    /// lines of it: a step does not wait for the disk.
+    pub fn finish(self, tasks: &mut TaskStore) -> Result<PathBuf> {
+        tasks.flush()?;
+        let whole = self.out.into_inner().map_err(std::io::IntoInnerError::into_error);
+        match whole.and_then(WholeFile::finish_unsynced) {
+            Ok(()) => Ok(self.path),
+            Err(error) => Err(RunError::io("write", &self.path)(error)),
+        }
+    }
+}
+
+/// The tokens of the prompt, and those after it.
+fn lengths(trajectory: &Trajectory) -> (usize, usize) {
+    match &trajectory.tokens {
+        Some(KnownTokens::Full(tokens)) => (tokens.prompt.len(), tokens.response.len()),
+        // Nobody knows of others than the policy's.
+        Some(KnownTokens::Counts(counts)) => (counts.prompt as usize, counts.response as usize),
+        None => (0, 0),
+    }
+}

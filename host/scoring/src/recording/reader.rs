@@ -1,0 +1,75 @@
+//! A recording that is read again.
+
+use super::damage::Damage;
+use super::error::{RecordingError, Result};
+use super::plugin_set::{PluginSet, at, read};
+use gavel_runs::{SampleReader, Samples};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A folder that is read again.
+pub struct Recording {
+    pub(super) folder: PathBuf,
+    pub(super) plugin_sets: Vec<PluginSet>,
+    samples: SampleReader,
+    /// Samples that were left out because their group lost a member.
+    left_out: AtomicU64,
+    /// Whether its plugins get what they had of this machine.
+    pub(super) grants_allowed: bool,
+}
+
+impl Recording {
+    /// Reads what is common to all samples; the samples themselves are read
+    /// when they are asked for.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let plugin_sets = read(folder)?;
+        let samples = SampleReader::open(folder)?;
+        if plugin_sets.is_empty() || samples.steps().next().is_none() {
+            return Err(RecordingError::Nothing { folder: folder.to_owned() });
+        }
+        let folder = folder.to_owned();
+        Ok(Self { folder, plugin_sets, samples, left_out: AtomicU64::new(0), grants_allowed: false })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The steps that there are samples of, in order.
+    pub fn steps(&self) -> impl Iterator<Item = u64> {
+        self.samples.steps()
+    }
+
+    /// The samples of a step, in the order in which they were drawn; none where
+    /// there is no such step. Lines that are not understood are left out, and
+    /// are then part of the [`damage`](Self::damage).
+    pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
+        Ok(self.samples.samples(step)?)
+    }
+
+    /// What was left out of what has been read so far.
+    pub fn damage(&self) -> Damage {
+        Damage { lines: self.samples.damage(), samples: self.left_out.load(Ordering::Relaxed) }
+    }
+
+    /// Whether a line between two of the file of a step could not be read.
+    pub(crate) fn is_damaged_between(&self, step: u64, before: u64, after: u64) -> bool {
+        self.samples.is_damaged_between(step, before, after)
+    }
+
+    /// Counts samples that are left out because their group lost a member.
+    pub(crate) fn leave_out(&self, samples: u64) {
+        self.left_out.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    /// All sets of plugins, from the first.
+    pub fn plugin_sets(&self) -> &[PluginSet] {
+        &self.plugin_sets
+    }
+
+    /// Which plugins scored the samples of a step.
+    pub fn plugin_set(&self, step: u64) -> &PluginSet {
+        at(&self.plugin_sets, step).unwrap_or(&self.plugin_sets[0])
+    }
+}
