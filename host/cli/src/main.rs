@@ -103,11 +103,11 @@ fn main() -> ExitCode {
 
 /// Prints an error as the user sees it.
 fn report(error: &anyhow::Error) {
-    terminal::error(&told(error));
+    terminal::error(&with_causes(error));
 }
 
-/// An error with its causes; many errors have told theirs already.
-fn told(error: &anyhow::Error) -> String {
+/// An error with its causes; many errors name theirs already.
+fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(|cause| cause.to_string()) {
         match text.is_empty() {
@@ -122,11 +122,11 @@ fn told(error: &anyhow::Error) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_named_once() {
         let gone = || std::io::Error::other("it is gone");
         let within = anyhow::Error::new(gone()).context("cannot read a.jsonl");
-        assert_eq!(super::told(&within), "cannot read a.jsonl: it is gone");
+        assert_eq!(super::with_causes(&within), "cannot read a.jsonl: it is gone");
         let told = anyhow::Error::new(gone()).context("cannot read a.jsonl: it is gone\nhint: write it");
-        assert_eq!(super::told(&told), "cannot read a.jsonl: it is gone\nhint: write it");
+        assert_eq!(super::with_causes(&told), "cannot read a.jsonl: it is gone\nhint: write it");
     }
 }

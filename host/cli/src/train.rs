@@ -134,7 +134,7 @@ fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> Result<ExitCode>
 }
 
 /// Counts by kind, those of its details behind it: `3 fault (2 trap, 1 input)`.
-fn told(counts: &BTreeMap<String, u64>) -> String {
+fn counted(counts: &BTreeMap<String, u64>) -> String {
     let listed = OutcomeKind::ALL.iter().filter_map(|kind| {
         let count = counts.get(kind.as_str())?;
         let prefix = format!("{}/", kind.as_str());
@@ -172,7 +172,7 @@ fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
         errln!("  best checkpoint {}", best.display());
     }
     for (plugin, counts) in &summary.outcomes {
-        errln!("  {plugin}: {}", told(counts));
+        errln!("  {plugin}: {}", counted(counts));
     }
     Ok(ExitCode::SUCCESS)
 }

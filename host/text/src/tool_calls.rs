@@ -46,14 +46,14 @@ impl Reply {
 }
 
 /// A call without an id of ours, and the id that the model gave it.
-pub(crate) struct Call {
+pub(crate) struct ParsedCall {
     pub name: String,
     pub arguments: String,
     pub id: Option<String>,
 }
 
 /// What is left of a reply, and its calls. `None`: there are none.
-pub(crate) type Parsed = Option<(String, Vec<Call>)>;
+pub(crate) type Parsed = Option<(String, Vec<ParsedCall>)>;
 
 impl ToolCallFormat {
     /// Which form a chat template asks for, by the markers in its text;
@@ -91,7 +91,7 @@ impl ToolCallFormat {
             Self::Mistral => json::mistral(said),
         };
         let Some((content, calls)) = parsed else { return Reply { content: reply.into(), tool_calls: Vec::new() } };
-        let number = |(index, call): (usize, Call)| ToolCall {
+        let number = |(index, call): (usize, ParsedCall)| ToolCall {
             // Nine letters or digits: Mistral's templates take no other.
             id: call.id.unwrap_or_else(|| format!("call{:05}", calls_before + index)),
             name: call.name,
@@ -103,7 +103,7 @@ impl ToolCallFormat {
 }
 
 /// Each `<tool_call>…</tool_call>`; the last need not be closed.
-fn tagged(said: &str, call: impl Fn(&str) -> Option<Call>) -> Parsed {
+fn tagged(said: &str, call: impl Fn(&str) -> Option<ParsedCall>) -> Parsed {
     let (mut content, mut calls, mut rest) = (String::new(), Vec::new(), said);
     while let Some((before, after)) = rest.split_once("<tool_call>") {
         let (body, next) = after.split_once("</tool_call>").unwrap_or((after, ""));

@@ -1,8 +1,9 @@
-//! What tch does not offer of libtorch, through a C++ shim: parts of a
-//! transformer layer as one operation each, and what an optimiser needs.
+//! What tch does not offer of libtorch: parts of a transformer layer as one operation each and what an optimiser needs,
+//! through a C++ shim, and operations with a number that return their errors.
 
 pub mod layer;
 pub mod optimizer;
+pub mod scalar;
 
 use std::ffi::{CStr, c_char};
 use tch::TchError;

@@ -32,14 +32,14 @@ pub(crate) fn output(command: &mut Command, tool: &'static Tool) -> Result<Outpu
 
 /// What a tool printed.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ToolOutput {
     /// On standard output.
     pub(crate) out: String,
     /// On standard error.
     pub(crate) err: String,
 }
 
-impl Said {
+impl ToolOutput {
     /// Both.
     pub(crate) fn all(self) -> String {
         self.out + &self.err
@@ -51,9 +51,9 @@ impl Said {
 /// # Errors
 /// [`Error::MissingTool`] where it is not there; [`Error::Failed`] with all
 /// that it printed, introduced by `what`, where it fails.
-pub(crate) fn run(command: &mut Command, tool: &'static Tool, what: &str) -> Result<Said, Error> {
+pub(crate) fn run(command: &mut Command, tool: &'static Tool, what: &str) -> Result<ToolOutput, Error> {
     let output = output(command, tool)?;
-    let said = Said { out: text(&output.stdout), err: text(&output.stderr) };
+    let said = ToolOutput { out: text(&output.stdout), err: text(&output.stderr) };
     if output.status.success() { Ok(said) } else { Err(failed(output.status, tool, what, said.all())) }
 }
 

@@ -1,15 +1,15 @@
 //! Calls that are written as JSON.
 
-use super::{Call, Parsed};
+use super::{ParsedCall, Parsed};
 use gavel_data::{Columns, Json};
 use serde_json::{Map, Value};
 
 /// `{"name": …, "arguments": {…}}`; Llama says `parameters`.
-pub(super) fn call(text: &str) -> Option<Call> {
+pub(super) fn call(text: &str) -> Option<ParsedCall> {
     from_object(serde_json::from_str(text).ok()?)
 }
 
-fn from_object(object: Columns) -> Option<Call> {
+fn from_object(object: Columns) -> Option<ParsedCall> {
     let name = object.get("name")?.string().filter(|name| !name.is_empty())?;
     let arguments = match object.get("arguments").or_else(|| object.get("parameters")) {
         None => "{}".into(),
@@ -19,7 +19,7 @@ fn from_object(object: Columns) -> Option<Call> {
             serde_json::from_str::<Columns>(&text).ok().map(|_| text)?
         }
     };
-    Some(Call { name, arguments, id: object.get("id").and_then(Json::string) })
+    Some(ParsedCall { name, arguments, id: object.get("id").and_then(Json::string) })
 }
 
 /// The calls of which a whole reply of Llama 3 consists.
@@ -36,7 +36,7 @@ pub(super) fn llama(said: &str) -> Parsed {
 }
 
 /// JSON objects with `;` between them, and nothing else.
-fn divided(text: &str) -> Option<Vec<Call>> {
+fn divided(text: &str) -> Option<Vec<ParsedCall>> {
     let (mut calls, mut rest) = (Vec::new(), text);
     loop {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Columns>();
@@ -54,7 +54,7 @@ fn divided(text: &str) -> Option<Vec<Call>> {
 
 /// `brave_search.call(query="…")`: how Llama calls what it knows by itself.
 /// The template writes values without escapes, so a value ends at `", NAME="`.
-fn builtin(text: &str) -> Option<Call> {
+fn builtin(text: &str) -> Option<ParsedCall> {
     let (name, rest) = text.split_once(".call(")?;
     let mut rest = rest.strip_suffix(')')?;
     let is_name = |name: &str| {
@@ -78,7 +78,7 @@ fn builtin(text: &str) -> Option<Call> {
         arguments.insert(key.into(), value.into());
         rest = next;
     }
-    is_name(name).then(|| Call { name: name.into(), arguments: Value::Object(arguments).to_string(), id: None })
+    is_name(name).then(|| ParsedCall { name: name.into(), arguments: Value::Object(arguments).to_string(), id: None })
 }
 
 /// What follows `[TOOL_CALLS]`: one list of calls, or `NAME[ARGS]{…}`, where
@@ -86,7 +86,7 @@ fn builtin(text: &str) -> Option<Call> {
 pub(super) fn mistral(said: &str) -> Parsed {
     const MARK: &str = "[TOOL_CALLS]";
     let (content, after) = said.split_once(MARK)?;
-    let calls: Vec<Call> = match serde_json::from_str::<Json>(after) {
+    let calls: Vec<ParsedCall> = match serde_json::from_str::<Json>(after) {
         Ok(value) => match value.parse::<Vec<Columns>>() {
             Ok(list) => list.into_iter().map(from_object).collect::<Option<_>>()?,
             Err(_) => vec![from_object(value.fields()?)?],
@@ -97,7 +97,7 @@ pub(super) fn mistral(said: &str) -> Parsed {
 }
 
 /// `NAME[ARGS]{…}` or `NAME[CALL_ID]ID[ARGS]{…}`
-fn with_arguments(text: &str) -> Option<Call> {
+fn with_arguments(text: &str) -> Option<ParsedCall> {
     let (head, arguments) = text.split_once("[ARGS]")?;
     let (name, id) = match head.split_once("[CALL_ID]") {
         Some((name, id)) => (name, Some(id.trim().to_owned())),
@@ -105,5 +105,5 @@ fn with_arguments(text: &str) -> Option<Call> {
     };
     let arguments: Columns = serde_json::from_str(arguments).ok()?;
     let name = name.trim().to_owned();
-    (!name.is_empty()).then(|| Call { name, arguments: Json::from(arguments).plain_text(), id })
+    (!name.is_empty()).then(|| ParsedCall { name, arguments: Json::from(arguments).plain_text(), id })
 }

@@ -1,13 +1,13 @@
 //! Calls that are written with a tag for each argument.
 
-use super::Call;
+use super::ParsedCall;
 use gavel_data::{Columns, Json};
 use serde_json::Value;
 
 /// `<function=NAME>`, `<parameter=KEY>` with a value each, `</function>`. A
 /// value is JSON where it is some, unless the tool's schema says that it is a
 /// text.
-pub(super) fn call(text: &str, tools: &[Value]) -> Option<Call> {
+pub(super) fn call(text: &str, tools: &[Value]) -> Option<ParsedCall> {
     let (name, body) = text.strip_prefix("<function=")?.split_once('>')?;
     let mut rest = body.trim_end().strip_suffix("</function>")?.trim();
     let mut arguments = Columns::default();
@@ -27,7 +27,7 @@ pub(super) fn call(text: &str, tools: &[Value]) -> Option<Call> {
         rest = after[at + end.len()..].trim_start();
     }
     let name = name.trim().to_owned();
-    (!name.is_empty()).then(|| Call { name, arguments: Json::from(arguments).plain_text(), id: None })
+    (!name.is_empty()).then(|| ParsedCall { name, arguments: Json::from(arguments).plain_text(), id: None })
 }
 
 /// The schema of an argument, where there is one.
