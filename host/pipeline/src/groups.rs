@@ -1,6 +1,6 @@
 //! From scored samples to what an update learns from.
 
-use crate::config::{GrpoTable, OnOutcome};
+use crate::config::GrpoTable;
 use crate::error::{PipelineError, Result};
 use crate::rollout::Rolled;
 use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome, Shown, ShownLines, Trajectory};
@@ -18,22 +18,15 @@ pub(crate) struct Groups {
     pub(crate) advantages: Vec<Option<f64>>,
 }
 
-/// The reward of a sample: its own, or what the configuration gives its kind
-/// of outcome.
-fn reward(outcome: &SampleOutcome, table: &GrpoTable) -> Option<f64> {
-    match table.on_outcome.get(&outcome.outcome) {
-        Some(OnOutcome::Score(score)) if outcome.reward.is_none() => Some(*score),
-        _ => outcome.reward,
-    }
-}
-
 /// Gives each group of `group_size` samples its advantages.
 pub(crate) fn groups(rolled: &[Rolled], group_size: usize, table: &GrpoTable, metrics: &mut Metrics) -> Groups {
     let mut groups = Groups { experiences: Vec::new(), advantages: vec![None; rolled.len()] };
+    let grouping = table.grouping();
+    let reward = |outcome: &SampleOutcome| grouping.reward(outcome.reward, outcome.outcome);
     let (mut equal, mut dropped) = (0, 0);
     for (number, group) in rolled.chunks(group_size).enumerate() {
         let scored: Vec<(usize, f64)> =
-            group.iter().enumerate().filter_map(|(at, rolled)| Some((at, reward(&rolled.outcome, table)?))).collect();
+            group.iter().enumerate().filter_map(|(at, rolled)| Some((at, reward(&rolled.outcome)?))).collect();
         if scored.len() < table.min_scored {
             dropped += 1;
             groups.experiences.push(Vec::new());
@@ -158,7 +151,7 @@ fn account(rolled: &Rolled) -> String {
     let failed = rolled.outcome.plugins.values().find(|evaluation| evaluation.outcome.kind() == rolled.outcome.outcome);
     let Some(evaluation) = failed else { return text };
     if let Some(provenance) = &evaluation.provenance {
-        text.push_str(&format!("\n  component {}", provenance.component));
+        text.push_str(&format!("\n  {}", provenance.judge));
     }
     if let Some(diagnosis) = &evaluation.diagnosis {
         for frame in &diagnosis.backtrace {

@@ -6,7 +6,7 @@ use crate::learner::Learner;
 use crate::prompts::Prompt;
 use gavel_data::{FinishReason, Message, Role, Sample, SampleOutcome, Tokens, Trajectory};
 use gavel_policy::{Engine, Finished, Request, Sampling, Step};
-use gavel_scoring::{Group, Pending, Scorer};
+use gavel_scoring::{Pending, PendingGroup, Scorer};
 use gavel_text::{DecodeStream, StopTexts, Tokenizer};
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ pub(crate) fn rollout(
     for (id, draw) in draws.iter().enumerate() {
         engine.submit(Request::new(id as u64, draw.prompt.ids.clone(), sampling.clone(), draw.seed))?;
     }
-    let groups: Vec<Group> = draws.chunks(group_size).map(|draws| Group::new(draws.len())).collect();
+    let groups: Vec<PendingGroup> = draws.chunks(group_size).map(|draws| PendingGroup::new(draws.len())).collect();
     let mut under_way: Vec<Option<(Sample, Pending)>> = draws.iter().map(|_| None).collect();
     let mut readers: Vec<Reader> = match stop {
         [] => Vec::new(),
