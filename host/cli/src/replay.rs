@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use gavel_plugin::SandboxConfig;
 use gavel_scoring::recording::Recording;
-use gavel_scoring::replay::{Change, Selection, verify, what_if};
+use gavel_scoring::replay::{Change, Selection, compare, verify};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -95,11 +95,11 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
         }
         found.is_same()
     } else {
-        let found = what_if(&recording, &selection, &changes, config, args.worst, done)?;
+        let found = compare(&recording, &selection, &changes, config, args.worst, done)?;
         bar.finish_and_clear();
         match args.json {
             true => terminal::json(&found)?,
-            false => print::what_if(&args.run, &found),
+            false => print::comparison(&args.run, &found),
         }
         found.is_same()
     };

@@ -14,7 +14,7 @@ use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::layout;
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::Recording;
-use gavel_scoring::{Ahead, Group, Pending, Scorer, ScorerConfig};
+use gavel_scoring::{InFlight, Pending, PendingGroup, Scorer, ScorerConfig};
 use indicatif::ProgressBar;
 use recording::Recorder;
 use serde::Serialize;
@@ -124,15 +124,15 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };
 
     let start = Instant::now();
-    let mut ahead = Ahead::default();
+    let mut in_flight = InFlight::default();
     for (number, members) in rows.enumerate() {
-        let group = Group::new(members.iter().filter(|member| member.is_ok()).count());
+        let group = PendingGroup::new(members.iter().filter(|member| member.is_ok()).count());
         let started = members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer));
-        for row in ahead.start(started) {
+        for row in in_flight.start(started) {
             out.write(sink.finish(row)?)?;
         }
     }
-    for row in ahead {
+    for row in in_flight {
         out.write(sink.finish(row)?)?;
     }
     let mut summary = sink.end()?;
@@ -165,7 +165,7 @@ enum Waiting {
 }
 
 impl Waiting {
-    fn start(number: u64, group: &Group, row: Result<Completion, String>, scorer: &Scorer) -> Self {
+    fn start(number: u64, group: &PendingGroup, row: Result<Completion, String>, scorer: &Scorer) -> Self {
         match row {
             Ok(Completion { sample, seed, .. }) => {
                 let pending = scorer.start(group, sample.clone(), seed);

@@ -1,116 +1,113 @@
-//! An [`Evaluation`] as it is written down: a line of a log has it, and it can
-//! be read again to be compared.
+//! One call of a judge, and what is known of it.
 
-use crate::outcome::{Blame, Budget, Credit, Diagnosis, Evaluation, Outcome, OutcomeKind, Provenance, Usage};
-use serde::{Deserialize, Serialize, Serializer};
-use std::collections::BTreeMap;
+use crate::outcome::{Blame, Outcome};
+use crate::shown::Shown;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// What is written down of an [`Evaluation`]. Numbers come back to the last
-/// bit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EvaluationRecord {
-    /// What came of the call.
-    pub outcome: OutcomeKind,
-    /// The score, where there is one.
-    pub score: Option<f64>,
-    /// Named numbers beside it.
-    pub metrics: BTreeMap<String, f64>,
-    /// Credit for parts of the sample; older records have none.
+/// What a call used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Time on a processor and in waits for the host, in microseconds; the wait
+    /// for a processor is not part of it.
+    pub elapsed_us: u64,
+    /// Time on a processor, in microseconds.
+    pub cpu_us: u64,
+    /// Fuel, where it is metered.
+    pub fuel: Option<u64>,
+    /// The most memory that the instance had, in bytes.
+    pub peak_memory: u64,
+}
+
+/// What gave a verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JudgeId {
+    /// A component, by BLAKE3 of its file, in hexadecimal.
+    Component(String),
+    /// A model, by its name.
+    Model(String),
+}
+
+impl JudgeId {
+    /// What kind of judge it is: the key in records.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Component(_) => "component",
+            Self::Model(_) => "model",
+        }
+    }
+
+    /// The hash or the name.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Component(id) | Self::Model(id) => id,
+        }
+    }
+}
+
+impl fmt::Display for JudgeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind(), Shown(self.as_str()))
+    }
+}
+
+/// What a call was made of: with it, the verdict can be given again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// What was called.
+    #[serde(flatten)]
+    pub judge: JudgeId,
+    /// BLAKE3 of the parameters, in hexadecimal.
+    pub params: String,
+    /// The contract between the plugin and its host.
+    pub contract: String,
+    /// What the plugin sees as random follows from it.
+    pub seed: u64,
+    /// BLAKE3 of the sample and its reference, in hexadecimal: [`Sample::hash`](crate::Sample::hash).
+    pub input: String,
+}
+
+/// What a call leaves behind for the person who has to understand or mend it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The plugin's own functions, the innermost first, where it trapped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub credit: Vec<Credit>,
-    /// Why, in words.
-    pub reason: Option<String>,
-    /// The limit that was exceeded, where one was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
-    /// Whose fault it was, where it was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub whose: Option<Blame>,
-    /// What the call used.
-    #[serde(flatten)]
+    pub backtrace: Vec<String>,
+    /// The end of what the plugin printed, on stdout and stderr.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}
+
+/// One call of one plugin: what came of it, what it used, what it was made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What it used.
     pub usage: Usage,
-    /// Why it failed; empty where no more than the reason is known.
-    #[serde(flatten)]
-    pub diagnosis: Diagnosis,
     /// What it was made of; absent where there was no call.
-    #[serde(flatten)]
     pub provenance: Option<Provenance>,
+    /// What it printed, and where it trapped; absent where it did neither.
+    pub diagnosis: Option<Diagnosis>,
 }
 
-impl From<&Evaluation> for EvaluationRecord {
-    fn from(evaluation: &Evaluation) -> Self {
-        let outcome = &evaluation.outcome;
-        let (metrics, credit) = match outcome {
-            Outcome::Scored(score) => {
-                (score.metrics.iter().map(|m| (m.name.clone(), m.value)).collect(), score.credit.clone())
-            }
-            _ => Default::default(),
-        };
-        let (budget, whose) = match outcome {
-            Outcome::OutOfBudget { which, .. } => (Some(*which), None),
-            Outcome::Fault { whose, .. } => (None, Some(*whose)),
-            _ => (None, None),
-        };
-        Self {
-            outcome: outcome.kind(),
-            score: outcome.score(),
-            metrics,
-            credit,
-            reason: outcome.reason(),
-            budget,
-            whose,
-            usage: evaluation.usage,
-            diagnosis: evaluation.diagnosis.clone().unwrap_or_default(),
-            provenance: evaluation.provenance.clone(),
-        }
-    }
-}
-
-impl Serialize for Evaluation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        EvaluationRecord::from(self).serialize(serializer)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::outcome::{Metric, Score};
-
-    fn provenance() -> Provenance {
-        let hash = |letter: &str| letter.repeat(64);
-        Provenance {
-            component: hash("a"),
-            params: hash("b"),
-            contract: "gavel:plugin@0.1.0".into(),
-            seed: u64::MAX,
-            input: hash("c"),
+impl Evaluation {
+    /// What kind of fault it was, or which budget was exceeded.
+    pub fn detail(&self) -> Option<&'static str> {
+        let trapped = || self.diagnosis.as_ref().is_some_and(|diagnosis| !diagnosis.backtrace.is_empty());
+        match &self.outcome {
+            Outcome::Fault { whose: Blame::Plugin, .. } if trapped() => Some("trap"),
+            Outcome::Fault { whose: Blame::Plugin, .. } => Some("plugin"),
+            Outcome::Fault { whose: Blame::Input, .. } => Some("input"),
+            Outcome::Fault { whose: Blame::Host, .. } => Some("host"),
+            Outcome::OutOfBudget { which, .. } => Some(which.as_str()),
+            Outcome::Scored(_) | Outcome::Abstained(_) | Outcome::Unavailable(_) => None,
         }
     }
 
-    fn assert_comes_back(evaluation: &Evaluation) {
-        let text = serde_json::to_string(evaluation).unwrap();
-        let back: EvaluationRecord = serde_json::from_str(&text).unwrap();
-        assert_eq!(back, EvaluationRecord::from(evaluation), "{text}");
-    }
-
-    #[test]
-    fn a_score_comes_back_to_the_last_bit() {
-        let metrics = vec![Metric { name: "m".into(), value: 5e-324 }, Metric { name: "n".into(), value: -1e300 }];
-        let credit = vec![Credit { trajectory: 0, message: 1, start: 2, end: 3, value: -0.1 }];
-        let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()) };
-        let usage = Usage { elapsed_us: 7, cpu_us: 5, fuel: Some(3), peak_memory: 1 << 20 };
-        let outcome = Outcome::Scored(score);
-        assert_comes_back(&Evaluation { outcome, usage, provenance: Some(provenance()), diagnosis: None });
-    }
-
-    #[test]
-    fn a_failure_comes_back_with_its_diagnosis_and_without_a_call() {
-        let diagnosis = Diagnosis { backtrace: vec!["score".into()], stderr: "no".into() };
-        let outcome = Outcome::Fault { whose: Blame::Plugin, what: "trap".into() };
-        let provenance = Some(provenance());
-        assert_comes_back(&Evaluation { outcome, usage: Usage::default(), provenance, diagnosis: Some(diagnosis) });
-        let outcome = Outcome::OutOfBudget { which: Budget::Cpu, what: "2 s".into() };
-        assert_comes_back(&Evaluation::without_call(outcome));
+    /// What is said where a call could not be made.
+    pub fn without_call(outcome: Outcome) -> Self {
+        Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None }
     }
 }

@@ -1,7 +1,7 @@
 //! The samples of one task, and what became of them.
 
-use crate::outcome::SampleOutcome;
 use crate::sample::Sample;
+use crate::sample_outcome::SampleOutcome;
 use crate::task::Task;
 use std::sync::Arc;
 

@@ -7,29 +7,31 @@
 pub mod dataset;
 pub mod disk;
 pub mod evaluation;
+pub mod evaluation_record;
 pub mod files;
 pub mod group;
 pub mod json;
 pub mod message;
+mod message_json;
 pub mod outcome;
 pub mod record;
 pub mod sample;
+pub mod sample_outcome;
 pub mod seed;
 pub mod shown;
 pub mod task;
 pub mod tokens;
 
 pub use dataset::{Row, RowError, RowReader};
-pub use evaluation::EvaluationRecord;
+pub use evaluation::{Diagnosis, Evaluation, JudgeId, Provenance, Usage};
+pub use evaluation_record::EvaluationRecord;
 pub use group::{Group, Member};
 pub use json::{Columns, Json};
 pub use message::{ContentPart, Media, Message, Role, ToolCall};
-pub use outcome::{
-    Blame, Budget, Credit, Diagnosis, Evaluation, MOST_REWARD, Metric, NotCalled, Outcome, OutcomeKind, Provenance,
-    SampleOutcome, Score, Usage,
-};
+pub use outcome::{Blame, Budget, Credit, MOST_REWARD, Metric, Outcome, OutcomeKind, Score};
 pub use record::{SampleRecord, TrajectoryRecord};
 pub use sample::{FinishReason, Sample, Trajectory};
+pub use sample_outcome::{NotCalled, SampleOutcome};
 pub use shown::{Shown, ShownLines};
 pub use task::{Reference, Task, TaskError};
 pub use tokens::{KnownTokens, TokenCounts, Tokens};

@@ -1,11 +1,7 @@
-//! Chat messages in the form of the OpenAI chat-completions protocol, which is
-//! also how datasets write them.
+//! Chat messages.
 
-use crate::json::Json;
-use base64::Engine as _;
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +31,7 @@ impl Role {
 }
 
 /// A call that the policy asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "RawToolCall", into = "RawToolCall")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     /// Names the call in the answer to it.
     pub id: String,
@@ -56,8 +51,7 @@ pub struct Media {
 }
 
 /// A piece of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Value", into = "Value")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentPart {
     /// Text.
     Text(String),
@@ -66,8 +60,7 @@ pub enum ContentPart {
 }
 
 /// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "RawMessage", into = "RawMessage")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
@@ -105,206 +98,5 @@ impl Message {
                 ContentPart::Media(_) => None,
             })
             .collect()
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "`content` must be a text or a list of parts of the types \"text\" and \"image_url\", images as `data:…;base64,…`"
-)]
-enum RawContent {
-    Text(String),
-    Parts(Vec<ContentPart>),
-}
-
-#[derive(Serialize, Deserialize)]
-struct RawMessage {
-    role: Role,
-    #[serde(default)]
-    content: Option<RawContent>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Vec<ToolCall>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(
-        rename = "reasoning_content",
-        alias = "reasoning",
-        alias = "thinking",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    reasoning: Option<String>,
-}
-
-impl From<RawMessage> for Message {
-    fn from(raw: RawMessage) -> Self {
-        let content = match raw.content {
-            None => Vec::new(),
-            Some(RawContent::Text(text)) => vec![ContentPart::Text(text)],
-            Some(RawContent::Parts(parts)) => parts,
-        };
-        Self {
-            role: raw.role,
-            content,
-            tool_calls: raw.tool_calls.unwrap_or_default(),
-            tool_call_id: raw.tool_call_id,
-            name: raw.name,
-            reasoning: raw.reasoning,
-        }
-    }
-}
-
-impl From<Message> for RawMessage {
-    fn from(message: Message) -> Self {
-        let content = match <[ContentPart; 1]>::try_from(message.content) {
-            Ok([ContentPart::Text(text)]) => RawContent::Text(text),
-            Ok([media]) => RawContent::Parts(vec![media]),
-            Err(parts) => RawContent::Parts(parts),
-        };
-        Self {
-            role: message.role,
-            content: Some(content),
-            tool_calls: (!message.tool_calls.is_empty()).then_some(message.tool_calls),
-            tool_call_id: message.tool_call_id,
-            name: message.name,
-            reasoning: message.reasoning,
-        }
-    }
-}
-
-impl TryFrom<Value> for ContentPart {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        if let Value::String(text) = value {
-            return Ok(ContentPart::Text(text));
-        }
-        match value.get("type").and_then(Value::as_str) {
-            Some("text") => match value.get("text").and_then(Value::as_str) {
-                Some(text) => Ok(ContentPart::Text(text.to_owned())),
-                None => Err("a content part of type \"text\" has no string `text`".into()),
-            },
-            Some("image_url") => {
-                let url = value.pointer("/image_url/url").and_then(Value::as_str).unwrap_or_default();
-                let media = url
-                    .strip_prefix("data:")
-                    .and_then(|rest| rest.split_once(";base64,"))
-                    .ok_or("an `image_url` must be a `data:…;base64,…` URL: nothing is fetched")?;
-                let bytes = base64::engine::general_purpose::STANDARD
-                    .decode(media.1)
-                    .map_err(|error| format!("the base64 of an `image_url` is broken: {error}"))?;
-                Ok(ContentPart::Media(Media { media_type: media.0.to_owned(), bytes: bytes.into() }))
-            }
-            Some(other) => {
-                Err(format!("content parts of type {other:?} are not supported; use \"text\" or \"image_url\""))
-            }
-            None => Err("a content part needs a `type`".into()),
-        }
-    }
-}
-
-impl From<ContentPart> for Value {
-    fn from(part: ContentPart) -> Self {
-        match part {
-            ContentPart::Text(text) => serde_json::json!({"type": "text", "text": text}),
-            ContentPart::Media(media) => {
-                let data = base64::engine::general_purpose::STANDARD.encode(&media.bytes);
-                let url = format!("data:{};base64,{data}", media.media_type);
-                serde_json::json!({"type": "image_url", "image_url": {"url": url}})
-            }
-        }
-    }
-}
-
-/// `{"id", "type": "function", "function": {"name", "arguments"}}`, where
-/// arguments may be text or already an object.
-#[derive(Serialize, Deserialize)]
-struct RawToolCall {
-    #[serde(default)]
-    id: String,
-    #[serde(rename = "type", default = "function_kind")]
-    kind: String,
-    function: RawFunction,
-}
-
-#[derive(Serialize, Deserialize)]
-struct RawFunction {
-    name: String,
-    #[serde(default = "no_arguments", deserialize_with = "arguments")]
-    arguments: String,
-}
-
-fn no_arguments() -> String {
-    Json::default().plain_text()
-}
-
-/// Text as it is, anything else as JSON.
-fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(Json::deserialize(deserializer)?.plain_text())
-}
-
-fn function_kind() -> String {
-    "function".into()
-}
-
-impl From<RawToolCall> for ToolCall {
-    fn from(raw: RawToolCall) -> Self {
-        Self { id: raw.id, name: raw.function.name, arguments: raw.function.arguments }
-    }
-}
-
-impl From<ToolCall> for RawToolCall {
-    fn from(call: ToolCall) -> Self {
-        let function = RawFunction { name: call.name, arguments: call.arguments };
-        Self { id: call.id, kind: function_kind(), function }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn content_may_be_text_or_parts() {
-        let message: Message = serde_json::from_str(
-            r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}},"b"]}"#,
-        )
-        .unwrap();
-        assert_eq!(message.text(), "ab");
-        assert_eq!(
-            message.content[1],
-            ContentPart::Media(Media { media_type: "image/png".into(), bytes: Bytes::from_static(&[1, 2]) })
-        );
-        let again: Message = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
-        assert_eq!(again, message);
-    }
-
-    #[test]
-    fn null_content_and_tool_calls_arrive() {
-        let message: Message = serde_json::from_str(
-            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":{"x":1}}}]}"#,
-        )
-        .unwrap();
-        assert!(message.content.is_empty());
-        assert_eq!(message.tool_calls[0].arguments, r#"{"x":1}"#);
-    }
-
-    #[test]
-    fn reasoning_keeps_its_name_apart_from_the_content() {
-        let message: Message = serde_json::from_str(r#"{"role":"assistant","content":"2","reasoning":"1+1"}"#).unwrap();
-        assert_eq!(message.reasoning.as_deref(), Some("1+1"));
-        let again = serde_json::to_value(&message).unwrap();
-        assert_eq!(again["reasoning_content"], "1+1");
-        assert_eq!(message.text(), "2");
-    }
-
-    #[test]
-    fn a_remote_image_is_refused() {
-        let error = serde_json::from_str::<ContentPart>(r#"{"type":"image_url","image_url":{"url":"http://x/y.png"}}"#)
-            .unwrap_err();
-        assert!(error.to_string().contains("nothing is fetched"), "{error}");
     }
 }

@@ -1,8 +1,7 @@
-//! What scoring says of a sample. It is never just a number: a verifier that
+//! What comes of one call of a judge. It is never just a number: a verifier that
 //! crashed has not said 0.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// A named number beside the score.
@@ -208,128 +207,6 @@ impl Outcome {
             Outcome::Fault { whose: Blame::Host, what } => Some(format!("the host failed: {what}")),
             Outcome::OutOfBudget { which, what } => Some(format!("{which}: {what}")),
             Outcome::Unavailable(what) => Some(what.clone()),
-        }
-    }
-}
-
-/// What a call used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Time on a processor and in waits for the host, in microseconds; the wait
-    /// for a processor is not part of it.
-    pub elapsed_us: u64,
-    /// Time on a processor, in microseconds.
-    pub cpu_us: u64,
-    /// Fuel, where it is metered.
-    pub fuel: Option<u64>,
-    /// The most memory that the instance had, in bytes.
-    pub peak_memory: u64,
-}
-
-/// What a call was made of: with it, the verdict can be given again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Provenance {
-    /// BLAKE3 of the component's file, in hexadecimal.
-    pub component: String,
-    /// BLAKE3 of the parameters, in hexadecimal.
-    pub params: String,
-    /// The contract between the plugin and its host.
-    pub contract: String,
-    /// What the plugin sees as random follows from it.
-    pub seed: u64,
-    /// BLAKE3 of the sample and its reference, in hexadecimal: [`Sample::hash`](crate::Sample::hash).
-    pub input: String,
-}
-
-/// What a call leaves behind for the person who has to understand or mend it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Diagnosis {
-    /// The plugin's own functions, the innermost first, where it trapped.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub backtrace: Vec<String>,
-    /// The end of what the plugin printed, on stdout and stderr.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub stderr: String,
-}
-
-/// One call of one plugin: what came of it, what it used, what it was made of.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    /// What came of it.
-    pub outcome: Outcome,
-    /// What it used.
-    pub usage: Usage,
-    /// What it was made of; absent where there was no call.
-    pub provenance: Option<Provenance>,
-    /// What it printed, and where it trapped; absent where it did neither.
-    pub diagnosis: Option<Diagnosis>,
-}
-
-impl Evaluation {
-    /// What kind of fault it was, or which budget was exceeded.
-    pub fn detail(&self) -> Option<&'static str> {
-        let trapped = || self.diagnosis.as_ref().is_some_and(|diagnosis| !diagnosis.backtrace.is_empty());
-        match &self.outcome {
-            Outcome::Fault { whose: Blame::Plugin, .. } if trapped() => Some("trap"),
-            Outcome::Fault { whose: Blame::Plugin, .. } => Some("plugin"),
-            Outcome::Fault { whose: Blame::Input, .. } => Some("input"),
-            Outcome::Fault { whose: Blame::Host, .. } => Some("host"),
-            Outcome::OutOfBudget { which, .. } => Some(which.as_str()),
-            Outcome::Scored(_) | Outcome::Abstained(_) | Outcome::Unavailable(_) => None,
-        }
-    }
-
-    /// What is said where a call could not be made.
-    pub fn without_call(outcome: Outcome) -> Self {
-        Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None }
-    }
-}
-
-/// What all plugins together say of a sample.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SampleOutcome {
-    /// The weighted sum; absent unless every plugin with a weight that is for
-    /// the sample scored.
-    pub reward: Option<f64>,
-    /// `Scored`, or the kind of the first weighted plugin that did not score.
-    pub outcome: OutcomeKind,
-    /// Why there is no reward.
-    pub reason: Option<String>,
-    /// Each plugin's call, by its name in the run.
-    pub plugins: BTreeMap<String, Evaluation>,
-    /// The plugins that were not called, and why.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub not_called: BTreeMap<String, NotCalled>,
-}
-
-impl SampleOutcome {
-    /// What is said of a sample that no plugin was called for.
-    pub fn without_calls(outcome: OutcomeKind, reason: impl Into<String>) -> Self {
-        let (plugins, not_called) = Default::default();
-        Self { reward: None, outcome, reason: Some(reason.into()), plugins, not_called }
-    }
-}
-
-/// Why a plugin of a run was not called for a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotCalled {
-    /// The condition on another plugin's score does not hold: it adds 0.
-    Gate,
-    /// That other plugin gave no score, so that nobody knows whether it holds:
-    /// there is no reward.
-    NoGate,
-    /// It is not for the task's data source: it adds nothing.
-    DataSource,
-}
-
-impl NotCalled {
-    /// The name in logs and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Gate => "gate",
-            Self::NoGate => "no-gate",
-            Self::DataSource => "data-source",
         }
     }
 }

@@ -1,26 +1,19 @@
 //! From scored groups to what an update learns from.
 
-use crate::config::{OnOutcome, RlTable};
-use gavel_data::{Group, Sample, SampleOutcome, Trajectory};
+use crate::config::RlTable;
+use gavel_data::{Group, Sample, Trajectory};
 use gavel_runs::Metrics;
 use gavel_train::Experience;
 
-/// The reward of a sample: its own, or what the configuration gives its kind of outcome.
-fn reward(outcome: &SampleOutcome, table: &RlTable) -> Option<f64> {
-    match table.on_outcome.get(&outcome.outcome) {
-        Some(OnOutcome::Score(score)) if outcome.reward.is_none() => Some(*score),
-        _ => outcome.reward,
-    }
-}
-
 /// Gives each group its advantages, and returns the experiences of each; a group that was dropped has none.
 pub(crate) fn advantages(groups: &mut [Group], table: &RlTable, metrics: &mut Metrics) -> Vec<Vec<Experience>> {
+    let grouping = table.grouping();
     let (mut equal, mut dropped) = (0, 0);
     let mut experiences = Vec::with_capacity(groups.len());
     for group in groups.iter_mut() {
         let (mut scored, mut rewards) = (Vec::new(), Vec::new());
         for member in &mut group.members {
-            if let Some(reward) = reward(&member.outcome, table) {
+            if let Some(reward) = grouping.reward(member.outcome.reward, member.outcome.outcome) {
                 scored.push(member);
                 rewards.push(reward);
             }

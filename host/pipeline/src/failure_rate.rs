@@ -34,7 +34,7 @@ fn account(member: &Member) -> String {
     let failed = member.outcome.plugins.values().find(|evaluation| evaluation.outcome.kind() == member.outcome.outcome);
     let Some(evaluation) = failed else { return text };
     if let Some(provenance) = &evaluation.provenance {
-        text.push_str(&format!("\n  component {}", provenance.component));
+        text.push_str(&format!("\n  {}", provenance.judge));
     }
     if let Some(diagnosis) = &evaluation.diagnosis {
         for frame in &diagnosis.backtrace {

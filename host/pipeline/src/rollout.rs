@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use gavel_data::{Group, Member};
 use gavel_policy::Sampling;
 use gavel_rollout::{AsyncEngine, Episode, Response};
-use gavel_scoring::Scorer;
+use gavel_scoring::{PendingGroup, Scorer};
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -89,7 +89,7 @@ impl Rollout {
         responses: Vec<Response>,
         last_end: &Cell<Instant>,
     ) -> Result<Group> {
-        let judged_together = gavel_scoring::Group::new(episodes.len());
+        let judged_together = PendingGroup::new(episodes.len());
         let member = async |(episode, response, seeds): (Episode, Response, &Seeds)| {
             let sample = episode.play(&self.engine, response).await?;
             last_end.set(Instant::now());

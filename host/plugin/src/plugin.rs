@@ -13,7 +13,7 @@ use crate::question::{Get, Judge, Len, Question, Score};
 use crate::reuse::Shelf;
 use crate::sandbox::{Sandbox, Shared};
 use crate::snapshot::NoSnapshot;
-use gavel_data::{Columns, Evaluation, Outcome, Provenance, Sample, ShownLines};
+use gavel_data::{Columns, Evaluation, JudgeId, Outcome, Provenance, Sample, ShownLines};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::NonZeroU32;
@@ -209,7 +209,7 @@ impl Plugin {
     fn evaluation(&self, outcome: Outcome, call: &Call) -> Evaluation {
         let loaded = &self.loaded;
         let provenance = Provenance {
-            component: loaded.hash.clone(),
+            judge: JudgeId::Component(loaded.hash.clone()),
             params: loaded.params_hash.clone(),
             contract: loaded.contract.clone(),
             seed: call.seed,

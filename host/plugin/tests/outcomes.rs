@@ -2,7 +2,9 @@
 //! attacks in `tests/hostile` have a test of their own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{Blame, Budget, Credit, FinishReason, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
+use gavel_data::{
+    Blame, Budget, Credit, FinishReason, JudgeId, Message, Outcome, Reference, Role, Sample, Task, Trajectory,
+};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -115,7 +117,7 @@ async fn a_trap_says_where_and_what_it_was_made_of() {
     assert!(diagnosis.backtrace.iter().any(|name| name.contains("score")), "{diagnosis:?}");
     assert!(diagnosis.stderr.contains("panicked at trap/src/lib.rs"), "{diagnosis:?}");
     let provenance = evaluation.provenance.unwrap();
-    assert_eq!((provenance.component.as_str(), provenance.seed), (plugin.hash(), 5));
+    assert_eq!((provenance.judge, provenance.seed), (JudgeId::Component(plugin.hash().to_owned()), 5));
     assert_eq!((provenance.input, provenance.contract.as_str()), (sample.hash(), "gavel:plugin@0.1.0"));
 }
 

@@ -1,56 +1,44 @@
-//! Several plugins' outcomes into one.
+//! Several judges' answers into one outcome.
 
-use gavel_data::{Evaluation, MOST_REWARD, NotCalled, Outcome, OutcomeKind, SampleOutcome};
+use crate::reward::{NoReward, NoScore, Term, weighted_sum};
+use gavel_data::{Evaluation, MOST_REWARD, NotCalled, OutcomeKind, SampleOutcome};
 
-/// What came of a plugin of a run for a sample.
-pub struct PluginCall<'a> {
+/// What came of a judge for a sample: its evaluation, or why it was not called.
+pub(crate) type Answer = Result<Evaluation, NotCalled>;
+
+/// A judge of a run, and what came of it for a sample.
+pub(crate) struct JudgeCall<'a> {
     /// Its name in the run.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The factor of its score in the reward.
-    pub weight: f64,
-    /// The plugin that its gate looks at.
-    pub gate: Option<&'a str>,
-    /// What it said, or why it was not asked.
-    pub said: Result<Evaluation, NotCalled>,
+    pub(crate) weight: f64,
+    /// The judge that its gate looks at.
+    pub(crate) gate: Option<&'a str>,
+    pub(crate) answer: Answer,
 }
 
-/// The weighted sum of the scores. There is none unless every plugin with a
-/// weight other than 0 scored, or was rightly not called: what is missing is
-/// never taken for a 0. A plugin of weight 0 is a shadow: it is recorded and
-/// decides nothing, unless another is gated on it.
-pub fn combine(calls: Vec<PluginCall<'_>>) -> SampleOutcome {
-    let sum = weighted_sum(
-        calls.iter().map(|call| (call.weight, call.said.as_ref().map(|said| said.outcome.score()).map_err(|why| *why))),
-    );
-    let mut weighted = calls.iter().filter(|call| call.weight != 0.0);
-    let (reward, outcome, reason) = match sum {
+impl<'a> JudgeCall<'a> {
+    fn term(&self) -> Term<'a> {
+        let score = match &self.answer {
+            Ok(evaluation) => evaluation.outcome.score().ok_or(NoScore::Outcome(evaluation.outcome.kind())),
+            Err(why) => Err(NoScore::NotCalled(*why)),
+        };
+        Term { name: self.name, weight: self.weight, gate: self.gate, score }
+    }
+}
+
+/// The weighted sum of the scores, where there is one ([`weighted_sum`]), and
+/// what each judge said.
+pub(crate) fn combine(calls: Vec<JudgeCall<'_>>) -> SampleOutcome {
+    let terms: Vec<Term<'_>> = calls.iter().map(JudgeCall::term).collect();
+    let (reward, outcome, reason) = match weighted_sum(&terms) {
         Ok(reward) => (Some(reward), OutcomeKind::Scored, None),
-        Err(NoReward::Missing) => {
-            let missing = weighted.find_map(|call| missing(&calls, call));
-            let kind = missing.map_or(OutcomeKind::Fault, |(_, outcome)| outcome.kind());
-            let reason = missing.map(|(name, outcome)| format!("{name}: {}", outcome.reason().unwrap_or_default()));
-            (None, kind, reason)
-        }
-        Err(NoReward::Elsewhere) => {
-            let reason = "no reward with a weight is for the data source of this sample";
-            (None, OutcomeKind::Fault, Some(reason.to_owned()))
-        }
-        Err(NoReward::TooLarge(sum)) => {
-            let terms = weighted.filter_map(|call| {
-                let score = call.said.as_ref().ok()?.outcome.score()?;
-                Some(format!("{} ({score:e} times {:e})", call.name, call.weight))
-            });
-            let terms = terms.collect::<Vec<_>>().join(" and ");
-            let most = MOST_REWARD;
-            let reason =
-                format!("the reward is {sum:e}, which is not from -{most:e} to {most:e}: it is the sum of {terms}");
-            (None, OutcomeKind::Fault, Some(reason))
-        }
+        Err(none) => (None, none.kind().unwrap_or(OutcomeKind::Fault), reason(&none, &terms, &calls)),
     };
     let mut all =
         SampleOutcome { reward, outcome, reason, plugins: Default::default(), not_called: Default::default() };
     for call in calls {
-        match call.said {
+        match call.answer {
             Ok(evaluation) => {
                 all.plugins.insert(call.name.to_owned(), evaluation);
             }
@@ -62,64 +50,40 @@ pub fn combine(calls: Vec<PluginCall<'_>>) -> SampleOutcome {
     all
 }
 
-/// The outcome for the want of which `call` has no score: its own, or that of
-/// its gate.
-fn missing<'a>(calls: &'a [PluginCall<'_>], call: &'a PluginCall<'_>) -> Option<(&'a str, &'a Outcome)> {
-    match &call.said {
-        Ok(evaluation) => (evaluation.outcome.score().is_none()).then_some((call.name, &evaluation.outcome)),
-        // Gates lead to no circle: a scorer with one does not start.
-        Err(NotCalled::NoGate) => missing(calls, calls.iter().find(|other| Some(other.name) == call.gate)?),
-        Err(NotCalled::Gate | NotCalled::DataSource) => None,
-    }
-}
-
-/// Why a sample has no reward.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum NoReward {
-    /// A plugin with a weight other than 0 gave no score.
-    Missing,
-    /// All plugins with a weight are for other data sources.
-    Elsewhere,
-    /// The sum is not finite, or larger than [`MOST_REWARD`].
-    TooLarge(f64),
-}
-
-/// The sum of scores times weights, in this order. A plugin whose gate is shut
-/// adds 0, one for other data sources nothing.
-///
-/// # Errors
-/// There is none, or none that can be learned from.
-pub fn weighted_sum(said: impl IntoIterator<Item = (f64, Result<Option<f64>, NotCalled>)>) -> Result<f64, NoReward> {
-    let (mut sum, mut elsewhere, mut counted) = (0.0, false, false);
-    for (weight, said) in said.into_iter().filter(|(weight, _)| *weight != 0.0) {
-        match said {
-            Ok(Some(score)) => (sum, counted) = (sum + weight * score, true),
-            Err(NotCalled::Gate) => counted = true,
-            Err(NotCalled::DataSource) => elsewhere = true,
-            Ok(None) | Err(NotCalled::NoGate) => return Err(NoReward::Missing),
+/// Why there is no reward, in words.
+fn reason(none: &NoReward<'_>, terms: &[Term<'_>], calls: &[JudgeCall<'_>]) -> Option<String> {
+    match none {
+        NoReward::Missing(missing) => {
+            let (name, _) = missing.as_ref()?;
+            let evaluation = calls.iter().find(|call| call.name == *name)?.answer.as_ref().ok()?;
+            Some(format!("{name}: {}", evaluation.outcome.reason().unwrap_or_default()))
+        }
+        NoReward::Elsewhere => Some("no reward with a weight is for the data source of this sample".to_owned()),
+        NoReward::TooLarge(sum) => {
+            let weighted = terms.iter().filter(|term| term.weight != 0.0);
+            let products = weighted.filter_map(|Term { name, weight, score, .. }| {
+                Some(format!("{name} ({:e} times {weight:e})", score.as_ref().ok()?))
+            });
+            let (products, most) = (products.collect::<Vec<_>>().join(" and "), MOST_REWARD);
+            Some(format!("the reward is {sum:e}, which is not from -{most:e} to {most:e}: it is the sum of {products}"))
         }
     }
-    if elsewhere && !counted {
-        return Err(NoReward::Elsewhere);
-    }
-    // What is not a number is not in the range either.
-    if (-MOST_REWARD..=MOST_REWARD).contains(&sum) { Ok(sum) } else { Err(NoReward::TooLarge(sum)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{Blame, Score};
+    use gavel_data::{Blame, Outcome, Score};
 
-    fn call(name: &'static str, weight: f64, said: Result<Evaluation, NotCalled>) -> PluginCall<'static> {
-        PluginCall { name, weight, gate: None, said }
+    fn call(name: &'static str, weight: f64, answer: Answer) -> JudgeCall<'static> {
+        JudgeCall { name, weight, gate: None, answer }
     }
 
-    fn scored(value: f64) -> Result<Evaluation, NotCalled> {
+    fn scored(value: f64) -> Answer {
         Ok(Evaluation::without_call(Outcome::Scored(Score { value, ..Score::default() })))
     }
 
-    fn crashed() -> Result<Evaluation, NotCalled> {
+    fn crashed() -> Answer {
         Ok(Evaluation::without_call(Outcome::Fault { whose: Blame::Plugin, what: "trap".into() }))
     }
 
@@ -154,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_gate_that_crashes_is_no_shut_gate() {
-        let gated = |name, gate, weight| PluginCall { gate: Some(gate), ..call(name, weight, Err(NotCalled::NoGate)) };
+        let gated = |name, gate, weight| JudgeCall { gate: Some(gate), ..call(name, weight, Err(NotCalled::NoGate)) };
         let all = combine(vec![call("format", 0.0, crashed()), gated("a", "format", 1.0), gated("b", "a", 1.0)]);
         assert_eq!((all.reward, all.outcome), (None, OutcomeKind::Fault));
         assert_eq!(all.reason.as_deref(), Some("format: trap"));

@@ -4,22 +4,26 @@
 //! [`gavel_data::SampleOutcome`] is waited for when it is needed. What a verdict was made of is kept by [`recording`];
 //! [`replay`] gives it again.
 
-mod ahead;
 pub mod chat;
 mod combine;
+mod error;
 mod exec;
-mod group;
+mod in_flight;
+mod judge;
+mod judges;
 mod offline;
+mod pending_group;
 pub mod recording;
 pub mod replay;
+mod reward;
 mod round;
 mod scorer;
 mod when;
 
-pub use ahead::Ahead;
-pub use combine::{NoReward, PluginCall, combine, weighted_sum};
+pub use error::{ScorerError, Uncovered};
 pub use exec::ExecTable;
-pub use group::Group;
+pub use in_flight::InFlight;
 pub use offline::{Attempts, CompletionError, completion};
-pub use scorer::{Pending, Scorer, ScorerConfig, ScorerError, Uncovered, WeightedPlugin};
+pub use pending_group::PendingGroup;
+pub use scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 pub use when::{Condition, SourcePattern, When};

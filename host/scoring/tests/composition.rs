@@ -3,7 +3,7 @@
 
 use gavel_data::{FinishReason, Message, NotCalled, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
 use gavel_plugin::{PluginSpec, SandboxConfig};
-use gavel_scoring::{Group, Scorer, ScorerError, SourcePattern, Uncovered, WeightedPlugin, When};
+use gavel_scoring::{PendingGroup, Scorer, ScorerError, SourcePattern, Uncovered, WeightedPlugin, When};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -96,7 +96,7 @@ fn a_gate_that_fails_leaves_no_reward() {
 fn a_judger_sees_those_of_a_group_that_pass_its_gate() {
     let judge = only_if("format > 0", plugin("shortest", "guests/shortest.wasm", 1.0));
     let scorer = load(vec![judge, has("format", "A", 0.0)]).unwrap();
-    let group = Group::new(3);
+    let group = PendingGroup::new(3);
     let task = sample("", Value::Null).task;
     let responses = ["b", "AAA", "AA"];
     let started: Vec<_> = (0..)

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use common::{asking, endpoint, run, sample, serve};
 use gavel_data::{Evaluation, Outcome};
-use gavel_scoring::Group;
+use gavel_scoring::PendingGroup;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
@@ -47,7 +47,7 @@ fn judge(params: Value, responses: &[&str], model: Model) -> (Vec<Evaluation>, V
     let plugin = asking("judge", "plugins/llm-judge.wasm", params);
     let scorer = run(vec![plugin], endpoint(address, json!({"retries": 0}))).unwrap();
     let columns = json!({"prompt": "Greet me.", "ground_truth": "Good morning."});
-    let group = Group::new(responses.len());
+    let group = PendingGroup::new(responses.len());
     let start = |(index, response): (u32, &&str)| scorer.start(&group, sample(columns.clone(), index, response), 1);
     let pending: Vec<_> = (0..).zip(responses).map(start).collect();
     let found = pending.into_iter().map(|each| scorer.wait(each).plugins.remove("judge").unwrap()).collect();

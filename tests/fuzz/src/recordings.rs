@@ -5,7 +5,7 @@ use gavel_data::{OutcomeKind, SampleOutcome};
 use gavel_plugin::{SandboxConfig, Tape};
 use gavel_runs::{RecordedSample, SampleWriter, ScoredSample, TaskStore, layout};
 use gavel_scoring::recording::Recording;
-use gavel_scoring::replay::{Selection, what_if};
+use gavel_scoring::replay::{Selection, compare};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(crate) fn read(input: &[u8]) -> bool {
     }
     // No plugin is another one, so that none runs.
     let config = SandboxConfig::with_threads(NonZeroUsize::MIN);
-    match what_if(&recording, &Selection::default(), &[], config, 10, || {}) {
+    match compare(&recording, &Selection::default(), &[], config, 10, || {}) {
         Ok(found) => drop(serde_json::to_string(&found).unwrap()),
         Err(error) => drop(error.to_string()),
     }

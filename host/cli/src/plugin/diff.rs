@@ -66,12 +66,12 @@ pub fn run(args: DiffArgs) -> Result<ExitCode> {
     } else {
         print(&args, &found);
     }
-    Ok(if found.what_if.is_same() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if found.comparison.is_same() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn print(args: &DiffArgs, Versions { what_if, old, new }: &Versions) {
+fn print(args: &DiffArgs, Versions { comparison, old, new }: &Versions) {
     outln!("{} -> {}", args.old.display(), args.new.display());
-    print::changes(what_if);
+    print::changes(comparison);
     let Cost { cpu_us, peak_memory } = new;
     outln!("cost");
     outln!("  processor        {} -> {}{}", ms(old.cpu_us), ms(*cpu_us), ratio(old.cpu_us, *cpu_us));
@@ -81,7 +81,7 @@ fn print(args: &DiffArgs, Versions { what_if, old, new }: &Versions) {
         mib(*peak_memory),
         ratio(old.peak_memory, *peak_memory)
     );
-    print::worst(what_if, ["old", "new"]);
+    print::worst(comparison, ["old", "new"]);
 }
 
 fn ratio(old: u64, new: u64) -> String {

@@ -4,7 +4,9 @@ use crate::table::{self, cut};
 use crate::terminal::outln;
 use gavel_data::OutcomeKind;
 use gavel_scoring::recording::Damage;
-use gavel_scoring::replay::{Difference, Disagreement, PluginChange, RewardChange, Said, Verification, WhatIf};
+use gavel_scoring::replay::{
+    Comparison, Difference, Disagreement, PluginChange, RewardChange, VerdictSummary, Verification,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -37,7 +39,7 @@ pub fn verification(run: &Path, found: &Verification, shown: usize) {
     }
 }
 
-pub fn what_if(run: &Path, found: &WhatIf) {
+pub fn comparison(run: &Path, found: &Comparison) {
     outln!("{}: what other rewards would have changed", run.display());
     changes(found);
     if found.without_call > 0 {
@@ -67,7 +69,7 @@ fn damage(damage: &Damage, shown: usize) {
 }
 
 /// What changed in verdicts and rewards.
-pub fn changes(found: &WhatIf) {
+pub fn changes(found: &Comparison) {
     found.plugins.iter().for_each(plugin);
     if let Some(rewards) = &found.rewards {
         self::rewards(rewards);
@@ -75,7 +77,7 @@ pub fn changes(found: &WhatIf) {
 }
 
 /// Where two versions, with these names, disagree most.
-pub fn worst(found: &WhatIf, [was, is]: [&str; 2]) {
+pub fn worst(found: &Comparison, [was, is]: [&str; 2]) {
     if found.worst.is_empty() {
         return;
     }
@@ -83,7 +85,7 @@ pub fn worst(found: &WhatIf, [was, is]: [&str; 2]) {
     let row = |worst: &Disagreement| {
         let Disagreement { sample, step, plugin, recorded, replayed, response, .. } = worst;
         let response = format!("{response:?}");
-        [sample.as_str(), &step.to_string(), plugin, &said(recorded), &said(replayed), &response].map(cut)
+        [sample.as_str(), &step.to_string(), plugin, &verdict(recorded), &verdict(replayed), &response].map(cut)
     };
     table::print(["sample", "step", "plugin", was, is, "response"], found.worst.iter().map(row));
 }
@@ -132,9 +134,9 @@ fn outcomes(counts: &BTreeMap<OutcomeKind, u64>) -> String {
     counts.iter().map(|(kind, count)| format!("{count} {}", kind.as_str())).collect::<Vec<_>>().join(", ")
 }
 
-fn said(said: &Said) -> String {
-    match said.score {
+fn verdict(verdict: &VerdictSummary) -> String {
+    match verdict.score {
         Some(score) => score.to_string(),
-        None => said.outcome.as_str().to_owned(),
+        None => verdict.outcome.as_str().to_owned(),
     }
 }

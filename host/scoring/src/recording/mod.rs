@@ -3,6 +3,7 @@
 
 mod damage;
 mod error;
+mod grouping;
 mod plugin_set;
 mod reader;
 mod record;
@@ -10,7 +11,8 @@ mod trust;
 
 pub use damage::Damage;
 pub use error::RecordingError;
-pub use plugin_set::{Grouping, PluginSet, keep_plugin_set};
+pub use grouping::Grouping;
+pub use plugin_set::{PluginSet, keep_plugin_set};
 pub use reader::Recording;
 pub use record::PluginRecord;
 

@@ -1,15 +1,15 @@
 //! Which plugins scored, and since which step.
 
 use super::error::{RecordingError, Result};
+use super::grouping::Grouping;
 use super::record::{PluginRecord, ProgramRecord};
 use crate::chat::ChatEndpoint;
 use crate::scorer::Scorer;
-use gavel_data::OutcomeKind;
 use gavel_runs::{RunError, keep_component, layout, read_plugin_sets, write_plugin_sets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::iter::successors;
+use std::iter::{once, successors};
 use std::path::Path;
 
 /// The plugins of a run from some step on.
@@ -29,25 +29,17 @@ pub struct PluginSet {
     pub plugins: Vec<PluginRecord>,
 }
 
-/// What decides, beside the plugins, which samples of a group are learned from.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Grouping {
-    /// The reward of a sample without one, for these kinds of outcomes.
-    pub on_outcome: BTreeMap<OutcomeKind, f64>,
-    /// A group with fewer rewards is dropped.
-    pub min_scored: usize,
-}
-
 impl PluginSet {
     /// The plugins of `scorer`, from `from_step` on.
     pub fn of(scorer: &Scorer, grouping: Grouping, from_step: u64) -> Self {
-        let grants = || scorer.loaded().iter().map(|each| &each.spec.grants);
+        let grants = || scorer.loaded().map(|(loaded, _)| &loaded.spec.grants);
         let chat = scorer.chat().iter().filter(|(name, _)| grants().any(|grants| grants.chat.contains(name)));
         let chat = chat.map(|(name, endpoint)| (name.clone(), endpoint.clone())).collect();
         let programs = scorer.programs().iter();
         let programs = programs.filter(|each| grants().any(|grants| grants.exec.contains(&each.spec.name)));
         let programs = programs.map(ProgramRecord::of).collect();
-        Self { from_step, grouping, chat, programs, plugins: scorer.loaded().iter().map(PluginRecord::of).collect() }
+        let plugins = scorer.loaded().map(|(loaded, judge)| PluginRecord::of(loaded, judge));
+        Self { from_step, grouping, chat, programs, plugins: plugins.collect() }
     }
 
     /// The plugin of this name.
@@ -55,16 +47,23 @@ impl PluginSet {
         self.plugins.iter().find(|plugin| plugin.name == name)
     }
 
-    /// The plugin that the gate of `plugin` looks at.
-    pub fn gate(&self, plugin: &PluginRecord) -> Option<&PluginRecord> {
-        self.plugin(&plugin.when.only_if.as_ref()?.plugin)
+    /// The plugin that the gate of `plugin` looks at, the one that the gate of
+    /// that one looks at, and so on.
+    pub(crate) fn gates<'a>(&'a self, plugin: &'a PluginRecord) -> impl Iterator<Item = &'a PluginRecord> {
+        let gate = |of: &PluginRecord| self.plugin(&of.when.only_if.as_ref()?.plugin);
+        successors(gate(plugin), move |plugin| gate(plugin))
+    }
+
+    /// Whether a change of the plugins with these names can change what `plugin`
+    /// says: of itself, or of what its gates look at.
+    pub(crate) fn is_affected(&self, plugin: &PluginRecord, changed: &[&str]) -> bool {
+        once(plugin).chain(self.gates(plugin)).any(|each| changed.contains(&each.name.as_str()))
     }
 
     /// A plugin whose gates never end.
     fn gated_in_a_circle(&self) -> Option<&PluginRecord> {
         // A way that is longer than there are plugins never ends.
-        let gates = |plugin| successors(self.gate(plugin), |gate| self.gate(gate));
-        self.plugins.iter().find(|plugin| gates(plugin).nth(self.plugins.len()).is_some())
+        self.plugins.iter().find(|plugin| self.gates(plugin).nth(self.plugins.len()).is_some())
     }
 
     fn changes(&self, old: &Self) -> Vec<String> {

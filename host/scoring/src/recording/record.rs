@@ -1,6 +1,7 @@
 //! A plugin and a program as they were used, and what is another one.
 
 use crate::exec::LoadedProgram;
+use crate::judges::WeightedJudge;
 use crate::scorer::{LoadedPlugin, WeightedPlugin};
 use crate::when::When;
 use gavel_data::Shown;
@@ -79,11 +80,11 @@ impl ProgramRecord {
 }
 
 impl PluginRecord {
-    pub(super) fn of(LoadedPlugin { plugin, spec, weight, when, .. }: &LoadedPlugin) -> Self {
+    pub(super) fn of(LoadedPlugin { plugin, spec }: &LoadedPlugin, judge: &WeightedJudge) -> Self {
         Self {
             name: spec.name.clone(),
-            weight: *weight,
-            when: when.clone(),
+            weight: judge.weight,
+            when: judge.when.clone(),
             info: plugin.info().clone(),
             path: spec.path.clone(),
             component: plugin.hash().to_owned(),

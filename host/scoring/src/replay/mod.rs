@@ -1,22 +1,26 @@
 //! Recorded verdicts, given again: the same plugins must say the same
-//! ([`verify`]), and others show what they would have changed
-//! ([`what_if`]). [`versions`] compares two of a plugin without a recording.
-//! None of them needs a model, a GPU or a network.
+//! ([`verify`]), and others show what they would have changed ([`compare`]).
+//! [`versions`] compares two of a plugin without a recording. None of them
+//! needs a model, a GPU or a network.
 
 mod change;
-mod compare;
+mod comparison;
 mod error;
+mod mismatch;
+mod recorded_groups;
+mod replayed;
 mod rerun;
 mod rewards;
 mod verify;
 mod versions;
 mod worst;
 
-pub use change::{Change, PluginChange, WhatIf, what_if};
-pub use compare::{Mismatch, mismatches};
+pub use change::{Change, compare};
+pub use comparison::{Comparison, PluginChange};
 pub use error::ReplayError;
+pub use mismatch::{Mismatch, mismatches};
 pub use rerun::Selection;
 pub use rewards::RewardChange;
 pub use verify::{Difference, Verification, verify};
 pub use versions::{Cost, Version, Versions, versions};
-pub use worst::{Disagreement, Said};
+pub use worst::{Disagreement, VerdictSummary};

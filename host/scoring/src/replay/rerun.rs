@@ -1,8 +1,9 @@
 //! Runs plugins over recorded samples.
 
 use super::error::{ReplayError, Result};
-use crate::ahead::Ahead;
-use crate::group::Group;
+use super::recorded_groups::{RecordedGroup, RecordedGroups};
+use crate::in_flight::InFlight;
+use crate::pending_group::PendingGroup;
 use crate::recording::{self, PluginSet, Recording, RecordingError};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::SampleOutcome;
@@ -26,23 +27,36 @@ impl Selection {
     fn has(&self, recorded: &RecordedSample) -> bool {
         self.sample.as_ref().is_none_or(|wanted| *wanted == recorded.id || *wanted == recorded.sample.task.id)
     }
+
+    fn count(&self, members: &[RecordedSample]) -> u64 {
+        members.iter().filter(|member| self.has(member)).count() as u64
+    }
 }
 
-/// Runs plugins over the selected samples and hands over, in order, each
-/// sample with its set of plugins and what was said of it now; nothing where no
-/// plugin was called when it was recorded, or `plugins` names none for its set.
+/// A recorded sample, and what is said of it now.
+pub(super) struct Rerun<'a> {
+    /// The plugins that it was recorded with.
+    pub(super) set: &'a PluginSet,
+    /// The plugins that run again; absent where none does.
+    pub(super) scorer: Option<&'a Scorer>,
+    pub(super) recorded: RecordedSample,
+    /// Absent where no plugin was called when it was recorded, or none runs.
+    pub(super) outcome: Option<SampleOutcome>,
+}
+
+/// Runs plugins over the selected samples and hands over each of them, in
+/// order. `plugins` are those of a recorded set that run again.
 pub(super) fn rerun(
     recording: &Recording,
     selection: &Selection,
     config: SandboxConfig,
     plugins: impl Fn(&PluginSet) -> recording::Result<Vec<WeightedPlugin>>,
-    mut each: impl FnMut(&PluginSet, Option<&Scorer>, RecordedSample, Option<SampleOutcome>),
+    mut done: impl FnMut(Rerun<'_>),
 ) -> Result<()> {
     let tape = Tape::replay(&layout::tape(recording.folder()))?;
-    let mut found = false;
+    let mut found = 0;
     // All components are checked before the first one runs.
-    for stage in stages(recording, selection, plugins)? {
-        let Stage { set, steps, plugins, programs } = stage;
+    for Stage { set, steps, plugins, programs } in stages(recording, selection, plugins)? {
         let scorer = match plugins.is_empty() {
             true => None,
             false => {
@@ -50,54 +64,64 @@ pub(super) fn rerun(
                 Some(Scorer::with_tape(plugins, config, Some(tape.clone()))?)
             }
         };
-        let wait = |pending: Option<Pending>| Some(scorer.as_ref()?.wait(pending?));
+        let scorer = scorer.as_ref();
+        let mut finish = |Started { recorded, pending }: Started| {
+            let outcome = scorer.zip(pending).map(|(scorer, pending)| scorer.wait(pending));
+            done(Rerun { set, scorer, recorded, outcome });
+        };
         // A judger is asked about whole groups, whatever of them was selected.
-        let whole = scorer.as_ref().is_some_and(Scorer::has_judgers);
-        let mut ahead: Ahead<(RecordedSample, Option<Pending>)> = Ahead::default();
+        let is_whole = scorer.is_some_and(Scorer::has_judgers);
+        let mut in_flight = InFlight::default();
         for step in steps {
-            let (mut samples, mut before) = (recording.samples(step)?.peekable(), 0);
-            while let Some(first) = samples.next() {
-                let first = first?;
-                let group = first.group;
-                let mut members = vec![first];
-                while let Some(next) = samples.next_if(|next| next.as_ref().is_ok_and(|next| next.group == group)) {
-                    members.push(next?);
-                }
-                let next = samples.peek().map_or(u64::MAX, |next| next.as_ref().map_or(u64::MAX, |next| next.line));
-                let last = members.last().map_or(0, |last| last.line);
-                let is_torn = recording.is_damaged_between(step, std::mem::replace(&mut before, last), next);
-                if whole && is_torn {
+            for group in RecordedGroups::open(recording, step)? {
+                let RecordedGroup { members, is_torn } = group?;
+                let selected = selection.count(&members);
+                found += selected;
+                match selected {
+                    0 => {}
                     // A member may be missing, without which a judger would say something else.
-                    let left_out = members.iter().filter(|member| selection.has(member)).count() as u64;
-                    recording.leave_out(left_out);
-                    found |= left_out > 0;
-                    continue;
-                }
-                if !whole || !members.iter().any(|member| selection.has(member)) {
-                    members.retain(|member| selection.has(member));
-                }
-                let asked = members.iter().filter(|member| member.seed().is_some()).count();
-                let group = Group::new(asked);
-                let started = members.into_iter().map(|recorded| {
-                    let called = scorer.as_ref().zip(recorded.seed());
-                    let pending = called.map(|(scorer, seed)| scorer.start(&group, recorded.sample.clone(), seed));
-                    (recorded, pending)
-                });
-                let selected = started.filter(|(recorded, _)| selection.has(recorded)).inspect(|_| found = true);
-                for (recorded, pending) in ahead.start(selected) {
-                    each(set, scorer.as_ref(), recorded, wait(pending));
+                    left_out if is_whole && is_torn => recording.leave_out(left_out),
+                    _ => in_flight.start(start(members, selection, scorer, is_whole)).for_each(&mut finish),
                 }
             }
         }
-        for (recorded, pending) in ahead {
-            each(set, scorer.as_ref(), recorded, wait(pending));
-        }
+        in_flight.into_iter().for_each(&mut finish);
     }
-    if found {
-        return Ok(());
+    match found {
+        0 => Err(nothing_selected(recording)),
+        _ => Ok(()),
     }
+}
+
+/// A sample whose plugins run.
+struct Started {
+    recorded: RecordedSample,
+    /// Absent where no plugin was called when it was recorded, or none runs.
+    pending: Option<Pending>,
+}
+
+/// Starts the selected samples of a group, and those that judgers see with them.
+fn start(
+    mut members: Vec<RecordedSample>,
+    selection: &Selection,
+    scorer: Option<&Scorer>,
+    is_whole: bool,
+) -> impl Iterator<Item = Started> {
+    if !is_whole {
+        members.retain(|member| selection.has(member));
+    }
+    let group = PendingGroup::new(members.iter().filter(|member| member.seed().is_some()).count());
+    let started = members.into_iter().map(move |recorded| {
+        let called = scorer.zip(recorded.seed());
+        let pending = called.map(|(scorer, seed)| scorer.start(&group, recorded.sample.clone(), seed));
+        Started { recorded, pending }
+    });
+    started.filter(|started| selection.has(&started.recorded))
+}
+
+fn nothing_selected(recording: &Recording) -> ReplayError {
     if let Some(damaged) = recording.damage().lines.into_iter().next() {
-        return Err(RecordingError::from(damaged).into());
+        return RecordingError::from(damaged).into();
     }
     let steps: Vec<u64> = recording.steps().collect();
     let steps = match (steps.first(), steps.last()) {
@@ -105,7 +129,7 @@ pub(super) fn rerun(
         (Some(only), _) => only.to_string(),
         _ => String::new(),
     };
-    Err(ReplayError::NothingSelected { folder: recording.folder().to_owned(), steps })
+    ReplayError::NothingSelected { folder: recording.folder().to_owned(), steps }
 }
 
 /// The selected steps of a set of plugins, and what runs for them.

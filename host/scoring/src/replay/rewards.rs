@@ -28,7 +28,7 @@ pub struct RewardChange {
 }
 
 /// The rewards of the samples of one group, in order: recorded and now.
-pub(super) type Group = Vec<(Option<f64>, Option<f64>)>;
+pub(super) type GroupRewards = Vec<(Option<f64>, Option<f64>)>;
 
 /// Adds up over groups.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Mean {
 }
 
 impl Rewards {
-    pub(super) fn add(&mut self, group: &Group, grouping: &Grouping) {
+    pub(super) fn add(&mut self, group: &GroupRewards, grouping: &Grouping) {
         let change = &mut self.change;
         for (at, (was, now)) in group.iter().enumerate() {
             was.iter().for_each(|reward| self.recorded.add(*reward));

@@ -1,8 +1,8 @@
 //! The same plugins over the same samples: do they say the same?
 
-use super::compare::{Mismatch, mismatches, number};
 use super::error::Result;
-use super::rerun::{Selection, rerun};
+use super::mismatch::{Mismatch, mismatches, number};
+use super::rerun::{Rerun, Selection, rerun};
 use crate::recording::{Damage, PluginSet, Recording};
 use gavel_data::{EvaluationRecord, NotCalled, SampleOutcome};
 use gavel_plugin::SandboxConfig;
@@ -67,9 +67,9 @@ pub fn verify(
 ) -> Result<Verification> {
     let mut found = Verification::default();
     let plugins = |set: &PluginSet| set.plugins.iter().map(|plugin| recording.plugin(plugin)).collect();
-    rerun(recording, selection, config, plugins, |_, _, recorded, replayed| {
+    rerun(recording, selection, config, plugins, |Rerun { recorded, outcome, .. }| {
         found.samples += 1;
-        match replayed {
+        match outcome {
             Some(replayed) => found.compare(&recorded, &replayed),
             None => found.without_call += 1,
         }

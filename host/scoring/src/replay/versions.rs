@@ -1,9 +1,10 @@
 //! Two versions of a plugin over the same samples, without a recording.
 
-use super::change::{Change, Now, Tally, WhatIf};
+use super::comparison::{Comparison, Tally};
 use super::error::Result;
-use crate::ahead::Ahead;
-use crate::group::Group;
+use super::replayed::ReplayedSample;
+use crate::in_flight::InFlight;
+use crate::pending_group::PendingGroup;
 use crate::recording::{Grouping, PluginSet};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
 use gavel_data::{EvaluationRecord, Sample, SampleOutcome};
@@ -29,7 +30,7 @@ pub struct Version {
 pub struct Versions {
     /// What the new one says, where the old one is taken as recorded.
     #[serde(flatten)]
-    pub what_if: WhatIf,
+    pub comparison: Comparison,
     /// What the old one used.
     pub old: Cost,
     /// What the new one used.
@@ -78,29 +79,28 @@ pub fn versions(
         Scorer::new(vec![WeightedPlugin::new(plugin, 1.0)], config)
     };
     let (old, new) = (load(old)?, load(new)?);
-    let changes = [Change { name, path: None, params: None }];
     let set = PluginSet::of(&old, Grouping { min_scored: MIN_SCORED, ..Grouping::default() }, 0);
-    let mut tally = Tally::new(&changes, worst);
+    let mut tally = Tally::new(vec![&name], worst);
     let mut costs = [Cost::default(); 2];
     let mut finish = |(group, sample, was, now): (u64, Arc<Sample>, Pending, Pending)| {
         let (was, now) = (old.wait(was), new.wait(now));
         costs[0].add(&old, &sample, &was);
         costs[1].add(&new, &sample, &now);
-        tally.add(&set, Some(&new), &recorded(group, sample, &was), &Now::of(&now));
+        tally.add(&set, Some(&new), &recorded(group, sample, &was), &ReplayedSample::from(&now));
     };
-    let mut ahead = Ahead::default();
+    let mut in_flight = InFlight::default();
     for (number, members) in (0..).zip(groups) {
-        let (judged_old, judged_new) = (Group::new(members.len()), Group::new(members.len()));
+        let (judged_old, judged_new) = (PendingGroup::new(members.len()), PendingGroup::new(members.len()));
         let started = members.into_iter().map(|(sample, seed)| {
             let was = old.start(&judged_old, sample.clone(), seed);
             let now = new.start(&judged_new, sample.clone(), seed);
             (number, sample, was, now)
         });
-        ahead.start(started).for_each(&mut finish);
+        in_flight.start(started).for_each(&mut finish);
     }
-    ahead.into_iter().for_each(&mut finish);
+    in_flight.into_iter().for_each(&mut finish);
     let [old, new] = costs;
-    Ok(Versions { what_if: tally.finish(true), old, new })
+    Ok(Versions { comparison: tally.finish(true), old, new })
 }
 
 /// What the old version said, as if it had been recorded.

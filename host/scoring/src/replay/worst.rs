@@ -19,16 +19,16 @@ pub struct Disagreement {
     /// The plugin.
     pub plugin: String,
     /// What was said when it was recorded.
-    pub recorded: Said,
+    pub recorded: VerdictSummary,
     /// What the other version says.
-    pub replayed: Said,
+    pub replayed: VerdictSummary,
     /// The beginning of the response.
     pub response: String,
 }
 
 /// A verdict in short.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Said {
+pub struct VerdictSummary {
     /// What came of the call.
     pub outcome: OutcomeKind,
     /// The score, where there is one.
@@ -37,7 +37,7 @@ pub struct Said {
     pub reason: Option<String>,
 }
 
-impl From<&EvaluationRecord> for Said {
+impl From<&EvaluationRecord> for VerdictSummary {
     fn from(record: &EvaluationRecord) -> Self {
         Self { outcome: record.outcome, score: record.score, reason: record.reason.clone() }
     }

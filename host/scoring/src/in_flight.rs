@@ -9,15 +9,15 @@ const WINDOW: usize = 1024;
 
 /// What was started and is not finished yet, in order.
 #[derive(Debug)]
-pub struct Ahead<T>(VecDeque<T>);
+pub struct InFlight<T>(VecDeque<T>);
 
-impl<T> Default for Ahead<T> {
+impl<T> Default for InFlight<T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<T> Ahead<T> {
+impl<T> InFlight<T> {
     /// Adds a whole group, since its judgers wait for all of it, and gives the
     /// first ones, to be waited for, where there are too many now.
     pub fn start(&mut self, group: impl IntoIterator<Item = T>) -> Drain<'_, T> {
@@ -28,7 +28,7 @@ impl<T> Ahead<T> {
 }
 
 /// All that is left.
-impl<T> IntoIterator for Ahead<T> {
+impl<T> IntoIterator for InFlight<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;
 
@@ -43,9 +43,9 @@ mod tests {
 
     #[test]
     fn the_first_are_waited_for_where_there_are_too_many() {
-        let mut ahead = Ahead::default();
-        assert_eq!(ahead.start(0..WINDOW).count(), 0);
-        assert_eq!(ahead.start([WINDOW, WINDOW + 1]).collect::<Vec<_>>(), [0, 1]);
-        assert_eq!(ahead.into_iter().next(), Some(2));
+        let mut in_flight = InFlight::default();
+        assert_eq!(in_flight.start(0..WINDOW).count(), 0);
+        assert_eq!(in_flight.start([WINDOW, WINDOW + 1]).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(in_flight.into_iter().next(), Some(2));
     }
 }

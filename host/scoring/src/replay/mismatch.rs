@@ -23,7 +23,7 @@ pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> V
         }
     };
     if let (Some(recorded), Some(replayed)) = (&recorded.provenance, &replayed.provenance) {
-        compare("component", recorded.component.clone(), replayed.component.clone());
+        compare(recorded.judge.kind(), recorded.judge.as_str().into(), replayed.judge.as_str().into());
         compare("parameters", recorded.params.clone(), replayed.params.clone());
         compare("contract", recorded.contract.clone(), replayed.contract.clone());
         compare("input", recorded.input.clone(), replayed.input.clone());

@@ -1,0 +1,139 @@
+//! An [`Evaluation`] as it is written down: a line of a log has it, and it can
+//! be read again to be compared.
+
+use crate::evaluation::{Diagnosis, Evaluation, Provenance, Usage};
+use crate::outcome::{Blame, Budget, Credit, Outcome, OutcomeKind};
+use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// What is written down of an [`Evaluation`]. Numbers come back to the last
+/// bit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationRecord {
+    /// What came of the call.
+    pub outcome: OutcomeKind,
+    /// The score, where there is one.
+    pub score: Option<f64>,
+    /// Named numbers beside it.
+    pub metrics: BTreeMap<String, f64>,
+    /// Credit for parts of the sample; older records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credit: Vec<Credit>,
+    /// Why, in words.
+    pub reason: Option<String>,
+    /// The limit that was exceeded, where one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// Whose fault it was, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whose: Option<Blame>,
+    /// What the call used.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Why it failed; empty where no more than the reason is known.
+    #[serde(flatten)]
+    pub diagnosis: Diagnosis,
+    /// What it was made of; absent where there was no call.
+    #[serde(flatten)]
+    pub provenance: Option<Provenance>,
+}
+
+impl From<&Evaluation> for EvaluationRecord {
+    fn from(evaluation: &Evaluation) -> Self {
+        let outcome = &evaluation.outcome;
+        let (metrics, credit) = match outcome {
+            Outcome::Scored(score) => {
+                (score.metrics.iter().map(|m| (m.name.clone(), m.value)).collect(), score.credit.clone())
+            }
+            _ => Default::default(),
+        };
+        let (budget, whose) = match outcome {
+            Outcome::OutOfBudget { which, .. } => (Some(*which), None),
+            Outcome::Fault { whose, .. } => (None, Some(*whose)),
+            _ => (None, None),
+        };
+        Self {
+            outcome: outcome.kind(),
+            score: outcome.score(),
+            metrics,
+            credit,
+            reason: outcome.reason(),
+            budget,
+            whose,
+            usage: evaluation.usage,
+            diagnosis: evaluation.diagnosis.clone().unwrap_or_default(),
+            provenance: evaluation.provenance.clone(),
+        }
+    }
+}
+
+impl Serialize for Evaluation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        EvaluationRecord::from(self).serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluation::JudgeId;
+    use crate::outcome::{Metric, Score};
+
+    fn provenance() -> Provenance {
+        let hash = |letter: &str| letter.repeat(64);
+        Provenance {
+            judge: JudgeId::Component(hash("a")),
+            params: hash("b"),
+            contract: "gavel:plugin@0.1.0".into(),
+            seed: u64::MAX,
+            input: hash("c"),
+        }
+    }
+
+    fn assert_comes_back(evaluation: &Evaluation) {
+        let text = serde_json::to_string(evaluation).unwrap();
+        let back: EvaluationRecord = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, EvaluationRecord::from(evaluation), "{text}");
+    }
+
+    #[test]
+    fn a_score_comes_back_to_the_last_bit() {
+        let metrics = vec![Metric { name: "m".into(), value: 5e-324 }, Metric { name: "n".into(), value: -1e300 }];
+        let credit = vec![Credit { trajectory: 0, message: 1, start: 2, end: 3, value: -0.1 }];
+        let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()) };
+        let usage = Usage { elapsed_us: 7, cpu_us: 5, fuel: Some(3), peak_memory: 1 << 20 };
+        let outcome = Outcome::Scored(score);
+        assert_comes_back(&Evaluation { outcome, usage, provenance: Some(provenance()), diagnosis: None });
+    }
+
+    #[test]
+    fn a_failure_comes_back_with_its_diagnosis_and_without_a_call() {
+        let diagnosis = Diagnosis { backtrace: vec!["score".into()], stderr: "no".into() };
+        let outcome = Outcome::Fault { whose: Blame::Plugin, what: "trap".into() };
+        let provenance = Some(provenance());
+        assert_comes_back(&Evaluation { outcome, usage: Usage::default(), provenance, diagnosis: Some(diagnosis) });
+        let outcome = Outcome::OutOfBudget { which: Budget::Cpu, what: "2 s".into() };
+        assert_comes_back(&Evaluation::without_call(outcome));
+    }
+
+    #[test]
+    fn the_judge_stands_first_among_what_a_call_was_made_of() {
+        let evaluation = |judge| Evaluation {
+            provenance: Some(Provenance { judge, seed: 7, ..provenance() }),
+            ..Evaluation::without_call(Outcome::Abstained("no".into()))
+        };
+        for (judge, written) in [
+            (JudgeId::Component("a".repeat(64)), format!(r#""component":"{}""#, "a".repeat(64))),
+            (JudgeId::Model("rm-7b".into()), r#""model":"rm-7b""#.to_owned()),
+        ] {
+            let text = serde_json::to_string(&evaluation(judge.clone())).unwrap();
+            let made_of = format!(
+                r#""peak_memory":0,{written},"params":"{}","contract":"gavel:plugin@0.1.0","seed":7,"input":"{}"}}"#,
+                "b".repeat(64),
+                "c".repeat(64)
+            );
+            assert!(text.ends_with(&made_of), "{text}");
+            assert_comes_back(&evaluation(judge));
+        }
+    }
+}

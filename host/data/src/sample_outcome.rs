@@ -1,0 +1,55 @@
+//! What scoring says of a sample.
+
+use crate::evaluation::Evaluation;
+use crate::outcome::OutcomeKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What all plugins together say of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SampleOutcome {
+    /// The weighted sum; absent unless every plugin with a weight that is for
+    /// the sample scored.
+    pub reward: Option<f64>,
+    /// `Scored`, or the kind of the first weighted plugin that did not score.
+    pub outcome: OutcomeKind,
+    /// Why there is no reward.
+    pub reason: Option<String>,
+    /// Each plugin's call, by its name in the run.
+    pub plugins: BTreeMap<String, Evaluation>,
+    /// The plugins that were not called, and why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_called: BTreeMap<String, NotCalled>,
+}
+
+impl SampleOutcome {
+    /// What is said of a sample that no plugin was called for.
+    pub fn without_calls(outcome: OutcomeKind, reason: impl Into<String>) -> Self {
+        let (plugins, not_called) = Default::default();
+        Self { reward: None, outcome, reason: Some(reason.into()), plugins, not_called }
+    }
+}
+
+/// Why a plugin of a run was not called for a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotCalled {
+    /// The condition on another plugin's score does not hold: it adds 0.
+    Gate,
+    /// That other plugin gave no score, so that nobody knows whether it holds:
+    /// there is no reward.
+    NoGate,
+    /// It is not for the task's data source: it adds nothing.
+    DataSource,
+}
+
+impl NotCalled {
+    /// The name in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gate => "gate",
+            Self::NoGate => "no-gate",
+            Self::DataSource => "data-source",
+        }
+    }
+}

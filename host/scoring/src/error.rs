@@ -1,0 +1,74 @@
+//! Why nothing can be scored.
+
+use crate::chat::ChatEndpointError;
+use gavel_plugin::LoadError;
+
+/// Why there is no scorer.
+#[derive(Debug, thiserror::Error)]
+pub enum ScorerError {
+    /// A plugin does not load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// An endpoint cannot be used.
+    #[error(transparent)]
+    Chat(#[from] ChatEndpointError),
+    /// A component that is only a dataset.
+    #[error(
+        "plugin `{0}` scores nothing: it exports neither `reward` nor `judger`\nhint: a taskset belongs under [data], as \"plugin:PATH\""
+    )]
+    ScoresNothing(String),
+    /// Two plugins have one name.
+    #[error("two plugins are called `{0}`\nhint: give one another name")]
+    SameName(String),
+    /// A weight that makes no sum.
+    #[error("plugin `{plugin}` has the weight {weight}\nhint: give it a finite one")]
+    Weight {
+        /// Its name in the run.
+        plugin: String,
+        /// The weight.
+        weight: f64,
+    },
+    /// A gate on nothing.
+    #[error("reward `{plugin}`: `only_if` is about `{gate}`, and no reward is called that; they are: {}", known.join(", "))]
+    UnknownGate {
+        /// The gated plugin.
+        plugin: String,
+        /// The name in its condition.
+        gate: String,
+        /// The plugins that there are.
+        known: Vec<String>,
+    },
+    /// Gates that wait for each other.
+    #[error("reward `{0}`: `only_if` leads back to the reward itself, so that neither can be called first")]
+    GateCircle(String),
+    /// A judger that waits for a judger.
+    #[error(
+        "reward `{plugin}`: `only_if` waits for `{gate}`, and both judge whole groups, which happens at once\nhint: gate it on a reward that scores samples one by one"
+    )]
+    GatedByJudger {
+        /// The gated judger.
+        plugin: String,
+        /// The judger that it would wait for.
+        gate: String,
+    },
+}
+
+/// Rows that nobody would judge.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Uncovered {
+    /// No plugin with a weight is for them.
+    #[error("no [[reward]] with a weight is for {0}\nhint: add it to the `data_sources` of one")]
+    NoReward(String),
+    /// A plugin is for them and its gate is not.
+    #[error(
+        "the [[reward]] `{plugin}` is for {data_source}, and `{gate}`, which its `only_if` is about, is not\nhint: give both the same `data_sources`"
+    )]
+    GateElsewhere {
+        /// The gated plugin.
+        plugin: String,
+        /// The one that its condition is about.
+        gate: String,
+        /// Whose rows.
+        data_source: String,
+    },
+}

@@ -1,0 +1,43 @@
+//! What gives samples their scores.
+
+use futures::future::BoxFuture;
+use gavel_data::{Evaluation, Sample};
+use gavel_plugin::Plugin;
+use std::sync::Arc;
+
+/// Something that gives samples their scores, one by one or group by group.
+pub(crate) trait Judge: Send + Sync {
+    /// Its name in the run.
+    fn name(&self) -> &str;
+
+    /// Whether it sees the samples of a group together, and not one by one.
+    fn sees_groups(&self) -> bool;
+
+    /// What it says of each of `samples`, in their order: of a group, or of one
+    /// alone. `seed` is what it sees as random.
+    fn judge<'a>(&'a self, samples: &'a [Arc<Sample>], seed: u64) -> BoxFuture<'a, Vec<Evaluation>>;
+}
+
+/// A component that is both scores samples as a judger, which sees more.
+impl Judge for Plugin {
+    fn name(&self) -> &str {
+        self.name()
+    }
+
+    fn sees_groups(&self) -> bool {
+        self.is_judger()
+    }
+
+    fn judge<'a>(&'a self, samples: &'a [Arc<Sample>], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
+        Box::pin(async move {
+            if self.is_judger() {
+                return self.judge(samples, seed).await;
+            }
+            let mut evaluations = Vec::with_capacity(samples.len());
+            for sample in samples {
+                evaluations.push(self.score(sample, seed).await);
+            }
+            evaluations
+        })
+    }
+}

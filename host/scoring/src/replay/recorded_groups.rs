@@ -1,0 +1,49 @@
+//! The samples of a step, group by group.
+
+use crate::recording::{self, Recording};
+use gavel_runs::{RecordedSample, Samples};
+use std::iter::Peekable;
+
+/// The samples of one group that can be read.
+pub(super) struct RecordedGroup {
+    pub(super) members: Vec<RecordedSample>,
+    /// Whether a line before, in or after it cannot be read, so that a member
+    /// may be missing.
+    pub(super) is_torn: bool,
+}
+
+/// The groups of a step, in the order in which they were drawn.
+pub(super) struct RecordedGroups<'a> {
+    recording: &'a Recording,
+    step: u64,
+    samples: Peekable<Samples<'a>>,
+    /// The last line of the group before; 0 before the first.
+    before: u64,
+}
+
+impl<'a> RecordedGroups<'a> {
+    pub(super) fn open(recording: &'a Recording, step: u64) -> recording::Result<Self> {
+        Ok(Self { recording, step, samples: recording.samples(step)?.peekable(), before: 0 })
+    }
+
+    fn read(&mut self) -> recording::Result<Option<RecordedGroup>> {
+        let Some(first) = self.samples.next().transpose()? else { return Ok(None) };
+        let group = first.group;
+        let mut members = vec![first];
+        while let Some(next) = self.samples.next_if(|next| next.as_ref().is_ok_and(|next| next.group == group)) {
+            members.push(next?);
+        }
+        let next = self.samples.peek().map_or(u64::MAX, |next| next.as_ref().map_or(u64::MAX, |next| next.line));
+        let is_torn = self.recording.is_damaged_between(self.step, self.before, next);
+        self.before = members.last().map_or(0, |last| last.line);
+        Ok(Some(RecordedGroup { members, is_torn }))
+    }
+}
+
+impl Iterator for RecordedGroups<'_> {
+    type Item = recording::Result<RecordedGroup>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
