@@ -1,7 +1,7 @@
 //! Why nothing can be replayed.
 
+use crate::error::ScorerError;
 use crate::recording::RecordingError;
-use crate::scorer::ScorerError;
 use gavel_data::Shown;
 use gavel_plugin::TapeError;
 use std::path::PathBuf;
