@@ -22,7 +22,7 @@ impl<'de> Deserialize<'de> for Message {
 
 impl Serialize for ContentPart {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_json().serialize(serializer)
+        Value::from(self.clone()).serialize(serializer)
     }
 }
 
@@ -138,9 +138,11 @@ impl ContentPart {
             None => Err("a content part needs a `type`".into()),
         }
     }
+}
 
-    fn to_json(&self) -> Value {
-        match self {
+impl From<ContentPart> for Value {
+    fn from(part: ContentPart) -> Self {
+        match part {
             ContentPart::Text(text) => serde_json::json!({"type": "text", "text": text}),
             ContentPart::Media(media) => {
                 let data = base64::engine::general_purpose::STANDARD.encode(&media.bytes);

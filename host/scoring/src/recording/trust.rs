@@ -16,8 +16,9 @@ impl Recording {
     /// clock, its random numbers. Otherwise a plugin that had any is refused.
     /// Servers, models and programs need no permission: the first two are
     /// answered from the tape, and programs are run from their copies.
-    pub fn allow_grants(self, allow: bool) -> Self {
-        Self { grants_allowed: allow, ..self }
+    pub fn allow_grants(mut self, allow: bool) -> Self {
+        self.grants_allowed = allow;
+        self
     }
 
     /// What its plugins had of this machine, a line each plugin.
