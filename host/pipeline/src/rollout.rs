@@ -1,10 +1,9 @@
 //! Responses to prompts, each of which is scored the moment it ends, while the others are still being drawn.
 
 use crate::config::RolloutTable;
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use crate::prompts::Prompt;
 use crate::task_stream::Seeds;
-use futures::executor::block_on;
 use futures::future::try_join_all;
 use gavel_data::{Group, Member};
 use gavel_policy::Sampling;
@@ -54,7 +53,7 @@ impl Rollout {
     pub(crate) fn draw(&self, draws: &[GroupDraw<'_>], sampling: &Sampling) -> Result<(Vec<Group>, Timing)> {
         let start = Instant::now();
         let last_end = Cell::new(start);
-        let groups = block_on(async {
+        let groups = self.scorer.sandbox().handle().block_on(async {
             let episodes: Vec<Vec<Episode>> = draws.iter().map(|draw| self.episodes(draw, sampling)).collect();
             let requests = episodes.iter().flatten().map(Episode::first_request).collect();
             let mut responses = self.engine.generate(requests).await?.into_iter();
@@ -94,7 +93,7 @@ impl Rollout {
             let sample = episode.play(&self.engine, response).await?;
             last_end.set(Instant::now());
             let pending = self.scorer.start(&judged_together, sample.clone(), seeds.plugin);
-            Ok(Member { sample, outcome: pending.outcome().await, advantage: None })
+            Ok::<_, PipelineError>(Member { sample, outcome: pending.outcome().await, advantage: None })
         };
         let episodes = episodes.into_iter().zip(responses).zip(&draw.seeds);
         let members = try_join_all(episodes.map(|((episode, response), seeds)| member((episode, response, seeds))));

@@ -65,7 +65,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         // Once all that it needs is loaded.
         let recorder = opened.into_recorder(config)?;
         let rollout = Rollout { engine: engine.clone(), scorer, table: config.rollout.clone() };
-        let updater = Updater::new(engine, trainer, reference);
+        let runtime = rollout.scorer.sandbox().handle().clone();
+        let updater = Updater::new(engine, runtime, trainer, reference);
         Ok(Self { config, rollout, updater, recorder, validation, learning })
     }
 

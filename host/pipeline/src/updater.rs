@@ -1,16 +1,18 @@
 //! Who updates: the optimiser and the reference, on the thread of the policy's device.
 
 use crate::error::{PipelineError, Result};
-use futures::executor::block_on;
 use gavel_policy::Model;
 use gavel_rollout::AsyncEngine;
 use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
 
 /// Updates the policy that `engine` decodes with. Decoding waits meanwhile.
 pub(crate) struct Updater {
     engine: AsyncEngine,
+    /// Where the device's thread is waited for.
+    runtime: Handle,
     learner: Arc<Mutex<Learner>>,
 }
 
@@ -22,8 +24,8 @@ struct Learner {
 }
 
 impl Updater {
-    pub(crate) fn new(engine: AsyncEngine, trainer: Trainer, reference: Option<Model>) -> Self {
-        Self { engine, learner: Arc::new(Mutex::new(Learner { trainer, reference })) }
+    pub(crate) fn new(engine: AsyncEngine, runtime: Handle, trainer: Trainer, reference: Option<Model>) -> Self {
+        Self { engine, runtime, learner: Arc::new(Mutex::new(Learner { trainer, reference })) }
     }
 
     /// Takes an optimiser step over a mini-batch; `temperature` is that of its rollout.
@@ -59,6 +61,6 @@ impl Updater {
     fn on_device<R: Send + 'static>(&self, work: impl FnOnce(&Model, &mut Learner) -> R + Send + 'static) -> Result<R> {
         let learner = self.learner.clone();
         let work = move |model: &Model| work(model, &mut learner.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(block_on(self.engine.run(work))?)
+        Ok(self.runtime.block_on(self.engine.run(work))?)
     }
 }

@@ -17,7 +17,7 @@ mod stop_reader;
 
 pub use async_engine::AsyncEngine;
 pub use completion::{Completion, Piece, WholeCompletion};
-pub use episode::{Episode, Next};
+pub use episode::Episode;
 pub use error::RolloutError;
 pub use load::load;
 pub use observer::Observer;

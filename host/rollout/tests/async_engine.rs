@@ -1,6 +1,5 @@
 //! The thread that owns a device, asked as training, serving and evaluation ask it.
 
-use futures::executor::block_on;
 use futures::future::{join4, try_join_all};
 use gavel_data::{FinishReason, Message, Role, Task};
 use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
@@ -10,6 +9,10 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
 
 const LENGTH: usize = 24;
 

@@ -3,11 +3,11 @@
 
 use crate::{Result, checked};
 use tch::{Device, Tensor};
-use torch_sys::{
-    C_scalar, C_tensor, atg_add_scalar, atg_arange_start_step, atg_clamp, atg_clamp_max, atg_div_scalar, atg_fill_,
-    atg_ge, atg_gt, atg_le, atg_lt, atg_masked_fill, atg_masked_fill_, atg_mul_scalar, atg_mul_scalar_, atg_sub_scalar,
-    ats_float, ats_free, ats_int, get_and_reset_last_err,
+use torch_sys::c_generated::{
+    atg_add_scalar, atg_arange_start_step, atg_clamp, atg_clamp_max, atg_div_scalar, atg_fill_, atg_ge, atg_gt, atg_le,
+    atg_lt, atg_masked_fill, atg_masked_fill_, atg_mul_scalar, atg_mul_scalar_, atg_sub_scalar,
 };
+use torch_sys::{C_scalar, C_tensor, ats_float, ats_free, ats_int, get_and_reset_last_err};
 
 /// A number beside tensors.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -150,8 +150,9 @@ fn with_numbers<const N: usize>(
     operation: impl FnOnce(*mut *mut C_tensor, [*mut C_scalar; N]),
 ) -> Result<Tensor> {
     let numbers = numbers.map(|number| match number {
-        // SAFETY: both take any number.
+        // SAFETY: it takes any number.
         Number::Int(value) => unsafe { ats_int(value) },
+        // SAFETY: as above.
         Number::Float(value) => unsafe { ats_float(value) },
     });
     let mut out = std::ptr::null_mut();

@@ -71,7 +71,7 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     server.check_model(asked.settings.model.as_deref())?;
     asked.settings.check()?;
     let tools = asked.check()?.to_vec();
-    let generator = server.engine.clone();
+    let engine = server.engine.clone();
     let (asked, tools, prompt) = aside(move || {
         let prompt = asked.prompt(&tools, engine.text());
         (asked, tools, prompt)

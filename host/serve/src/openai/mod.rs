@@ -41,11 +41,11 @@ struct Server {
     answered: Arc<AtomicU64>,
 }
 
-/// The service over `engine`, whose model is called `name`; `metrics` observes that engine.
-pub fn router(engine: AsyncEngine, metrics: Arc<Metrics>, name: &str) -> Router {
+/// The service over `engine`, whose model is called `name`; `observer` counts what it does.
+pub fn router(engine: AsyncEngine, observer: Arc<Metrics>, name: &str) -> Router {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(48);
-    let server = Server { engine, metrics, name: name.into(), salt, answered: Arc::default() };
+    let server = Server { engine, metrics: observer, name: name.into(), salt, answered: Arc::default() };
     Router::new()
         .route("/v1/chat/completions", post(chat::answer))
         .route("/v1/completions", post(completions::answer))
