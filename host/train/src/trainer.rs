@@ -6,7 +6,7 @@ use crate::error::{Result, TrainError};
 use crate::experience::Experience;
 use crate::loss::{LossConfig, Sums, Targets, objective};
 use crate::optimizer::{AdamW, OptimizerConfig};
-use gavel_policy::{Model, Pass, Phase};
+use gavel_policy::{Model, Phase, TrainingPass};
 use std::path::Path;
 use tch::Tensor;
 
@@ -163,7 +163,7 @@ impl Trainer {
         let mut all = Vec::new();
         let mut backward = |batch: &MicroBatch| {
             let frozen = reference.map(|reference| frozen_hidden(reference, batch)).transpose()?;
-            let pass = Pass::new(model, &batch.packed, self.checkpointing)?;
+            let pass = TrainingPass::new(model, &batch.packed, self.checkpointing)?;
             let states = States { policy: pass.hidden(), reference: frozen };
             for chunk in batch.chunks(model)? {
                 let (loss, sums) = objective(&chunk, &states)?;

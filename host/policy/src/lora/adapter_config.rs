@@ -1,6 +1,7 @@
 //! `adapter_config.json`, as PEFT writes it.
 
-use super::{Module, Sizes};
+use super::module::Module;
+use super::sizes::{Size, Sizes};
 use crate::error::{PolicyError, Result};
 use crate::tensor_file::io;
 use serde::Deserialize;
@@ -129,7 +130,7 @@ impl AdapterConfig {
         };
         // Whole numbers are written as such, which is what PEFT and vLLM expect.
         let number = |alpha: f64| if alpha.fract() == 0.0 { json!(alpha as i64) } else { json!(alpha) };
-        let unusual = |value: &dyn Fn(super::Size) -> Value| -> Map<String, Value> {
+        let unusual = |value: &dyn Fn(Size) -> Value| -> Map<String, Value> {
             let others = named.iter().filter(|(_, size)| value(*size) != value(usual));
             others.map(|(name, size)| (name.clone(), value(*size))).collect()
         };
@@ -162,7 +163,7 @@ fn is_expression(key: &str) -> bool {
 
 /// The sizes by the names that PEFT finds the modules by: a module's own where
 /// it is the same in all layers, else with its layer.
-fn named(sizes: &Sizes, layers: usize) -> Vec<(String, super::Size)> {
+fn named(sizes: &Sizes, layers: usize) -> Vec<(String, Size)> {
     let mut all = Vec::new();
     for module in Module::ALL {
         let own: Vec<_> = sizes.iter().filter(|((_, other), _)| *other == module).collect();

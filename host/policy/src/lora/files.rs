@@ -1,7 +1,9 @@
 //! Adapters in the layout of PEFT: `adapter_config.json` with
 //! `adapter_model.safetensors`.
 
-use super::{Adapted, AdapterConfig, Module, Size, Sizes};
+use super::adapter_config::AdapterConfig;
+use super::module::Module;
+use super::sizes::{Adapted, Size, Sizes};
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::tensor_file::{self, TensorFile};

@@ -2,7 +2,7 @@
 //! what it is made for in another.
 
 use crate::error::{PolicyError, Result};
-use crate::lora::AdapterConfig;
+use crate::lora::adapter_config::AdapterConfig;
 use std::path::{Path, PathBuf};
 
 /// The folders that a model is read from.
