@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::learner::Learner;
 use crate::prompts::Prompt;
 use gavel_data::{FinishReason, Message, Role, Sample, SampleOutcome, Tokens, Trajectory};
-use gavel_policy::{Engine, Finished, Request, Sampling, Step};
+use gavel_policy::{Engine, EngineStep, Finished, Request, Sampling};
 use gavel_scoring::{Group, Pending, Scorer};
 use gavel_text::{DecodeStream, StopTexts, Tokenizer};
 use std::time::Instant;
@@ -78,7 +78,7 @@ pub(crate) fn rollout(
 /// Draws one token of each response; gives those that end with theirs. Without
 /// stop texts there are no readers, and nothing is decoded.
 fn step(learner: &Learner, engine: &mut Engine, readers: &mut [Reader]) -> Result<Vec<Finished>> {
-    let Step { drawn, mut finished } = engine.step(&learner.model)?;
+    let EngineStep { drawn, mut finished } = engine.step(&learner.model)?;
     if readers.is_empty() {
         return Ok(finished);
     }

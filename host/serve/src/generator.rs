@@ -5,7 +5,7 @@ use crate::error::ServeError;
 use crate::metrics::Metrics;
 use futures::future::try_join_all;
 use gavel_data::FinishReason;
-use gavel_policy::{Drawn, Engine, EngineConfig, Model, ModelConfig, PolicyError, Request, Sampling, Step};
+use gavel_policy::{Drawn, Engine, EngineConfig, EngineStep, Model, ModelConfig, PolicyError, Request, Sampling};
 use gavel_text::TextModel;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -222,7 +222,7 @@ impl Owner {
         Ok(())
     }
 
-    fn deliver(&mut self, step: Step) {
+    fn deliver(&mut self, step: EngineStep) {
         self.metrics.drew(step.drawn.len(), self.engine.preemptions());
         for drawn in step.drawn {
             if let Some(reply) = self.replies.get_mut(&drawn.id) {

@@ -124,7 +124,7 @@ impl AdamW {
                 &self.parameters[range.clone()],
                 &self.exp_avgs[range.clone()],
                 &self.exp_avg_sqs[range],
-                &torch::Step { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
+                &torch::AdamWStep { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
             )?;
         }
         self.masters.round()?;
