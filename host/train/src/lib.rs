@@ -23,14 +23,14 @@ mod testing;
 pub mod trainer;
 
 pub use advantage::{AdvantageConfig, Estimator};
-pub use batch::{KEYS_PER_TOKEN, LOGIT_BYTES, shares_prompt};
+pub use batch::{LongestRows, tokens_per_chunk};
 pub use config::ConfigError;
-pub use error::TrainError;
+pub use error::{StateError, TrainError};
 pub use experience::Experience;
 pub use kl::{KlConfig, KlEstimator};
 pub use logprobs::log_probs;
 pub use loss::{Aggregation, LossConfig, OldLogProbs, PolicyLoss};
-pub use optimizer::{AdamW, OptimizerConfig, StateError};
+pub use optimizer::{AdamW, OptimizerConfig};
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
 pub use sft::{SftRow, SftStats};
 pub use trainer::{Trainer, UpdateStats};

@@ -1,7 +1,8 @@
 //! Supervised fine-tuning: the next token of given responses.
 
-use crate::batch::{Sequence, micro_batches, target_logprobs};
+use crate::batch::{Sequence, micro_batches};
 use crate::error::Result;
+use crate::logprobs::target_logprobs;
 use crate::trainer::Trainer;
 use gavel_policy::Model;
 use tch::{Kind, Tensor};

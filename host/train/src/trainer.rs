@@ -1,9 +1,10 @@
 //! One optimiser step over a mini-batch of experiences.
 
-use crate::batch::{Chunk, MicroBatch, micro_batches, target_logprobs};
+use crate::batch::{Chunk, MicroBatch, micro_batches};
 use crate::config::check;
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
+use crate::logprobs::target_logprobs;
 use crate::loss::{LossConfig, Sums, Targets, objective};
 use crate::optimizer::{AdamW, OptimizerConfig};
 use gavel_policy::{Model, Phase, TrainingPass};

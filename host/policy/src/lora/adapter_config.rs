@@ -35,7 +35,7 @@ const INITIALISATIONS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 /// What such a file says beyond the tensors beside it, which have the modules
 /// and the ranks.
 #[derive(Debug, Deserialize)]
-pub(crate) struct AdapterConfig {
+pub(crate) struct AdapterConfigFile {
     peft_type: Option<String>,
     pub(crate) base_model_name_or_path: Option<PathBuf>,
     lora_alpha: Option<f64>,
@@ -52,7 +52,7 @@ pub(crate) struct AdapterConfig {
     others: Map<String, Value>,
 }
 
-impl AdapterConfig {
+impl AdapterConfigFile {
     /// The file in the folder `dir`.
     pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join(FILE)
@@ -187,7 +187,7 @@ mod tests {
     fn the_first_alpha_that_fits_counts() {
         let text = r#"{"lora_alpha": 1, "alpha_pattern": {"q_proj": 4, "model.layers.0.self_attn.q_proj": 8,
                        "model.layers.0.mlp.up_proj": 5, "up_proj": 6}}"#;
-        let config: AdapterConfig = serde_json::from_str(text).unwrap();
+        let config: AdapterConfigFile = serde_json::from_str(text).unwrap();
         let alphas = [
             ("model.layers.0.self_attn.q_proj", 4.0),
             ("model.layers.0.mlp.up_proj", 5.0),

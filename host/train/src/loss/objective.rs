@@ -2,9 +2,9 @@
 
 use super::vanilla::vanilla;
 use super::{LossConfig, OldLogProbs, PolicyLoss};
-use crate::batch::target_logprobs;
 use crate::error::Result;
 use crate::kl::KlEstimator;
+use crate::logprobs::target_logprobs;
 use tch::{Kind, Tensor};
 
 /// Rows of the logits whose entropy is computed at once: it needs two

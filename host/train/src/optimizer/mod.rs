@@ -4,8 +4,6 @@
 mod masters;
 mod state;
 
-pub use state::StateError;
-
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
