@@ -5,7 +5,7 @@ use crate::error::{PipelineError, Result};
 use crate::metrics::{Metrics, mean};
 use crate::rollout::Rolled;
 use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome, Shown, ShownLines};
-use gavel_train::Experience;
+use gavel_train::{Advantage, Experience, SampleId, ScoredGroup};
 use std::collections::BTreeMap;
 
 /// The groups of a step, ready to be learned from.
@@ -28,25 +28,31 @@ fn reward(outcome: &SampleOutcome, table: &GrpoTable) -> Option<f64> {
 
 /// Gives each group of `group_size` samples its advantages.
 pub(crate) fn groups(rolled: &[Rolled], group_size: usize, table: &GrpoTable, metrics: &mut Metrics) -> Groups {
-    let mut groups = Groups { experiences: Vec::new(), advantages: vec![None; rolled.len()] };
+    // Of each group that is kept, where its scored samples stand in it, and their rewards.
+    let (mut kept, mut scored) = (Vec::new(), Vec::new());
     let (mut equal, mut dropped) = (0, 0);
-    for (number, group) in rolled.chunks(group_size).enumerate() {
-        let scored: Vec<(usize, f64)> =
-            group.iter().enumerate().filter_map(|(at, rolled)| Some((at, reward(&rolled.outcome, table)?))).collect();
-        if scored.len() < table.min_scored {
+    let chunks = rolled.chunks(group_size);
+    let mut groups = Groups { experiences: vec![Vec::new(); chunks.len()], advantages: vec![None; rolled.len()] };
+    for (number, group) in chunks.enumerate() {
+        let rewards = group.iter().enumerate().filter_map(|(at, rolled)| Some((at, reward(&rolled.outcome, table)?)));
+        let (places, rewards): (Vec<usize>, Vec<f64>) = rewards.unzip();
+        if rewards.len() < table.min_scored {
             dropped += 1;
-            groups.experiences.push(Vec::new());
             continue;
         }
-        let rewards: Vec<f64> = scored.iter().map(|(_, reward)| *reward).collect();
-        equal += u64::from(rewards.windows(2).all(|pair| pair[0] == pair[1]));
-        let advantages = table.advantage().of_group(&rewards);
-        let mut experiences = Vec::with_capacity(scored.len());
-        for ((at, _), advantage) in scored.into_iter().zip(advantages) {
-            groups.advantages[number * group_size + at] = Some(advantage);
-            experiences.extend(experience(&group[at].sample, advantage));
+        let group = ScoredGroup { rewards };
+        equal += u64::from(group.is_uniform());
+        kept.push((number, places));
+        scored.push(group);
+    }
+    let advantages = table.advantage().estimate(&scored);
+    for ((number, places), advantages) in kept.into_iter().zip(advantages) {
+        for (index, advantage) in places.into_iter().zip(advantages) {
+            let at = number * group_size + index;
+            groups.advantages[at] = Some(advantage.mean());
+            let id = SampleId { group: number, index };
+            groups.experiences[number].extend(experiences(&rolled[at].sample, id, &advantage));
         }
-        groups.experiences.push(experiences);
     }
     let kept: Vec<f64> = groups.advantages.iter().flatten().copied().collect();
     metrics.describe("advantage", &kept);
@@ -56,14 +62,19 @@ pub(crate) fn groups(rolled: &[Rolled], group_size: usize, table: &GrpoTable, me
     groups
 }
 
-fn experience(sample: &Sample, advantage: f64) -> impl Iterator<Item = Experience> {
-    sample.trajectories.iter().filter_map(|trajectory| trajectory.tokens.as_ref()).map(move |tokens| Experience {
-        prompt: tokens.prompt.clone(),
-        response: tokens.response.clone(),
-        loss_mask: tokens.loss_mask.clone(),
-        logprobs: tokens.logprobs.clone(),
-        advantage: advantage as f32,
-    })
+/// The trajectories of a sample.
+fn experiences(sample: &Sample, id: SampleId, advantage: &Advantage) -> impl Iterator<Item = Experience> {
+    let trajectories = sample.trajectories.iter().enumerate();
+    trajectories.filter_map(|(index, trajectory)| Some((index, trajectory.tokens.as_ref()?))).map(
+        move |(index, tokens)| Experience {
+            sample: id,
+            prompt: tokens.prompt.clone(),
+            response: tokens.response.clone(),
+            loss_mask: tokens.loss_mask.clone(),
+            logprobs: tokens.logprobs.clone(),
+            advantages: advantage.of_trajectory(index, tokens.response.len()),
+        },
+    )
 }
 
 /// The numbers of a step's samples: rewards, lengths, outcomes.
