@@ -1,50 +1,53 @@
 //! From scored groups to what an update learns from.
 
 use crate::config::RlTable;
-use gavel_data::{Group, Sample, Trajectory};
+use gavel_data::{Group, Member, Sample};
 use gavel_runs::Metrics;
-use gavel_train::Experience;
+use gavel_train::{Advantage, Experience, SampleId, ScoredGroup};
 
 /// Gives each group its advantages, and returns the experiences of each; a group that was dropped has none.
 pub(crate) fn advantages(groups: &mut [Group], table: &RlTable, metrics: &mut Metrics) -> Vec<Vec<Experience>> {
     let grouping = table.grouping();
-    let (mut equal, mut dropped) = (0, 0);
-    let mut experiences = Vec::with_capacity(groups.len());
-    for group in groups.iter_mut() {
-        let (mut scored, mut rewards) = (Vec::new(), Vec::new());
-        for member in &mut group.members {
-            if let Some(reward) = grouping.reward(member.outcome.reward, member.outcome.outcome) {
-                scored.push(member);
-                rewards.push(reward);
-            }
+    // Of each group that is kept, its number, its samples that have a reward, and these rewards.
+    let (mut kept, mut scored) = (Vec::new(), Vec::new());
+    for (number, group) in groups.iter_mut().enumerate() {
+        let reward = |member: &Member| grouping.reward(member.outcome.reward, member.outcome.outcome);
+        let members = group.members.iter_mut().enumerate();
+        let rewarded = members.filter_map(|(index, member)| Some(((index, &mut *member), reward(member)?)));
+        let (members, rewards): (Vec<_>, Vec<f64>) = rewarded.unzip();
+        if rewards.len() >= table.min_scored {
+            kept.push((number, members));
+            scored.push(ScoredGroup { rewards });
         }
-        if scored.len() < table.min_scored {
-            dropped += 1;
-            experiences.push(Vec::new());
-            continue;
+    }
+    let equal = scored.iter().filter(|group| group.is_uniform()).count();
+    let (count, dropped) = (groups.len(), groups.len() - scored.len());
+    let mut experiences = vec![Vec::new(); count];
+    for ((group, members), advantages) in kept.into_iter().zip(table.advantage().estimate(&scored)) {
+        for ((index, member), advantage) in members.into_iter().zip(advantages) {
+            member.advantage = Some(advantage.mean());
+            experiences[group].extend(trajectories(&member.sample, SampleId { group, index }, &advantage));
         }
-        equal += u64::from(rewards.windows(2).all(|pair| pair[0] == pair[1]));
-        let mut learned = Vec::with_capacity(scored.len());
-        for (member, advantage) in scored.into_iter().zip(table.advantage().of_group(&rewards)) {
-            member.advantage = Some(advantage);
-            learned.extend(experience(&member.sample, advantage));
-        }
-        experiences.push(learned);
     }
     let members = groups.iter().flat_map(|group| &group.members);
     metrics.describe("advantage", &members.filter_map(|member| member.advantage).collect::<Vec<_>>());
-    metrics.set("frac_reward_zero_std", equal as f64 / groups.len() as f64);
-    metrics.count("groups/dropped", dropped);
+    metrics.set("frac_reward_zero_std", equal as f64 / count as f64);
+    metrics.count("groups/dropped", dropped as u64);
     experiences
 }
 
-fn experience(sample: &Sample, advantage: f64) -> impl Iterator<Item = Experience> {
-    sample.trajectories.iter().filter_map(Trajectory::tokens).map(move |tokens| Experience {
-        prompt: tokens.prompt.clone(),
-        response: tokens.response.clone(),
-        loss_mask: tokens.loss_mask.clone(),
-        logprobs: tokens.logprobs.clone(),
-        advantage: advantage as f32,
+/// The trajectories of a sample, as an update learns from them.
+fn trajectories(sample: &Sample, id: SampleId, advantage: &Advantage) -> impl Iterator<Item = Experience> {
+    let trajectories = sample.trajectories.iter().enumerate();
+    trajectories.filter_map(|(index, trajectory)| Some((index, trajectory.tokens()?))).map(move |(index, tokens)| {
+        Experience {
+            sample: id,
+            prompt: tokens.prompt.clone(),
+            response: tokens.response.clone(),
+            loss_mask: tokens.loss_mask.clone(),
+            logprobs: tokens.logprobs.clone(),
+            advantages: advantage.of_trajectory(index, tokens.response.len()),
+        }
     })
 }
 

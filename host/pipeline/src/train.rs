@@ -130,22 +130,10 @@ fn roll_out(
 /// The means over a step's updates.
 fn describe_updates(updates: &[UpdateStats], metrics: &mut Metrics) {
     metrics.count("updates", updates.len() as u64);
-    if updates.is_empty() {
-        return;
+    let Some(first) = updates.first() else { return };
+    for (name, _) in first.statistics.iter() {
+        let values: Vec<f64> = updates.iter().filter_map(|stats| stats.statistics.get(name)).collect();
+        metrics.set(name, mean(&values));
     }
-    let mut set = |name: &str, value: fn(&UpdateStats) -> f64| {
-        metrics.set(name, mean(&updates.iter().map(value).collect::<Vec<_>>()));
-    };
-    set("loss", |stats| stats.loss);
-    set("policy_loss", |stats| stats.policy_loss);
-    // The distance from the reference where there is one, else from rollout.
-    set("kl", |stats| stats.kl.unwrap_or(stats.rollout_kl));
-    set("rollout_kl", |stats| stats.rollout_kl);
-    set("entropy", |stats| stats.entropy);
-    set("clip_fraction", |stats| stats.clip_fraction);
-    set("clip_fraction_high", |stats| stats.clip_fraction_high);
-    set("clip_fraction_low", |stats| stats.clip_fraction_low);
-    set("grad_norm", |stats| stats.grad_norm);
-    set("logprob_mismatch", |stats| stats.logprob_mismatch_mean_abs);
     metrics.count("tokens/trained", updates.iter().map(|stats| stats.tokens as u64).sum());
 }

@@ -1,11 +1,10 @@
 //! Checkpoints in the layout of Hugging Face: `config.json` with
 //! `model.safetensors`, or shards named by `model.safetensors.index.json`.
 
-use crate::config::{self, ModelConfig};
+use crate::config::{self, Head, ModelConfig};
 use crate::error::{PolicyError, Result};
-use crate::folder::ModelFolder;
-use crate::head::Head;
 use crate::model::Model;
+use crate::model_folder::ModelFolder;
 use crate::tensor_file::{self, TensorFile, io, stored_type};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,41 +1,16 @@
 //! The device that a model lives on.
 
+mod cuda;
 mod memory;
 
+pub use cuda::load_cuda;
 pub use memory::{DeviceMemory, memory};
 
 use crate::engine::EngineConfig;
 use crate::error::{PolicyError, Result};
 use crate::memory::{Footprint, PassShape};
 use crate::model::Model;
-use std::ffi::CStr;
-use std::sync::OnceLock;
 use tch::{Cuda, Device};
-
-/// Loads libtorch's CUDA part, which the binary does not link, so that the
-/// same binary runs where there is none. libtorch must not have been asked
-/// about CUDA before: call this (or [`select`]) first thing in `main`. Only
-/// the first call does anything; later ones repeat its answer.
-pub fn load_cuda() -> Result<()> {
-    static LOADED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
-    let loaded = LOADED.get_or_init(|| {
-        // SAFETY: the name is a NUL-terminated string; the library's initialisers are libtorch's own
-        // and the handle is never closed.
-        let handle = unsafe { libc::dlopen(c"libtorch_cuda.so".as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-        if !handle.is_null() {
-            return Ok(());
-        }
-        // SAFETY: dlopen has just failed on this thread, so dlerror gives its message, a NUL-terminated
-        // string that stays valid until the thread's next dl call.
-        let message = unsafe { libc::dlerror() };
-        if message.is_null() {
-            return Err("libtorch_cuda.so cannot be loaded".into());
-        }
-        // SAFETY: as above, and it is not null.
-        Err(unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned())
-    });
-    loaded.clone().map_err(|what| PolicyError::Device { name: "cuda".into(), what })
-}
 
 /// The device named `auto` (the first GPU if there is one, else the CPU),
 /// `cpu`, `cuda` or `cuda:N`.

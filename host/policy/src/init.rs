@@ -8,6 +8,23 @@ use gavel_data::seed::{self, Purpose};
 use tch::{Device, Kind, Tensor};
 
 impl Model {
+    /// A model with random weights, a function of `config` and `seed`: normal
+    /// with the configuration's `initializer_range`, biases 0, norms of no effect.
+    pub fn random(config: ModelConfig, seed: u64, device: Device) -> Result<Self> {
+        config.validate()?;
+        let model = Self::zeros(config, Kind::Float, device)?;
+        for (index, (name, mut weight)) in model.named_weights()?.into_iter().enumerate() {
+            let _guard = tch::no_grad_guard();
+            if name.ends_with("norm.weight") {
+                let _ = weight.f_fill_(Norm::initial(model.config.architecture))?;
+            } else if !name.ends_with(".bias") {
+                weight.f_copy_(&normal(seed, index, &weight.size(), model.config.initializer_range)?)?;
+            }
+        }
+        model.train_all(true)?;
+        Ok(model)
+    }
+
     /// A model whose weights are noise from the device's own generator, for
     /// measurements: made where they lie, in seconds for billions of them.
     /// [`random`](Self::random) gives weights that are the same each time.

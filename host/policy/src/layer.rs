@@ -5,7 +5,7 @@ use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::linear::Linear;
-use crate::lora::Module;
+use crate::lora::module::Module;
 use crate::norm::Norm;
 use crate::rotary::Rotation;
 use gavel_torch::layer::silu_product;

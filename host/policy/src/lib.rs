@@ -7,13 +7,13 @@
 //! global random generator.
 
 mod architecture;
+mod attention;
 mod checkpoint;
 pub mod config;
 pub mod device;
 mod dtype;
 pub mod engine;
 mod error;
-mod folder;
 mod forward;
 mod head;
 mod init;
@@ -23,27 +23,27 @@ mod lora;
 mod mask;
 pub mod memory;
 pub mod model;
+mod model_folder;
 mod norm;
 mod out_of_memory;
 mod packed;
-mod pass;
 mod rotary;
 pub mod sampling;
 mod tensor_file;
+mod training_pass;
 
 pub use architecture::Architecture;
 pub use checkpoint::stored_kind;
-pub use config::{ModelConfig, RopeScaling};
+pub use config::{Head, ModelConfig, RopeScaling};
 pub use dtype::Dtype;
-pub use engine::{Drawn, Engine, EngineConfig, Finished, Request, Step};
+pub use engine::{Drawn, Engine, EngineConfig, EngineStep, Finished, Request};
 pub use error::PolicyError;
-pub use folder::ModelFolder;
-pub use head::Head;
 pub use lora::{LoraConfig, Module, adapter_parameters};
 pub use model::Model;
+pub use model_folder::ModelFolder;
 pub use out_of_memory::Phase;
 pub use packed::{MASK_NUMBERS, Packed, PackedRow, take_rows};
-pub use pass::Pass;
 pub use sampling::Sampling;
 pub use tch::{Device, Kind, Tensor};
 pub use tensor_file::{file_dtype, write_tensors};
+pub use training_pass::TrainingPass;

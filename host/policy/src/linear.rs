@@ -1,7 +1,8 @@
 //! The linear maps of a layer.
 
 use crate::error::Result;
-use crate::lora::{Adapter, Module};
+use crate::lora::adapter::Adapter;
+use crate::lora::module::Module;
 use tch::{Device, Kind, Tensor};
 
 /// A linear map, with adapters or without. Modules that read the same input are

@@ -15,6 +15,11 @@ use tch::{Device, Kind};
 /// Bytes of a number of 32 bits.
 const FLOAT: u64 = 4;
 
+/// The bytes of the keys and values of one token in one layer.
+pub fn kv_bytes_per_layer(config: &ModelConfig, kind: Kind) -> u64 {
+    2 * size(config.kv_width()) * kind.elt_size_in_bytes() as u64
+}
+
 /// A model whose memory is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Footprint<'a> {
@@ -104,9 +109,9 @@ impl<'a> Footprint<'a> {
         }
     }
 
-    /// Keys and values of one token.
+    /// Keys and values of one token in all layers.
     pub fn cache_per_token(&self) -> u64 {
-        2 * self.layers() * size(self.config.kv_width()) * self.bytes()
+        self.layers() * kv_bytes_per_layer(self.config, self.kind)
     }
 
     /// What a forward pass keeps for its backward pass: all that its layers

@@ -1,13 +1,11 @@
 //! The language model: its weights and what can be done with them as a whole.
 
-use crate::config::ModelConfig;
+use crate::config::{Head, ModelConfig};
 use crate::error::{PolicyError, Result};
-use crate::head::Head;
-use crate::init;
 use crate::layer::Layer;
 use crate::linear::Linear;
-use crate::lora::Adapted;
-use crate::norm::Norm;
+use crate::lora::adapter::Adapter;
+use crate::lora::sizes::{Adapted, Sizes};
 use crate::rotary::Rotary;
 use tch::{Device, Kind, Tensor};
 
@@ -32,23 +30,6 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model with random weights, a function of `config` and `seed`: normal
-    /// with the configuration's `initializer_range`, biases 0, norms of no effect.
-    pub fn random(config: ModelConfig, seed: u64, device: Device) -> Result<Self> {
-        config.validate()?;
-        let model = Self::zeros(config, Kind::Float, device)?;
-        for (index, (name, mut weight)) in model.named_weights()?.into_iter().enumerate() {
-            let _guard = tch::no_grad_guard();
-            if name.ends_with("norm.weight") {
-                let _ = weight.f_fill_(Norm::initial(model.config.architecture))?;
-            } else if !name.ends_with(".bias") {
-                weight.f_copy_(&init::normal(seed, index, &weight.size(), model.config.initializer_range)?)?;
-            }
-        }
-        model.train_all(true)?;
-        Ok(model)
-    }
-
     /// A model whose weights are all 0 and need no gradient.
     pub(crate) fn zeros(config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
         let zeros = |shape: &[i64]| Tensor::f_zeros(shape, (kind, device));
@@ -202,6 +183,46 @@ impl Model {
         for (_, tensor) in self.parameters() {
             let _ = tensor.f_set_requires_grad(on)?;
         }
+        Ok(())
+    }
+
+    /// Whether the model has adapters, which alone are then trained.
+    pub fn is_adapted(&self) -> bool {
+        self.adapted.is_some()
+    }
+
+    /// The tensors of the adapters, with their names. `lora_A` of modules that
+    /// read the same input is one tensor, as their weights are.
+    pub(crate) fn adapters(&self) -> Vec<(String, Tensor)> {
+        let mut all = Vec::new();
+        for (index, layer) in self.layers.iter().enumerate() {
+            for linear in layer.linears() {
+                let tensors = linear.adapter.iter().flat_map(|adapter| adapter.tensors(linear.name));
+                all.extend(tensors.map(|(name, tensor)| (format!("model.layers.{index}.{name}"), tensor)));
+            }
+        }
+        all
+    }
+
+    pub(crate) fn adapter_sizes(&self) -> Sizes {
+        let layers = self.layers.iter().enumerate();
+        let linears = layers.flat_map(|(index, layer)| layer.linears().map(|linear| (index, linear)));
+        let sizes = linears.flat_map(|(index, linear)| {
+            let sizes = linear.adapter.iter().flat_map(Adapter::sizes);
+            sizes.map(move |(module, size)| ((index, module), size))
+        });
+        sizes.collect()
+    }
+
+    /// Puts adapters of these sizes on the model, all 0.
+    pub(crate) fn put_adapters(&mut self, sizes: &Sizes, adapted: Adapted) -> Result<()> {
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            for linear in layer.linears_mut() {
+                let size = |module| sizes.get(&(index, module)).copied();
+                linear.adapter = Adapter::zeros(&linear.modules, &linear.weight, size, adapted.rslora)?;
+            }
+        }
+        self.adapted = Some(adapted);
         Ok(())
     }
 }

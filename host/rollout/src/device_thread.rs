@@ -5,7 +5,7 @@ use crate::error::RolloutError;
 use crate::observer::Observer;
 use crate::stop_reader::StopReader;
 use gavel_data::FinishReason;
-use gavel_policy::{Drawn, Engine, EngineConfig, Finished, Model, PolicyError, Request, Step};
+use gavel_policy::{Drawn, Engine, EngineConfig, EngineStep, Finished, Model, PolicyError, Request};
 use gavel_text::TextError;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -198,7 +198,7 @@ impl Owner {
     /// Draws one token of every response, and sends those that end with theirs.
     fn step(&mut self) -> Result<(), PolicyError> {
         self.drop_abandoned()?;
-        let Step { drawn, mut finished } = self.engine.step(&self.model)?;
+        let EngineStep { drawn, mut finished } = self.engine.step(&self.model)?;
         self.observer.stepped(drawn.len(), self.engine.preemptions());
         for drawn in drawn {
             let id = drawn.id;

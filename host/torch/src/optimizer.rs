@@ -28,7 +28,7 @@ unsafe extern "C" {
 }
 
 /// The numbers of one AdamW step.
-pub struct Step {
+pub struct AdamWStep {
     /// Counted from 1.
     pub step: u64,
     /// The learning rate.
@@ -86,7 +86,7 @@ pub fn scale_gradients(parameters: &[Tensor], factor: f64) -> Result<()> {
 }
 
 /// One step with the stored gradients; the three lists are of one length.
-pub fn adamw_step(parameters: &[Tensor], exp_avgs: &[Tensor], exp_avg_sqs: &[Tensor], step: &Step) -> Result<()> {
+pub fn adamw_step(parameters: &[Tensor], exp_avgs: &[Tensor], exp_avg_sqs: &[Tensor], step: &AdamWStep) -> Result<()> {
     debug_assert!(parameters.len() == exp_avgs.len() && parameters.len() == exp_avg_sqs.len());
     // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call.
     checked(unsafe {

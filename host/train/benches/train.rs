@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)]
 
 use gavel_policy::{Architecture, Device, Head, Model, ModelConfig};
-use gavel_train::{Experience, LossConfig, OptimizerConfig, SftRow, TrainError, Trainer};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, SftRow, TrainError, Trainer};
 use std::time::Instant;
 
 const ROUNDS: usize = 8;
@@ -51,11 +51,12 @@ fn measure(
 /// A GRPO step: 8 prompts of 48 tokens, 8 responses of 32 tokens to each.
 fn grouped_rows() -> Vec<Experience> {
     let row = |row: u64| Experience {
+        sample: SampleId { group: row as usize / 8, index: row as usize % 8 },
         prompt: tokens(row / 8, 48),
         response: tokens(100 + row, 32),
         loss_mask: vec![true; 32],
         logprobs: vec![-5.5; 32],
-        advantage: if row.is_multiple_of(2) { 1.0 } else { -1.0 },
+        advantages: vec![if row.is_multiple_of(2) { 1.0 } else { -1.0 }; 32],
     };
     (0..64).map(row).collect()
 }

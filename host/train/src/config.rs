@@ -1,4 +1,9 @@
 //! What a configuration that parses may still get wrong.
+//!
+//! Two words end the names of types that hold settings. A `…Table` is what is
+//! written in TOML: its fields are the keys. A `…Config` is what the program
+//! uses, once its `validate` has seen it. Where both would have the same fields
+//! there is no table, and the config is read from TOML itself.
 
 use std::fmt::Display;
 

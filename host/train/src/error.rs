@@ -1,8 +1,9 @@
-//! What can go wrong in an update.
+//! What can go wrong in an update, and with the optimiser's state.
 
 use crate::config::ConfigError;
-use crate::optimizer::StateError;
 use gavel_policy::{Phase, PolicyError};
+use std::path::PathBuf;
+use tch::TchError;
 
 /// A failure of an update. The parameters are those from before it, unless
 /// libtorch failed within the optimiser's step.
@@ -73,14 +74,73 @@ impl TrainError {
     }
 }
 
-impl From<tch::TchError> for TrainError {
-    fn from(error: tch::TchError) -> Self {
+impl From<TchError> for TrainError {
+    fn from(error: TchError) -> Self {
         // Only the first line of libtorch's message says what failed; a C++ backtrace follows.
         match PolicyError::from(error) {
             PolicyError::Torch(text) => Self::Torch(text),
             other => Self::Policy(other),
         }
     }
+}
+
+/// A state that cannot be saved or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The file cannot be read or written.
+    #[error("cannot {action} optimiser state {}: {source}", path.display())]
+    Io {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file has another form.
+    #[error("optimiser state {}: {what}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A tensor of this model is not in the file.
+    #[error("optimiser state {} lacks the tensor `{name}`: it belongs to another model", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor in the file has no place in this model.
+    #[error("optimiser state {} has the tensor `{name}`, which this model does not: it belongs to another model", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor of another shape or kind.
+    #[error("optimiser state {}: tensor `{name}` is {found}, expected {expected}: it belongs to another model", path.display())]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// Kind and shape in this model.
+        expected: String,
+        /// Kind and shape in the file.
+        found: String,
+    },
+    /// libtorch failed.
+    #[error("optimiser state {}: libtorch: {source}", path.display())]
+    Torch {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: TchError,
+    },
 }
 
 pub(crate) type Result<T> = std::result::Result<T, TrainError>;

@@ -3,9 +3,21 @@
 use crate::batch::Sequence;
 use crate::error::{Result, TrainError};
 
+/// Which sample of a step a trajectory is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SampleId {
+    /// The number of its group.
+    pub group: usize,
+    /// Its number in the group.
+    pub index: usize,
+}
+
 /// One trajectory with its advantage.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Experience {
+    /// The sample that it is of. Where losses are averaged over responses, the
+    /// trajectories of one sample count as one.
+    pub sample: SampleId,
     /// Token ids of the prompt; at least one.
     pub prompt: Vec<u32>,
     /// Token ids after the prompt.
@@ -16,8 +28,8 @@ pub struct Experience {
     /// For each response token: its log-probability when it was sampled, at
     /// the temperature of the update.
     pub logprobs: Vec<f32>,
-    /// How much better this trajectory was than could be expected.
-    pub advantage: f32,
+    /// For each response token: how much better it was than could be expected.
+    pub advantages: Vec<f32>,
 }
 
 impl Experience {
@@ -29,11 +41,13 @@ impl Experience {
     pub(crate) fn check(&self, index: usize) -> Result<()> {
         let wrong = |what: String| Err(TrainError::Row { index, what });
         let tokens = self.response.len();
-        if self.logprobs.len() != tokens {
-            return wrong(format!("has {} log-probabilities for {tokens} response tokens", self.logprobs.len()));
+        for (what, count) in [("log-probabilities", self.logprobs.len()), ("advantages", self.advantages.len())] {
+            if count != tokens {
+                return wrong(format!("has {count} {what} for {tokens} response tokens"));
+            }
         }
-        if !self.advantage.is_finite() {
-            return wrong(format!("has the advantage {}", self.advantage));
+        if let Some(at) = self.advantages.iter().position(|advantage| !advantage.is_finite()) {
+            return wrong(format!("has the advantage {} at response token {at}", self.advantages[at]));
         }
         let written =
             self.loss_mask.iter().zip(&self.logprobs).position(|(&mask, logprob)| mask && !logprob.is_finite());

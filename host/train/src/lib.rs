@@ -1,8 +1,8 @@
 //! Samples → new policy: advantages, losses, batches and the optimiser.
 //!
 //! An [`Experience`] is what an update learns from: a response, the
-//! log-probabilities it was sampled with, and the advantage that
-//! [`AdvantageConfig::of_group`] gave it within its group. A [`Trainer`] takes
+//! log-probabilities it was sampled with, and the advantages that
+//! [`AdvantageConfig::estimate`] gave it among the groups of its step. A [`Trainer`] takes
 //! one optimiser step over a mini-batch of them ([`Trainer::update`]) or over
 //! supervised rows ([`Trainer::sft_step`]). Nothing here draws from libtorch's
 //! random generator: the same inputs give the same policy.
@@ -18,19 +18,21 @@ pub mod loss;
 pub mod optimizer;
 pub mod schedule;
 pub mod sft;
+pub mod statistics;
 #[cfg(test)]
 mod testing;
 pub mod trainer;
 
-pub use advantage::{AdvantageConfig, Estimator};
-pub use batch::{KEYS_PER_TOKEN, LOGIT_BYTES, shares_prompt};
+pub use advantage::{Advantage, AdvantageConfig, Estimator, ScoredGroup};
+pub use batch::{LongestRows, tokens_per_chunk};
 pub use config::ConfigError;
-pub use error::TrainError;
-pub use experience::Experience;
+pub use error::{StateError, TrainError};
+pub use experience::{Experience, SampleId};
 pub use kl::{KlConfig, KlEstimator};
 pub use logprobs::log_probs;
-pub use loss::{Aggregation, LossConfig, OldLogProbs, PolicyLoss};
-pub use optimizer::{AdamW, OptimizerConfig, StateError};
+pub use loss::{Aggregation, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
+pub use optimizer::{AdamW, OptimizerConfig};
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
 pub use sft::{SftRow, SftStats};
+pub use statistics::Statistics;
 pub use trainer::{Trainer, UpdateStats};

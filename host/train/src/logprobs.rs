@@ -1,10 +1,11 @@
 //! What a model thinks of tokens that are already written.
 
-use crate::batch::{micro_batches, target_logprobs};
+use crate::batch::micro_batches;
 use crate::config::check;
 use crate::error::Result;
 use crate::experience::Experience;
 use gavel_policy::Model;
+use tch::Tensor;
 
 /// The log-probability of every response token under `softmax(logits /
 /// temperature)`; 0 where the loss mask says that the policy did not write it.
@@ -34,4 +35,12 @@ pub fn log_probs(
         }
     }
     Ok(out)
+}
+
+/// `log softmax(logits)` at `targets`, `[tokens]`, of `logits`, `[tokens,
+/// vocab]`, without the normalised matrix; also the normaliser, `[tokens]`.
+pub(crate) fn target_logprobs(logits: &Tensor, targets: &Tensor) -> Result<(Tensor, Tensor)> {
+    let normaliser = logits.f_logsumexp([-1], false)?;
+    let chosen = logits.f_gather(-1, &targets.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
+    Ok((chosen.f_sub(&normaliser)?, normaliser))
 }

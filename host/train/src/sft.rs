@@ -1,10 +1,13 @@
 //! Supervised fine-tuning: the next token of given responses.
 
-use crate::batch::{Sequence, micro_batches, target_logprobs};
+use crate::batch::{Sequence, micro_batches};
 use crate::error::Result;
+use crate::logprobs::target_logprobs;
+use crate::statistics::{ChunkSums, Reduction};
 use crate::trainer::Trainer;
 use gavel_policy::Model;
-use tch::{Kind, Tensor};
+
+const TOKEN_ACCURACY: &str = "token_accuracy";
 
 /// A prompt and the response to learn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,18 +48,19 @@ impl Trainer {
         let sequences: Vec<_> = rows.iter().map(SftRow::sequence).collect();
         let batches = micro_batches(&sequences, self.max_tokens, model)?;
         let total: usize = batches.iter().map(|batch| batch.tokens.len()).sum();
-        let (sums, tokens) = self.accumulate(model, None, &batches, rows.len(), |chunk, states| {
+        let (statistics, tokens) = self.accumulate(model, None, &batches, rows.len(), |chunk, states| {
             let logits = chunk.logits(model, states.policy, 1.0)?;
             let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
             let loss = logprobs.f_sum(None)?.f_neg()?.f_div_scalar(total as f64)?;
-            let right = logits.f_detach()?.f_argmax(-1, false)?.f_eq_tensor(&chunk.targets)?.f_sum(Kind::Double)?;
-            let sums = Tensor::f_stack(&[loss.f_detach()?.f_to_kind(Kind::Double)?, right], 0)?;
+            let mut sums = ChunkSums::new(&loss)?;
+            let right = logits.f_detach()?.f_argmax(-1, false)?.f_eq_tensor(&chunk.targets)?;
+            sums.add(TOKEN_ACCURACY, Reduction::TokenMean, &right)?;
             Ok((loss, sums))
         })?;
-        let sums = Tensor::f_stack(&sums, 0)?.f_sum_dim_intlist([0i64].as_slice(), false, Kind::Double)?;
-        let (loss, right) = (sums.f_double_value(&[0])?, sums.f_double_value(&[1])?);
+        let loss = statistics.loss();
         let grad_norm = self.finish(loss, lr)?;
-        Ok(SftStats { loss, grad_norm, tokens, token_accuracy: right / tokens as f64 })
+        let token_accuracy = statistics.get(TOKEN_ACCURACY).unwrap_or(f64::NAN);
+        Ok(SftStats { loss, grad_norm, tokens, token_accuracy })
     }
 }
 

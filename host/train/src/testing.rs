@@ -1,6 +1,6 @@
 //! Small models and rows for tests.
 
-use crate::Experience;
+use crate::{Experience, SampleId};
 use gavel_data::seed::uniform;
 use gavel_policy::{Architecture, Device, Head, Kind, Model, ModelConfig};
 
@@ -49,11 +49,12 @@ pub fn experiences(model: &Model, temperature: f64) -> Vec<Experience> {
         .into_iter()
         .enumerate()
         .map(|(row, (prompt, response))| Experience {
+            sample: SampleId { group: 0, index: row },
             prompt: tokens(100 + row as u64, prompt),
             response: tokens(200 + row as u64, response),
             loss_mask: (0..response).map(|at| (at + row) % 4 != 3).collect(),
             logprobs: vec![0.0; response],
-            advantage: [1.0, -0.5, -1.5, 0.75, 0.25][row],
+            advantages: vec![[1.0, -0.5, -1.5, 0.75, 0.25][row]; response],
         })
         .collect();
     let logprobs = crate::log_probs(model, &rows, temperature, 1000).unwrap();

@@ -1,43 +1,25 @@
 //! One optimiser step over a mini-batch of experiences.
 
-use crate::batch::{Chunk, MicroBatch, micro_batches, target_logprobs};
+use crate::batch::{Chunk, MicroBatch, micro_batches};
 use crate::config::check;
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
-use crate::loss::{LossConfig, Sums, Targets, objective};
+use crate::logprobs::target_logprobs;
+use crate::loss::{LossConfig, Targets, objective};
 use crate::optimizer::{AdamW, OptimizerConfig};
-use gavel_policy::{Model, Pass, Phase};
+use crate::statistics::{ChunkSums, Statistics};
+use gavel_policy::{Model, Phase, TrainingPass};
 use std::path::Path;
 use tch::Tensor;
 
-/// What an update did. Means are over the tokens that were learned from.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What an update did.
+#[derive(Debug, Clone, PartialEq)]
 pub struct UpdateStats {
-    /// What was minimised.
-    pub loss: f64,
-    /// Its part without the KL penalty.
-    pub policy_loss: f64,
-    /// The mean distance from the reference, by the configured estimator;
-    /// absent without a KL penalty.
-    pub kl: Option<f64>,
-    /// The mean distance of the policy from the one that wrote the responses,
-    /// KL(rollout ‖ policy), by the estimator k3.
-    pub rollout_kl: f64,
-    /// The mean entropy of the policy at the update's temperature, in nats.
-    pub entropy: f64,
-    /// The share of tokens whose gradient was clipped away.
-    pub clip_fraction: f64,
-    /// The part of them whose ratio was too high.
-    pub clip_fraction_high: f64,
-    /// The part of them whose ratio was too low.
-    pub clip_fraction_low: f64,
-    /// The 2-norm of the gradient before clipping.
-    pub grad_norm: f64,
-    /// The mean of `|log p(policy) − log p(rollout)|`: rounding only, while the
-    /// policy is the one that wrote the responses.
-    pub logprob_mismatch_mean_abs: f64,
     /// How many tokens were learned from.
     pub tokens: usize,
+    /// Its numbers by name, such as `loss`, `entropy`, and `grad_norm`, the 2-norm
+    /// of the gradient before clipping.
+    pub statistics: Statistics,
 }
 
 /// Changes a model's parameters, one optimiser step a call.
@@ -108,67 +90,58 @@ impl Trainer {
         }
         let sequences: Vec<_> = mini_batch.iter().map(Experience::sequence).collect();
         let batches = micro_batches(&sequences, self.max_tokens, model)?;
-        let trained: Vec<usize> = sequences.iter().map(|sequence| sequence.trained()).collect();
-        let weights = config.aggregation.token_weights(&trained, config.norm_tokens.unwrap_or(1));
+        let rows = mini_batch.iter().zip(&sequences).map(|(row, sequence)| (row.sample, sequence.trained()));
+        let norm_tokens = config.norm_tokens.unwrap_or(1);
+        let weights = config.aggregation.token_weights(&rows.collect::<Vec<_>>(), norm_tokens);
 
-        let (sums, tokens) = self.accumulate(model, reference, &batches, mini_batch.len(), |chunk, states| {
-            let logits = chunk.logits(model, states.policy, temperature)?;
-            let targets = Targets {
-                ids: &chunk.targets,
-                rollout: chunk.values(&logits, |row, at| f64::from(mini_batch[row].logprobs[at]))?,
-                reference: match (reference, &states.reference) {
-                    (Some(reference), Some(hidden)) => Some(frozen_logprobs(reference, hidden, chunk, temperature)?),
-                    _ => None,
-                },
-                advantages: chunk.values(&logits, |row, _| f64::from(mini_batch[row].advantage))?,
-                weights: chunk.values(&logits, |row, _| weights[row])?,
-            };
-            objective(&logits, &targets, config)
-        })?;
-        let sums = Sums::collect(&sums)?;
-        let grad_norm = self.finish(sums.loss, lr)?;
-
-        let mean = |sum: f64| sum / tokens as f64;
-        Ok(UpdateStats {
-            loss: sums.loss,
-            policy_loss: sums.policy_loss,
-            kl: config.kl.map(|_| mean(sums.kl)),
-            rollout_kl: mean(sums.rollout_kl),
-            entropy: mean(sums.entropy),
-            clip_fraction: mean(sums.clipped_low + sums.clipped_high),
-            clip_fraction_high: mean(sums.clipped_high),
-            clip_fraction_low: mean(sums.clipped_low),
-            grad_norm,
-            logprob_mismatch_mean_abs: mean(sums.mismatch),
-            tokens,
-        })
+        let (mut statistics, tokens) =
+            self.accumulate(model, reference, &batches, mini_batch.len(), |chunk, states| {
+                let logits = chunk.logits(model, states.policy, temperature)?;
+                let targets = Targets {
+                    ids: &chunk.targets,
+                    rollout: chunk.values(&logits, |row, at| f64::from(mini_batch[row].logprobs[at]))?,
+                    reference: match (reference, &states.reference) {
+                        (Some(reference), Some(hidden)) => {
+                            Some(frozen_logprobs(reference, hidden, chunk, temperature)?)
+                        }
+                        _ => None,
+                    },
+                    advantages: chunk.values(&logits, |row, at| f64::from(mini_batch[row].advantages[at]))?,
+                    weights: chunk.values(&logits, |row, _| weights[row])?,
+                };
+                objective(&logits, &targets, config)
+            })?;
+        let grad_norm = self.finish(statistics.loss(), lr)?;
+        // The place that it has in the log of a run.
+        statistics.insert_before("logprob_mismatch", "grad_norm", grad_norm);
+        Ok(UpdateStats { tokens, statistics })
     }
 
     /// Starts from no gradient and goes backward from the losses that
-    /// `objective` gives, chunk by chunk; also gives back the sums that it
-    /// gave with them, and the number of tokens.
+    /// `objective` gives, chunk by chunk; gives the numbers that come of the sums
+    /// it gave with them, and how many tokens were learned from.
     pub(crate) fn accumulate(
         &mut self,
         model: &Model,
         reference: Option<&Model>,
         batches: &[MicroBatch],
         rows: usize,
-        mut objective: impl FnMut(&Chunk, &States) -> Result<(Tensor, Tensor)>,
-    ) -> Result<(Vec<Tensor>, usize)> {
+        mut objective: impl FnMut(&Chunk, &States) -> Result<(Tensor, ChunkSums)>,
+    ) -> Result<(Statistics, usize)> {
         let tokens = batches.iter().map(|batch| batch.tokens.len()).sum();
         if tokens == 0 {
             return Err(TrainError::NoTokens { rows });
         }
         self.optimizer.zero_grad()?;
-        let mut all = Vec::new();
+        let mut chunks = Vec::new();
         let mut backward = |batch: &MicroBatch| {
             let frozen = reference.map(|reference| frozen_hidden(reference, batch)).transpose()?;
-            let pass = Pass::new(model, &batch.packed, self.checkpointing)?;
+            let pass = TrainingPass::new(model, &batch.packed, self.checkpointing)?;
             let states = States { policy: pass.hidden(), reference: frozen };
             for chunk in batch.chunks(model)? {
                 let (loss, sums) = objective(&chunk, &states)?;
                 loss.f_backward()?;
-                all.push(sums);
+                chunks.push(sums);
             }
             Ok(pass.backward()?)
         };
@@ -176,7 +149,7 @@ impl Trainer {
             let tokens = batch.packed.tokens() as usize;
             backward(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
         }
-        Ok((all, tokens))
+        Ok((Statistics::of_chunks(&chunks, tokens)?, tokens))
     }
 
     /// Takes the step, and gives the gradient's norm.

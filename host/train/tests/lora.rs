@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_policy::{Device, Kind, LoraConfig, Model, ModelConfig, Tensor};
-use gavel_train::{Experience, KlConfig, LossConfig, OptimizerConfig, SftRow, Trainer, log_probs};
+use gavel_train::{Experience, KlConfig, LossConfig, OptimizerConfig, SampleId, SftRow, Trainer, log_probs};
 use std::path::Path;
 
 fn adapted(kind: Kind) -> Model {
@@ -23,11 +23,12 @@ fn experiences(model: &Model) -> Vec<Experience> {
         .into_iter()
         .zip(0u32..)
         .map(|(advantage, row)| Experience {
+            sample: SampleId { group: 0, index: row as usize },
             prompt: vec![3 + row, 7, 11],
             response: (0..5 + row).map(|at| (5 * at + 3 * row) % 31).collect(),
             loss_mask: vec![true; 5 + row as usize],
             logprobs: vec![0.0; 5 + row as usize],
-            advantage,
+            advantages: vec![advantage; 5 + row as usize],
         })
         .collect();
     let said = log_probs(model, &rows, 1.0, 1000).unwrap();
@@ -65,7 +66,8 @@ fn the_policy_begins_at_its_reference_and_leaves_it() {
     let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 1000).unwrap();
     let rows = experiences(&model);
     let kl: Vec<f64> = (0..4)
-        .map(|_| trainer.update(&model, Some(&reference), &rows, &config, 1.0, 1e-2).unwrap().kl.unwrap())
+        .map(|_| trainer.update(&model, Some(&reference), &rows, &config, 1.0, 1e-2).unwrap())
+        .map(|stats| stats.statistics.get("kl").unwrap())
         .collect();
     assert_eq!(kl[0], 0.0, "{kl:?}");
     assert!(kl[3] > 1e-4, "{kl:?}");

@@ -1,5 +1,6 @@
 //! What a model must read and compute, by formula.
 
+use gavel_policy::memory::kv_bytes_per_layer;
 use gavel_policy::{Model, ModelConfig, PolicyError};
 
 /// The bytes of weights that a decoding step reads: all, save for an embedding
@@ -16,10 +17,9 @@ pub fn weight_bytes(model: &Model) -> Result<u64, PolicyError> {
 /// `tokens` tokens.
 pub fn cache_bytes(model: &Model, tokens: u64) -> u64 {
     let config = model.config();
-    let width = (2 * config.num_key_value_heads * config.head_dim) as u64;
     let seen = |layer| window(config, layer).map_or(tokens, |window| tokens.min(window));
     let tokens: u64 = (0..config.num_hidden_layers as usize).map(seen).sum();
-    tokens * width * model.kind().elt_size_in_bytes() as u64
+    tokens * kv_bytes_per_layer(config, model.kind())
 }
 
 /// The floating-point operations of a prompt of `tokens` tokens up to the

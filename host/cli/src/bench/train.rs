@@ -8,7 +8,7 @@ use crate::terminal;
 use anyhow::{Result, ensure};
 use clap::Args;
 use gavel_policy::{Model, ModelConfig, device};
-use gavel_train::{Experience, LossConfig, OptimizerConfig, Trainer};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, Trainer};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -102,11 +102,12 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 fn rows(args: &TrainArgs, config: &ModelConfig) -> Vec<Experience> {
     let length = args.response_tokens as usize;
     let row = |row: u32| Experience {
+        sample: SampleId { group: (row / args.group_size) as usize, index: (row % args.group_size) as usize },
         prompt: prompt(config, u64::from(row / args.group_size), args.prompt_tokens as usize),
         response: prompt(config, u64::from(args.prompts + row), length),
         loss_mask: vec![true; length],
         logprobs: vec![-(config.vocab_size as f32).ln(); length],
-        advantage: if row.is_multiple_of(2) { 1.0 } else { -1.0 },
+        advantages: vec![if row.is_multiple_of(2) { 1.0 } else { -1.0 }; length],
     };
     (0..args.prompts * args.group_size).map(row).collect()
 }

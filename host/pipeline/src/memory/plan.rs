@@ -7,14 +7,10 @@ use crate::prompts::Prompt;
 use crate::setup::Setup;
 use bytesize::ByteSize;
 use gavel_policy::device;
+use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
 use gavel_policy::memory::{Footprint, PassShape};
-use gavel_policy::{
-    Device, Dtype, EngineConfig, LoraConfig, MASK_NUMBERS, ModelConfig, ModelFolder, adapter_parameters,
-};
-use gavel_train::{KEYS_PER_TOKEN, LOGIT_BYTES};
-
-/// Tokens by which the engine's room for keys and values grows.
-const CACHE_CHUNK: u64 = 64;
+use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
+use gavel_train::{LongestRows, tokens_per_chunk};
 
 /// What decides how much memory a run takes.
 #[derive(Debug, Clone)]
@@ -113,7 +109,7 @@ impl<'a> Plan<'a> {
     /// Refuses a budget in which the longest response would have no room.
     fn check_cache(&self) -> Result<()> {
         let Rollout { rows, prompt, response, .. } = self.rollout;
-        let needs = (prompt + response).next_multiple_of(CACHE_CHUNK) * self.footprint().cache_per_token();
+        let needs = room_for((prompt + response) as usize) as u64 * self.footprint().cache_per_token();
         match self.cache_memory {
             Some(budget) if rows > 0 && budget < needs => Err(PipelineError::Stopped(format!(
                 "rollout.cache_memory {} has no room for the longest prompt, {prompt} tokens, with a response of {response}\nhint: give at least {}MiB",
@@ -145,7 +141,7 @@ impl<'a> Plan<'a> {
         }
         let shape = self.micro_batch();
         let learned = (shape.tokens as f64 * self.batch.learned).ceil() as u64;
-        let chunk = learned.min(LOGIT_BYTES as u64 / (4 * self.sizes.vocab_size as u64).max(1)).max(1);
+        let chunk = learned.min(tokens_per_chunk(self.sizes) as u64).max(1);
         let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
         let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
         let update = vec![
@@ -173,38 +169,18 @@ impl<'a> Plan<'a> {
         self.adapters.map_or(footprint, |adapters| footprint.with_adapters(adapters))
     }
 
-    /// Keys and values at their most: room for every row grows by half at a
-    /// time, from the longest prompt on.
+    /// Keys and values at their most.
     fn cache(&self, footprint: Footprint<'_>) -> u64 {
-        let mut tokens = self.rollout.prompt.next_multiple_of(CACHE_CHUNK).max(CACHE_CHUNK);
-        while tokens < self.rollout.prompt + self.rollout.response {
-            tokens = (tokens * 3 / 2).next_multiple_of(CACHE_CHUNK);
-        }
-        let most = self.rollout.rows * tokens * footprint.cache_per_token();
+        let Rollout { rows, prompt, response, .. } = self.rollout;
+        let tokens = final_room(prompt as usize, (prompt + response) as usize) as u64;
+        let most = rows * tokens * footprint.cache_per_token();
         self.cache_memory.map_or(most, |budget| most.min(budget))
     }
 
-    /// The largest micro-batch: as many of the longest rows as fit, whose
-    /// prompts are computed once for all responses to them.
+    /// The largest micro-batch.
     fn micro_batch(&self) -> PassShape {
         let MiniBatch { rows, group, prompt, response, .. } = self.batch;
-        let all = rows.div_ceil(group) * prompt + rows * response;
-        let tokens = all.min(self.max_tokens_per_micro_batch.max(prompt + response));
-        let shares = gavel_train::shares_prompt(prompt as usize, response as usize);
-        let shared = if shares { group.min(tokens.saturating_sub(prompt) / response.max(1)).max(1) } else { 1 };
-        let window = self.sizes.windows.iter().flatten().any(|&window| (window as u64) < prompt + response);
-        if shared == 1 {
-            let mask = if window { (prompt + response).pow(2) } else { 0 };
-            return PassShape { mask, ..PassShape::unshared(tokens) };
-        }
-        let whole = prompt + response;
-        let most = KEYS_PER_TOKEN as u64 * self.max_tokens_per_micro_batch / whole;
-        let responses = (tokens * shared).div_ceil(prompt + shared * response).min(most).max(1);
-        let prompts = responses.div_ceil(shared);
-        // One for each length of a prompt, or for each response where they are small.
-        let mask = (responses * whole * response).min(prompts * (MASK_NUMBERS as u64).max(whole * response));
-        let prompts = prompts * prompt;
-        PassShape { tokens: prompts + responses * response, keys: prompts + responses * whole, mask }
+        LongestRows { rows, group, prompt, response }.largest_micro_batch(self.max_tokens_per_micro_batch, self.sizes)
     }
 
     /// Of the settings that save memory, the one that saves most.
@@ -221,7 +197,7 @@ impl<'a> Plan<'a> {
             changes.push((format!("rollout.max_batch = {rows}"), Self { rollout, ..self.clone() }));
             let footprint = self.footprint();
             // A quarter still has room for some rows, and for one at least.
-            let one = (self.rollout.prompt + self.rollout.response + CACHE_CHUNK) * footprint.cache_per_token();
+            let one = (self.rollout.prompt + self.rollout.response + CHUNK as u64) * footprint.cache_per_token();
             let budget = (self.cache(footprint) / 4).max(one);
             let setting = format!("rollout.cache_memory = \"{}MiB\"", budget.div_ceil(1 << 20));
             changes.push((setting, Self { cache_memory: Some(budget), ..self.clone() }));

@@ -1,15 +1,18 @@
 //! The sizes of a model, as `config.json` of a Hugging Face checkpoint has
 //! them.
 
-mod json;
+mod file;
+mod head;
+mod reading;
 mod rope;
+mod writing;
 
+pub use head::Head;
 pub use rope::RopeScaling;
 
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
-use crate::folder::ModelFolder;
-use crate::head::Head;
+use crate::model_folder::ModelFolder;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -18,7 +21,7 @@ pub(crate) const FILE: &str = "config.json";
 
 /// The sizes of a model, by the names that `transformers` gives them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "json::ConfigFile", into = "json::ConfigFile")]
+#[serde(try_from = "file::ConfigFile", into = "file::ConfigFile")]
 pub struct ModelConfig {
     /// The family.
     pub architecture: Architecture,
@@ -167,197 +170,4 @@ impl ModelConfig {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    const QWEN: &str = r#"{"architectures":["Qwen2ForCausalLM"],"attention_dropout":0.0,"bos_token_id":151643,"eos_token_id":[7,9],
-        "hidden_act":"silu","hidden_size":896,"initializer_range":0.02,"intermediate_size":4864,"max_position_embeddings":32768,
-        "model_type":"qwen2","num_attention_heads":14,"num_hidden_layers":24,"num_key_value_heads":2,"rms_norm_eps":1e-06,
-        "rope_theta":1000000.0,"sliding_window":32768,"tie_word_embeddings":true,"torch_dtype":"bfloat16","use_sliding_window":false,"vocab_size":151936}"#;
-
-    const LLAMA_3_2_1B: &str = r#"{"architectures":["LlamaForCausalLM"],"attention_bias":false,"attention_dropout":0.0,"bos_token_id":128000,
-        "eos_token_id":128001,"head_dim":64,"hidden_act":"silu","hidden_size":2048,"initializer_range":0.02,"intermediate_size":8192,
-        "max_position_embeddings":131072,"mlp_bias":false,"model_type":"llama","num_attention_heads":32,"num_hidden_layers":16,
-        "num_key_value_heads":8,"pretraining_tp":1,"rms_norm_eps":1e-05,"rope_scaling":{"factor":32.0,"high_freq_factor":4.0,
-        "low_freq_factor":1.0,"original_max_position_embeddings":8192,"rope_type":"llama3"},"rope_theta":500000.0,
-        "tie_word_embeddings":true,"torch_dtype":"bfloat16","use_cache":true,"vocab_size":128256}"#;
-
-    const MISTRAL_7B: &str = r#"{"architectures":["MistralForCausalLM"],"bos_token_id":1,"eos_token_id":2,"hidden_act":"silu",
-        "hidden_size":4096,"initializer_range":0.02,"intermediate_size":14336,"max_position_embeddings":32768,"model_type":"mistral",
-        "num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":8,"rms_norm_eps":1e-05,"rope_theta":10000.0,
-        "sliding_window":4096,"tie_word_embeddings":false,"torch_dtype":"bfloat16","use_cache":true,"vocab_size":32000}"#;
-
-    const QWEN_2_5_7B: &str = r#"{"architectures":["Qwen2ForCausalLM"],"attention_dropout":0.0,"bos_token_id":151643,"eos_token_id":151645,
-        "hidden_act":"silu","hidden_size":3584,"initializer_range":0.02,"intermediate_size":18944,"max_position_embeddings":32768,
-        "max_window_layers":28,"model_type":"qwen2","num_attention_heads":28,"num_hidden_layers":28,"num_key_value_heads":4,
-        "rms_norm_eps":1e-06,"rope_theta":1000000.0,"sliding_window":131072,"tie_word_embeddings":false,"torch_dtype":"bfloat16",
-        "use_cache":true,"use_sliding_window":false,"vocab_size":152064}"#;
-
-    const QWEN_3_0_6B: &str = r#"{"architectures":["Qwen3ForCausalLM"],"attention_bias":false,"attention_dropout":0.0,"bos_token_id":151643,
-        "eos_token_id":151645,"head_dim":128,"hidden_act":"silu","hidden_size":1024,"initializer_range":0.02,"intermediate_size":3072,
-        "max_position_embeddings":40960,"max_window_layers":28,"model_type":"qwen3","num_attention_heads":16,"num_hidden_layers":28,
-        "num_key_value_heads":8,"rms_norm_eps":1e-06,"rope_scaling":null,"rope_theta":1000000,"sliding_window":null,
-        "tie_word_embeddings":true,"torch_dtype":"bfloat16","use_cache":true,"use_sliding_window":false,"vocab_size":151936}"#;
-
-    fn with(change: impl FnOnce(&mut serde_json::Map<String, Value>)) -> std::result::Result<ModelConfig, String> {
-        let mut json: serde_json::Map<String, Value> = serde_json::from_str(QWEN).unwrap();
-        change(&mut json);
-        serde_json::from_value(Value::Object(json)).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn both_generations_of_rotary_settings_are_read() {
-        let four = with(|_| ()).unwrap();
-        assert_eq!((four.head_dim, four.rope_theta, four.eos_token_id.as_slice()), (64, 1e6, &[7, 9][..]));
-        let five = with(|json| {
-            json.remove("rope_theta");
-            json.insert("rope_parameters".into(), json!({"rope_theta": 1e6, "rope_type": "default"}));
-        });
-        assert_eq!(five.unwrap(), four);
-        let both = with(|json| {
-            let scaling = json!({"rope_type": "linear", "type": "linear", "factor": 2.0});
-            json.insert("rope_scaling".into(), scaling);
-        });
-        assert_eq!(both.unwrap().rope_scaling, Some(RopeScaling::Linear { factor: 2.0 }));
-        assert_eq!(four.positions(), 32_768);
-        // As the model cards of Qwen2.5 have it: the file's positions are those before the change.
-        let scaling = json!({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768});
-        let longer = with(|json| _ = json.insert("rope_scaling".into(), scaling));
-        assert_eq!(longer.unwrap().positions(), 131_072);
-        // The same, added to a file that transformers 5 saved.
-        let added = |scaling: Value| {
-            with(|json| {
-                json.remove("rope_theta");
-                json.insert("rope_parameters".into(), json!({"rope_theta": 1e6, "rope_type": "default"}));
-                json.insert("rope_scaling".into(), scaling);
-            })
-            .unwrap()
-        };
-        let yarn = json!({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768});
-        let longer = added(yarn);
-        assert!(matches!(longer.rope_scaling, Some(RopeScaling::Yarn { factor: 4.0, original: 32_768.0, .. })));
-        assert_eq!((longer.rope_theta, longer.positions()), (1e6, 131_072));
-        assert_eq!(added(json!({"type": "linear", "factor": 2.0, "rope_theta": 5e5})).rope_theta, 5e5);
-        assert_eq!((added(json!({})), added(Value::Null)), (four.clone(), four.clone()));
-        let again: ModelConfig = serde_json::from_str(&serde_json::to_string(&four).unwrap()).unwrap();
-        assert_eq!(again, four);
-    }
-
-    #[test]
-    fn published_files_say_what_their_models_compute() {
-        let read = |text: &str| -> ModelConfig { serde_json::from_str(text).unwrap() };
-        let kinds = |config: &ModelConfig| (config.architecture.has_qkv_bias(), config.architecture.has_qk_norm());
-
-        let llama = read(LLAMA_3_2_1B);
-        assert_eq!((llama.architecture, kinds(&llama)), (Architecture::Llama, (false, false)));
-        assert_eq!((llama.head_dim, llama.query_width(), llama.kv_width()), (64, 2048, 512));
-        let scaling = RopeScaling::Llama3 { factor: 32.0, low: 1.0, high: 4.0, original: 8192.0 };
-        assert_eq!((llama.rope_theta, llama.rope_scaling), (500_000.0, Some(scaling)));
-        assert_eq!((llama.positions(), llama.window_size(), llama.tie_word_embeddings), (131_072, None, true));
-
-        let mistral = read(MISTRAL_7B);
-        assert_eq!((mistral.architecture, kinds(&mistral)), (Architecture::Mistral, (false, false)));
-        assert_eq!((mistral.head_dim, mistral.query_width(), mistral.kv_width()), (128, 4096, 1024));
-        assert_eq!((mistral.rope_theta, mistral.rope_scaling), (10_000.0, None));
-        assert_eq!(mistral.windows, [Some(4096); 32]);
-        assert_eq!((mistral.positions(), mistral.tie_word_embeddings), (32_768, false));
-
-        let qwen2 = read(QWEN_2_5_7B);
-        assert_eq!((qwen2.architecture, kinds(&qwen2)), (Architecture::Qwen2, (true, false)));
-        assert_eq!((qwen2.head_dim, qwen2.query_width(), qwen2.kv_width()), (128, 3584, 512));
-        assert_eq!((qwen2.rope_theta, qwen2.rope_scaling), (1e6, None));
-        assert_eq!((qwen2.positions(), qwen2.window_size(), qwen2.tie_word_embeddings), (32_768, None, false));
-
-        let qwen3 = read(QWEN_3_0_6B);
-        assert_eq!((qwen3.architecture, kinds(&qwen3)), (Architecture::Qwen3, (false, true)));
-        assert_eq!((qwen3.head_dim, qwen3.query_width(), qwen3.kv_width()), (128, 2048, 1024));
-        assert_eq!((qwen3.rope_theta, qwen3.rope_scaling), (1e6, None));
-        assert_eq!((qwen3.positions(), qwen3.window_size(), qwen3.tie_word_embeddings), (40_960, None, true));
-    }
-
-    #[test]
-    fn labels_are_counted_where_they_have_no_names() {
-        let labels = |changes: Value| {
-            let classifier = with(|json| {
-                json.insert("architectures".into(), json!(["Qwen2ForSequenceClassification"]));
-                json.extend(changes.as_object().unwrap().clone());
-            });
-            classifier.unwrap().head.labels()
-        };
-        assert_eq!(labels(json!({})), Some(2));
-        assert_eq!(labels(json!({"num_labels": 1})), Some(1));
-        assert_eq!(labels(json!({"num_labels": 1, "id2label": {"0": "a", "1": "b", "2": "c"}})), Some(3));
-    }
-
-    #[test]
-    fn what_is_no_token_is_left_out() {
-        let config = with(|json| {
-            for (key, id) in
-                [("bos_token_id", json!(-1)), ("pad_token_id", json!(-1)), ("eos_token_id", json!([-1, 7]))]
-            {
-                json.insert(key.into(), id);
-            }
-        });
-        let config = config.unwrap();
-        assert_eq!((config.bos_token_id, config.eos_token_id, config.pad_token_id), (None, vec![7], None));
-        assert!(with(|json| _ = json.insert("eos_token_id".into(), json!(-1))).unwrap().eos_token_id.is_empty());
-    }
-
-    #[test]
-    fn sizes_for_gavel_have_no_unknown_keys() {
-        let read = |json: Value| ModelConfig::deserialize_known(json).map_err(|error| error.to_string());
-        let mut json: serde_json::Map<String, Value> = serde_json::from_str(QWEN).unwrap();
-        assert_eq!(read(Value::Object(json.clone())).unwrap_err(), "unknown field `attention_dropout`");
-        json.remove("attention_dropout");
-        json.insert("dtype".into(), "float32".into());
-        let config = read(Value::Object(json)).unwrap();
-        assert_eq!(config, with(|_| ()).unwrap());
-        // What is written is known.
-        let window = [Some(8)].into_iter().chain([None; 23]).collect();
-        let scaled = ModelConfig { rope_scaling: Some(RopeScaling::Linear { factor: 2.0 }), ..config.clone() };
-        let classifier = ModelConfig { head: Head::Scores { labels: 3 }, windows: window, ..config.clone() };
-        for config in [config, scaled, classifier] {
-            assert_eq!(read(serde_json::to_value(&config).unwrap()).unwrap(), config);
-        }
-    }
-
-    #[test]
-    fn what_asks_for_nothing_is_no_mistake() {
-        let plain = with(|_| ()).unwrap();
-        for value in [Value::Null, json!(false), json!({}), json!([])] {
-            for key in ["mlp_bias", "use_bidirectional_attention", "per_layer_config"] {
-                assert_eq!(with(|json| _ = json.insert(key.into(), value.clone())).unwrap(), plain, "{key}: {value}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_cannot_run_is_refused_by_name() {
-        for (key, value, says) in [
-            ("model_type", json!("phi3"), "(model_type \"phi3\") is not supported; ForCausalLM, "),
-            ("model_type", json!("llama"), "\"Qwen2ForCausalLM\" (model_type \"llama\")"),
-            ("architectures", json!(["Qwen2Model"]), "architecture \"Qwen2Model\""),
-            ("hidden_act", json!("gelu"), "`hidden_act` \"gelu\""),
-            ("mlp_bias", json!(true), "`mlp_bias` is not supported"),
-            ("use_bidirectional_attention", json!(true), "`use_bidirectional_attention` is not supported"),
-            ("per_layer_config", json!({"0": {"head_dim": 32}}), "`per_layer_config` is not supported"),
-            ("sliding_window", json!(0), "`sliding_window` must be a positive"),
-            ("layer_types", json!(["full_attention"]), "`layer_types` has 1 layers"),
-            ("rope_scaling", json!({"type": "dynamic", "factor": 4.0}), "type \"dynamic\""),
-            ("rope_scaling", json!({"rope_type": "llama3", "factor": 4.0}), "needs `low_freq_factor`"),
-            ("num_attention_heads", json!(15), "`hidden_size` 896"),
-            ("num_key_value_heads", json!(3), "multiple of `num_key_value_heads` 3"),
-            ("num_hidden_layers", json!(0), "`num_hidden_layers` must be a positive"),
-            ("head_dim", json!(127), "`head_dim` must be even"),
-        ] {
-            let change = |json: &mut serde_json::Map<String, Value>| {
-                json.insert("use_sliding_window".into(), (key == "sliding_window" || key == "layer_types").into());
-                json.insert("max_window_layers".into(), 0.into());
-                json.insert(key.into(), value);
-            };
-            let error = with(change).unwrap_err();
-            assert!(error.contains(says), "{key}: {error}");
-        }
-    }
-}
+mod tests;

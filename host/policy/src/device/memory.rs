@@ -97,7 +97,7 @@ fn control_group() -> Option<DeviceMemory> {
 
 /// Asks the CUDA runtime that libtorch has loaded.
 fn cuda(index: usize) -> Result<DeviceMemory> {
-    super::load_cuda()?;
+    super::cuda::load_cuda()?;
     let fail = |what: String| PolicyError::Device { name: format!("cuda:{index}"), what };
     let symbol = |name: &CStr| {
         // SAFETY: the name is a NUL-terminated string; the answer is null or the address of that symbol.

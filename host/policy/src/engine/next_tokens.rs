@@ -1,14 +1,15 @@
 //! Attention of the rows that decode: one query each.
 //!
 //! A product over many slots goes as far as the longest row in them. Rows that
-//! stay long stand in the first slots (see `take_out`), so that shares of the
+//! stay long stand in the first slots (`slots.rs`), so that shares of the
 //! slots are as long as they must be.
 
-use super::cache::{Cache, bytes_per_token};
+use super::kv_cache::KvCache;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::layer::Projected;
 use crate::mask::StepMasks;
+use crate::memory::kv_bytes_per_layer;
 use crate::model::Model;
 use std::ops::Range;
 use tch::{Device, Kind, Tensor};
@@ -34,7 +35,7 @@ struct Share {
 
 impl NextTokens {
     /// At `positions`, `[rows]`, here and on the device.
-    pub(super) fn new(model: &Model, cache: &Cache, positions: &[i64], on_device: Tensor) -> Result<Self> {
+    pub(super) fn new(model: &Model, cache: &KvCache, positions: &[i64], on_device: Tensor) -> Result<Self> {
         let worth = worth(model.config(), model.kind(), model.device());
         let scores = if is_half(model.kind()) { Kind::Float } else { model.kind() };
         let share = |slots: Range<usize>| -> Result<Share> {
@@ -52,7 +53,7 @@ impl NextTokens {
 
     /// Stores the keys and values, and attends to all of each row: `[rows,
     /// query_width]`.
-    pub(super) fn attend(&self, model: &Model, cache: &mut Cache, layer: usize, own: &Projected) -> Result<Tensor> {
+    pub(super) fn attend(&self, model: &Model, cache: &mut KvCache, layer: usize, own: &Projected) -> Result<Tensor> {
         let config = model.config();
         cache.append(layer, &self.places, &own.key, &own.value)?;
         let query = match is_half(own.query.kind()) {
@@ -69,7 +70,7 @@ impl NextTokens {
 }
 
 impl Share {
-    fn attend(&self, config: &ModelConfig, cache: &Cache, layer: usize, query: &Tensor) -> Result<Tensor> {
+    fn attend(&self, config: &ModelConfig, cache: &KvCache, layer: usize, query: &Tensor) -> Result<Tensor> {
         let heads = [config.num_key_value_heads, config.num_attention_heads / config.num_key_value_heads];
         let (keys, values) = cache.read(layer, self.first, self.rows, self.longest)?;
         // One query a row: plain batched products are about three times faster than fused attention
@@ -139,7 +140,7 @@ fn divided(positions: &[i64], worth: i64) -> Vec<Range<usize>> {
 /// a CPU as much as reading 64 KiB.
 fn worth(config: &ModelConfig, kind: Kind, device: Device) -> i64 {
     let bytes = if device.is_cuda() { 32 << 20 } else { 64 << 10 };
-    bytes * config.num_hidden_layers / bytes_per_token(config, kind) as i64
+    bytes / kv_bytes_per_layer(config, kind) as i64
 }
 
 /// Positions in use, with the next token.

@@ -2,72 +2,27 @@
 //! next token of every row and parts of prompts go through the layers
 //! together, so that weights are read once; only attention tells them apart.
 
-use super::cache::Cache;
+use super::kv_cache::KvCache;
 use super::next_tokens::NextTokens;
+use super::prefill::{Prefill, PrefillPart};
 use super::row::Row;
+use crate::attention::{attend, attention};
 use crate::error::Result;
-use crate::forward::{attend, attention};
 use crate::layer::Projected;
 use crate::mask::Masks;
 use crate::model::Model;
 use tch::{Device, Tensor};
 
-/// What a pass computes of prompts.
-#[derive(Default)]
-pub(super) struct Prompts {
-    pub(super) parts: Vec<Part>,
-    /// Slots whose prompts are those of others, in this pass or there already:
-    /// pairs of (from, to).
-    pub(super) copies: Vec<(usize, usize)>,
-    /// The longest of these prompts, in tokens.
-    pub(super) copied: usize,
-}
-
-impl Prompts {
-    /// The tokens that are computed, padding included.
-    pub(super) fn tokens(&self) -> usize {
-        self.parts.iter().map(|part| part.ids.len()).sum()
-    }
-}
-
-/// The tokens from `start` on of some rows, padded on the right. The places of
-/// padding in the cache are overwritten as the rows grow.
-pub(super) struct Part {
-    slots: Vec<i64>,
-    start: usize,
-    pub(super) time: usize,
-    /// `[slots * time]`
-    ids: Vec<i64>,
-}
-
-impl Part {
-    /// At most `time` tokens of each row, with its slot.
-    pub(super) fn new<'a>(rows: impl Iterator<Item = (usize, &'a Row)>, start: usize, time: usize) -> Self {
-        let (mut slots, mut ids) = (Vec::new(), Vec::new());
-        for (slot, row) in rows {
-            slots.push(slot as i64);
-            ids.extend(row.prefix().skip(start).take(time).map(i64::from));
-            ids.resize(slots.len() * time, 0);
-        }
-        Self { slots, start, time, ids }
-    }
-
-    fn positions(&self) -> impl Iterator<Item = i64> {
-        let positions = self.start as i64..(self.start + self.time) as i64;
-        std::iter::repeat_n(positions, self.slots.len()).flatten()
-    }
-}
-
 /// Feeds each of `rows`, which are in the first slots, its last token, and gives
 /// the logits of the next, `[rows, vocab]`; absent without rows. Computes the
-/// cache of `prompts` before, so that a row whose prompt it ends is among them.
-pub(super) fn run(model: &Model, cache: &mut Cache, rows: &[Row], prompts: &Prompts) -> Result<Option<Tensor>> {
+/// cache of `prefill` before, so that a row whose prompt it ends is among them.
+pub(super) fn run(model: &Model, cache: &mut KvCache, rows: &[Row], prefill: &Prefill) -> Result<Option<Tensor>> {
     let (config, device) = (model.config(), model.device());
-    let parts = &prompts.parts;
+    let parts = &prefill.parts;
     let positions: Vec<i64> = rows.iter().map(|row| row.tokens() as i64 - 1).collect();
     // One transfer for both.
     let ids = rows.iter().map(Row::last_token).chain(parts.iter().flat_map(|part| part.ids.iter().copied()));
-    let at = positions.iter().copied().chain(parts.iter().flat_map(Part::positions));
+    let at = positions.iter().copied().chain(parts.iter().flat_map(PrefillPart::positions));
     let inputs: Vec<i64> = ids.chain(at).collect();
     let inputs = Tensor::f_from_slice(&inputs)?.f_to_device(device)?.f_view([2, -1])?;
     let rotation = model.rotary.at(&inputs.f_select(0, 1)?)?;
@@ -77,7 +32,7 @@ pub(super) fn run(model: &Model, cache: &mut Cache, rows: &[Row], prompts: &Prom
         _ => Some(NextTokens::new(model, cache, &positions, inputs.f_select(0, 1)?.f_narrow(0, 0, count)?)?),
     };
     let parts = parts.iter().map(|part| DevicePart::new(model, part)).collect::<Result<Vec<_>>>()?;
-    let copies = Copies::new(prompts, device)?;
+    let copies = Copies::new(prefill, device)?;
     let mut x = model.embed(&inputs.f_select(0, 0)?)?;
     for (index, layer) in model.layers.iter().enumerate() {
         let projected = layer.project(config, &x, &rotation)?;
@@ -127,7 +82,7 @@ fn split(whole: Projected, sizes: &[i64]) -> Result<Vec<Projected>> {
     Ok(pieces.map(|((query, key), value)| Projected { query, key, value }).collect())
 }
 
-/// A [`Part`] on the device.
+/// A [`PrefillPart`] on the device.
 struct DevicePart {
     rows: i64,
     time: i64,
@@ -138,7 +93,7 @@ struct DevicePart {
 }
 
 impl DevicePart {
-    fn new(model: &Model, part: &Part) -> Result<Self> {
+    fn new(model: &Model, part: &PrefillPart) -> Result<Self> {
         let (start, time) = (part.start as i64, part.time as i64);
         Ok(Self {
             rows: part.slots.len() as i64,
@@ -154,7 +109,7 @@ impl DevicePart {
 
     /// Attends to what is stored before and to itself: `[rows * time,
     /// query_width]`.
-    fn attend(&self, model: &Model, cache: &Cache, layer: usize, own: &Projected) -> Result<Tensor> {
+    fn attend(&self, model: &Model, cache: &KvCache, layer: usize, own: &Projected) -> Result<Tensor> {
         let mask = self.masks.of(model.config(), layer);
         if self.start == 0 {
             return attend(own, self.rows, mask);
@@ -165,7 +120,7 @@ impl DevicePart {
     }
 }
 
-/// The copies of [`Prompts`] on the device.
+/// The copies of a [`Prefill`] on the device.
 struct Copies {
     from: Tensor,
     to: Tensor,
@@ -173,11 +128,11 @@ struct Copies {
 }
 
 impl Copies {
-    fn new(prompts: &Prompts, device: Device) -> Result<Option<Self>> {
-        if prompts.copies.is_empty() {
+    fn new(prefill: &Prefill, device: Device) -> Result<Option<Self>> {
+        if prefill.copies.is_empty() {
             return Ok(None);
         }
-        let (from, to) = Cache::pairs(&prompts.copies, device)?;
-        Ok(Some(Self { from, to, tokens: prompts.copied }))
+        let (from, to) = KvCache::pairs(&prefill.copies, device)?;
+        Ok(Some(Self { from, to, tokens: prefill.copied }))
     }
 }

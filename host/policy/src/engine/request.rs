@@ -1,5 +1,6 @@
 //! What the engine is asked for, and what it gives.
 
+use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::sampling::Sampling;
 use gavel_data::FinishReason;
@@ -55,11 +56,47 @@ impl Request {
     pub fn new(id: u64, prompt: Vec<u32>, sampling: Sampling, seed: u64) -> Self {
         Self { id, prompt, sampling, seed, top_logprobs: 0 }
     }
+
+    /// The most tokens that prompt and response can have together.
+    pub(super) fn most_tokens(&self) -> usize {
+        self.prompt.len().saturating_add(self.sampling.max_tokens)
+    }
+
+    /// Refuses what `model` cannot answer.
+    pub(super) fn validate(&self, model: &ModelConfig) -> Result<()> {
+        let wrong = |what: String| Err(PolicyError::Input(format!("request {}: {what}", self.id)));
+        if let Err(error) = self.sampling.validate() {
+            return wrong(error.to_string());
+        }
+        if self.prompt.is_empty() {
+            return wrong("the prompt has no tokens".into());
+        }
+        let outside = |token: &u32| i64::from(*token) >= model.vocab_size;
+        let vocab = model.vocab_size;
+        if let Some(token) = self.prompt.iter().copied().find(outside) {
+            return wrong(format!("token {token} of the prompt is outside the model's vocabulary of {vocab}"));
+        }
+        if let Some((token, _)) = self.sampling.logit_bias.iter().find(|(token, _)| outside(token)) {
+            return wrong(format!("token {token} of `logit_bias` is outside the model's vocabulary of {vocab}"));
+        }
+        if self.top_logprobs as i64 > vocab {
+            return wrong(format!("`top_logprobs` {} is more than the vocabulary of {vocab}", self.top_logprobs));
+        }
+        if self.most_tokens() as u64 > model.positions() as u64 {
+            return wrong(format!(
+                "a prompt of {} tokens and `max_tokens` {} exceed the model's {} positions",
+                self.prompt.len(),
+                self.sampling.max_tokens,
+                model.positions()
+            ));
+        }
+        Ok(())
+    }
 }
 
-/// What one step did.
+/// What one step of the engine did.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Step {
+pub struct EngineStep {
     /// The tokens that were drawn, one for each row whose prompt is computed.
     pub drawn: Vec<Drawn>,
     /// The responses that ended with theirs.

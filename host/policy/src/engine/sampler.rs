@@ -12,12 +12,12 @@ pub(super) struct Sampler {
     device: Device,
     /// The rows that `settings` are of, by their arrival.
     rows: Vec<u64>,
-    settings: Settings,
+    settings: BatchSettings,
 }
 
 /// The settings of a batch of rows, laid out for the device.
 #[derive(Default)]
-struct Settings {
+struct BatchSettings {
     penalty: Option<Penalty>,
     bias: Option<Bias>,
     /// `[rows, 1]`, 1 for greedy rows; absent where all are 1.
@@ -68,21 +68,21 @@ pub(super) struct Pick {
 
 impl Sampler {
     pub(super) fn new(vocab: i64, device: Device) -> Self {
-        Self { vocab, device, rows: Vec::new(), settings: Settings::default() }
+        Self { vocab, device, rows: Vec::new(), settings: BatchSettings::default() }
     }
 
     /// Draws from `logits`, `[rows, vocab]`. One transfer to the host, and one
     /// for the most probable tokens.
     pub(super) fn sample(&mut self, rows: &[Row], logits: &Tensor) -> Result<Vec<Pick>> {
         if !rows.iter().map(|row| row.arrival).eq(self.rows.iter().copied()) {
-            self.settings = Settings::new(rows, self.vocab, self.device)?;
+            self.settings = BatchSettings::new(rows, self.vocab, self.device)?;
             self.rows = rows.iter().map(|row| row.arrival).collect();
         }
         self.settings.sample(logits, &rows.iter().map(Row::uniform).collect::<Vec<_>>())
     }
 }
 
-impl Settings {
+impl BatchSettings {
     fn new(rows: &[Row], vocab: i64, device: Device) -> Result<Self> {
         let settings: Vec<&Sampling> = rows.iter().map(|row| &row.request.sampling).collect();
         let floats = |value: &dyn Fn(&Sampling) -> f64| -> Result<Tensor> {

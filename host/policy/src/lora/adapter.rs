@@ -1,23 +1,9 @@
 //! The adapters of one linear map.
 
-use super::Module;
+use super::module::Module;
+use super::sizes::Size;
 use crate::error::Result;
-use crate::linear::Linear;
 use tch::{Kind, Tensor};
-
-/// How large the adapter of a module is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Size {
-    pub(crate) rank: i64,
-    pub(crate) alpha: f64,
-}
-
-impl Size {
-    fn scale(self, rslora: bool) -> f64 {
-        let rank = self.rank as f64;
-        self.alpha / if rslora { rank.sqrt() } else { rank }
-    }
-}
 
 /// The adapters of a linear map's modules, in 32 bits where the map has 16.
 pub(crate) struct Adapter {
@@ -32,6 +18,7 @@ pub(crate) struct Adapter {
 
 /// The rows of a module.
 struct Out {
+    module: Module,
     rows: i64,
     up: Option<Up>,
 }
@@ -48,23 +35,29 @@ impl Adapter {
     pub(crate) const A: &str = "lora_A.weight";
     const B: &str = "lora_B.weight";
 
-    /// Adapters that are 0, of the sizes that its modules have; none where no
+    /// Adapters that are 0 beside the `weight` of a map, whose `modules` have
+    /// these numbers of rows, of the sizes that `size` gives; none where no
     /// module has one.
-    pub(crate) fn zeros(linear: &Linear, size: impl Fn(Module) -> Option<Size>, rslora: bool) -> Result<Option<Self>> {
-        let kind = if linear.weight.kind() == Kind::Double { Kind::Double } else { Kind::Float };
-        let options = (kind, linear.weight.device());
+    pub(crate) fn zeros(
+        modules: &[(Module, i64)],
+        weight: &Tensor,
+        size: impl Fn(Module) -> Option<Size>,
+        rslora: bool,
+    ) -> Result<Option<Self>> {
+        let kind = if weight.kind() == Kind::Double { Kind::Double } else { Kind::Float };
+        let options = (kind, weight.device());
         let out = |&(module, rows): &(Module, i64)| {
             let up = |size: Size| -> Result<Up> { Ok(Up { b: Tensor::f_zeros([rows, size.rank], options)?, size }) };
-            Ok(Out { rows, up: size(module).map(up).transpose()? })
+            Ok(Out { module, rows, up: size(module).map(up).transpose()? })
         };
-        let outs = linear.modules.iter().map(out).collect::<Result<Vec<_>>>()?;
+        let outs = modules.iter().map(out).collect::<Result<Vec<_>>>()?;
         let sizes = outs.iter().filter_map(|out| Some(out.up.as_ref()?.size));
         let scales: Vec<f64> =
             sizes.flat_map(|size| std::iter::repeat_n(size.scale(rslora), size.rank as usize)).collect();
         if scales.is_empty() {
             return Ok(None);
         }
-        let a = Tensor::f_zeros([scales.len() as i64, linear.weight.size()[1]], options)?;
+        let a = Tensor::f_zeros([scales.len() as i64, weight.size()[1]], options)?;
         let scales = Tensor::f_from_slice(&scales)?.f_to_kind(kind)?.f_to_device(options.1)?;
         Ok(Some(Self { a, scales, outs }))
     }
@@ -112,26 +105,26 @@ impl Adapter {
         self.outs.iter().map(Out::rank)
     }
 
-    /// The modules of `linear` that have an adapter, and its size.
-    pub(crate) fn sizes<'a>(&'a self, linear: &'a Linear) -> impl Iterator<Item = (Module, Size)> + 'a {
-        let modules = linear.modules.iter().map(|(module, _)| *module);
-        modules.zip(&self.outs).filter_map(|(module, out)| Some((module, out.up.as_ref()?.size)))
+    /// The modules that have an adapter, and its size.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (Module, Size)> + '_ {
+        self.outs.iter().filter_map(|out| Some((out.module, out.up.as_ref()?.size)))
     }
 
-    /// The tensors with their names in the layer; they share their memory.
-    pub(crate) fn tensors(&self, linear: &Linear) -> Vec<(String, Tensor)> {
-        let mut all = vec![(format!("{}.{}", linear.name, Self::A), self.a.shallow_clone())];
-        for ((module, _), out) in linear.modules.iter().zip(&self.outs) {
-            all.extend(out.up.as_ref().map(|up| (format!("{}.{}", module.path(), Self::B), up.b.shallow_clone())));
+    /// The tensors with their names in the layer, in which the map has the name
+    /// `map`; they share their memory.
+    pub(crate) fn tensors(&self, map: &str) -> Vec<(String, Tensor)> {
+        let mut all = vec![(format!("{map}.{}", Self::A), self.a.shallow_clone())];
+        for Out { module, up, .. } in &self.outs {
+            all.extend(up.as_ref().map(|up| (format!("{}.{}", module.path(), Self::B), up.b.shallow_clone())));
         }
         all
     }
 
     /// The A of each module that has an adapter, `[rank, in]`, in the same
     /// memory.
-    pub(crate) fn each_a(&self, linear: &Linear) -> Result<Vec<(Module, Tensor)>> {
+    pub(crate) fn each_a(&self) -> Result<Vec<(Module, Tensor)>> {
         let parts = self.a.f_split_with_sizes(self.ranks().collect::<Vec<_>>().as_slice(), 0)?;
-        let modules = linear.modules.iter().map(|(module, _)| *module);
+        let modules = self.outs.iter().map(|out| out.module);
         Ok(modules.zip(parts).filter(|(_, a)| a.size()[0] > 0).collect())
     }
 }

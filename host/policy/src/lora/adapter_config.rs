@@ -1,6 +1,7 @@
 //! `adapter_config.json`, as PEFT writes it.
 
-use super::{Module, Sizes};
+use super::module::Module;
+use super::sizes::{Size, Sizes};
 use crate::error::{PolicyError, Result};
 use crate::tensor_file::io;
 use serde::Deserialize;
@@ -34,7 +35,7 @@ const INITIALISATIONS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 /// What such a file says beyond the tensors beside it, which have the modules
 /// and the ranks.
 #[derive(Debug, Deserialize)]
-pub(crate) struct AdapterConfig {
+pub(crate) struct AdapterConfigFile {
     peft_type: Option<String>,
     pub(crate) base_model_name_or_path: Option<PathBuf>,
     lora_alpha: Option<f64>,
@@ -51,7 +52,7 @@ pub(crate) struct AdapterConfig {
     others: Map<String, Value>,
 }
 
-impl AdapterConfig {
+impl AdapterConfigFile {
     /// The file in the folder `dir`.
     pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join(FILE)
@@ -129,7 +130,7 @@ impl AdapterConfig {
         };
         // Whole numbers are written as such, which is what PEFT and vLLM expect.
         let number = |alpha: f64| if alpha.fract() == 0.0 { json!(alpha as i64) } else { json!(alpha) };
-        let unusual = |value: &dyn Fn(super::Size) -> Value| -> Map<String, Value> {
+        let unusual = |value: &dyn Fn(Size) -> Value| -> Map<String, Value> {
             let others = named.iter().filter(|(_, size)| value(*size) != value(usual));
             others.map(|(name, size)| (name.clone(), value(*size))).collect()
         };
@@ -162,7 +163,7 @@ fn is_expression(key: &str) -> bool {
 
 /// The sizes by the names that PEFT finds the modules by: a module's own where
 /// it is the same in all layers, else with its layer.
-fn named(sizes: &Sizes, layers: usize) -> Vec<(String, super::Size)> {
+fn named(sizes: &Sizes, layers: usize) -> Vec<(String, Size)> {
     let mut all = Vec::new();
     for module in Module::ALL {
         let own: Vec<_> = sizes.iter().filter(|((_, other), _)| *other == module).collect();
@@ -186,7 +187,7 @@ mod tests {
     fn the_first_alpha_that_fits_counts() {
         let text = r#"{"lora_alpha": 1, "alpha_pattern": {"q_proj": 4, "model.layers.0.self_attn.q_proj": 8,
                        "model.layers.0.mlp.up_proj": 5, "up_proj": 6}}"#;
-        let config: AdapterConfig = serde_json::from_str(text).unwrap();
+        let config: AdapterConfigFile = serde_json::from_str(text).unwrap();
         let alphas = [
             ("model.layers.0.self_attn.q_proj", 4.0),
             ("model.layers.0.mlp.up_proj", 5.0),

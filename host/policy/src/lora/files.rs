@@ -1,7 +1,9 @@
 //! Adapters in the layout of PEFT: `adapter_config.json` with
 //! `adapter_model.safetensors`.
 
-use super::{Adapted, AdapterConfig, Module, Size, Sizes};
+use super::adapter_config::AdapterConfigFile;
+use super::module::Module;
+use super::sizes::{Adapted, Size, Sizes};
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::tensor_file::{self, TensorFile};
@@ -25,7 +27,7 @@ impl Model {
     /// names. Nothing needs a gradient.
     pub fn with_adapter(mut self, dir: &Path) -> Result<Self> {
         self.train_all(false)?;
-        let config = AdapterConfig::load(dir)?;
+        let config = AdapterConfigFile::load(dir)?;
         let file = TensorFile::open(&dir.join(FILE))?;
         let tensors = file.tensors()?;
         let mut sizes = Sizes::new();
@@ -68,7 +70,7 @@ impl Model {
         let Some(Adapted { base, rslora }) = &self.adapted else {
             return Err(PolicyError::Input("the model has no adapter to be saved".into()));
         };
-        AdapterConfig::save(dir, base, *rslora, self.layers.len(), &self.adapter_sizes())?;
+        AdapterConfigFile::save(dir, base, *rslora, self.layers.len(), &self.adapter_sizes())?;
         tensor_file::write(&dir.join(FILE), self.named_adapters()?)
     }
 

@@ -1,9 +1,10 @@
 //! Attention of rows that are computed together.
 
-use super::{PackedRow, before, seen, take_rows, tensor};
+use super::indices::{on_device, take_rows};
+use super::rows::{PackedRow, before, seen};
+use crate::attention::attention;
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::forward::attention;
 use crate::mask::Masks;
 use std::ops::Range;
 use tch::{Device, Tensor};
@@ -116,7 +117,7 @@ impl Layout<'_> {
             pad.extend(first..first + length as i64);
             pad.resize((row + 1) * time, first);
         }
-        Ok(Ragged { pad: tensor(&pad, self.device)?, unpad: tensor(&unpad, self.device)? })
+        Ok(Ragged { pad: on_device(&pad, self.device)?, unpad: on_device(&unpad, self.device)? })
     }
 
     fn keys(&self, members: &[usize]) -> Result<Tensor> {
@@ -128,6 +129,6 @@ impl Layout<'_> {
             // No query looks at what comes after its row.
             keys.resize((line + 1) * longest.unwrap_or_default(), self.starts[row] as i64);
         }
-        tensor(&keys, self.device)
+        on_device(&keys, self.device)
     }
 }

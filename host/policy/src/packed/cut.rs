@@ -1,6 +1,6 @@
 //! Which rows attend together.
 
-use super::{PackedRow, before, seen};
+use super::rows::{PackedRow, before, seen};
 
 /// The most numbers of the masks of rows that do not have as many tokens before
 /// them.

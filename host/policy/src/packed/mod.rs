@@ -4,24 +4,20 @@
 
 mod bucket;
 mod cut;
+mod indices;
+mod rows;
 
 pub use cut::MASK_NUMBERS;
+pub use indices::take_rows;
+pub use rows::PackedRow;
 
 use crate::config::ModelConfig;
-use crate::error::{PolicyError, Result};
+use crate::error::Result;
 use crate::layer::Projected;
 use crate::mask::Masks;
 use bucket::{Bucket, Layout};
+use rows::{before, check, seen};
 use tch::{Device, Kind, Tensor};
-
-/// Some tokens, and what stands before them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PackedRow {
-    /// The row that these tokens follow, which itself follows none.
-    pub after: Option<usize>,
-    /// At least one token id.
-    pub tokens: Vec<u32>,
-}
 
 /// Rows of tokens, laid out for [`Model::hidden_packed`](crate::Model::hidden_packed).
 #[derive(Debug)]
@@ -57,7 +53,12 @@ impl Packed {
         let layout = Layout { rows, starts: &starts, device };
         let buckets =
             cut::cut(rows, &order).into_iter().map(|members| layout.bucket(members)).collect::<Result<_>>()?;
-        Ok(Self { ids: tensor(&ids, device)?, positions: tensor(&positions, device)?, starts, buckets })
+        Ok(Self {
+            ids: indices::on_device(&ids, device)?,
+            positions: indices::on_device(&positions, device)?,
+            starts,
+            buckets,
+        })
     }
 
     /// How many tokens there are.
@@ -100,45 +101,6 @@ impl Packed {
             many => Ok(Tensor::f_cat(many, 0)?),
         }
     }
-}
-
-/// Rows `index`, `[n]`, of `x`, `[tokens, width]`. (An embedding is a choice of
-/// rows whose gradient is computed in parallel; that of an `index_select` is
-/// added row by row.)
-pub fn take_rows(x: &Tensor, index: &Tensor) -> Result<Tensor> {
-    Ok(Tensor::f_embedding(x, index, -1, false, false)?)
-}
-
-fn check(rows: &[PackedRow]) -> Result<()> {
-    if rows.is_empty() {
-        return Err(PolicyError::Input("there are no rows to pack".into()));
-    }
-    for (index, row) in rows.iter().enumerate() {
-        let wrong = |what: String| Err(PolicyError::Input(format!("row {index} of the pack {what}")));
-        match row.after.map(|after| rows.get(after)) {
-            _ if row.tokens.is_empty() => return wrong("has no tokens".into()),
-            Some(None) => return wrong(format!("follows another, but there are only {} rows", rows.len())),
-            Some(Some(other)) if other.after.is_some() => {
-                return wrong("follows a row that itself follows another".into());
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// How many tokens stand before those of a row.
-fn before(rows: &[PackedRow], row: usize) -> usize {
-    rows[row].after.map_or(0, |after| rows[after].tokens.len())
-}
-
-/// How many tokens the last one of a row looks at.
-fn seen(rows: &[PackedRow], row: usize) -> usize {
-    before(rows, row) + rows[row].tokens.len()
-}
-
-fn tensor(values: &[i64], device: Device) -> Result<Tensor> {
-    Ok(Tensor::f_from_slice(values)?.f_to_device(device)?)
 }
 
 #[cfg(test)]

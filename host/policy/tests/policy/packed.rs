@@ -1,6 +1,6 @@
 use crate::parity::{checkpoints, load};
 use crate::{config, max_difference, model, row, tokens};
-use gavel_policy::{Device, Kind, Model, ModelConfig, Packed, PackedRow, Pass, Tensor};
+use gavel_policy::{Device, Kind, Model, ModelConfig, Packed, PackedRow, Tensor, TrainingPass};
 
 /// Three prompts, of which one has four responses and one has two, and a row of its own.
 fn rows() -> Vec<PackedRow> {
@@ -68,7 +68,7 @@ fn assert_pass(model: &Model, limit: f64) {
     let plain = gradients(&|| (0..rows.len()).for_each(|index| loss(&alone(model, &rows, index)).backward()));
     for checkpointing in [false, true] {
         let found = gradients(&|| {
-            let pass = Pass::new(model, &packed, checkpointing).unwrap();
+            let pass = TrainingPass::new(model, &packed, checkpointing).unwrap();
             pass.hidden().split(20, 0).iter().for_each(|part| loss(part).backward());
             pass.backward().unwrap();
         });
@@ -77,7 +77,7 @@ fn assert_pass(model: &Model, limit: f64) {
             assert!(max_difference(a, b) < limit, "{checkpointing}: {:?}", a.size());
         }
     }
-    let error = Pass::new(model, &packed, true).unwrap().backward().unwrap_err().to_string();
+    let error = TrainingPass::new(model, &packed, true).unwrap().backward().unwrap_err().to_string();
     assert_eq!(error, "no loss over the hidden states went backward");
 }
 

@@ -1,6 +1,8 @@
 //! How the losses of tokens become one number.
 
+use crate::experience::SampleId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How the losses of tokens become one number. Each of them is a weighted sum
 /// whose weights depend on the mini-batch only through counts, so a mini-batch
@@ -20,20 +22,25 @@ pub enum Aggregation {
 }
 
 impl Aggregation {
-    /// The weight of a token for each row, from the number of tokens that each
-    /// row of the mini-batch is learned from. Rows without any count nowhere.
+    /// The weight of a token for each row of the mini-batch, from the sample that
+    /// the row is of and the number of its tokens that are learned from. The rows
+    /// of a sample are one response; those without such tokens count nowhere.
     /// `norm_tokens` is the constant of `seq-mean-token-sum-norm`.
-    pub(crate) fn token_weights(self, trained: &[usize], norm_tokens: usize) -> Vec<f64> {
-        let tokens = trained.iter().sum::<usize>() as f64;
-        let rows = trained.iter().filter(|&&count| count > 0).count() as f64;
-        let weight = |&count: &usize| match (self, count) {
+    pub(crate) fn token_weights(self, rows: &[(SampleId, usize)], norm_tokens: usize) -> Vec<f64> {
+        let mut of_sample: BTreeMap<SampleId, usize> = BTreeMap::new();
+        for &(sample, count) in rows.iter().filter(|(_, count)| *count > 0) {
+            *of_sample.entry(sample).or_default() += count;
+        }
+        let tokens = of_sample.values().sum::<usize>() as f64;
+        let responses = of_sample.len() as f64;
+        let weight = |(sample, count): &(SampleId, usize)| match (self, count) {
             (_, 0) => 0.0,
             (Self::TokenMean, _) => 1.0 / tokens,
-            (Self::SeqMeanTokenSum, _) => 1.0 / rows,
-            (Self::SeqMeanTokenMean, count) => 1.0 / (rows * count as f64),
-            (Self::SeqMeanTokenSumNorm, _) => 1.0 / (rows * norm_tokens as f64),
+            (Self::SeqMeanTokenSum, _) => 1.0 / responses,
+            (Self::SeqMeanTokenMean, _) => 1.0 / (responses * of_sample[sample] as f64),
+            (Self::SeqMeanTokenSumNorm, _) => 1.0 / (responses * norm_tokens as f64),
         };
-        trained.iter().map(weight).collect()
+        rows.iter().map(weight).collect()
     }
 }
 
@@ -41,15 +48,28 @@ impl Aggregation {
 mod tests {
     use super::*;
 
+    /// The weights of rows of these samples with these numbers of tokens.
+    fn weights(name: &str, rows: &[(usize, usize)]) -> Vec<f64> {
+        let aggregation: Aggregation = serde::Deserialize::deserialize(toml::Value::from(name)).unwrap();
+        let row = |&(index, count): &(usize, usize)| (SampleId { group: 0, index }, count);
+        aggregation.token_weights(&rows.iter().map(row).collect::<Vec<_>>(), 8)
+    }
+
     #[test]
-    fn weights() {
-        let weights = |name: &str| {
-            let aggregation: Aggregation = serde::Deserialize::deserialize(toml::Value::from(name)).unwrap();
-            aggregation.token_weights(&[1, 0, 4], 8)
-        };
-        assert_eq!(weights("token-mean"), [0.2, 0.0, 0.2]);
-        assert_eq!(weights("seq-mean-token-sum"), [0.5, 0.0, 0.5]);
-        assert_eq!(weights("seq-mean-token-mean"), [0.5, 0.0, 0.125]);
-        assert_eq!(weights("seq-mean-token-sum-norm"), [0.0625, 0.0, 0.0625]);
+    fn each_response_has_its_weight() {
+        let rows = [(0, 1), (1, 0), (2, 4)];
+        assert_eq!(weights("token-mean", &rows), [0.2, 0.0, 0.2]);
+        assert_eq!(weights("seq-mean-token-sum", &rows), [0.5, 0.0, 0.5]);
+        assert_eq!(weights("seq-mean-token-mean", &rows), [0.5, 0.0, 0.125]);
+        assert_eq!(weights("seq-mean-token-sum-norm", &rows), [0.0625, 0.0, 0.0625]);
+    }
+
+    #[test]
+    fn the_trajectories_of_a_sample_are_one_response() {
+        let rows = [(0, 1), (1, 3), (1, 1)];
+        assert_eq!(weights("token-mean", &rows), [0.2; 3]);
+        assert_eq!(weights("seq-mean-token-sum", &rows), [0.5; 3]);
+        assert_eq!(weights("seq-mean-token-mean", &rows), [0.5, 0.125, 0.125]);
+        assert_eq!(weights("seq-mean-token-sum-norm", &rows), [0.0625; 3]);
     }
 }

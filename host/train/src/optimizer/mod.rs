@@ -4,8 +4,6 @@
 mod masters;
 mod state;
 
-pub use state::StateError;
-
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
@@ -124,7 +122,7 @@ impl AdamW {
                 &self.parameters[range.clone()],
                 &self.exp_avgs[range.clone()],
                 &self.exp_avg_sqs[range],
-                &torch::Step { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
+                &torch::AdamWStep { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
             )?;
         }
         self.masters.round()?;

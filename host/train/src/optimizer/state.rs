@@ -3,72 +3,14 @@
 //! `master.<name>`, bit for bit.
 
 use super::AdamW;
+use crate::error::StateError;
 use gavel_policy::{PolicyError, file_dtype, write_tensors};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use tch::{TchError, Tensor};
-
-/// A state that cannot be saved or restored.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// The file cannot be read or written.
-    #[error("cannot {action} optimiser state {}: {source}", path.display())]
-    Io {
-        /// `read` or `write`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file has another form.
-    #[error("optimiser state {}: {what}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// A tensor of this model is not in the file.
-    #[error("optimiser state {} lacks the tensor `{name}`: it belongs to another model", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        name: String,
-    },
-    /// A tensor in the file has no place in this model.
-    #[error("optimiser state {} has the tensor `{name}`, which this model does not: it belongs to another model", path.display())]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        name: String,
-    },
-    /// A tensor of another shape or kind.
-    #[error("optimiser state {}: tensor `{name}` is {found}, expected {expected}: it belongs to another model", path.display())]
-    Mismatch {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        name: String,
-        /// Kind and shape in this model.
-        expected: String,
-        /// Kind and shape in the file.
-        found: String,
-    },
-    /// libtorch failed.
-    #[error("optimiser state {}: libtorch: {source}", path.display())]
-    Torch {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: TchError,
-    },
-}
+use std::path::Path;
+use tch::Tensor;
 
 const STEP: &str = "step";
 

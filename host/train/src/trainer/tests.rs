@@ -2,7 +2,7 @@ use super::*;
 use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
 use crate::testing::{experiences, tiny, tiny_f64};
-use crate::{AdvantageConfig, KlConfig, KlEstimator};
+use crate::{AdvantageConfig, KlConfig, KlEstimator, PolicyLoss, PpoClip, SampleId, ScoredGroup};
 
 mod micro_batches;
 
@@ -42,6 +42,11 @@ fn gradients(
     (stats, named.collect())
 }
 
+/// A number of an update.
+fn number(stats: &UpdateStats, name: &str) -> f64 {
+    stats.statistics.get(name).unwrap()
+}
+
 /// `log softmax(logits / temperature)` of each response token of one row by
 /// itself, in plain loops.
 fn plain_logprobs(model: &Model, row: &Experience, temperature: f64) -> Vec<f64> {
@@ -62,16 +67,17 @@ fn plain_logprobs(model: &Model, row: &Experience, temperature: f64) -> Vec<f64>
 /// The loss as the papers write it, in plain loops.
 fn plain_loss(model: &Model, reference: &Model, rows: &[Experience], config: &LossConfig) -> f64 {
     let kl = config.kl.unwrap();
+    let PolicyLoss::PpoClip(PpoClip { clip_low, clip_high }) = config.policy;
     let per_row: Vec<Vec<f64>> = rows
         .iter()
         .map(|row| {
             let (now, frozen) = (plain_logprobs(model, row, 0.7), plain_logprobs(reference, row, 0.7));
-            let advantage = f64::from(row.advantage);
             (0..row.response.len())
                 .filter(|&at| row.loss_mask[at])
                 .map(|at| {
                     let ratio = (now[at] - f64::from(row.logprobs[at])).exp();
-                    let clipped = ratio.max(1.0 - config.clip_low).min(1.0 + config.clip_high);
+                    let clipped = ratio.max(1.0 - clip_low).min(1.0 + clip_high);
+                    let advantage = f64::from(row.advantages[at]);
                     let distance = frozen[at] - now[at];
                     -(ratio * advantage).min(clipped * advantage) + kl.coefficient * (distance.exp() - distance - 1.0)
                 })
@@ -93,8 +99,7 @@ fn plain_loss(model: &Model, reference: &Model, rows: &[Experience], config: &Lo
 
 fn config(aggregation: Aggregation) -> LossConfig {
     LossConfig {
-        clip_low: 0.2,
-        clip_high: 0.3,
+        policy: PolicyLoss::PpoClip(PpoClip { clip_low: 0.2, clip_high: 0.3 }),
         aggregation,
         norm_tokens: Some(9),
         kl: Some(KlConfig { estimator: KlEstimator::K3, coefficient: 0.1 }),
@@ -110,8 +115,9 @@ fn loss_and_gradient_are_those_of_plain_loops_and_finite_differences() {
         let config = config(aggregation);
         let (stats, gradients) = gradients(&model, &reference, &rows, &config, 16);
         let expected = plain_loss(&model, &reference, &rows, &config);
-        assert!((stats.loss - expected).abs() < 1e-10, "{aggregation:?}: {} is not {expected}", stats.loss);
-        assert!(stats.clip_fraction_high > 0.0 && stats.clip_fraction_low > 0.0);
+        let loss = number(&stats, "loss");
+        assert!((loss - expected).abs() < 1e-10, "{aggregation:?}: {loss} is not {expected}");
+        assert!(number(&stats, "clip_fraction_high") > 0.0 && number(&stats, "clip_fraction_low") > 0.0);
         for ((name, parameter), (_, gradient)) in model.parameters().iter().zip(&gradients) {
             let flat = parameter.detach().flatten(0, -1);
             for at in (0..gradient.len()).step_by(1 + gradient.len() / 4) {
@@ -141,24 +147,29 @@ fn stats_are_means_over_the_tokens_that_were_learned_from() {
     // Ratios 2, ½ and 1 of three tokens, the first two clipped by their sign.
     rows.truncate(2);
     rows[0].loss_mask = vec![true, true, false, false, false];
-    rows[0].advantage = 1.0;
+    rows[0].advantages.fill(1.0);
     rows[0].logprobs[0] -= 2f32.ln();
-    rows[1].advantage = -1.0;
+    rows[1].advantages.fill(-1.0);
     rows[1].logprobs[0] += 2f32.ln();
     let mut trainer = Trainer::new(&model, BARE, 64).unwrap();
     let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 1.0, 0.0).unwrap();
     let third = 1.0 / 3.0;
-    let close =
-        |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6, "{found} is not {expected}: {stats:?}");
-    assert_eq!((stats.tokens, stats.kl), (3, None));
-    close(stats.clip_fraction_high, third);
-    close(stats.clip_fraction_low, third);
-    close(stats.clip_fraction, 2.0 * third);
-    close(stats.logprob_mismatch_mean_abs, 2.0 * third * 2f64.ln());
+    let close = |name: &str, expected: f64| {
+        assert!((number(&stats, name) - expected).abs() < 1e-6, "{name} is not {expected}: {stats:?}");
+    };
+    assert_eq!(stats.tokens, 3);
+    close("clip_fraction_high", third);
+    close("clip_fraction_low", third);
+    close("clip_fraction", 2.0 * third);
+    close("logprob_mismatch", 2.0 * third * 2f64.ln());
     // k3 with d = log q − log p: exp(−d) − 1 + d.
-    close(stats.rollout_kl, third * ((2.0 - 1.0 - 2f64.ln()) + (0.5 - 1.0 + 2f64.ln())));
-    close(stats.policy_loss, -third * (1.2 + 1.0 - 0.8));
-    close(stats.loss, stats.policy_loss);
+    let rollout_kl = third * ((2.0 - 1.0 - 2f64.ln()) + (0.5 - 1.0 + 2f64.ln()));
+    close("rollout_kl", rollout_kl);
+    // There is no reference.
+    close("kl", rollout_kl);
+    let policy_loss = -third * (1.2 + 1.0 - 0.8);
+    close("policy_loss", policy_loss);
+    close("loss", policy_loss);
     let entropies = rows.iter().flat_map(|row| {
         let count = row.loss_mask.iter().filter(|&&mask| mask).count();
         (0..count).map(|at| {
@@ -170,7 +181,7 @@ fn stats_are_means_over_the_tokens_that_were_learned_from() {
             -probabilities.map(|logprob| logprob.exp() * logprob).sum::<f64>()
         })
     });
-    close(stats.entropy, third * entropies.sum::<f64>());
+    close("entropy", third * entropies.sum::<f64>());
 }
 
 #[test]
@@ -180,8 +191,8 @@ fn on_policy_both_kinds_of_old_logprobs_have_one_gradient() {
     let current = LossConfig { old_logprobs: OldLogProbs::Current, ..config(Aggregation::TokenMean) };
     let (_, a) = gradients(&model, &reference, &rows, &config(Aggregation::TokenMean), 64);
     let (stats, b) = gradients(&model, &reference, &off_policy(rows.clone()), &current, 64);
-    assert_eq!(stats.clip_fraction, 0.0);
-    assert!(stats.logprob_mismatch_mean_abs > 0.1, "the mismatch is still measured against rollout");
+    assert_eq!(number(&stats, "clip_fraction"), 0.0);
+    assert!(number(&stats, "logprob_mismatch") > 0.1, "the mismatch is still measured against rollout");
     for ((name, a), (_, b)) in a.iter().zip(&b) {
         // Rollout's log-probabilities are 32-bit numbers.
         assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6), "{name}");
@@ -189,18 +200,49 @@ fn on_policy_both_kinds_of_old_logprobs_have_one_gradient() {
 }
 
 #[test]
+fn the_advantage_of_a_token_is_its_own() {
+    let (model, reference) = (tiny_f64(1), tiny_f64(2));
+    let mut rows = off_policy(experiences(&model, 0.7));
+    for (row, experience) in rows.iter_mut().enumerate() {
+        for (at, advantage) in experience.advantages.iter_mut().enumerate() {
+            *advantage = ((3 * row + at) as f32).sin();
+        }
+    }
+    let config = config(Aggregation::TokenMean);
+    let (stats, _) = gradients(&model, &reference, &rows, &config, 16);
+    let expected = plain_loss(&model, &reference, &rows, &config);
+    assert!((number(&stats, "loss") - expected).abs() < 1e-10, "{stats:?} is not {expected}");
+}
+
+#[test]
+fn the_trajectories_of_a_sample_count_as_one_response() {
+    let (model, reference) = (tiny_f64(1), tiny_f64(2));
+    let mut rows = experiences(&model, 0.7);
+    let weigh = |rows: &[Experience]| {
+        number(&gradients(&model, &reference, rows, &config(Aggregation::SeqMeanTokenSum), 64).0, "loss")
+    };
+    let apart = weigh(&rows);
+    rows[3].sample = rows[1].sample;
+    // A fifth of the sum, and a fourth.
+    assert!((weigh(&rows) * 4.0 - apart * 5.0).abs() < 1e-10);
+    rows[3].sample = SampleId { group: 1, ..rows[1].sample };
+    assert_eq!(weigh(&rows), apart);
+}
+
+#[test]
 fn a_group_of_equal_rewards_changes_nothing() {
     let model = tiny(1);
     let mut rows = experiences(&model, 1.0);
-    let advantages = AdvantageConfig::default().of_group(&vec![0.3; rows.len()]);
-    for (row, advantage) in rows.iter_mut().zip(advantages) {
-        row.advantage = advantage as f32;
+    let group = ScoredGroup { rewards: vec![0.3; rows.len()] };
+    let advantages = AdvantageConfig::default().estimate(&[group]);
+    for (row, advantage) in rows.iter_mut().zip(&advantages[0]) {
+        row.advantages = advantage.of_trajectory(0, row.response.len());
     }
     let before: Vec<_> = model.parameters().iter().map(|(_, x)| values(x)).collect();
     let no_decay = OptimizerConfig { weight_decay: 0.0, ..Default::default() };
     let stats =
         Trainer::new(&model, no_decay, 32).unwrap().update(&model, None, &rows, &LossConfig::default(), 1.0, 0.1);
-    assert_eq!(stats.unwrap().grad_norm, 0.0);
+    assert_eq!(number(&stats.unwrap(), "grad_norm"), 0.0);
     assert_eq!(model.parameters().iter().map(|(_, x)| values(x)).collect::<Vec<_>>(), before);
 }
 
@@ -251,8 +293,8 @@ fn what_cannot_be_learned_from_is_an_error_and_changes_nothing() {
     assert!(error(&rows, &config(Aggregation::TokenMean), 1.0).starts_with("a kl penalty is set but no reference"));
     assert!(error(&[], &plain, 1.0).starts_with("the mini-batch of 0 rows has no token to learn from"));
     assert_eq!(
-        error(&with(|row| row.advantage = f32::NAN), &plain, 1.0),
-        "row 2 of the mini-batch has the advantage NaN"
+        error(&with(|row| row.advantages[1] = f32::NAN), &plain, 1.0),
+        "row 2 of the mini-batch has the advantage NaN at response token 1"
     );
     assert_eq!(
         error(&with(|row| row.logprobs[0] = f32::NEG_INFINITY), &plain, 1.0),
@@ -261,6 +303,10 @@ fn what_cannot_be_learned_from_is_an_error_and_changes_nothing() {
     assert_eq!(
         error(&with(|row| row.logprobs.truncate(1)), &plain, 1.0),
         "row 2 of the mini-batch has 1 log-probabilities for 2 response tokens"
+    );
+    assert_eq!(
+        error(&with(|row| row.advantages.truncate(1)), &plain, 1.0),
+        "row 2 of the mini-batch has 1 advantages for 2 response tokens"
     );
     assert!(error(&with(|row| row.prompt.clear()), &plain, 1.0).contains("has an empty prompt"));
     assert!(error(&with(|row| row.response[0] = 99), &plain, 1.0).contains("token id 99"));
@@ -287,7 +333,7 @@ fn updates_raise_what_was_rewarded() {
     let gain: f32 = rows
         .iter()
         .zip(&after)
-        .map(|(row, after)| row.advantage * (after.iter().sum::<f32>() - row.logprobs.iter().sum::<f32>()))
+        .map(|(row, after)| row.advantages[0] * (after.iter().sum::<f32>() - row.logprobs.iter().sum::<f32>()))
         .sum();
     assert!(gain > 0.1, "{gain}");
 }

@@ -1,15 +1,15 @@
-//! Keys and values of the tokens that the engine has seen, one slot for each
-//! active row.
+//! The key-value cache: keys and values of the tokens that the engine has seen,
+//! one slot for each active row.
 
+use super::kv_cache_growth::{CHUNK, grown_room, room_for};
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::memory::Footprint;
 use crate::out_of_memory::Phase;
 use tch::{Device, Kind, Tensor};
 
-/// Room for tokens is added in steps of this many.
-const CHUNK: usize = 64;
-
-pub(super) struct Cache {
+/// The keys and values of the rows in its slots, layer by layer.
+pub(super) struct KvCache {
     /// By layer: `[slots, kv_heads, capacity, head_dim]`.
     keys: Vec<Tensor>,
     values: Vec<Tensor>,
@@ -22,7 +22,7 @@ pub(super) struct Cache {
     budget: usize,
 }
 
-impl Cache {
+impl KvCache {
     pub(super) fn new(
         config: &ModelConfig,
         max_slots: usize,
@@ -34,6 +34,7 @@ impl Cache {
             let shape = [0, config.num_key_value_heads, 0, config.head_dim];
             (0..config.num_hidden_layers).map(|_| Ok(Tensor::f_zeros(shape, (kind, device))?)).collect()
         };
+        let bytes_per_token = Footprint::new(config, kind, device).cache_per_token() as usize;
         Ok(Self {
             keys: empty()?,
             values: empty()?,
@@ -41,13 +42,13 @@ impl Cache {
             max_slots,
             kv_heads: config.num_key_value_heads,
             capacity: 0,
-            budget: bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token(config, kind)),
+            budget: bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token),
         })
     }
 
     /// Whether `slots` rows of `tokens` tokens are within the budget.
     pub(super) fn fits(&self, slots: usize, tokens: usize) -> bool {
-        slots.saturating_mul(tokens.next_multiple_of(CHUNK)) <= self.budget
+        slots.saturating_mul(room_for(tokens)) <= self.budget
     }
 
     /// The longest row that is within the budget, in tokens.
@@ -55,19 +56,14 @@ impl Cache {
         self.budget / CHUNK * CHUNK
     }
 
-    /// Makes room for `slots` rows of `tokens` tokens, which [fit](Self::fits).
-    /// Where budget and device allow it grows by half at least, so that a long
-    /// response is not copied once a chunk.
+    /// Makes room for `slots` rows of `tokens` tokens, which [fit](Self::fits):
+    /// more than that, by [`grown_room`], where budget and device allow it.
     pub(super) fn reserve(&mut self, slots: usize, tokens: usize) -> Result<()> {
         if slots <= self.slots && tokens <= self.capacity {
             return Ok(());
         }
-        let least = tokens.next_multiple_of(CHUNK);
-        let capacity = if tokens > self.capacity {
-            least.max((self.capacity * 3 / 2).next_multiple_of(CHUNK))
-        } else {
-            self.capacity
-        };
+        let least = room_for(tokens);
+        let capacity = if tokens > self.capacity { grown_room(self.capacity, tokens) } else { self.capacity };
         let more = if slots > self.slots { slots.max(self.slots * 2).min(self.max_slots) } else { self.slots };
         let shapes = [(more, capacity), (slots, capacity), (more, least), (slots, least)];
         let fitting = shapes.into_iter().find(|&(slots, capacity)| slots.saturating_mul(capacity) <= self.budget);
@@ -196,11 +192,6 @@ fn zeros_for(old: &Tensor, slots: usize, capacity: usize) -> Result<Tensor> {
         .map_err(|error| PolicyError::from(error).during(Phase::Cache { rows: slots, tokens: capacity }))
 }
 
-/// The bytes that the keys and values of one token take in all layers.
-pub(super) fn bytes_per_token(config: &ModelConfig, kind: Kind) -> usize {
-    2 * (config.num_hidden_layers * config.kv_width()) as usize * kind.elt_size_in_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +200,7 @@ mod tests {
     fn growth_that_stopped_midway_is_taken_up_with_another_shape() {
         let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
         let config: ModelConfig = serde_json::from_str(json).unwrap();
-        let mut cache = Cache::new(&config, 8, None, Kind::Float, Device::Cpu).unwrap();
+        let mut cache = KvCache::new(&config, 8, None, Kind::Float, Device::Cpu).unwrap();
         cache.reserve(2, 64).unwrap();
         for store in cache.keys.iter_mut().chain(&mut cache.values) {
             let _ = store.fill_(3.0);

@@ -1,96 +1,23 @@
-//! `config.json` as it is written.
+//! From `config.json` as it is written to a model's sizes.
 
 use super::ModelConfig;
+use super::file::{ConfigFile, FULL, OneOrMany, SLIDING};
+use super::head::Head;
 use super::rope::RopeTable;
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
-use crate::head::Head;
-use serde::de::{Error as _, IgnoredAny};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// How many tokens a window has where the file does not say.
 const DEFAULT_WINDOW: i64 = 4096;
 /// The first layer with a window where the file does not say.
 const DEFAULT_WINDOW_LAYERS: i64 = 28;
-const SLIDING: &str = "sliding_attention";
-const FULL: &str = "full_attention";
 
 /// The keys with which a file names the numbers that its weights are. They are
 /// read from the weights.
 const KINDS: [&str; 2] = ["dtype", "torch_dtype"];
-
-/// `config.json`. Keys that are not named here say nothing about the
-/// computation (version numbers, dropout) and are passed over.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct ConfigFile {
-    architectures: Option<Vec<String>>,
-    model_type: Option<String>,
-    vocab_size: Option<i64>,
-    hidden_size: Option<i64>,
-    intermediate_size: Option<i64>,
-    num_hidden_layers: Option<i64>,
-    num_attention_heads: Option<i64>,
-    num_key_value_heads: Option<i64>,
-    head_dim: Option<i64>,
-    hidden_act: Option<String>,
-    /// Gemma's former name for it.
-    #[serde(skip_serializing)]
-    hidden_activation: Option<String>,
-    max_position_embeddings: Option<i64>,
-    rms_norm_eps: Option<f64>,
-    rope_theta: Option<f64>,
-    /// Where transformers 5 writes the rotary settings.
-    rope_parameters: Option<RopeTable>,
-    /// Where transformers 4 reads changes of the rotary embedding.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rope_scaling: Option<RopeTable>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    use_sliding_window: Option<bool>,
-    /// Absent is not `null`, which is no window.
-    #[serde(deserialize_with = "some")]
-    sliding_window: Option<Option<i64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_window_layers: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    layer_types: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attention_bias: Option<bool>,
-    #[serde(skip_serializing)]
-    mlp_bias: Value,
-    #[serde(skip_serializing)]
-    use_bidirectional_attention: Value,
-    #[serde(skip_serializing)]
-    per_layer_config: Value,
-    tie_word_embeddings: Option<bool>,
-    initializer_range: Option<f64>,
-    bos_token_id: Option<i64>,
-    eos_token_id: Option<OneOrMany>,
-    pad_token_id: Option<i64>,
-    /// How many labels there are where `id2label` does not name them.
-    #[serde(skip_serializing)]
-    num_labels: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id2label: Option<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label2id: Option<Map<String, Value>>,
-    /// The keys that are passed over.
-    #[serde(flatten, skip_serializing)]
-    unknown: BTreeMap<String, IgnoredAny>,
-}
-
-fn some<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<Option<i64>>, D::Error> {
-    Option::deserialize(value).map(Some)
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(i64),
-    Many(Vec<i64>),
-}
 
 /// A token's id. Some files have -1 where there is no token.
 fn token(id: i64) -> Option<u32> {
@@ -253,60 +180,6 @@ impl ModelConfig {
         match unknown {
             Some(key) => Err(D::Error::custom(format!("unknown field `{key}`"))),
             None => Self::try_from(file).map_err(D::Error::custom),
-        }
-    }
-}
-
-impl From<ModelConfig> for ConfigFile {
-    fn from(config: ModelConfig) -> Self {
-        let architecture = config.architecture;
-        let eos_token_id = match config.eos_token_id.as_slice() {
-            [] => None,
-            [id] => Some(OneOrMany::One(i64::from(*id))),
-            ids => Some(OneOrMany::Many(ids.iter().copied().map(i64::from).collect())),
-        };
-        let window = config.windows.iter().flatten().copied().next();
-        let kind = |window: &Option<i64>| if window.is_some() { SLIDING } else { FULL }.to_owned();
-        let by_layer = matches!(architecture, Architecture::Qwen2 | Architecture::Qwen3);
-        let rope = || RopeTable::new(config.rope_theta, config.rope_scaling);
-        let label = |label: i64| format!("LABEL_{label}");
-        let labels = |pair: fn(i64, String) -> (String, Value)| -> Option<Map<String, Value>> {
-            config.head.labels().map(|count| (0..count).map(|index| pair(index, label(index))).collect())
-        };
-        Self {
-            architectures: Some(vec![format!("{}{}", architecture.class_prefix(), config.head.class())]),
-            model_type: Some(architecture.model_type().into()),
-            vocab_size: Some(config.vocab_size),
-            hidden_size: Some(config.hidden_size),
-            intermediate_size: Some(config.intermediate_size),
-            num_hidden_layers: Some(config.num_hidden_layers),
-            num_attention_heads: Some(config.num_attention_heads),
-            num_key_value_heads: Some(config.num_key_value_heads),
-            head_dim: Some(config.head_dim),
-            hidden_act: Some(architecture.activation().into()),
-            hidden_activation: None,
-            max_position_embeddings: Some(config.max_position_embeddings),
-            rms_norm_eps: Some(config.rms_norm_eps),
-            rope_theta: Some(config.rope_theta),
-            rope_parameters: Some(rope()),
-            rope_scaling: config.rope_scaling.map(|_| rope()),
-            use_sliding_window: by_layer.then_some(window.is_some()),
-            sliding_window: Some(window),
-            max_window_layers: None,
-            layer_types: (by_layer && window.is_some()).then(|| config.windows.iter().map(kind).collect()),
-            attention_bias: (!by_layer || architecture == Architecture::Qwen3).then_some(false),
-            mlp_bias: Value::Null,
-            use_bidirectional_attention: Value::Null,
-            per_layer_config: Value::Null,
-            tie_word_embeddings: Some(config.tie_word_embeddings),
-            initializer_range: Some(config.initializer_range),
-            bos_token_id: config.bos_token_id.map(i64::from),
-            eos_token_id,
-            pad_token_id: config.pad_token_id.map(i64::from),
-            num_labels: None,
-            id2label: labels(|index, label| (index.to_string(), label.into())),
-            label2id: labels(|index, label| (label, index.into())),
-            unknown: BTreeMap::new(),
         }
     }
 }

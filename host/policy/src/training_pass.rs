@@ -10,7 +10,7 @@ use tch::Tensor;
 
 /// The forward pass over some rows, to be followed by its
 /// [`backward`](Self::backward).
-pub struct Pass<'a> {
+pub struct TrainingPass<'a> {
     /// `[tokens, hidden]`, a leaf that collects its gradient.
     hidden: Tensor,
     memory: Memory<'a>,
@@ -26,7 +26,7 @@ enum Memory<'a> {
     Inputs(PackedPass<'a>, Vec<Tensor>),
 }
 
-impl<'a> Pass<'a> {
+impl<'a> TrainingPass<'a> {
     /// The pass of `model` over `packed`. With `checkpointing` its backward pass
     /// computes each layer again, for about a third more work, instead of
     /// keeping all that is inside the layers.

@@ -2,7 +2,7 @@
 //! what it is made for in another.
 
 use crate::error::{PolicyError, Result};
-use crate::lora::AdapterConfig;
+use crate::lora::adapter_config::AdapterConfigFile;
 use std::path::{Path, PathBuf};
 
 /// The folders that a model is read from.
@@ -26,11 +26,12 @@ impl ModelFolder {
     /// # Errors
     /// The base of an adapter is not there, or is itself an adapter.
     pub fn open(dir: &Path) -> Result<Self> {
-        if !AdapterConfig::path(dir).exists() {
+        if !AdapterConfigFile::path(dir).exists() {
             return Ok(Self { base: dir.to_owned(), adapter: None, text: dir.to_owned() });
         }
-        let wrong = |what: String| PolicyError::Checkpoint { path: AdapterConfig::path(dir), what };
-        let Some(base) = AdapterConfig::load(dir)?.base_model_name_or_path.filter(|base| !base.as_os_str().is_empty())
+        let wrong = |what: String| PolicyError::Checkpoint { path: AdapterConfigFile::path(dir), what };
+        let Some(base) =
+            AdapterConfigFile::load(dir)?.base_model_name_or_path.filter(|base| !base.as_os_str().is_empty())
         else {
             return Err(wrong(
                 "`base_model_name_or_path` is missing: write the folder of the model there that the adapter is made for"
@@ -42,7 +43,7 @@ impl ModelFolder {
                 "`base_model_name_or_path` {base:?} is no folder here: download that model, and write its folder there"
             )));
         }
-        if AdapterConfig::path(&base).exists() {
+        if AdapterConfigFile::path(&base).exists() {
             return Err(wrong(format!(
                 "`base_model_name_or_path` {base:?} is itself an adapter: merge that one first with `gavel merge`"
             )));

@@ -1,0 +1,51 @@
+//! What a step computes of prompts, beside the next tokens of the rows whose
+//! prompts are computed.
+
+use super::row::Row;
+
+/// What a step computes of prompts.
+#[derive(Default)]
+pub(super) struct Prefill {
+    pub(super) parts: Vec<PrefillPart>,
+    /// Slots whose prompts are those of others, in this pass or there already:
+    /// pairs of (from, to).
+    pub(super) copies: Vec<(usize, usize)>,
+    /// The longest of these prompts, in tokens.
+    pub(super) copied: usize,
+}
+
+impl Prefill {
+    /// The tokens that are computed, padding included.
+    pub(super) fn tokens(&self) -> usize {
+        self.parts.iter().map(|part| part.ids.len()).sum()
+    }
+}
+
+/// The tokens from `start` on of some rows, padded on the right. The places of
+/// padding in the cache are overwritten as the rows grow.
+pub(super) struct PrefillPart {
+    pub(super) slots: Vec<i64>,
+    pub(super) start: usize,
+    pub(super) time: usize,
+    /// `[slots * time]`
+    pub(super) ids: Vec<i64>,
+}
+
+impl PrefillPart {
+    /// At most `time` tokens of each row, with its slot.
+    pub(super) fn new<'a>(rows: impl Iterator<Item = (usize, &'a Row)>, start: usize, time: usize) -> Self {
+        let (mut slots, mut ids) = (Vec::new(), Vec::new());
+        for (slot, row) in rows {
+            slots.push(slot as i64);
+            ids.extend(row.prefix().skip(start).take(time).map(i64::from));
+            ids.resize(slots.len() * time, 0);
+        }
+        Self { slots, start, time, ids }
+    }
+
+    /// The positions of `ids`.
+    pub(super) fn positions(&self) -> impl Iterator<Item = i64> {
+        let positions = self.start as i64..(self.start + self.time) as i64;
+        std::iter::repeat_n(positions, self.slots.len()).flatten()
+    }
+}

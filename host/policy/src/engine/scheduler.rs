@@ -1,0 +1,166 @@
+//! Which rows a step computes. Requests are admitted in the order in which they
+//! came; where the cache is full, the rows that came last go back to those that
+//! wait, with what they have drawn.
+
+use super::prefill::{Prefill, PrefillPart};
+use super::request::{EngineConfig, Request};
+use super::row::Row;
+use super::slots::{PartialPrefill, Slots};
+use crate::error::Result;
+use std::collections::VecDeque;
+use std::iter::once;
+
+/// The requests that wait and the rows under way.
+pub(super) struct Scheduler {
+    max_batch: usize,
+    prefill_tokens: usize,
+    /// That of the weights.
+    pub(super) version: u64,
+    /// Requests that have come.
+    arrivals: u64,
+    pub(super) waiting: VecDeque<Row>,
+    pub(super) slots: Slots,
+    /// How often a row was put back because the cache was full.
+    pub(super) preemptions: u64,
+}
+
+impl Scheduler {
+    /// One with nothing to do.
+    pub(super) fn new(config: &EngineConfig, slots: Slots) -> Self {
+        Self {
+            max_batch: config.max_batch,
+            prefill_tokens: config.prefill_tokens,
+            version: 0,
+            arrivals: 0,
+            waiting: VecDeque::new(),
+            slots,
+            preemptions: 0,
+        }
+    }
+
+    /// Queues a request of which one row fits into the cache.
+    pub(super) fn submit(&mut self, request: Request) {
+        self.waiting.push_back(Row::new(request, self.arrivals));
+        self.arrivals += 1;
+    }
+
+    /// Takes a request away, wherever it stands.
+    pub(super) fn remove(&mut self, id: u64) -> Result<Option<Row>> {
+        match self.waiting.iter().position(|row| row.request.id == id) {
+            Some(at) => Ok(self.waiting.remove(at)),
+            None => Ok(self.slots.remove(|row| row.request.id == id)?.pop()),
+        }
+    }
+
+    /// Puts back a row whose prompt was begun with other weights.
+    pub(super) fn restart_stale_prefill(&mut self) -> Result<()> {
+        let stale = self.slots.partial.as_ref().filter(|partial| partial.row.prompt_version != self.version);
+        if let Some(arrival) = stale.map(|partial| partial.row.arrival) {
+            let put_back = self.slots.remove(|row| row.arrival == arrival)?;
+            put_back.into_iter().for_each(|row| self.waiting.push_front(row));
+        }
+        Ok(())
+    }
+
+    /// Puts back the rows that came last until the others have room for their
+    /// next tokens.
+    pub(super) fn preempt(&mut self) -> Result<()> {
+        let mut order: Vec<(u64, usize)> = self.slots.under_way().map(|row| (row.arrival, row.tokens())).collect();
+        let active = order.len();
+        order.sort_unstable();
+        let longest = |order: &[(u64, usize)]| order.iter().map(|(_, tokens)| *tokens).max().unwrap_or_default();
+        // One row fits: `Engine::submit` saw to it.
+        while order.len() > 1 && !self.slots.cache.fits(order.len(), longest(&order)) {
+            order.pop();
+        }
+        if order.len() == active {
+            return Ok(());
+        }
+        let last = order.last().map_or(0, |(arrival, _)| *arrival);
+        let mut put_back = self.slots.remove(|row| row.arrival > last)?;
+        self.preemptions += put_back.len() as u64;
+        put_back.sort_unstable_by_key(|row| row.arrival);
+        // They came before all that wait.
+        put_back.into_iter().rev().for_each(|row| self.waiting.push_front(row));
+        Ok(())
+    }
+
+    /// Chooses at most `prefill_tokens` tokens of prompts: first of one that was
+    /// begun, then of the requests that wait longest, which get the free
+    /// places. A prompt of more tokens is computed in parts of that many,
+    /// whatever else there is to do. The last token of a row is not among them:
+    /// it is the row's first input.
+    pub(super) fn admit(&mut self) -> Prefill {
+        let mut prefill = Prefill::default();
+        let mut room = self.prefill_tokens;
+        if let Some(part) = self.continue_partial() {
+            room -= part.time;
+            prefill.parts.push(part);
+        }
+        if self.slots.partial.is_some() {
+            return prefill;
+        }
+        let (mut fresh, mut width) = (Vec::new(), 0);
+        while let Some(next) = self.next_in_line() {
+            let (slot, time) = (self.slots.rows.len(), next.tokens() - 1);
+            if let Some(twin) = self.twin(next) {
+                prefill.copies.push((twin, slot));
+                prefill.copied = prefill.copied.max(time);
+            } else if time > 0 {
+                if width.max(time) * (fresh.len() + 1) > room {
+                    break;
+                }
+                fresh.push(slot);
+                width = width.max(time);
+            }
+            let row = self.take_next();
+            self.slots.rows.extend(row);
+        }
+        if !fresh.is_empty() {
+            let rows = fresh.iter().map(|&slot| (slot, &self.slots.rows[slot]));
+            prefill.parts.push(PrefillPart::new(rows, 0, width));
+        } else if prefill.parts.is_empty() && self.next_in_line().is_some() {
+            // Not even a step of its own is enough for it.
+            self.slots.partial = self.take_next().map(|row| PartialPrefill { row, done: 0 });
+            prefill.parts.extend(self.continue_partial());
+        }
+        prefill
+    }
+
+    /// The next part of the prompt that was begun. With the last one its row
+    /// joins the others.
+    fn continue_partial(&mut self) -> Option<PrefillPart> {
+        let Slots { rows, partial, .. } = &mut self.slots;
+        let begun = partial.as_mut()?;
+        let time = (begun.row.tokens() - 1 - begun.done).min(self.prefill_tokens);
+        let part = PrefillPart::new(once((rows.len(), &begun.row)), begun.done, time);
+        begun.done += time;
+        if begun.done + 1 == begun.row.tokens() {
+            rows.extend(partial.take().map(|done| done.row));
+        }
+        Some(part)
+    }
+
+    /// The request that waits longest, if there is a place for it.
+    fn next_in_line(&self) -> Option<&Row> {
+        let next = self.waiting.front()?;
+        let (rows, longest) = self.slots.extent();
+        let fits = rows < self.max_batch && self.slots.cache.fits(rows + 1, longest.max(next.tokens()));
+        fits.then_some(next)
+    }
+
+    /// The request that waits longest, whose prompt will have the keys and values
+    /// of the present weights.
+    fn take_next(&mut self) -> Option<Row> {
+        let mut row = self.waiting.pop_front()?;
+        row.prompt_version = self.version;
+        Some(row)
+    }
+
+    /// The slot of a row whose keys and values are those that `row` needs. What
+    /// a row drew before it was put back is its own.
+    fn twin(&self, row: &Row) -> Option<usize> {
+        let same = |other: &Row| other.prompt_version == self.version && other.has_prompt_of(row);
+        self.slots.rows.iter().position(same).filter(|_| row.response.is_empty())
+    }
+}

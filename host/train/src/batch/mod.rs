@@ -1,0 +1,26 @@
+//! Rows of different lengths → packed micro-batches.
+
+mod micro_batch;
+mod plan;
+mod sequence;
+
+pub use micro_batch::tokens_per_chunk;
+pub(crate) use micro_batch::{Chunk, MicroBatch};
+pub use plan::LongestRows;
+pub(crate) use sequence::Sequence;
+
+use crate::error::Result;
+use gavel_policy::Model;
+
+/// Packs the rows that have something to learn from into micro-batches of at
+/// most `max_tokens` tokens; a longer row stands alone. Rows with the same
+/// prompt stay together where they fit, and rows of similar length meet. Each
+/// row has keys and values of its own of a prompt that is computed once: of all
+/// rows they are at most four times `max_tokens`. The order depends on nothing
+/// but prompts and lengths.
+pub(crate) fn micro_batches(sequences: &[Sequence], max_tokens: usize, model: &Model) -> Result<Vec<MicroBatch>> {
+    for (index, sequence) in sequences.iter().enumerate() {
+        sequence.check(index, model.config().vocab_size)?;
+    }
+    plan::plan(sequences, max_tokens).iter().map(|rows| MicroBatch::new(rows, sequences, model.device())).collect()
+}

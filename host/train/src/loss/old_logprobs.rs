@@ -1,0 +1,15 @@
+//! What the policy is compared with.
+
+use serde::{Deserialize, Serialize};
+
+/// With which log-probabilities the policy's are compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OldLogProbs {
+    /// Those that rollout recorded.
+    #[default]
+    Rollout,
+    /// The policy's own at this update: the ratio is 1 and nothing is clipped.
+    /// Right for a single update on on-policy data.
+    Current,
+}

@@ -1,0 +1,99 @@
+//! The numbers of an update, by name.
+
+use crate::error::Result;
+use tch::{Kind, Tensor};
+
+/// What is minimised.
+const LOSS: &str = "loss";
+
+/// How the sum over all tokens becomes a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    /// It is the sum: the tokens were weighted.
+    Sum,
+    /// The mean over the tokens that were learned from.
+    TokenMean,
+}
+
+/// What the tokens of a chunk add to each number, in the order in which the
+/// numbers are reported.
+pub(crate) struct ChunkSums(Vec<(&'static str, Reduction, Tensor)>);
+
+impl ChunkSums {
+    /// Those of a chunk with this `loss`, a scalar, which is the first number.
+    pub fn new(loss: &Tensor) -> Result<Self> {
+        let mut sums = Self(Vec::new());
+        sums.add(LOSS, Reduction::Sum, loss)?;
+        Ok(sums)
+    }
+
+    /// Adds up the `values` of tokens, in 64 bits and without gradients. Every
+    /// chunk of an update adds the same names in the same order.
+    pub fn add(&mut self, name: &'static str, reduction: Reduction, values: &Tensor) -> Result<()> {
+        self.0.push((name, reduction, values.f_detach()?.f_sum(Kind::Double)?));
+        Ok(())
+    }
+}
+
+/// The numbers of an update, by name, in the order in which they are reported.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Statistics(Vec<(&'static str, f64)>);
+
+impl Statistics {
+    /// Those of an update that learned from `tokens` tokens, from what its
+    /// chunks added.
+    pub(crate) fn of_chunks(chunks: &[ChunkSums], tokens: usize) -> Result<Self> {
+        let Some(first) = chunks.first() else { return Ok(Self::default()) };
+        let stacked = |chunk: &ChunkSums| Tensor::f_stack(&chunk.0.iter().map(|(.., sum)| sum).collect::<Vec<_>>(), 0);
+        let rows = chunks.iter().map(stacked).collect::<std::result::Result<Vec<_>, _>>()?;
+        let totals = Tensor::f_stack(&rows, 0)?.f_sum_dim_intlist([0i64].as_slice(), false, Kind::Double)?;
+        let number = |(&(name, reduction, _), total): (&(&'static str, Reduction, Tensor), f64)| match reduction {
+            Reduction::Sum => (name, total),
+            Reduction::TokenMean => (name, total / tokens as f64),
+        };
+        Ok(Self(first.0.iter().zip(Vec::<f64>::try_from(totals)?).map(number).collect()))
+    }
+
+    /// What was minimised.
+    pub(crate) fn loss(&self) -> f64 {
+        // Every chunk begins with it.
+        self.get(LOSS).unwrap_or(f64::NAN)
+    }
+
+    /// Puts a number that is not one of tokens before another, or at the end
+    /// where that is missing.
+    pub(crate) fn insert_before(&mut self, other: &str, name: &'static str, value: f64) {
+        let at = self.0.iter().position(|(known, _)| *known == other).unwrap_or(self.0.len());
+        self.0.insert(at, (name, value));
+    }
+
+    /// A number by name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    /// All numbers with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_summed_over_chunks_and_keep_their_order() {
+        let chunk = |loss: f64, values: &[f32]| {
+            let mut sums = ChunkSums::new(&Tensor::from(loss)).unwrap();
+            sums.add("ratio", Reduction::TokenMean, &Tensor::from_slice(values)).unwrap();
+            sums.add("penalty", Reduction::Sum, &Tensor::from_slice(values)).unwrap();
+            sums
+        };
+        let mut found = Statistics::of_chunks(&[chunk(0.5, &[1.0, 2.0]), chunk(-0.25, &[4.0])], 4).unwrap();
+        found.insert_before("penalty", "grad_norm", 3.0);
+        let numbers = [("loss", 0.25), ("ratio", 1.75), ("grad_norm", 3.0), ("penalty", 7.0)];
+        assert_eq!(found.iter().collect::<Vec<_>>(), numbers);
+        assert_eq!((found.loss(), found.get("penalty"), found.get("none")), (0.25, Some(7.0), None));
+    }
+}
