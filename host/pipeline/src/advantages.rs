@@ -8,31 +8,30 @@ use gavel_train::{Advantage, Experience, SampleId, ScoredGroup};
 /// Gives each group its advantages, and returns the experiences of each; a group that was dropped has none.
 pub(crate) fn advantages(groups: &mut [Group], table: &RlTable, metrics: &mut Metrics) -> Vec<Vec<Experience>> {
     let grouping = table.grouping();
-    // Of each group that is kept, its number, its samples that have a reward, and these rewards.
+    // Of each group that is kept, its number, and which of its samples have a reward.
     let (mut kept, mut scored) = (Vec::new(), Vec::new());
-    for (number, group) in groups.iter_mut().enumerate() {
+    for (number, group) in groups.iter().enumerate() {
         let reward = |member: &Member| grouping.reward(member.outcome.reward, member.outcome.outcome);
-        let members = group.members.iter_mut().enumerate();
-        let rewarded = members.filter_map(|(index, member)| Some(((index, &mut *member), reward(member)?)));
-        let (members, rewards): (Vec<_>, Vec<f64>) = rewarded.unzip();
+        let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
+        let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
         if rewards.len() >= table.min_scored {
-            kept.push((number, members));
+            kept.push((number, indices));
             scored.push(ScoredGroup { rewards });
         }
     }
     let equal = scored.iter().filter(|group| group.is_uniform()).count();
-    let (count, dropped) = (groups.len(), groups.len() - scored.len());
-    let mut experiences = vec![Vec::new(); count];
-    for ((group, members), advantages) in kept.into_iter().zip(table.advantage().estimate(&scored)) {
-        for ((index, member), advantage) in members.into_iter().zip(advantages) {
+    let mut experiences = vec![Vec::new(); groups.len()];
+    for ((group, indices), advantages) in kept.into_iter().zip(table.advantage().estimate(&scored)) {
+        for (index, advantage) in indices.into_iter().zip(advantages) {
+            let member = &mut groups[group].members[index];
             member.advantage = Some(advantage.mean());
             experiences[group].extend(trajectories(&member.sample, SampleId { group, index }, &advantage));
         }
     }
     let members = groups.iter().flat_map(|group| &group.members);
     metrics.describe("advantage", &members.filter_map(|member| member.advantage).collect::<Vec<_>>());
-    metrics.set("frac_reward_zero_std", equal as f64 / count as f64);
-    metrics.count("groups/dropped", dropped as u64);
+    metrics.set("frac_reward_zero_std", equal as f64 / groups.len() as f64);
+    metrics.count("groups/dropped", (groups.len() - scored.len()) as u64);
     experiences
 }
 
