@@ -7,7 +7,8 @@ use crate::model::Model;
 use crate::norm::Norm;
 use crate::packed::Packed;
 use crate::rotary::Rotation;
-use tch::{Kind, Tensor};
+use gavel_torch::scalar::arange;
+use tch::Tensor;
 
 impl Model {
     /// The hidden states after the final norm, `[batch, time, hidden]`, of
@@ -21,7 +22,7 @@ impl Model {
         })?;
         let config = self.config();
         let masks = Masks::new(config, time, self.device())?;
-        let rotation = self.rotary.at(&Tensor::f_arange(time, (Kind::Int64, self.device()))?)?.repeat(batch)?;
+        let rotation = self.rotary.at(&arange(0, time, 1, self.device())?)?.repeat(batch)?;
         let mut x = self.embed(&ids.f_flatten(0, 1)?)?;
         for (index, layer) in self.layers.iter().enumerate() {
             let projected = layer.project(config, &x, &rotation)?;

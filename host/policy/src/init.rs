@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::norm::Norm;
 use gavel_data::seed::{self, Purpose};
+use gavel_torch::scalar::ScalarOperations;
 use tch::{Device, Kind, Tensor};
 
 impl Model {
@@ -16,7 +17,7 @@ impl Model {
         for (index, (name, mut weight)) in model.named_weights()?.into_iter().enumerate() {
             let _guard = tch::no_grad_guard();
             if name.ends_with("norm.weight") {
-                let _ = weight.f_fill_(Norm::initial(model.config.architecture))?;
+                weight.try_fill_(Norm::initial(model.config.architecture))?;
             } else if !name.ends_with(".bias") {
                 weight.f_copy_(&normal(seed, index, &weight.size(), model.config.initializer_range)?)?;
             }
@@ -33,7 +34,7 @@ impl Model {
         let model = Self::zeros(config, kind, device)?;
         for (name, mut weight) in model.parameters() {
             if name.ends_with("norm.weight") {
-                let _ = weight.f_fill_(Norm::initial(model.config().architecture))?;
+                weight.try_fill_(Norm::initial(model.config().architecture))?;
             } else if !name.ends_with(".bias") {
                 let _ = weight.f_normal_(0.0, model.config().initializer_range)?;
             }

@@ -2,6 +2,7 @@
 
 use crate::config::ModelConfig;
 use crate::error::Result;
+use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Device, Kind, Tensor};
 
 /// The masks of whole sequences, true where a query may look, or
@@ -31,13 +32,13 @@ impl Masks {
     /// keys: `[rows, 1, time, keys]`. The key of column `j` is at position `j`.
     pub(crate) fn after(config: &ModelConfig, before: &[i64], time: i64, keys: i64, device: Device) -> Result<Self> {
         let first = Tensor::f_from_slice(before)?.f_to_device(device)?.f_view([-1, 1, 1, 1])?;
-        let query = Tensor::f_arange(time, (Kind::Int64, device))?.f_unsqueeze(1)?.f_add(&first)?;
+        let query = arange(0, time, 1, device)?.f_unsqueeze(1)?.f_add(&first)?;
         // Padding after a short row sees the last key, as a row of the softmax must not be empty.
-        let query = query.f_clamp_max(keys - 1)?;
-        let key = Tensor::f_arange(keys, (Kind::Int64, device))?;
+        let query = query.try_clamp_max(keys - 1)?;
+        let key = arange(0, keys, 1, device)?;
         let full = key.f_le_tensor(&query)?;
         let window = match config.window_size().filter(|&size| size < keys) {
-            Some(size) => Some(key.f_gt_tensor(&query.f_sub_scalar(size)?)?.f_logical_and(&full)?),
+            Some(size) => Some(key.f_gt_tensor(&query.try_sub(size)?)?.f_logical_and(&full)?),
             None => None,
         };
         Ok(Self { full: Some(full), window })
@@ -64,8 +65,9 @@ fn hidden(unseen: &Tensor, kind: Kind) -> Result<Tensor> {
     let mut size = unseen.size();
     let columns = size.pop().unwrap_or_default();
     size.push((columns + 15) / 16 * 16);
-    let mask = Tensor::f_zeros(size, (kind, unseen.device()))?.f_narrow(-1, 0, columns)?;
-    Ok(mask.shallow_clone().f_masked_fill_(unseen, f64::NEG_INFINITY)?)
+    let mut mask = Tensor::f_zeros(size, (kind, unseen.device()))?.f_narrow(-1, 0, columns)?;
+    mask.try_masked_fill_(unseen, f64::NEG_INFINITY)?;
+    Ok(mask)
 }
 
 /// The masks of one query a row, to be added to its scores: `[rows, 1, longest]`,
@@ -89,14 +91,14 @@ impl StepMasks {
         if !ragged && window.is_none() {
             return Ok(Self { full: None, window: None });
         }
-        let column = Tensor::f_arange(longest, (Kind::Int64, positions.device()))?;
+        let column = arange(0, longest, 1, positions.device())?;
         let distance = positions.f_unsqueeze(1)?.f_sub(&column)?;
-        let later = distance.f_lt(0)?;
+        let later = distance.try_lt(0)?;
         let added = |unseen: &Tensor| -> Result<Tensor> { Ok(hidden(unseen, kind)?.f_unsqueeze(1)?) };
         Ok(Self {
             full: if ragged { Some(added(&later)?) } else { None },
             window: match window {
-                Some(size) => Some(added(&later.f_logical_or(&distance.f_ge(size)?)?)?),
+                Some(size) => Some(added(&later.f_logical_or(&distance.try_ge(size)?)?)?),
                 None => None,
             },
         })

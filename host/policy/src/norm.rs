@@ -4,6 +4,7 @@ use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use gavel_torch::layer::rms_norm;
+use gavel_torch::scalar::ScalarOperations;
 use tch::{Kind, Tensor};
 
 /// How a model normalises.
@@ -31,7 +32,7 @@ impl Norm {
         }
         // A small weight beside 1 would lose its digits in 16 bits.
         let kind = if x.kind() == Kind::Double { Kind::Double } else { Kind::Float };
-        let weight = weight.f_to_kind(kind)?.f_add_scalar(self.offset)?;
+        let weight = weight.f_to_kind(kind)?.try_add(self.offset)?;
         Ok(rms_norm(&x.f_to_kind(kind)?, &weight, self.eps)?.f_to_kind(x.kind())?)
     }
 }

@@ -5,6 +5,7 @@
 use crate::config::{ModelConfig, RopeScaling};
 use crate::error::Result;
 use gavel_torch::layer::rotate;
+use gavel_torch::scalar::ScalarOperations;
 use tch::{Device, Kind, Tensor};
 
 /// The inverse wavelengths `theta^(-2i / head_dim)`, or what a scaling makes of
@@ -48,7 +49,7 @@ impl Rotary {
         let angle = angle.f_unsqueeze(1)?.f_unsqueeze(1)?;
         let (mut cos, mut sin) = (angle.f_cos()?, angle.f_sin()?);
         if self.attention != 1.0 {
-            (cos, sin) = (cos.f_mul_scalar(self.attention)?, sin.f_mul_scalar(self.attention)?);
+            (cos, sin) = (cos.try_mul(self.attention)?, sin.try_mul(self.attention)?);
         }
         Ok(Rotation { cos, sin: Tensor::f_cat(&[sin.f_neg()?, sin], 2)? })
     }

@@ -3,6 +3,7 @@
 //! <http://joschu.net/blog/kl-approx.html>).
 
 use crate::config::{ConfigError, check};
+use gavel_torch::scalar::ScalarOperations;
 use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
 
@@ -28,7 +29,7 @@ impl KlEstimator {
         let difference = policy.f_sub(reference)?;
         match self {
             KlEstimator::K1 => Ok(difference),
-            KlEstimator::K2 => difference.f_square()?.f_mul_scalar(0.5),
+            KlEstimator::K2 => difference.f_square()?.try_mul(0.5),
             KlEstimator::K3 => difference.f_neg()?.f_expm1()?.f_add(&difference),
         }
     }

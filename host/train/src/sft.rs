@@ -6,6 +6,7 @@ use crate::logprobs::target_logprobs;
 use crate::statistics::{ChunkSums, Reduction};
 use crate::trainer::Trainer;
 use gavel_policy::Model;
+use gavel_torch::scalar::ScalarOperations;
 
 const TOKEN_ACCURACY: &str = "token_accuracy";
 
@@ -51,7 +52,7 @@ impl Trainer {
         let (statistics, tokens) = self.accumulate(model, None, &batches, rows.len(), |chunk, states| {
             let logits = chunk.logits(model, states.policy, 1.0)?;
             let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
-            let loss = logprobs.f_sum(None)?.f_neg()?.f_div_scalar(total as f64)?;
+            let loss = logprobs.f_sum(None)?.f_neg()?.try_div(total as f64)?;
             let mut sums = ChunkSums::new(&loss)?;
             let right = logits.f_detach()?.f_argmax(-1, false)?.f_eq_tensor(&chunk.targets)?;
             sums.add(TOKEN_ACCURACY, Reduction::TokenMean, &right)?;

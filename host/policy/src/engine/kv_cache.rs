@@ -6,6 +6,7 @@ use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::memory::Footprint;
 use crate::out_of_memory::Phase;
+use gavel_torch::scalar::arange;
 use tch::{Device, Kind, Tensor};
 
 /// The keys and values of the rows in its slots, layer by layer.
@@ -133,7 +134,7 @@ impl KvCache {
     /// positions are `positions`, `[rows]`. Gives `[rows * kv_heads]`.
     pub(super) fn places(&self, positions: &Tensor) -> Result<Tensor> {
         let (heads, capacity) = (positions.size()[0] * self.kv_heads, self.capacity as i64);
-        let first = Tensor::f_arange_start_step(0, heads * capacity, capacity, (Kind::Int64, positions.device()))?;
+        let first = arange(0, heads * capacity, capacity, positions.device())?;
         Ok(first.f_unflatten(0, [-1, self.kv_heads])?.f_add(&positions.f_unsqueeze(1)?)?.f_flatten(0, 1)?)
     }
 

@@ -11,6 +11,7 @@ use crate::layer::Projected;
 use crate::mask::StepMasks;
 use crate::memory::kv_bytes_per_layer;
 use crate::model::Model;
+use gavel_torch::scalar::ScalarOperations;
 use std::ops::Range;
 use tch::{Device, Kind, Tensor};
 
@@ -59,7 +60,7 @@ impl NextTokens {
         let query = match is_half(own.query.kind()) {
             // Their scores are scaled, which are not rounded by it.
             true => own.query.shallow_clone(),
-            false => own.query.f_mul_scalar(scale(config))?,
+            false => own.query.try_mul(scale(config))?,
         };
         let attended = |share: &Share| share.attend(config, cache, layer, &query);
         match self.shares.as_slice() {
@@ -98,7 +99,7 @@ fn wide_scores(query: &Tensor, keys: &Tensor, scale: f64) -> Result<Tensor> {
         // There a product is of one kind.
         false => query.f_to_kind(Kind::Float)?.f_bmm(&keys.f_to_kind(Kind::Float)?)?,
     };
-    let _ = scores.f_mul_scalar_(scale)?;
+    scores.try_mul_(scale)?;
     Ok(scores)
 }
 

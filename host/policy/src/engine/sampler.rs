@@ -4,6 +4,7 @@
 use super::row::Row;
 use crate::error::Result;
 use crate::sampling::Sampling;
+use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Device, Kind, Tensor};
 
 /// Draws for the rows of an engine.
@@ -134,7 +135,7 @@ impl BatchSettings {
     fn sample(&mut self, logits: &Tensor, uniforms: &[f64]) -> Result<Vec<Pick>> {
         let mut logits = logits.f_to_kind(Kind::Float)?;
         if let Some(Penalty { factor, seen }) = &self.penalty {
-            let less = logits.f_div(factor)?.f_where_self(&logits.f_gt(0)?, &logits.f_mul(factor)?)?;
+            let less = logits.f_div(factor)?.f_where_self(&logits.try_gt(0)?, &logits.f_mul(factor)?)?;
             logits = less.f_where_self(seen, &logits)?;
         }
         if let Some(Bias { places: [rows, tokens], values }) = &self.bias {
@@ -227,7 +228,7 @@ impl Truncation {
             None => probs.f_sort(-1, true)?,
         };
         let sorted = sorted.f_to_kind(Kind::Double)?;
-        let rank = Tensor::f_arange(sorted.size()[1], (Kind::Double, sorted.device()))?;
+        let rank = arange(0, sorted.size()[1], 1, sorted.device())?.f_to_kind(Kind::Double)?;
         let kept = sorted.f_mul(&rank.f_lt_tensor(&self.top_k)?)?;
         let sums = kept.f_cumsum(-1, None)?;
         // A token stays while those before it have not reached top-p of what top-k left.
@@ -236,7 +237,7 @@ impl Truncation {
         let in_nucleus = before.f_lt_tensor(&total.f_mul(&self.top_p)?)?;
         let probable = kept.f_ge_tensor(&kept.f_narrow(1, 0, 1)?.f_mul(&self.min_p)?)?;
         let kept = kept.f_mul(&in_nucleus.f_logical_and(&probable)?)?;
-        let least = sorted.f_masked_fill(&kept.f_le(0)?, f64::INFINITY)?.f_amin(&[1][..], true)?;
+        let least = sorted.try_masked_fill(&kept.try_le(0)?, f64::INFINITY)?.f_amin(&[1][..], true)?;
         let probs = probs.f_to_kind(Kind::Double)?;
         Ok(probs.f_mul(&probs.f_ge_tensor(&least)?)?)
     }
@@ -247,5 +248,5 @@ impl Truncation {
 fn invert(sums: &Tensor, uniforms: &Tensor) -> Result<Tensor> {
     let last = sums.size()[1] - 1;
     let target = sums.f_narrow(1, last, 1)?.f_mul(uniforms)?;
-    Ok(target.f_searchsorted(sums, false, true, "right", None::<&Tensor>)?.f_clamp_max(last)?)
+    Ok(target.f_searchsorted(sums, false, true, "right", None::<&Tensor>)?.try_clamp_max(last)?)
 }

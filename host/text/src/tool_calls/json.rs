@@ -1,6 +1,6 @@
 //! Calls that are written as JSON.
 
-use super::{ParsedCall, Parsed};
+use super::{Parsed, ParsedCall};
 use gavel_data::{Columns, Json};
 use serde_json::{Map, Value};
 

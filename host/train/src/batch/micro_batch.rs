@@ -5,6 +5,7 @@ use super::plan::has_shared_prompt;
 use super::sequence::Sequence;
 use crate::error::Result;
 use gavel_policy::{Model, ModelConfig, Packed, PackedRow, take_rows};
+use gavel_torch::scalar::ScalarOperations;
 use std::collections::HashMap;
 use tch::{Device, Kind, Tensor};
 
@@ -109,7 +110,7 @@ impl Chunk<'_> {
         let logits = model.logits(&take_rows(hidden, &self.positions)?)?;
         let wide = matches!(logits.f_kind()?, Kind::Float | Kind::Double);
         let logits = if wide { logits } else { logits.f_to_kind(Kind::Float)? };
-        Ok(if temperature == 1.0 { logits } else { logits.f_div_scalar(temperature)? })
+        Ok(if temperature == 1.0 { logits } else { logits.try_div(temperature)? })
     }
 
     /// A value for each token, `[tokens]`, on the device and of the kind of `like`.

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::kl::KlEstimator;
 use crate::logprobs::target_logprobs;
 use crate::statistics::{ChunkSums, Reduction};
+use gavel_torch::scalar::ScalarOperations;
 use tch::{Kind, Tensor};
 
 /// Rows of the logits whose entropy is computed at once: it needs two
@@ -45,7 +46,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
     let (loss, kl) = match (&config.kl, &targets.reference) {
         (Some(penalty), Some(reference)) => {
             let kl = penalty.estimator.estimate(&logprobs, reference)?;
-            let weighted = kl.f_dot(&targets.weights)?.f_mul_scalar(penalty.coefficient)?;
+            let weighted = kl.f_dot(&targets.weights)?.try_mul(penalty.coefficient)?;
             (policy_loss.f_add(&weighted)?, kl)
         }
         // Without a reference the distance is that from rollout.

@@ -3,6 +3,7 @@
 
 use super::token_loss::{TokenLoss, Tokens};
 use crate::config::{ConfigError, check};
+use gavel_torch::scalar::ScalarOperations;
 use tch::{TchError, Tensor};
 
 /// Beyond this the ratio has no meaning and its exponential no gradient in 32
@@ -35,13 +36,13 @@ impl PpoClip {
     pub(super) fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
         let Tokens { logprobs, old, advantages } = tokens;
         let [low, high] = [1.0 - self.clip_low, 1.0 + self.clip_high];
-        let ratio = logprobs.f_sub(old)?.f_clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)?.f_exp()?;
-        let clipped = ratio.f_clamp(low, high)?;
+        let ratio = logprobs.f_sub(old)?.try_clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)?.f_exp()?;
+        let clipped = ratio.try_clamp(low, high)?;
         let surrogate = ratio.f_mul(advantages)?.f_minimum(&clipped.f_mul(advantages)?)?;
 
         let both = |a: Tensor, b: Tensor| a.f_logical_and(&b)?.f_to_kind(logprobs.f_kind()?);
-        let clipped_low = both(ratio.f_lt(low)?, advantages.f_lt(0.0)?)?;
-        let clipped_high = both(ratio.f_gt(high)?, advantages.f_gt(0.0)?)?;
+        let clipped_low = both(ratio.try_lt(low)?, advantages.try_lt(0.0)?)?;
+        let clipped_high = both(ratio.try_gt(high)?, advantages.try_gt(0.0)?)?;
         Ok(TokenLoss {
             loss: surrogate.f_neg()?,
             statistics: vec![
