@@ -70,6 +70,26 @@ fn a_run_replays_to_the_last_bit_without_its_data_and_components() {
 
 #[cfg(feature = "train")]
 #[test]
+fn a_run_keeps_the_ids_of_tokens_where_it_is_asked_to() {
+    let project = Project::new();
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2", "--set", "log.token_ids=true"]);
+    let reader = gavel_runs::SampleReader::open(&project.path("runs/run")).unwrap();
+    let samples: Vec<_> = reader.samples(2).unwrap().map(|sample| sample.unwrap()).collect();
+    assert_eq!((samples.len(), reader.damage()), (16, vec![]));
+    for recorded in &samples {
+        let tokens = recorded.sample.trajectories[0].tokens().unwrap();
+        let written = tokens.response.len();
+        assert_eq!(recorded.response_lengths, [written]);
+        assert!(written > 0 && tokens.loss_mask == vec![true; written] && tokens.versions == vec![1; written]);
+        assert!(tokens.logprobs.iter().all(|logprob| *logprob <= 0.0) && !tokens.prompt.is_empty());
+        assert!(recorded.advantage.is_some());
+    }
+    let output = project.succeed(&["replay", "runs/run"]);
+    assert!(stdout(&output).contains("32 samples, 32 verdicts given again: all the same"), "{}", stdout(&output));
+}
+
+#[cfg(feature = "train")]
+#[test]
 fn what_was_changed_afterwards_is_named() {
     let project = Project::new();
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2"]);

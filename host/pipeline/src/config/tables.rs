@@ -163,10 +163,6 @@ fn is_one(value: &f32) -> bool {
     *value == 1.0
 }
 
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
 fn batch() -> usize {
     256
 }
@@ -274,7 +270,6 @@ pub struct LogTable {
     /// Whether every trajectory is written down; yes by default.
     pub trajectories: bool,
     /// Whether a trajectory's line has its token ids, too; no by default.
-    #[serde(skip_serializing_if = "is_false")]
     pub token_ids: bool,
     /// Whether TensorBoard event files are written; yes by default.
     pub tensorboard: bool,
