@@ -4,14 +4,14 @@ use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::exports::Exports;
 use crate::fault;
 use crate::grant::Refusals;
-use crate::lanes::Ended;
+use crate::lanes::LaneEnd;
 use crate::limits::Limits;
-use crate::meter::Refused;
+use crate::memory_budget::RefusedMemory;
 use crate::plugin::{Info, Loaded};
 use crate::question::Question;
-use crate::reuse::{Kept, Room};
+use crate::instance::{InstancePermit, ReadyInstance};
 use crate::state::{State, Traces, store};
-use crate::time::TimeUse;
+use crate::time_budget::TimeUse;
 use gavel_data::{Blame, Budget, Diagnosis, Outcome, Usage};
 use std::future::Future;
 use std::pin::Pin;
@@ -24,37 +24,37 @@ use wasmtime::component::Instance;
 const INIT_SEED: u64 = 0;
 
 /// What is done with a store that has no instance yet.
-type Work<T> = Box<dyn FnOnce(Arc<Loaded>, Store<State>, Room) -> Running<T> + Send>;
+type Work<T> = Box<dyn FnOnce(Arc<Loaded>, Store<State>, InstancePermit) -> Running<T> + Send>;
 type Running<T> = Pin<Box<dyn Future<Output = (wasmtime::Result<T>, Option<u64>)> + Send>>;
 
 /// What a call came to: what the plugin answered, or why it did not.
-pub(crate) struct Ending<T> {
+pub(crate) struct CallReport<T> {
     pub(crate) answer: Result<T, Outcome>,
-    pub(crate) trail: Trail,
+    pub(crate) details: CallDetails,
 }
 
 /// What else there is to say of a call.
 #[derive(Default)]
-pub(crate) struct Trail {
+pub(crate) struct CallDetails {
     pub(crate) usage: Usage,
     pub(crate) diagnosis: Option<Diagnosis>,
     pub(crate) refusals: Refusals,
 }
 
 /// Asks a plugin, in an instance that is kept where there is one.
-pub(crate) async fn ask<Q: Question>(plugin: &Arc<Loaded>, question: Q, input: &str, seed: u64) -> Ending<Q::Answer> {
-    let kept = plugin.shelf.as_ref().and_then(|shelf| shelf.take());
-    let ending = match kept {
-        Some(kept) => ask_again(plugin, kept, question, input, seed).await,
+pub(crate) async fn ask<Q: Question>(plugin: &Arc<Loaded>, question: Q, input: &str, seed: u64) -> CallReport<Q::Answer> {
+    let instance = plugin.idle.as_ref().and_then(|idle| idle.take());
+    let report = match instance {
+        Some(instance) => ask_again(plugin, instance, question, input, seed).await,
         None => run(plugin, input, seed, || first(question.clone(), seed)).await,
     };
-    let answer = ending.answer.and_then(|Answered { answer, kept }| {
-        if let (Some(shelf), Some(kept)) = (&plugin.shelf, kept) {
-            shelf.put(kept);
+    let answer = report.answer.and_then(|Answered { answer, instance }| {
+        if let (Some(idle), Some(instance)) = (&plugin.idle, instance) {
+            idle.put(instance);
         }
         answer
     });
-    Ending { answer, trail: ending.trail }
+    CallReport { answer, details: report.details }
 }
 
 /// An instance after `init`.
@@ -62,7 +62,7 @@ pub(crate) struct Initialised {
     pub(crate) info: Info,
     pub(crate) store: Store<State>,
     pub(crate) instance: Instance,
-    pub(crate) room: Room,
+    pub(crate) permit: InstancePermit,
 }
 
 /// Why an instance is not ready for calls.
@@ -74,9 +74,9 @@ pub(crate) enum NotReady {
 }
 
 /// Only initialises an instance: wrong types and wrong parameters show.
-pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, NotReady>> {
+pub(crate) async fn init(plugin: &Arc<Loaded>) -> CallReport<Result<Initialised, NotReady>> {
     run(plugin, "", INIT_SEED, || {
-        Box::new(|plugin, mut store, room| {
+        Box::new(|plugin, mut store, permit| {
             Box::pin(async move {
                 let started = async {
                     let instance = plugin.linked.instance_pre.instantiate_async(&mut store).await?;
@@ -90,7 +90,7 @@ pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, Not
                 .await;
                 let fuel = used_fuel(&plugin, &store);
                 let initialised = started.map(|(instance, answer): (_, Result<lifecycle::Info, _>)| {
-                    answer.map(|info| Initialised { info: info.into(), store, instance, room })
+                    answer.map(|info| Initialised { info: info.into(), store, instance, permit })
                 });
                 (initialised, fuel)
             })
@@ -100,14 +100,14 @@ pub(crate) async fn init(plugin: &Arc<Loaded>) -> Ending<Result<Initialised, Not
 }
 
 /// Only starts an instance.
-pub(crate) async fn start(plugin: &Arc<Loaded>) -> Ending<()> {
+pub(crate) async fn start(plugin: &Arc<Loaded>) -> CallReport<()> {
     run(plugin, "", INIT_SEED, || {
-        Box::new(|plugin, mut store, room| {
+        Box::new(|plugin, mut store, permit| {
             Box::pin(async move {
                 let started = plugin.linked.instantiate(&mut store).await.map(|_| ());
                 let fuel = used_fuel(&plugin, &store);
                 drop(store);
-                drop(room);
+                drop(permit);
                 (started, fuel)
             })
         })
@@ -118,18 +118,18 @@ pub(crate) async fn start(plugin: &Arc<Loaded>) -> Ending<()> {
 /// What came of a call, and the instance where it may answer another.
 struct Answered<A> {
     answer: Result<A, Outcome>,
-    kept: Option<Kept>,
+    instance: Option<ReadyInstance>,
 }
 
 /// The first call of an instance.
 fn first<Q: Question>(question: Q, seed: u64) -> Work<Answered<Q::Answer>> {
-    Box::new(move |plugin, store, room| Box::pin(ask_first(plugin, store, room, question, seed)))
+    Box::new(move |plugin, store, permit| Box::pin(ask_first(plugin, store, permit, question, seed)))
 }
 
 async fn ask_first<Q: Question>(
     plugin: Arc<Loaded>,
     mut store: Store<State>,
-    room: Room,
+    permit: InstancePermit,
     question: Q,
     seed: u64,
 ) -> (wasmtime::Result<Answered<Q::Answer>>, Option<u64>) {
@@ -147,8 +147,8 @@ async fn ask_first<Q: Question>(
     }
     .await;
     match exports {
-        Ok(Ok(exports)) => ask_in(plugin, Kept { store, exports, _room: room, calls: 0 }, question).await,
-        Ok(Err(outcome)) => (Ok(Answered { answer: Err(outcome), kept: None }), used_fuel(&plugin, &store)),
+        Ok(Ok(exports)) => ask_in(plugin, ReadyInstance { store, exports, _permit: permit, calls: 0 }, question).await,
+        Ok(Err(outcome)) => (Ok(Answered { answer: Err(outcome), instance: None }), used_fuel(&plugin, &store)),
         Err(error) => (Err(error), used_fuel(&plugin, &store)),
     }
 }
@@ -156,16 +156,16 @@ async fn ask_first<Q: Question>(
 /// A call of an instance that is ready for it.
 async fn ask_in<Q: Question>(
     plugin: Arc<Loaded>,
-    mut kept: Kept,
+    mut instance: ReadyInstance,
     question: Q,
 ) -> (wasmtime::Result<Answered<Q::Answer>>, Option<u64>) {
-    State::give_handles(&mut kept.store, &plugin.limits, question.handles());
-    let answer = question.ask(plugin.clone(), &kept.exports, &mut kept.store).await;
-    kept.calls += 1;
-    let fuel = used_fuel(&plugin, &kept.store);
+    State::give_handles(&mut instance.store, &plugin.limits, question.handles());
+    let answer = question.ask(plugin.clone(), &instance.exports, &mut instance.store).await;
+    instance.calls += 1;
+    let fuel = used_fuel(&plugin, &instance.store);
     let answered = answer.map(|answer| {
-        let may_stay = Q::is_sound(&answer) && plugin.shelf.is_some();
-        Answered { answer: Ok(answer), kept: may_stay.then_some(kept) }
+        let may_stay = Q::is_sound(&answer) && plugin.idle.is_some();
+        Answered { answer: Ok(answer), instance: may_stay.then_some(instance) }
     });
     (answered, fuel)
 }
@@ -173,25 +173,25 @@ async fn ask_in<Q: Question>(
 /// A further call of an instance that has answered others.
 async fn ask_again<Q: Question>(
     plugin: &Arc<Loaded>,
-    mut kept: Kept,
+    mut instance: ReadyInstance,
     question: Q,
     input: &str,
     seed: u64,
-) -> Ending<Answered<Q::Answer>> {
+) -> CallReport<Answered<Q::Answer>> {
     let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
-    let traces = kept.store.data_mut().begin_again(&plugin.granted, &plugin.limits, seed, tape);
-    kept.store.set_epoch_deadline(1);
+    let traces = instance.store.data_mut().begin_again(&plugin.granted, &plugin.limits, seed, tape);
+    instance.store.set_epoch_deadline(1);
     if let Some(fuel) = plugin.limits.fuel
-        && let Err(error) = kept.store.set_fuel(fuel)
+        && let Err(error) = instance.store.set_fuel(fuel)
     {
         return lost(&format!("no fuel for a call: {error:#}"));
     }
-    let call = ask_in(plugin.clone(), kept, question.clone());
-    let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
+    let call = ask_in(plugin.clone(), instance, question.clone());
+    let (end, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
     if traces.memory.crowded() {
         return run(plugin, input, seed, || first(question.clone(), seed)).await;
     }
-    ending(plugin, ended, time, &traces)
+    report(plugin, end, time, &traces)
 }
 
 async fn call_init(
@@ -208,9 +208,9 @@ fn used_fuel(plugin: &Loaded, store: &Store<State>) -> Option<u64> {
 
 /// Runs one call within its budgets. A call that finds no memory left, though
 /// its own limit allows it, is made again once there is enough for the worst.
-async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, work: impl Fn() -> Work<T>) -> Ending<T> {
+async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, work: impl Fn() -> Work<T>) -> CallReport<T> {
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
-        let Some((room, reserved)) = plugin.shared.room(&plugin.slots, bytes).await else {
+        let Some((permit, reserved)) = plugin.shared.permit(&plugin.slots, bytes).await else {
             return lost("the sandbox was shut down");
         };
         let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
@@ -228,40 +228,40 @@ async fn run<T: Send + 'static>(plugin: &Arc<Loaded>, input: &str, seed: u64, wo
             Ok(store) => store,
             Err(error) => return lost(&format!("no store for a call: {error:#}")),
         };
-        let call = work()(plugin.clone(), store, room);
-        let (ended, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
+        let call = work()(plugin.clone(), store, permit);
+        let (end, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
         if !traces.memory.crowded() {
-            return ending(plugin, ended, time, &traces);
+            return report(plugin, end, time, &traces);
         }
     }
     lost("a call found no memory where it was kept for it")
 }
 
 /// A call that the host could not make.
-fn lost<T>(what: &str) -> Ending<T> {
-    Ending { answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }), trail: Trail::default() }
+fn lost<T>(what: &str) -> CallReport<T> {
+    CallReport { answer: Err(Outcome::Fault { whose: Blame::Host, what: what.into() }), details: CallDetails::default() }
 }
 
-fn ending<T>(
+fn report<T>(
     plugin: &Loaded,
-    ended: Ended<(wasmtime::Result<T>, Option<u64>)>,
+    end: LaneEnd<(wasmtime::Result<T>, Option<u64>)>,
     time: TimeUse,
     traces: &Traces,
-) -> Ending<T> {
+) -> CallReport<T> {
     let limits = &plugin.limits;
     let over = |which, what| Err(Outcome::OutOfBudget { which, what });
-    let (answer, fuel, error) = match ended {
-        Ended::Done((Ok(answer), fuel)) => (Ok(answer), fuel, None),
-        Ended::Done((Err(error), fuel)) => (Err(fault::outcome(&error, limits, &traces.log.text())), fuel, Some(error)),
-        Ended::Spent(Budget::Cpu) => {
+    let (answer, fuel, error) = match end {
+        LaneEnd::Done((Ok(answer), fuel)) => (Ok(answer), fuel, None),
+        LaneEnd::Done((Err(error), fuel)) => (Err(fault::outcome(&error, limits, &traces.log.text())), fuel, Some(error)),
+        LaneEnd::OverBudget(Budget::Cpu) => {
             let what = format!("{} used, {} allowed", seconds(time.cpu), seconds(limits.cpu));
             (over(Budget::Cpu, what), None, None)
         }
-        Ended::Spent(which) => {
+        LaneEnd::OverBudget(which) => {
             let what = format!("not done after {}, {} allowed", seconds(time.elapsed()), seconds(limits.deadline));
             (over(which, what), None, None)
         }
-        Ended::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
+        LaneEnd::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
     };
     // A guest that goes on after a refusal, or without an answer, has not had what it needed.
     let answer = match (traces.memory.refused(), traces.requests.check(), traces.tape.trouble()) {
@@ -278,14 +278,14 @@ fn ending<T>(
     };
     let diagnosis = fault::diagnosis(error.as_ref(), traces.log.text());
     let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
-    Ending { answer, trail: Trail { usage, diagnosis, refusals: traces.refusals.clone() } }
+    CallReport { answer, details: CallDetails { usage, diagnosis, refusals: traces.refusals.clone() } }
 }
 
-fn refused_memory(refused: Refused, limits: &Limits) -> String {
+fn refused_memory(refused: RefusedMemory, limits: &Limits) -> String {
     let allowed = limits.memory;
     match refused {
-        Refused::Guest(asked) => format!("{asked} bytes asked for, {allowed} allowed"),
-        Refused::Host => format!("more than {allowed} bytes were needed, with what the host held for the call"),
+        RefusedMemory::Guest(asked) => format!("{asked} bytes asked for, {allowed} allowed"),
+        RefusedMemory::Host => format!("more than {allowed} bytes were needed, with what the host held for the call"),
     }
 }
 

@@ -3,16 +3,16 @@
 //! for it. Every import charges its call here.
 
 use crate::limits::Limits;
-use crate::meter::{MemoryMeter, MemoryUse, NoMemory, Reservation};
+use crate::memory_budget::{MemoryBudget, MemoryUse, NoMemory, MemoryReservation};
 use crate::pauses::Pauses;
-use crate::time::thread_time;
+use crate::time_budget::thread_time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The meter of one call. Its clones are one and the same.
 #[derive(Clone)]
 pub struct CallMeter {
-    pub(crate) memory: MemoryMeter,
+    pub(crate) memory: MemoryBudget,
     pauses: Arc<Pauses>,
     requests: Arc<Requests>,
 }
@@ -21,11 +21,11 @@ impl CallMeter {
     pub(crate) fn new(
         limits: &Limits,
         used: Arc<MemoryUse>,
-        reserved: Reservation,
+        reserved: MemoryReservation,
         pauses: Arc<Pauses>,
         requests: Arc<Requests>,
     ) -> Self {
-        Self { memory: MemoryMeter::new(limits.memory, used, reserved), pauses, requests }
+        Self { memory: MemoryBudget::new(limits.memory, used, reserved), pauses, requests }
     }
 
     /// That of a further call of the same instance.
@@ -69,10 +69,10 @@ impl CallMeter {
     /// One without a call.
     #[cfg(test)]
     pub(crate) async fn alone() -> Self {
-        use crate::meter::pages;
+        use crate::memory_budget::pages;
         let limits = Limits::default();
         let all = Arc::new(tokio::sync::Semaphore::new(pages(limits.memory) as usize));
-        let reserved = Reservation::wait(&all, 0).await.unwrap();
+        let reserved = MemoryReservation::wait(&all, 0).await.unwrap();
         Self::new(&limits, Arc::default(), reserved, Arc::default(), Requests::new(&limits))
     }
 
@@ -88,7 +88,7 @@ impl CallMeter {
 
 /// Memory that counts as a call's.
 pub struct Held {
-    memory: MemoryMeter,
+    memory: MemoryBudget,
     bytes: usize,
 }
 

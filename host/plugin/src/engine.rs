@@ -12,7 +12,7 @@ use crate::machine;
 use crate::state::State;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{CacheStore, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// Instances of a pool, where the machine has room for as many: each reserves 8 GiB of address space, of which a
@@ -42,21 +42,38 @@ const IMAGE_BYTES: u64 = 128 << 20;
 /// The engines with one set of compiler settings, made when they are needed.
 pub(crate) struct Engines {
     fuel: bool,
-    pooled: OnceLock<Option<Workshop>>,
-    on_demand: OnceLock<Workshop>,
+    pooled: OnceLock<Option<LinkedEngine>>,
+    on_demand: OnceLock<LinkedEngine>,
 }
 
 /// An engine and what its components are linked against.
-pub(crate) struct Workshop {
-    pub(crate) engine: Engine,
-    pub(crate) linker: Linker<State>,
+struct LinkedEngine {
+    engine: Engine,
+    linker: Linker<State>,
     slots: Option<Arc<Semaphore>>,
 }
 
 /// A component in the engine that it fits.
-pub(crate) struct Placed<'a> {
-    pub(crate) workshop: &'a Workshop,
+pub(crate) struct PlacedComponent<'a> {
+    linked: &'a LinkedEngine,
     pub(crate) component: Component,
+}
+
+impl PlacedComponent<'_> {
+    /// The engine that it is in.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.linked.engine
+    }
+
+    /// Connects its imports.
+    pub(crate) fn link(&self) -> wasmtime::Result<InstancePre<State>> {
+        self.linked.linker.instantiate_pre(&self.component)
+    }
+
+    /// Where its instances find room.
+    pub(crate) fn slots(&self) -> Slots {
+        Slots(self.linked.slots.clone())
+    }
 }
 
 /// The room for one instance. It must outlive the instance's store.
@@ -89,7 +106,7 @@ impl Engines {
     /// Interrupts whatever runs in them.
     pub(crate) fn tick(&self) {
         let pooled = self.pooled.get().and_then(Option::as_ref);
-        pooled.into_iter().chain(self.on_demand.get()).for_each(|workshop| workshop.engine.increment_epoch());
+        pooled.into_iter().chain(self.on_demand.get()).for_each(|linked| linked.engine.increment_epoch());
     }
 
     /// Whether their code meters fuel.
@@ -103,10 +120,10 @@ impl Engines {
     }
 
     /// Loads code where each instance may use `memory` bytes.
-    pub(crate) fn place(&self, code: &Code, memory: usize) -> Result<Placed<'_>, LoadError> {
-        if let Some(workshop) = self.pooled().filter(|_| memory <= SLOT_MEMORY) {
-            match code.load(&workshop.engine) {
-                Ok(component) => return Ok(Placed { workshop, component }),
+    pub(crate) fn place(&self, code: &Code, memory: usize) -> Result<PlacedComponent<'_>, LoadError> {
+        if let Some(linked) = self.pooled().filter(|_| memory <= SLOT_MEMORY) {
+            match code.load(&linked.engine) {
+                Ok(component) => return Ok(PlacedComponent { linked, component }),
                 Err(error) => tracing::debug!("a plugin runs without the pool: {error:#}"),
             }
         }
@@ -114,27 +131,27 @@ impl Engines {
     }
 
     /// Loads code outside of the pool.
-    pub(crate) fn place_on_demand(&self, code: &Code) -> Result<Placed<'_>, LoadError> {
-        let workshop = self.on_demand()?;
-        let component = code.load(&workshop.engine).map_err(engine_error)?;
-        Ok(Placed { workshop, component })
+    pub(crate) fn place_on_demand(&self, code: &Code) -> Result<PlacedComponent<'_>, LoadError> {
+        let linked = self.on_demand()?;
+        let component = code.load(&linked.engine).map_err(engine_error)?;
+        Ok(PlacedComponent { linked, component })
     }
 
-    fn pooled(&self) -> Option<&Workshop> {
-        self.pooled.get_or_init(|| Workshop::pooled(self.fuel)).as_ref()
+    fn pooled(&self) -> Option<&LinkedEngine> {
+        self.pooled.get_or_init(|| LinkedEngine::pooled(self.fuel)).as_ref()
     }
 
-    fn on_demand(&self) -> Result<&Workshop, LoadError> {
-        if let Some(workshop) = self.on_demand.get() {
-            return Ok(workshop);
+    fn on_demand(&self) -> Result<&LinkedEngine, LoadError> {
+        if let Some(linked) = self.on_demand.get() {
+            return Ok(linked);
         }
-        let workshop = Workshop::new(&config(self.fuel), None).map_err(engine_error)?;
+        let linked = LinkedEngine::new(&config(self.fuel), None).map_err(engine_error)?;
         // Where two threads come here at once, the first one's is kept.
-        Ok(self.on_demand.get_or_init(|| workshop))
+        Ok(self.on_demand.get_or_init(|| linked))
     }
 }
 
-impl Workshop {
+impl LinkedEngine {
     fn new(config: &Config, slots: Option<u32>) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let mut linker = Linker::new(&engine);
@@ -152,18 +169,13 @@ impl Workshop {
             let mut config = config(fuel);
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
             match Self::new(&config, Some(slots)) {
-                Ok(workshop) => return Some(workshop),
+                Ok(linked) => return Some(linked),
                 Err(error) => tracing::debug!("no room for a pool of {slots} plugin instances: {error:#}"),
             }
             slots /= 2;
         }
         tracing::info!("plugins run without a pool of instances: there is not enough address space");
         None
-    }
-
-    /// Where instances of its components find room.
-    pub(crate) fn slots(&self) -> Slots {
-        Slots(self.slots.clone())
     }
 }
 
@@ -242,10 +254,10 @@ mod tests {
     fn an_instance_takes_no_more_of_the_pool_than_its_slot() {
         let mut config = config(false);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
-        let workshop = Workshop::new(&config, Some(2)).unwrap();
+        let linked = LinkedEngine::new(&config, Some(2)).unwrap();
         // An empty component.
-        let code = Code::from_bytes(workshop.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
-        let pre = workshop.linker.instantiate_pre(&code.load(&workshop.engine).unwrap()).unwrap();
+        let code = Code::from_bytes(linked.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
+        let pre = linked.linker.instantiate_pre(&code.load(&linked.engine).unwrap()).unwrap();
         assert!(pre.component().resources_required().is_some());
     }
 }

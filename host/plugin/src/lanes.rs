@@ -4,7 +4,7 @@
 
 use crate::limits::Limits;
 use crate::pauses::Pauses;
-use crate::time::{Slice, Step, TimeUse, Timed};
+use crate::time_budget::{Slice, TimedPoll, TimeUse, TimedCall};
 use gavel_data::Budget;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -47,11 +47,11 @@ impl History {
 }
 
 /// How a call ended, apart from what it did itself.
-pub(crate) enum Ended<T> {
+pub(crate) enum LaneEnd<T> {
     /// It came to its end.
     Done(T),
     /// A budget of time was used up.
-    Spent(Budget),
+    OverBudget(Budget),
     /// The host lost it.
     Lost(String),
 }
@@ -92,28 +92,28 @@ impl Lanes {
         limits: Limits,
         pauses: Arc<Pauses>,
         history: &History,
-    ) -> (Ended<F::Output>, TimeUse)
+    ) -> (LaneEnd<F::Output>, TimeUse)
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let mut call = Timed::new(call, limits, pauses, self.fast.gate.clone());
+        let mut call = TimedCall::new(call, limits, pauses, self.fast.gate.clone());
         match poll_fn(|context| call.poll(context, Some(Slice { time: SLICE, history }))).await {
-            Step::Done(output) => {
+            TimedPoll::Done(output) => {
                 history.note(false);
-                return (Ended::Done(output), call.used());
+                return (LaneEnd::Done(output), call.used());
             }
-            Step::Spent(budget) => return (Ended::Spent(budget), call.used()),
-            Step::Outlived => call.change_lane(self.slow.gate.clone()),
+            TimedPoll::OverBudget(budget) => return (LaneEnd::OverBudget(budget), call.used()),
+            TimedPoll::Outlived => call.change_lane(self.slow.gate.clone()),
         }
         // A set ends its tasks when it is dropped, so that a call ends with the one who waits for it.
         let mut tasks = JoinSet::new();
         tasks.spawn_on(
             async move {
                 match poll_fn(|context| call.poll(context, None)).await {
-                    Step::Done(output) => (Ended::Done(output), call.used()),
-                    Step::Spent(budget) => (Ended::Spent(budget), call.used()),
-                    Step::Outlived => (Ended::Lost("a call without a slice outlived it".into()), call.used()),
+                    TimedPoll::Done(output) => (LaneEnd::Done(output), call.used()),
+                    TimedPoll::OverBudget(budget) => (LaneEnd::OverBudget(budget), call.used()),
+                    TimedPoll::Outlived => (LaneEnd::Lost("a call without a slice outlived it".into()), call.used()),
                 }
             },
             &self.slow.handle,
@@ -125,8 +125,8 @@ impl Lanes {
                 }
                 ended
             }
-            Some(Err(error)) => (Ended::Lost(error.to_string()), TimeUse::default()),
-            None => (Ended::Lost("the call vanished".into()), TimeUse::default()),
+            Some(Err(error)) => (LaneEnd::Lost(error.to_string()), TimeUse::default()),
+            None => (LaneEnd::Lost("the call vanished".into()), TimeUse::default()),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::call::{self, Initialised, NotReady};
 use crate::code::Code;
 use crate::compile::{Compiler, Form, LoadBudget, NotCompiled, Order, TooCostly, chain};
 use crate::contract::{self, CONTRACT};
-use crate::engine::{Engines, Placed};
+use crate::engine::{Engines, PlacedComponent};
 use crate::error::LoadError;
 use crate::exports::Linked;
 use crate::grant::{Granted, Grants};
@@ -110,7 +110,7 @@ impl Loading<'_> {
             Err(reason) => return Ok(Err(reason)),
         };
         let draft = self.link(self.engines.place_on_demand(&code)?, None)?;
-        let (Initialised { info, mut store, instance, room: _room }, memory) = self.init(&draft).await?;
+        let (Initialised { info, mut store, instance, permit: _permit }, memory) = self.init(&draft).await?;
         let snapshot = instrumented.take(&mut store, instance).await;
         drop(store);
         let wasm = match snapshot {
@@ -151,21 +151,20 @@ impl Loading<'_> {
                 (loaded, initialised.info, memory)
             }
         };
-        let shelf = match self.spec.reuse {
+        let idle = match self.spec.reuse {
             Some(_) if !info.pure => return Err(LoadError::NotPure { plugin: self.spec.name.clone() }),
-            reuse => reuse.map(|calls| self.shared.shelf(calls)),
+            reuse => reuse.map(|calls| self.shared.idle_instances(calls)),
         };
-        Ok(Arc::new(Loaded { info, shelf, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
+        Ok(Arc::new(Loaded { info, idle, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
     }
 
     /// Checks that the component scores or is a dataset, and connects its imports.
-    fn link(&self, placed: Placed<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
-        let Placed { workshop, component } = placed;
+    fn link(&self, placed: PlacedComponent<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
+        let component = &placed.component;
         let plugin = &self.spec.name;
-        let exported = contract::check(plugin, &workshop.engine, &component, &self.spec.grants)?;
-        let linked = workshop
-            .linker
-            .instantiate_pre(&component)
+        let exported = contract::check(plugin, placed.engine(), component, &self.spec.grants)?;
+        let linked = placed
+            .link()
             .and_then(|pre| Linked::new(pre, |name| exported.iter().any(|found| found == name)))
             .map_err(|error| LoadError::Mismatch { plugin: plugin.clone(), what: chain(&error) })?;
         let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
@@ -180,8 +179,8 @@ impl Loading<'_> {
             granted: self.granted.clone(),
             info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
             linked,
-            slots: workshop.slots(),
-            shelf: None,
+            slots: placed.slots(),
+            idle: None,
             history: Arc::default(),
             shared: self.shared.clone(),
             no_snapshot,
@@ -193,11 +192,11 @@ impl Loading<'_> {
     /// parameters show here, and not in each call.
     async fn init(&self, plugin: &Arc<Loaded>) -> Result<(Initialised, usize), LoadError> {
         let (name, params) = (self.spec.name.clone(), self.params.clone());
-        let ending = call::init(plugin).await;
-        match ending.answer {
+        let report = call::init(plugin).await;
+        match report.answer {
             Ok(Ok(initialised)) => {
                 initialised.info.check(&name)?;
-                Ok((initialised, ending.trail.usage.peak_memory as usize))
+                Ok((initialised, report.details.usage.peak_memory as usize))
             }
             Ok(Err(NotReady::Mismatch(error))) => Err(LoadError::Mismatch { plugin: name, what: chain(&error) }),
             Ok(Err(NotReady::Params(what))) => {
@@ -205,7 +204,7 @@ impl Loading<'_> {
                 Err(LoadError::Params { plugin: name, params, what })
             }
             Err(outcome) => {
-                let what = self.granted.tell(outcome, &ending.trail.refusals).reason().unwrap_or_default();
+                let what = self.granted.tell(outcome, &report.details.refusals).reason().unwrap_or_default();
                 Err(LoadError::Init { plugin: name, params, what })
             }
         }

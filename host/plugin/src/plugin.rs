@@ -1,7 +1,7 @@
 //! A loaded component and its calls.
 
 use crate::bindings::exports::gavel::plugin::lifecycle;
-use crate::call::{self, Ending, Trail};
+use crate::call::{self, CallReport, CallDetails};
 use crate::engine::Slots;
 use crate::error::LoadError;
 use crate::exports::Linked;
@@ -10,7 +10,7 @@ use crate::lanes::History;
 use crate::limits::Limits;
 use crate::load;
 use crate::question::{Get, Judge, Len, Question, Score};
-use crate::reuse::Shelf;
+use crate::idle_instances::IdleInstances;
 use crate::sandbox::{Sandbox, Shared};
 use crate::snapshot::NoSnapshot;
 use gavel_data::{Columns, Evaluation, Outcome, Provenance, Sample, ShownLines};
@@ -106,7 +106,7 @@ pub(crate) struct Loaded {
     pub(crate) slots: Slots,
     pub(crate) shared: Arc<Shared>,
     /// Instances that wait for further calls, where it has any.
-    pub(crate) shelf: Option<Arc<Shelf>>,
+    pub(crate) idle: Option<Arc<IdleInstances>>,
     /// How long its last calls ran.
     pub(crate) history: Arc<History>,
     /// Why `init` runs in each instance, where it does.
@@ -200,13 +200,13 @@ impl Plugin {
         answer.and_then(|row| row).map_err(|outcome| self.no_row(&format!("row {index}"), outcome, &call))
     }
 
-    async fn ask<Q: Question>(&self, question: Q, seed: u64) -> (Result<Q::Answer, Outcome>, Call) {
+    async fn ask<Q: Question>(&self, question: Q, seed: u64) -> (Result<Q::Answer, Outcome>, AskedCall) {
         let input = question.input();
-        let Ending { answer, trail } = call::ask(&self.loaded, question, &input, seed).await;
-        (answer, Call { trail, input, seed })
+        let CallReport { answer, details } = call::ask(&self.loaded, question, &input, seed).await;
+        (answer, AskedCall { details, input, seed })
     }
 
-    fn evaluation(&self, outcome: Outcome, call: &Call) -> Evaluation {
+    fn evaluation(&self, outcome: Outcome, call: &AskedCall) -> Evaluation {
         let loaded = &self.loaded;
         let provenance = Provenance {
             component: loaded.hash.clone(),
@@ -216,16 +216,16 @@ impl Plugin {
             input: call.input.clone(),
         };
         Evaluation {
-            outcome: loaded.granted.tell(outcome, &call.trail.refusals),
-            usage: call.trail.usage,
+            outcome: loaded.granted.tell(outcome, &call.details.refusals),
+            usage: call.details.usage,
             provenance: Some(provenance),
-            diagnosis: call.trail.diagnosis.clone(),
+            diagnosis: call.details.diagnosis.clone(),
         }
     }
 
-    fn no_row(&self, what: &str, outcome: Outcome, call: &Call) -> TasksetError {
-        let outcome = self.loaded.granted.tell(outcome, &call.trail.refusals);
-        let stderr = call.trail.diagnosis.as_ref().map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
+    fn no_row(&self, what: &str, outcome: Outcome, call: &AskedCall) -> TasksetError {
+        let outcome = self.loaded.granted.tell(outcome, &call.details.refusals);
+        let stderr = call.details.diagnosis.as_ref().map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
         TasksetError {
             plugin: self.loaded.name.clone(),
             what: what.to_owned(),
@@ -236,8 +236,8 @@ impl Plugin {
 }
 
 /// A call, apart from its answer.
-struct Call {
-    trail: Trail,
+struct AskedCall {
+    details: CallDetails,
     input: String,
     seed: u64,
 }

@@ -6,10 +6,10 @@ use crate::contract;
 use crate::error::LoadError;
 use crate::fault;
 use crate::grant::Granted;
-use crate::lanes::{Ended, History};
+use crate::lanes::{LaneEnd, History};
 use crate::limits::Limits;
 use crate::load;
-use crate::meter::{Reservation, pages};
+use crate::memory_budget::{MemoryReservation, pages};
 use crate::pauses::Pauses;
 use crate::sandbox::Shared;
 use crate::state::{ChildIo, State, Traces, child_store};
@@ -39,13 +39,13 @@ pub struct ProgramSpec {
 }
 
 /// The room for children.
-pub(crate) struct Nursery {
+pub(crate) struct ChildLimits {
     children: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     memory_bytes: usize,
 }
 
-impl Nursery {
+impl ChildLimits {
     /// For children that together have `memory` bytes.
     pub(crate) fn new(memory: usize) -> Self {
         let all = Arc::new(Semaphore::new(pages(memory) as usize));
@@ -64,7 +64,7 @@ pub(crate) struct Program {
 }
 
 /// What a child is to do.
-pub(crate) struct Job {
+pub(crate) struct ChildJob {
     pub(crate) args: Vec<String>,
     pub(crate) stdin: Vec<u8>,
     pub(crate) cpu: Option<Duration>,
@@ -74,15 +74,15 @@ pub(crate) struct Job {
 }
 
 /// What became of a child.
-pub(crate) struct Done {
-    pub(crate) ending: Ending,
+pub(crate) struct ChildReport {
+    pub(crate) ending: ChildEnding,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) cpu: Duration,
 }
 
 /// How a child ended.
-pub(crate) enum Ending {
+pub(crate) enum ChildEnding {
     Exited(u8),
     OutOfBudget(Budget),
     Trapped(String),
@@ -92,7 +92,7 @@ impl Program {
     /// Reads, compiles and checks a program.
     pub(crate) fn load(shared: &Shared, spec: ProgramSpec) -> Result<Self, LoadError> {
         let ProgramSpec { name, path, limits } = spec;
-        let allowed = shared.nursery.memory_bytes;
+        let allowed = shared.child_limits.memory_bytes;
         if limits.memory > allowed {
             return Err(LoadError::MemoryLimit { plugin: name, asked: limits.memory, allowed });
         }
@@ -100,11 +100,10 @@ impl Program {
         let engines = shared.engines(&limits);
         let code = load::compile_once(shared, engines, &name, &path, &bytes, Form::Plain)?;
         let placed = engines.place_on_demand(&code)?;
-        let engine = &placed.workshop.engine;
-        contract::check_program(&name, engine, &placed.component)?;
+        contract::check_program(&name, placed.engine(), &placed.component)?;
         let mismatch =
             |error: wasmtime::Error| LoadError::Mismatch { plugin: name.clone(), what: format!("{error:#}") };
-        let pre = placed.workshop.linker.instantiate_pre(&placed.component).map_err(mismatch)?;
+        let pre = placed.link().map_err(mismatch)?;
         let pre = CommandPre::new(pre).map_err(mismatch)?;
         let granted = Granted::nothing().map_err(|source| LoadError::Grant { plugin: name.clone(), source })?;
         let hash = blake3::hash(&bytes).to_hex().to_string();
@@ -113,7 +112,7 @@ impl Program {
 
     /// Runs a job; what it used is charged to the call that `pauses` belongs
     /// to, and the wait for room is not: that call must count as queued.
-    pub(crate) async fn run(self: &Arc<Self>, shared: &Arc<Shared>, job: Job, pauses: &Arc<Pauses>) -> Option<Done> {
+    pub(crate) async fn run(self: &Arc<Self>, shared: &Arc<Shared>, job: ChildJob, pauses: &Arc<Pauses>) -> Option<ChildReport> {
         let mut limits = Limits {
             cpu: job.cpu.map_or(self.limits.cpu, |cpu| cpu.min(self.limits.cpu)),
             memory: job.memory.map_or(self.limits.memory, |memory| memory.min(self.limits.memory)),
@@ -121,10 +120,10 @@ impl Program {
             output: self.limits.output.max(self.limits.log.saturating_add(1)),
             ..self.limits
         };
-        let _room = shared.nursery.children.clone().acquire_owned().await.ok()?;
+        let _room = shared.child_limits.children.clone().acquire_owned().await.ok()?;
         // What it prints lies beside its memory.
-        let bytes = limits.memory.saturating_add(limits.log).min(shared.nursery.memory_bytes);
-        let reserved = Reservation::wait(&shared.nursery.memory, bytes).await?;
+        let bytes = limits.memory.saturating_add(limits.log).min(shared.child_limits.memory_bytes);
+        let reserved = MemoryReservation::wait(&shared.child_limits.memory, bytes).await?;
         // The call has no timer while its children run: it is over when one of them has used up what it had left.
         limits.deadline = limits.deadline.min(pauses.left());
         let traces = Traces::new(&limits, Tape::Off.of_call("", "", 0));
@@ -135,13 +134,13 @@ impl Program {
         let (ended, time) = shared.lanes.run(child, limits, traces.pauses.clone(), &self.history).await;
         pauses.charge(time.elapsed());
         let ending = match (traces.memory.refused(), ended) {
-            (Some(_), _) => Ending::OutOfBudget(Budget::Memory),
-            (None, Ended::Done(Ok(status))) => Ending::Exited(status),
-            (None, Ended::Done(Err(error))) => failed(&error, &limits),
-            (None, Ended::Spent(budget)) => Ending::OutOfBudget(budget),
-            (None, Ended::Lost(_)) => return None,
+            (Some(_), _) => ChildEnding::OutOfBudget(Budget::Memory),
+            (None, LaneEnd::Done(Ok(status))) => ChildEnding::Exited(status),
+            (None, LaneEnd::Done(Err(error))) => failed(&error, &limits),
+            (None, LaneEnd::OverBudget(budget)) => ChildEnding::OutOfBudget(budget),
+            (None, LaneEnd::Lost(_)) => return None,
         };
-        Some(Done { ending, stdout: io.stdout.bytes(), stderr: io.stderr.bytes(), cpu: time.cpu })
+        Some(ChildReport { ending, stdout: io.stdout.bytes(), stderr: io.stderr.bytes(), cpu: time.cpu })
     }
 }
 
@@ -152,12 +151,12 @@ async fn start(program: Arc<Program>, mut store: Store<State>, _shared: Arc<Shar
     Ok(u8::from(command.wasi_cli_run().call_run(&mut store).await?.is_err()))
 }
 
-fn failed(error: &wasmtime::Error, limits: &Limits) -> Ending {
+fn failed(error: &wasmtime::Error, limits: &Limits) -> ChildEnding {
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return Ending::Exited(exit.0 as u8);
+        return ChildEnding::Exited(exit.0 as u8);
     }
     match fault::outcome(error, limits, "") {
-        Outcome::OutOfBudget { which, .. } => Ending::OutOfBudget(which),
-        outcome => Ending::Trapped(outcome.reason().unwrap_or_default()),
+        Outcome::OutOfBudget { which, .. } => ChildEnding::OutOfBudget(which),
+        outcome => ChildEnding::Trapped(outcome.reason().unwrap_or_default()),
     }
 }

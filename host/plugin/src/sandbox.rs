@@ -9,9 +9,10 @@ use crate::grant::HttpResponder;
 use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::machine;
-use crate::meter::{Reservation, pages};
-use crate::program::{Nursery, Program, ProgramSpec};
-use crate::reuse::{Room, Shelf};
+use crate::memory_budget::{MemoryReservation, pages};
+use crate::program::{ChildLimits, Program, ProgramSpec};
+use crate::idle_instances::IdleInstances;
+use crate::instance::InstancePermit;
 use crate::tape::Tape;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -106,10 +107,10 @@ pub(crate) struct Shared {
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     instances: Arc<Semaphore>,
-    shelves: Mutex<Vec<Weak<Shelf>>>,
+    idle: Mutex<Vec<Weak<IdleInstances>>>,
     tape: OnceLock<Tape>,
     pub(crate) outside: Outside,
-    pub(crate) nursery: Nursery,
+    pub(crate) child_limits: ChildLimits,
 }
 
 impl Sandbox {
@@ -130,10 +131,10 @@ impl Sandbox {
             memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
             memory_bytes: config.memory,
             instances: Arc::new(Semaphore::new(machine::max_instances())),
-            shelves: Mutex::default(),
+            idle: Mutex::default(),
             tape: OnceLock::new(),
             outside: Outside::default(),
-            nursery: Nursery::new(config.memory / CHILDREN_SHARE),
+            child_limits: ChildLimits::new(config.memory / CHILDREN_SHARE),
         });
         // Plugins may outlive the sandbox, and need it as long as they are there.
         let ticked = Arc::downgrade(&shared);
@@ -215,35 +216,35 @@ impl Shared {
 
     /// Waits, in turn, until one more instance may live and has `bytes` of
     /// memory.
-    pub(crate) async fn room(&self, slots: &Slots, bytes: usize) -> Option<(Room, Reservation)> {
+    pub(crate) async fn permit(&self, slots: &Slots, bytes: usize) -> Option<(InstancePermit, MemoryReservation)> {
         let mut waiting = pin!(async {
             let _admission = self.instances.clone().acquire_owned().await.ok()?;
             let _slot = slots.wait().await;
-            Some((Room { _slot, _admission }, self.reserve(bytes).await?))
+            Some((InstancePermit { _slot, _admission }, self.reserve(bytes).await?))
         });
         loop {
             match timeout(PATIENCE, &mut waiting).await {
-                Ok(room) => return room,
-                Err(_) => self.shelves().iter().for_each(|shelf| shelf.clear()),
+                Ok(permitted) => return permitted,
+                Err(_) => self.all_idle().iter().for_each(|idle| idle.clear()),
             }
         }
     }
 
     /// Idle instances of a plugin, which make room when others wait for it.
-    pub(crate) fn shelf(&self, calls: NonZeroU32) -> Arc<Shelf> {
-        let shelf = Arc::new(Shelf::new(calls));
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&shelf));
-        shelf
+    pub(crate) fn idle_instances(&self, calls: NonZeroU32) -> Arc<IdleInstances> {
+        let instances = Arc::new(IdleInstances::new(calls));
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&instances));
+        instances
     }
 
-    fn shelves(&self) -> Vec<Arc<Shelf>> {
-        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        shelves.retain(|shelf| shelf.strong_count() > 0);
-        shelves.iter().filter_map(Weak::upgrade).collect()
+    fn all_idle(&self) -> Vec<Arc<IdleInstances>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|instances| instances.strong_count() > 0);
+        idle.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Waits, in turn, until `bytes` of memory are free.
-    async fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        Reservation::wait(&self.memory, bytes).await
+    async fn reserve(&self, bytes: usize) -> Option<MemoryReservation> {
+        MemoryReservation::wait(&self.memory, bytes).await
     }
 }

@@ -4,7 +4,7 @@
 use crate::call_meter::{CallMeter, Requests};
 use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
-use crate::meter::{MemoryUse, Reservation};
+use crate::memory_budget::{MemoryUse, MemoryReservation};
 use crate::pauses::Pauses;
 use crate::stdio::Log;
 use crate::tape::CallTape;
@@ -86,7 +86,7 @@ impl Traces {
         }
     }
 
-    fn meter(&self, limits: &Limits, reserved: Reservation) -> CallMeter {
+    fn meter(&self, limits: &Limits, reserved: MemoryReservation) -> CallMeter {
         CallMeter::new(limits, self.memory.clone(), reserved, self.pauses.clone(), self.requests.clone())
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn store(
     granted: &Arc<Granted>,
     seed: u64,
     traces: &Traces,
-    reserved: Reservation,
+    reserved: MemoryReservation,
 ) -> wasmtime::Result<Store<State>> {
     let meter = traces.meter(limits, reserved);
     store_of(engine, limits, context(granted, seed, traces, &meter), traces, meter)
@@ -127,7 +127,7 @@ pub(crate) fn child_store(
     granted: &Arc<Granted>,
     seed: u64,
     traces: &Traces,
-    reserved: Reservation,
+    reserved: MemoryReservation,
     io: &ChildIo,
 ) -> wasmtime::Result<Store<State>> {
     let mut wasi = WasiCtxBuilder::new();

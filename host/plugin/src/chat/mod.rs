@@ -7,7 +7,7 @@ pub use body::ChatBody;
 pub use pieces::{JsonChunks, JsonPieces};
 
 use crate::call_meter::CallMeter;
-use crate::meter::NoMemory;
+use crate::memory_budget::NoMemory;
 use futures::future::BoxFuture;
 use gavel_data::Message;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use super::GrantError;
 use crate::bindings::gavel::plugin::exec;
 use crate::call_meter::{CallMeter, Held};
-use crate::meter::NoMemory;
-use crate::program::{Done, Ending, Job, Program};
+use crate::memory_budget::NoMemory;
+use crate::program::{ChildEnding, ChildJob, ChildReport, Program};
 use crate::sandbox::Shared;
 use crate::state::State;
 use futures::future::try_join_all;
@@ -72,7 +72,7 @@ impl ExecCalls {
                 Ok(found) => found,
                 Err(error) => return Ok(Err(error)),
             };
-            let job = Job {
+            let job = ChildJob {
                 args: std::iter::once(job.program).chain(job.args).collect(),
                 stdin: job.stdin,
                 cpu: job.cpu_ms.map(|ms| Duration::from_millis(ms.into())),
@@ -116,13 +116,13 @@ impl ExecCalls {
     }
 }
 
-impl From<Done> for exec::Output {
-    fn from(done: Done) -> Self {
+impl From<ChildReport> for exec::Output {
+    fn from(done: ChildReport) -> Self {
         Self {
             ending: match done.ending {
-                Ending::Exited(status) => exec::Ending::Exited(status),
-                Ending::OutOfBudget(budget) => exec::Ending::OutOfBudget(budget.as_str().into()),
-                Ending::Trapped(what) => exec::Ending::Trapped(what),
+                ChildEnding::Exited(status) => exec::Ending::Exited(status),
+                ChildEnding::OutOfBudget(budget) => exec::Ending::OutOfBudget(budget.as_str().into()),
+                ChildEnding::Trapped(what) => exec::Ending::Trapped(what),
             },
             stdout: done.stdout,
             stderr: done.stderr,

@@ -24,7 +24,7 @@ pub use chat::ChatReply;
 pub use error::GrantError;
 pub use http::HttpResponder;
 pub(crate) use http::Refusals;
-pub use import::{Import, Standing};
+pub use import::{Import, GrantStatus};
 
 use crate::call_meter::CallMeter;
 use crate::sandbox::Shared;

@@ -58,7 +58,7 @@ impl Tape {
     /// The part of one call: of the plugin of this name, with this hash of its
     /// input and this seed.
     pub fn of_call(&self, plugin: &str, input: &str, seed: u64) -> CallTape {
-        let call = Call {
+        let call = TapedCall {
             plugin: plugin.to_owned(),
             input: input.to_owned(),
             seed,
@@ -73,10 +73,10 @@ impl Tape {
 #[derive(Clone)]
 pub struct CallTape {
     tape: Tape,
-    call: Arc<Call>,
+    call: Arc<TapedCall>,
 }
 
-struct Call {
+struct TapedCall {
     plugin: String,
     input: String,
     seed: u64,

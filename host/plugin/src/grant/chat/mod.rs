@@ -10,7 +10,7 @@ use super::GrantError;
 use crate::bindings::gavel::plugin::chat;
 use crate::call_meter::{CallMeter, Progress};
 use crate::chat::{ChatBody, ChatError, ChatRequest, Endpoint, Endpoints};
-use crate::meter::NoMemory;
+use crate::memory_budget::NoMemory;
 use crate::state::State;
 use crate::tape::{CallTape, RequestHash};
 use futures::future::try_join_all;

@@ -6,7 +6,7 @@ use super::refusal::{Refusal, Refusals};
 use super::send::{self, Failure};
 use super::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
 use crate::call_meter::{CallMeter, Held};
-use crate::meter::NoMemory;
+use crate::memory_budget::NoMemory;
 use crate::tape::{CallTape, RequestHash, TapeError};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};

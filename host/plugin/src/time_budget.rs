@@ -32,11 +32,11 @@ impl TimeUse {
 }
 
 /// Where a call stands after a poll that was not its last.
-pub(crate) enum Step<T> {
+pub(crate) enum TimedPoll<T> {
     /// It is done.
     Done(T),
     /// A budget of time is used up.
-    Spent(Budget),
+    OverBudget(Budget),
     /// It has run for longer than the slice it was given.
     Outlived,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Slice<'a> {
 /// A call that is polled only while it holds one of a lane's permits. It gives
 /// the permit back when it waits for the host, so that a thousand calls that
 /// wait are no obstacle to one that runs.
-pub(crate) struct Timed<F> {
+pub(crate) struct TimedCall<F> {
     call: Pin<Box<F>>,
     limits: Limits,
     pauses: Arc<Pauses>,
@@ -65,7 +65,7 @@ pub(crate) struct Timed<F> {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<F: Future> Timed<F> {
+impl<F: Future> TimedCall<F> {
     pub(crate) fn new(call: F, limits: Limits, pauses: Arc<Pauses>, gate: Arc<Semaphore>) -> Self {
         Self {
             call: Box::pin(call),
@@ -97,7 +97,7 @@ impl<F: Future> Timed<F> {
     }
 
     /// Runs the call until it waits, ends, or has run for `slice`.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Slice<'_>>) -> Poll<Step<F::Output>> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Slice<'_>>) -> Poll<TimedPoll<F::Output>> {
         let worked = self.pauses.worked();
         self.used.cpu += worked;
         if let Some(since) = self.waiting.take() {
@@ -105,7 +105,7 @@ impl<F: Future> Timed<F> {
         }
         // It needs no permit to end.
         if !worked.is_zero() && self.used.cpu >= self.limits.cpu {
-            return Poll::Ready(Step::Spent(Budget::Cpu));
+            return Poll::Ready(TimedPoll::OverBudget(Budget::Cpu));
         }
         let charged = self.pauses.charged();
         self.used.waits += charged;
@@ -114,18 +114,18 @@ impl<F: Future> Timed<F> {
         let over = left.is_zero() && !self.used.elapsed().is_zero();
         // The call must not see what became of a child that used up its time.
         if over && !charged.is_zero() {
-            return Poll::Ready(Step::Spent(Budget::Deadline));
+            return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline));
         }
         if self.permit.is_none() {
             match self.gate.poll_acquire(context) {
                 // A gate is never closed.
                 Poll::Ready(permit) => self.permit = permit,
                 // It needs no permit to end. Where there is one, what it waited for may have come in time.
-                Poll::Pending if over => return Poll::Ready(Step::Spent(Budget::Deadline)),
+                Poll::Pending if over => return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline)),
                 Poll::Pending => return Poll::Pending,
             }
             if self.used.cpu.is_zero() && slice.is_some_and(|slice| slice.history.always_outlives()) {
-                return Poll::Ready(Step::Outlived);
+                return Poll::Ready(TimedPoll::Outlived);
             }
         }
         let before = thread_time();
@@ -140,21 +140,21 @@ impl<F: Future> Timed<F> {
         if let Poll::Ready(done) = polled
             && (late.is_zero() || !self.left().is_zero())
         {
-            return Poll::Ready(Step::Done(done));
+            return Poll::Ready(TimedPoll::Done(done));
         }
         if self.used.cpu >= self.limits.cpu {
-            return Poll::Ready(Step::Spent(Budget::Cpu));
+            return Poll::Ready(TimedPoll::OverBudget(Budget::Cpu));
         }
         let left = self.left();
         if left.is_zero() {
-            return Poll::Ready(Step::Spent(Budget::Deadline));
+            return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline));
         }
         if self.pauses.was_interrupted() {
             // It has asked to be polled again.
             return match slice {
                 Some(slice) if self.burst >= slice.time => {
                     slice.history.note(true);
-                    Poll::Ready(Step::Outlived)
+                    Poll::Ready(TimedPoll::Outlived)
                 }
                 _ => Poll::Pending,
             };
@@ -169,12 +169,12 @@ impl<F: Future> Timed<F> {
         self.poll_timer(context, left)
     }
 
-    fn poll_timer(&mut self, context: &mut Context<'_>, left: Duration) -> Poll<Step<F::Output>> {
+    fn poll_timer(&mut self, context: &mut Context<'_>, left: Duration) -> Poll<TimedPoll<F::Output>> {
         let deadline = tokio::time::Instant::now() + left;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         // It is set anew for each wait: what is left depends on what was used since.
         timer.as_mut().reset(deadline);
-        timer.as_mut().poll(context).map(|()| Step::Spent(Budget::Deadline))
+        timer.as_mut().poll(context).map(|()| TimedPoll::OverBudget(Budget::Deadline))
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
         while thread_time() - start < time {}
     }
 
-    async fn run<F: Future>(call: &mut Timed<F>, slice: Option<Slice<'_>>) -> Step<F::Output> {
+    async fn run<F: Future>(call: &mut TimedCall<F>, slice: Option<Slice<'_>>) -> TimedPoll<F::Output> {
         poll_fn(|context| call.poll(context, slice)).await
     }
 
@@ -221,8 +221,8 @@ mod tests {
     #[tokio::test]
     async fn a_loop_uses_up_its_processor_time() {
         let pauses = Arc::default();
-        let mut call = Timed::new(looping(&pauses), limits(20, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
-        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
+        let mut call = TimedCall::new(looping(&pauses), limits(20, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
+        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Cpu)));
         assert!(call.used().cpu >= Duration::from_millis(20));
     }
 
@@ -230,8 +230,8 @@ mod tests {
     async fn a_wait_is_charged_to_the_deadline_and_not_to_the_processor() {
         let wait = tokio::time::sleep(Duration::from_secs(60));
         let gate = Arc::new(Semaphore::new(1));
-        let mut call = Timed::new(wait, limits(1000, 50), Arc::default(), gate.clone());
-        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Deadline)));
+        let mut call = TimedCall::new(wait, limits(1000, 50), Arc::default(), gate.clone());
+        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Deadline)));
         assert!(call.used().cpu < Duration::from_millis(50));
         drop(call);
         assert_eq!(gate.available_permits(), 1);
@@ -241,13 +241,13 @@ mod tests {
     async fn the_queue_is_not_charged() {
         let gate = Arc::new(Semaphore::new(1));
         let held = gate.clone().acquire_owned().await.unwrap();
-        let mut call = Timed::new(async { 7 }, limits(1000, 1000), Arc::default(), gate);
+        let mut call = TimedCall::new(async { 7 }, limits(1000, 1000), Arc::default(), gate);
         let release = async {
             tokio::time::sleep(Duration::from_millis(1100)).await;
             drop(held);
         };
         let (step, ()) = tokio::join!(run(&mut call, None), release);
-        assert!(matches!(step, Step::Done(7)));
+        assert!(matches!(step, TimedPoll::Done(7)));
         assert!(call.used().elapsed() < Duration::from_millis(1000));
     }
 
@@ -255,12 +255,12 @@ mod tests {
     async fn a_call_past_its_deadline_ends_without_a_permit() {
         let gate = Arc::new(Semaphore::new(1));
         let wait = tokio::time::sleep(Duration::from_secs(60));
-        let mut call = Timed::new(wait, limits(1000, 50), Arc::default(), gate.clone());
+        let mut call = TimedCall::new(wait, limits(1000, 50), Arc::default(), gate.clone());
         let mut context = Context::from_waker(Waker::noop());
         assert!(call.poll(&mut context, None).is_pending());
         let _held = gate.try_acquire_owned().unwrap();
         tokio::time::sleep(Duration::from_millis(60)).await;
-        assert!(matches!(call.poll(&mut context, None), Poll::Ready(Step::Spent(Budget::Deadline))));
+        assert!(matches!(call.poll(&mut context, None), Poll::Ready(TimedPoll::OverBudget(Budget::Deadline))));
     }
 
     #[tokio::test]
@@ -270,11 +270,11 @@ mod tests {
             let pauses: Arc<Pauses> = Arc::default();
             let charged = pauses.clone();
             let call = async move { charged.charge(time) };
-            let mut call = Timed::new(call, limits(1000, deadline), pauses.clone(), Arc::new(Semaphore::new(1)));
+            let mut call = TimedCall::new(call, limits(1000, deadline), pauses.clone(), Arc::new(Semaphore::new(1)));
             match run(&mut call, None).await {
-                Step::Done(()) => assert!(done),
-                Step::Spent(which) => assert_eq!((which, done), (Budget::Deadline, false)),
-                Step::Outlived => panic!("it has no slice"),
+                TimedPoll::Done(()) => assert!(done),
+                TimedPoll::OverBudget(which) => assert_eq!((which, done), (Budget::Deadline, false)),
+                TimedPoll::Outlived => panic!("it has no slice"),
             }
             assert_eq!(call.used().waits, time);
             assert_eq!(pauses.left(), Duration::from_millis(deadline));
@@ -285,7 +285,7 @@ mod tests {
     async fn what_the_host_works_for_a_call_that_waits_is_its_processor_time() {
         let pauses: Arc<Pauses> = Arc::default();
         let wait = tokio::time::sleep(Duration::from_secs(60));
-        let mut call = Timed::new(wait, limits(50, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
+        let mut call = TimedCall::new(wait, limits(50, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
         let working = pauses.clone();
         let worker = std::thread::spawn(move || {
             for _ in 0..5 {
@@ -293,7 +293,7 @@ mod tests {
                 working.work(Duration::from_millis(10));
             }
         });
-        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
+        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Cpu)));
         worker.join().unwrap();
         assert!(call.used().cpu >= Duration::from_millis(50));
         assert!(call.used().elapsed() < Duration::from_secs(30));
@@ -303,14 +303,14 @@ mod tests {
     async fn a_call_that_outlives_its_slice_goes_on_elsewhere() {
         let pauses = Arc::default();
         let (fast, slow) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
-        let mut call = Timed::new(looping(&pauses), limits(1000, 60_000), pauses.clone(), fast.clone());
+        let mut call = TimedCall::new(looping(&pauses), limits(1000, 60_000), pauses.clone(), fast.clone());
         let history = History::default();
         let slice = Some(Slice { time: Duration::from_millis(3), history: &history });
-        assert!(matches!(run(&mut call, slice).await, Step::Outlived));
+        assert!(matches!(run(&mut call, slice).await, TimedPoll::Outlived));
         assert!(call.used().cpu >= Duration::from_millis(3));
         call.change_lane(slow.clone());
         assert_eq!((fast.available_permits(), slow.available_permits()), (1, 1));
-        assert!(matches!(run(&mut call, None).await, Step::Spent(Budget::Cpu)));
+        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Cpu)));
     }
 
     #[tokio::test]
@@ -320,12 +320,12 @@ mod tests {
         let gate = Arc::new(Semaphore::new(1));
         for number in 0..5 {
             let pauses = Arc::default();
-            let mut call = Timed::new(looping(&pauses), limits(1000, 60_000), pauses.clone(), gate.clone());
-            assert!(matches!(run(&mut call, slice).await, Step::Outlived));
+            let mut call = TimedCall::new(looping(&pauses), limits(1000, 60_000), pauses.clone(), gate.clone());
+            assert!(matches!(run(&mut call, slice).await, TimedPoll::Outlived));
             assert_eq!(call.used().cpu.is_zero(), number == 4, "call {number}");
         }
         history.note(false);
-        let mut call = Timed::new(async { 7 }, limits(1000, 60_000), Arc::default(), gate);
-        assert!(matches!(run(&mut call, slice).await, Step::Done(7)));
+        let mut call = TimedCall::new(async { 7 }, limits(1000, 60_000), Arc::default(), gate);
+        assert!(matches!(run(&mut call, slice).await, TimedPoll::Done(7)));
     }
 }
