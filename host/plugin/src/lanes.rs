@@ -1,16 +1,16 @@
 //! The threads that plugins run on, in two lanes. A call starts in the fast
-//! one; if it outlives its first slice it goes on in the slow one, so that
+//! one; if it outlives its first slice it continues in the slow one, so that
 //! short calls overtake it.
 
+use crate::first_slice::{History, Slice};
 use crate::limits::Limits;
 use crate::pauses::Pauses;
-use crate::time_budget::{Slice, TimedPoll, TimeUse, TimedCall};
+use crate::time_budget::{TimeUse, TimedCall, TimedPoll};
 use gavel_data::Budget;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
@@ -27,26 +27,7 @@ const FAST_NICE: libc::c_int = 10;
 /// A seventh of the weight of a thread in the fast lane.
 const SLOW_NICE: libc::c_int = 19;
 
-/// Whether the last calls of a plugin outlived their first slice, the newest
-/// in the lowest bit. A plugin whose calls all do takes no room in the
-/// fast lane until one of them is short again.
-#[derive(Default)]
-pub(crate) struct History(AtomicU8);
-
-impl History {
-    pub(crate) fn note(&self, outlived: bool) {
-        let shift = |calls: u8| Some(calls << 1 | u8::from(outlived));
-        // The closure always has a value, so that this cannot fail.
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shift);
-    }
-
-    pub(crate) fn always_outlives(&self) -> bool {
-        // Four in a row: one more would tell little, and takes a slice from others.
-        self.0.load(Ordering::Relaxed) & 0b1111 == 0b1111
-    }
-}
-
-/// How a call ended, apart from what it did itself.
+/// How a call ended in its lane, apart from what it did itself.
 pub(crate) enum LaneEnd<T> {
     /// It came to its end.
     Done(T),
@@ -119,11 +100,11 @@ impl Lanes {
             &self.slow.handle,
         );
         match tasks.join_next().await {
-            Some(Ok(ended)) => {
-                if ended.1.cpu < SLICE {
+            Some(Ok((end, used))) => {
+                if used.cpu < SLICE {
                     history.note(false);
                 }
-                ended
+                (end, used)
             }
             Some(Err(error)) => (LaneEnd::Lost(error.to_string()), TimeUse::default()),
             None => (LaneEnd::Lost("the call vanished".into()), TimeUse::default()),

@@ -2,7 +2,6 @@
 //! and, where its form allows it, as it is after `init`.
 
 use crate::cache::Key;
-use crate::call::{self, Initialised, NotReady};
 use crate::code::Code;
 use crate::compile::{Compiler, Form, LoadBudget, NotCompiled, Order, TooCostly, chain};
 use crate::contract::{self, CONTRACT};
@@ -10,6 +9,7 @@ use crate::engine::{Engines, PlacedComponent};
 use crate::error::LoadError;
 use crate::exports::Linked;
 use crate::grant::{Granted, Grants};
+use crate::init::{self, Initialised, NotReady};
 use crate::plugin::{Info, Loaded, PluginSpec};
 use crate::sandbox::Shared;
 use crate::snapshot::{Instrumented, NoSnapshot};
@@ -138,7 +138,7 @@ impl Loading<'_> {
 
     async fn try_start(&self, about: About, code: &Code) -> Result<(), String> {
         let trial = self.finish(about, code).await.map_err(|error| error.to_string())?;
-        call::start(&trial).await.answer.map_err(|outcome| outcome.reason().unwrap_or_default())
+        init::start(&trial).await.answer.map_err(|outcome| outcome.reason().unwrap_or_default())
     }
 
     async fn finish(&self, about: About, code: &Code) -> Result<Arc<Loaded>, LoadError> {
@@ -192,7 +192,7 @@ impl Loading<'_> {
     /// parameters show here, and not in each call.
     async fn init(&self, plugin: &Arc<Loaded>) -> Result<(Initialised, usize), LoadError> {
         let (name, params) = (self.spec.name.clone(), self.params.clone());
-        let report = call::init(plugin).await;
+        let report = init::init(plugin).await;
         match report.answer {
             Ok(Ok(initialised)) => {
                 initialised.info.check(&name)?;

@@ -1,12 +1,13 @@
 //! A loaded component and its calls.
 
 use crate::bindings::exports::gavel::plugin::lifecycle;
-use crate::call::{self, CallReport, CallDetails};
+use crate::call;
+use crate::call_report::{CallDetails, CallReport};
 use crate::engine::Slots;
 use crate::error::LoadError;
 use crate::exports::Linked;
 use crate::grant::{Granted, Grants};
-use crate::lanes::History;
+use crate::first_slice::History;
 use crate::limits::Limits;
 use crate::load;
 use crate::question::{Get, Judge, Len, Question, Score};

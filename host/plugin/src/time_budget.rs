@@ -1,8 +1,9 @@
-//! A call's time: on a processor, measured around each poll, and in waits for
-//! the host. The wait for a thread and what others do on the processor are not
+//! A call's time and its limits, the deadline and the time on a processor. The
+//! latter is measured around each poll; waits for the host count to the
+//! deadline. The wait for a thread and what others do on the processor are not
 //! charged, so that a verdict does not depend on how busy the machine is.
 
-use crate::lanes::History;
+use crate::first_slice::Slice;
 use crate::limits::Limits;
 use crate::pauses::Pauses;
 use gavel_data::Budget;
@@ -31,7 +32,7 @@ impl TimeUse {
     }
 }
 
-/// Where a call stands after a poll that was not its last.
+/// What the polls of a call came to.
 pub(crate) enum TimedPoll<T> {
     /// It is done.
     Done(T),
@@ -39,13 +40,6 @@ pub(crate) enum TimedPoll<T> {
     OverBudget(Budget),
     /// It has run for longer than the slice it was given.
     Outlived,
-}
-
-/// How long a call may run in a lane, and what is known of its like.
-#[derive(Clone, Copy)]
-pub(crate) struct Slice<'a> {
-    pub(crate) time: Duration,
-    pub(crate) history: &'a History,
 }
 
 /// A call that is polled only while it holds one of a lane's permits. It gives
@@ -80,7 +74,7 @@ impl<F: Future> TimedCall<F> {
         }
     }
 
-    /// Goes on through another gate.
+    /// Continues through another gate.
     pub(crate) fn change_lane(&mut self, gate: Arc<Semaphore>) {
         self.permit = None;
         self.gate = PollSemaphore::new(gate);
@@ -96,69 +90,97 @@ impl<F: Future> TimedCall<F> {
         self.limits.deadline.saturating_sub(self.used.elapsed())
     }
 
+    /// Whether what the call used has reached its deadline.
+    fn is_late(&self) -> bool {
+        self.left().is_zero() && !self.used.elapsed().is_zero()
+    }
+
     /// Runs the call until it waits, ends, or has run for `slice`.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, slice: Option<Slice<'_>>) -> Poll<TimedPoll<F::Output>> {
-        let worked = self.pauses.worked();
-        self.used.cpu += worked;
-        if let Some(since) = self.waiting.take() {
-            self.used.waits += since.elapsed().saturating_sub(worked);
-        }
-        // It needs no permit to end.
-        if !worked.is_zero() && self.used.cpu >= self.limits.cpu {
-            return Poll::Ready(TimedPoll::OverBudget(Budget::Cpu));
-        }
-        let charged = self.pauses.charged();
-        self.used.waits += charged;
-        let left = self.left();
-        self.pauses.leave(left);
-        let over = left.is_zero() && !self.used.elapsed().is_zero();
-        // The call must not see what became of a child that used up its time.
-        if over && !charged.is_zero() {
-            return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline));
+        if let Some(budget) = self.charge_pause() {
+            return Poll::Ready(TimedPoll::OverBudget(budget));
         }
         if self.permit.is_none() {
             match self.gate.poll_acquire(context) {
                 // A gate is never closed.
                 Poll::Ready(permit) => self.permit = permit,
                 // It needs no permit to end. Where there is one, what it waited for may have come in time.
-                Poll::Pending if over => return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline)),
+                Poll::Pending if self.is_late() => return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline)),
                 Poll::Pending => return Poll::Pending,
             }
             if self.used.cpu.is_zero() && slice.is_some_and(|slice| slice.history.always_outlives()) {
                 return Poll::Ready(TimedPoll::Outlived);
             }
         }
+        if let Poll::Ready(done) = self.poll_guest(context) {
+            return Poll::Ready(TimedPoll::Done(done));
+        }
+        if let Some(budget) = self.spent() {
+            return Poll::Ready(TimedPoll::OverBudget(budget));
+        }
+        match self.pauses.was_interrupted() {
+            true => self.next_slice(slice),
+            false => self.wait(context),
+        }
+    }
+
+    /// Charges what the host and children used for the call since it was last
+    /// polled. Gives the budget that this used up: to end, a call needs no
+    /// permit.
+    fn charge_pause(&mut self) -> Option<Budget> {
+        let worked = self.pauses.worked();
+        self.used.cpu += worked;
+        if let Some(since) = self.waiting.take() {
+            self.used.waits += since.elapsed().saturating_sub(worked);
+        }
+        if !worked.is_zero() && self.used.cpu >= self.limits.cpu {
+            return Some(Budget::Cpu);
+        }
+        let children = self.pauses.charged();
+        self.used.waits += children;
+        self.pauses.leave(self.left());
+        // The call must not see what became of a child that used up its time.
+        (!children.is_zero() && self.is_late()).then_some(Budget::Deadline)
+    }
+
+    /// Polls the guest and charges what it used.
+    fn poll_guest(&mut self, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = thread_time();
         let polled = self.call.as_mut().poll(context);
         let used = thread_time().saturating_sub(before);
         self.used.cpu += used;
         self.burst += used;
         self.used.cpu += self.pauses.worked();
-        let late = self.pauses.charged();
-        self.used.waits += late;
-        // Not where a child ended during the poll and used up the call's time: the answer may be made of that.
-        if let Poll::Ready(done) = polled
-            && (late.is_zero() || !self.left().is_zero())
-        {
-            return Poll::Ready(TimedPoll::Done(done));
-        }
+        let children = self.pauses.charged();
+        self.used.waits += children;
+        // A child ended during the poll and used up the call's time: the answer may be made of that.
+        let too_late = !children.is_zero() && self.left().is_zero();
+        if too_late { Poll::Pending } else { polled }
+    }
+
+    /// The budget that the last poll used up.
+    fn spent(&self) -> Option<Budget> {
         if self.used.cpu >= self.limits.cpu {
-            return Poll::Ready(TimedPoll::OverBudget(Budget::Cpu));
+            return Some(Budget::Cpu);
         }
-        let left = self.left();
-        if left.is_zero() {
-            return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline));
+        self.left().is_zero().then_some(Budget::Deadline)
+    }
+
+    /// The guest was interrupted, and has asked to be polled again: here, or
+    /// where calls last longer.
+    fn next_slice(&self, slice: Option<Slice<'_>>) -> Poll<TimedPoll<F::Output>> {
+        match slice {
+            Some(slice) if self.burst >= slice.time => {
+                slice.history.note(true);
+                Poll::Ready(TimedPoll::Outlived)
+            }
+            _ => Poll::Pending,
         }
-        if self.pauses.was_interrupted() {
-            // It has asked to be polled again.
-            return match slice {
-                Some(slice) if self.burst >= slice.time => {
-                    slice.history.note(true);
-                    Poll::Ready(TimedPoll::Outlived)
-                }
-                _ => Poll::Pending,
-            };
-        }
+    }
+
+    /// The guest waits for the host: until then others run, and the wait counts
+    /// to its deadline, unless it only queues.
+    fn wait(&mut self, context: &mut Context<'_>) -> Poll<TimedPoll<F::Output>> {
         self.permit = None;
         self.burst = Duration::ZERO;
         self.pauses.wait(self.limits.cpu.saturating_sub(self.used.cpu), context.waker());
@@ -166,11 +188,7 @@ impl<F: Future> TimedCall<F> {
             return Poll::Pending;
         }
         self.waiting = Some(Instant::now());
-        self.poll_timer(context, left)
-    }
-
-    fn poll_timer(&mut self, context: &mut Context<'_>, left: Duration) -> Poll<TimedPoll<F::Output>> {
-        let deadline = tokio::time::Instant::now() + left;
+        let deadline = tokio::time::Instant::now() + self.left();
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         // It is set anew for each wait: what is left depends on what was used since.
         timer.as_mut().reset(deadline);
@@ -187,145 +205,4 @@ pub(crate) fn thread_time() -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::poll_fn;
-    use std::task::Waker;
-
-    fn limits(cpu_ms: u64, deadline_ms: u64) -> Limits {
-        let (cpu, deadline) = (Duration::from_millis(cpu_ms), Duration::from_millis(deadline_ms));
-        Limits { cpu, deadline, ..Limits::default() }
-    }
-
-    fn burn(time: Duration) {
-        let start = thread_time();
-        while thread_time() - start < time {}
-    }
-
-    async fn run<F: Future>(call: &mut TimedCall<F>, slice: Option<Slice<'_>>) -> TimedPoll<F::Output> {
-        poll_fn(|context| call.poll(context, slice)).await
-    }
-
-    /// A guest that loops: it burns a millisecond and is interrupted.
-    fn looping(pauses: &Arc<Pauses>) -> impl Future<Output = ()> {
-        let pauses = pauses.clone();
-        async move {
-            loop {
-                burn(Duration::from_millis(1));
-                pauses.interrupt();
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn a_loop_uses_up_its_processor_time() {
-        let pauses = Arc::default();
-        let mut call = TimedCall::new(looping(&pauses), limits(20, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
-        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Cpu)));
-        assert!(call.used().cpu >= Duration::from_millis(20));
-    }
-
-    #[tokio::test]
-    async fn a_wait_is_charged_to_the_deadline_and_not_to_the_processor() {
-        let wait = tokio::time::sleep(Duration::from_secs(60));
-        let gate = Arc::new(Semaphore::new(1));
-        let mut call = TimedCall::new(wait, limits(1000, 50), Arc::default(), gate.clone());
-        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Deadline)));
-        assert!(call.used().cpu < Duration::from_millis(50));
-        drop(call);
-        assert_eq!(gate.available_permits(), 1);
-    }
-
-    #[tokio::test]
-    async fn the_queue_is_not_charged() {
-        let gate = Arc::new(Semaphore::new(1));
-        let held = gate.clone().acquire_owned().await.unwrap();
-        let mut call = TimedCall::new(async { 7 }, limits(1000, 1000), Arc::default(), gate);
-        let release = async {
-            tokio::time::sleep(Duration::from_millis(1100)).await;
-            drop(held);
-        };
-        let (step, ()) = tokio::join!(run(&mut call, None), release);
-        assert!(matches!(step, TimedPoll::Done(7)));
-        assert!(call.used().elapsed() < Duration::from_millis(1000));
-    }
-
-    #[tokio::test]
-    async fn a_call_past_its_deadline_ends_without_a_permit() {
-        let gate = Arc::new(Semaphore::new(1));
-        let wait = tokio::time::sleep(Duration::from_secs(60));
-        let mut call = TimedCall::new(wait, limits(1000, 50), Arc::default(), gate.clone());
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(call.poll(&mut context, None).is_pending());
-        let _held = gate.try_acquire_owned().unwrap();
-        tokio::time::sleep(Duration::from_millis(60)).await;
-        assert!(matches!(call.poll(&mut context, None), Poll::Ready(TimedPoll::OverBudget(Budget::Deadline))));
-    }
-
-    #[tokio::test]
-    async fn what_is_charged_during_a_poll_counts_in_it() {
-        let time = Duration::from_millis(60);
-        for (deadline, done) in [(60_000, true), (50, false)] {
-            let pauses: Arc<Pauses> = Arc::default();
-            let charged = pauses.clone();
-            let call = async move { charged.charge(time) };
-            let mut call = TimedCall::new(call, limits(1000, deadline), pauses.clone(), Arc::new(Semaphore::new(1)));
-            match run(&mut call, None).await {
-                TimedPoll::Done(()) => assert!(done),
-                TimedPoll::OverBudget(which) => assert_eq!((which, done), (Budget::Deadline, false)),
-                TimedPoll::Outlived => panic!("it has no slice"),
-            }
-            assert_eq!(call.used().waits, time);
-            assert_eq!(pauses.left(), Duration::from_millis(deadline));
-        }
-    }
-
-    #[tokio::test]
-    async fn what_the_host_works_for_a_call_that_waits_is_its_processor_time() {
-        let pauses: Arc<Pauses> = Arc::default();
-        let wait = tokio::time::sleep(Duration::from_secs(60));
-        let mut call = TimedCall::new(wait, limits(50, 60_000), pauses.clone(), Arc::new(Semaphore::new(1)));
-        let working = pauses.clone();
-        let worker = std::thread::spawn(move || {
-            for _ in 0..5 {
-                std::thread::sleep(Duration::from_millis(5));
-                working.work(Duration::from_millis(10));
-            }
-        });
-        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Cpu)));
-        worker.join().unwrap();
-        assert!(call.used().cpu >= Duration::from_millis(50));
-        assert!(call.used().elapsed() < Duration::from_secs(30));
-    }
-
-    #[tokio::test]
-    async fn a_call_that_outlives_its_slice_goes_on_elsewhere() {
-        let pauses = Arc::default();
-        let (fast, slow) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
-        let mut call = TimedCall::new(looping(&pauses), limits(1000, 60_000), pauses.clone(), fast.clone());
-        let history = History::default();
-        let slice = Some(Slice { time: Duration::from_millis(3), history: &history });
-        assert!(matches!(run(&mut call, slice).await, TimedPoll::Outlived));
-        assert!(call.used().cpu >= Duration::from_millis(3));
-        call.change_lane(slow.clone());
-        assert_eq!((fast.available_permits(), slow.available_permits()), (1, 1));
-        assert!(matches!(run(&mut call, None).await, TimedPoll::OverBudget(Budget::Cpu)));
-    }
-
-    #[tokio::test]
-    async fn the_calls_of_a_plugin_that_always_outlives_its_slice_do_not_start_there() {
-        let history = History::default();
-        let slice = Some(Slice { time: Duration::from_millis(1), history: &history });
-        let gate = Arc::new(Semaphore::new(1));
-        for number in 0..5 {
-            let pauses = Arc::default();
-            let mut call = TimedCall::new(looping(&pauses), limits(1000, 60_000), pauses.clone(), gate.clone());
-            assert!(matches!(run(&mut call, slice).await, TimedPoll::Outlived));
-            assert_eq!(call.used().cpu.is_zero(), number == 4, "call {number}");
-        }
-        history.note(false);
-        let mut call = TimedCall::new(async { 7 }, limits(1000, 60_000), Arc::default(), gate);
-        assert!(matches!(run(&mut call, slice).await, TimedPoll::Done(7)));
-    }
-}
+mod tests;
