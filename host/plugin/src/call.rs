@@ -6,7 +6,7 @@ use crate::exports::Exports;
 use crate::fresh_call::run_fresh;
 use crate::init::call_init;
 use crate::instance::{FreshStore, ReadyInstance};
-use crate::plugin::Loaded;
+use crate::loaded::Loaded;
 use crate::question::Question;
 use crate::state::State;
 use gavel_data::{Blame, Outcome};

@@ -1,7 +1,7 @@
 //! Which components this host understands: their imports and exports by name.
 
 use crate::error::LoadError;
-use crate::grant::{Grants, Import, GrantStatus};
+use crate::grant::{GrantStatus, Grants, Import};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 

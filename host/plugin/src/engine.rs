@@ -3,17 +3,17 @@
 //! other makes everything anew, for components that do not fit a slot and for
 //! machines that have no room for a pool.
 
-use crate::bindings::Scorers;
 use crate::code::Code;
+use crate::engine_config::engine_config;
 use crate::error::LoadError;
-use crate::grant;
-use crate::limits::STACK;
+use crate::imports;
+use crate::limits::TABLE_ELEMENTS;
 use crate::machine;
 use crate::state::State;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
-use wasmtime::{CacheStore, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// Instances of a pool, where the machine has room for as many: each reserves 8 GiB of address space, of which a
 /// process has 128 TiB.
@@ -27,17 +27,12 @@ const SLOT_MEMORIES: u32 = 2;
 /// A Python component with its shared libraries has about a dozen.
 const SLOT_CORE_INSTANCES: u32 = 16;
 const SLOT_TABLES: u32 = 8;
-/// CPython has 15,000 functions in its table.
-pub(crate) const TABLE_ELEMENTS: usize = 50_000;
 /// The host's own data of an instance: a Python component has thousands of
 /// globals and imports.
 const INSTANCE_BYTES: usize = 4 << 20;
 /// What a call touches of its memory is cleared rather than given back to the
 /// kernel, up to this: a simple Python call touches 5 MiB.
 const KEEP_RESIDENT: usize = 8 << 20;
-/// A snapshot's memory becomes an image that is mapped and not copied, up to
-/// this size, however sparse it is.
-const IMAGE_BYTES: u64 = 128 << 20;
 
 /// The engines with one set of compiler settings, made when they are needed.
 pub(crate) struct Engines {
@@ -145,7 +140,7 @@ impl Engines {
         if let Some(linked) = self.on_demand.get() {
             return Ok(linked);
         }
-        let linked = LinkedEngine::new(&config(self.fuel), None).map_err(engine_error)?;
+        let linked = LinkedEngine::new(&engine_config(self.fuel), None).map_err(engine_error)?;
         // Where two threads come here at once, the first one's is kept.
         Ok(self.on_demand.get_or_init(|| linked))
     }
@@ -154,10 +149,7 @@ impl Engines {
 impl LinkedEngine {
     fn new(config: &Config, slots: Option<u32>) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
-        let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        grant::link(&mut linker)?;
-        Scorers::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        let linker = imports::linker(&engine)?;
         let slots = slots.map(|slots| Arc::new(Semaphore::new(slots as usize)));
         Ok(Self { engine, linker, slots })
     }
@@ -166,7 +158,7 @@ impl LinkedEngine {
     fn pooled(fuel: bool) -> Option<Self> {
         let mut slots = u32::try_from(machine::max_instances()).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
         while slots >= MIN_SLOTS {
-            let mut config = config(fuel);
+            let mut config = engine_config(fuel);
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
             match Self::new(&config, Some(slots)) {
                 Ok(linked) => return Some(linked),
@@ -177,28 +169,6 @@ impl LinkedEngine {
         tracing::info!("plugins run without a pool of instances: there is not enough address space");
         None
     }
-}
-
-/// All settings that compiled code depends on.
-fn config(fuel: bool) -> Config {
-    let mut config = Config::new();
-    config
-        .epoch_interruption(true)
-        .consume_fuel(fuel)
-        .cranelift_nan_canonicalization(true)
-        .max_wasm_stack(STACK)
-        .memory_guaranteed_dense_image_size(IMAGE_BYTES);
-    config
-}
-
-/// An engine that compiles for all engines, and runs nothing; `functions` has
-/// the code of single functions.
-pub(crate) fn compiling(fuel: bool, functions: Option<Arc<dyn CacheStore>>) -> wasmtime::Result<Engine> {
-    let mut config = config(fuel);
-    if let Some(functions) = functions {
-        config.enable_incremental_compilation(functions)?;
-    }
-    Engine::new(&config)
 }
 
 fn pool(slots: u32) -> PoolingAllocationConfig {
@@ -252,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_instance_takes_no_more_of_the_pool_than_its_slot() {
-        let mut config = config(false);
+        let mut config = engine_config(false);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
         let linked = LinkedEngine::new(&config, Some(2)).unwrap();
         // An empty component.

@@ -2,7 +2,7 @@
 
 use crate::call_report::{CallReport, GuestResult};
 use crate::instance::FreshStore;
-use crate::plugin::Loaded;
+use crate::loaded::Loaded;
 use crate::state::{Traces, store};
 use std::future::Future;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ where
     W: Future<Output = GuestResult<T>> + Send + 'static,
 {
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
-        let Some((permit, reserved)) = plugin.shared.permit(&plugin.slots, bytes).await else {
+        let Some((permit, reserved)) = plugin.shared.instances.permit(&plugin.slots, bytes).await else {
             return CallReport::lost("the sandbox was shut down");
         };
         let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);

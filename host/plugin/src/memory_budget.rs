@@ -1,10 +1,10 @@
-//! Counts what a call uses. The counts outlive the call's store, which is
+//! A call's memory and its limit. The counts outlive the call's store, which is
 //! dropped with everything in it when a budget ends the call.
 
-use crate::engine::TABLE_ELEMENTS;
+use crate::limits::TABLE_ELEMENTS;
+use crate::memory_reservation::MemoryReservation;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::ResourceLimiter;
 
 /// A table's element is a pointer in the host.
@@ -196,52 +196,11 @@ impl ResourceLimiter for MemoryBudget {
     }
 }
 
-/// A call's part of the memory that all plugins share.
-pub(crate) struct MemoryReservation {
-    all: Arc<Semaphore>,
-    held: OwnedSemaphorePermit,
-}
-
-impl MemoryReservation {
-    /// Waits, in turn, until `bytes` are free.
-    pub(crate) async fn wait(all: &Arc<Semaphore>, bytes: usize) -> Option<Self> {
-        let held = all.clone().acquire_many_owned(pages(bytes)).await.ok()?;
-        Some(Self { all: all.clone(), held })
-    }
-
-    /// Makes it `bytes` in all, unless others hold the rest.
-    fn extend(&mut self, bytes: usize) -> bool {
-        let missing = pages(bytes).saturating_sub(self.held.num_permits() as u32);
-        if missing == 0 {
-            return true;
-        }
-        match self.all.clone().try_acquire_many_owned(missing) {
-            Ok(more) => {
-                self.held.merge(more);
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    /// Gives back what is not needed for `bytes`.
-    fn shrink(&mut self, bytes: usize) {
-        let over = self.held.num_permits().saturating_sub(pages(bytes) as usize);
-        drop(self.held.split(over));
-    }
-}
-
-/// WebAssembly's own page: semaphores count in 32 bits.
-const PAGE: usize = 64 << 10;
-
-/// The pages that hold `bytes`.
-pub(crate) fn pages(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory_reservation::PAGE;
+    use tokio::sync::Semaphore;
 
     async fn meter(limit: usize, all: &Arc<Semaphore>) -> (MemoryBudget, Arc<MemoryUse>) {
         let shared = Arc::new(MemoryUse::default());
@@ -256,7 +215,10 @@ mod tests {
         assert!(meter.table_growing(0, 40, None).unwrap());
         assert!(!meter.memory_growing(0, 200, None).unwrap());
         assert!(meter.memory_growing(600, 680, None).unwrap());
-        assert_eq!((shared.peak(), shared.refused(), shared.crowded()), (1000, Some(RefusedMemory::Guest(1120)), false));
+        assert_eq!(
+            (shared.peak(), shared.refused(), shared.crowded()),
+            (1000, Some(RefusedMemory::Guest(1120)), false)
+        );
     }
 
     #[tokio::test]

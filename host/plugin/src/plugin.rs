@@ -1,119 +1,23 @@
 //! A loaded component and its calls.
 
-use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::call;
 use crate::call_report::{CallDetails, CallReport};
-use crate::engine::Slots;
 use crate::error::LoadError;
-use crate::exports::Linked;
-use crate::grant::{Granted, Grants};
-use crate::first_slice::History;
-use crate::limits::Limits;
+use crate::grant::Grants;
+use crate::info::Info;
 use crate::load;
+use crate::loaded::Loaded;
 use crate::question::{Get, Judge, Len, Question, Score};
-use crate::idle_instances::IdleInstances;
-use crate::sandbox::{Sandbox, Shared};
+use crate::sandbox::Sandbox;
 use crate::snapshot::NoSnapshot;
+use crate::spec::PluginSpec;
 use gavel_data::{Columns, Evaluation, Outcome, Provenance, Sample, ShownLines};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::sync::Arc;
 use wasmtime::component::Component;
-
-/// A component and how a run uses it.
-#[derive(Debug, Clone)]
-pub struct PluginSpec {
-    /// Its name in the run.
-    pub name: String,
-    /// The component's file.
-    pub path: PathBuf,
-    /// A JSON object handed to `init`.
-    pub params: Map<String, Value>,
-    /// The budgets of each call.
-    pub limits: Limits,
-    /// What it may reach beyond its sample.
-    pub grants: Grants,
-    /// Calls that an instance answers; every call has a fresh one by default.
-    /// Only for a plugin that declares itself pure.
-    pub reuse: Option<NonZeroU32>,
-}
-
-impl PluginSpec {
-    /// A plugin without parameters and grants, in the default limits.
-    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
-        Self {
-            name: name.into(),
-            path: path.into(),
-            params: Default::default(),
-            limits: Limits::default(),
-            grants: Grants::default(),
-            reuse: None,
-        }
-    }
-}
-
-/// What a plugin says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Info {
-    /// Its own name, not the one in the run.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Whether the same input always gives the same verdict.
-    pub pure: bool,
-    /// The scores that it gives, from lowest to highest.
-    pub score_range: Option<(f64, f64)>,
-}
-
-impl Info {
-    /// Refuses what no score could be compared with, and no record could hold.
-    pub(crate) fn check(&self, plugin: &str) -> Result<(), LoadError> {
-        match self.score_range {
-            Some((min, max)) if !(min.is_finite() && max.is_finite() && min <= max) => {
-                Err(LoadError::ScoreRange { plugin: plugin.to_owned(), min, max })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl From<lifecycle::Info> for Info {
-    fn from(info: lifecycle::Info) -> Self {
-        let score_range = info.score_range.map(|range| (range.min, range.max));
-        Self { name: info.name, version: info.version, pure: info.pure, score_range }
-    }
-}
 
 /// A component that scores samples.
 pub struct Plugin {
     loaded: Arc<Loaded>,
-}
-
-/// The part that calls hold on to.
-#[derive(Clone)]
-pub(crate) struct Loaded {
-    pub(crate) name: String,
-    pub(crate) hash: String,
-    pub(crate) params: String,
-    pub(crate) params_hash: String,
-    pub(crate) contract: String,
-    pub(crate) limits: Limits,
-    pub(crate) grants: Grants,
-    pub(crate) granted: Arc<Granted>,
-    pub(crate) info: Info,
-    pub(crate) linked: Linked,
-    pub(crate) slots: Slots,
-    pub(crate) shared: Arc<Shared>,
-    /// Instances that wait for further calls, where it has any.
-    pub(crate) idle: Option<Arc<IdleInstances>>,
-    /// How long its last calls ran.
-    pub(crate) history: Arc<History>,
-    /// Why `init` runs in each instance, where it does.
-    pub(crate) no_snapshot: Option<NoSnapshot>,
-    /// Bytes that a call is sure to need: what an instance has after `init`.
-    pub(crate) first_reservation: usize,
 }
 
 impl Plugin {
@@ -236,7 +140,7 @@ impl Plugin {
     }
 }
 
-/// A call, apart from its answer.
+/// A call that was asked, apart from its answer.
 struct AskedCall {
     details: CallDetails,
     input: String,

@@ -1,6 +1,6 @@
 //! Whether each import of a component is granted.
 
-use super::{ClockGrant, Grants, RandomGrant};
+use super::grants::{ClockGrant, Grants, RandomGrant};
 use serde::Serialize;
 
 /// An import of a component, and what a plugin with some grants gets for it.

@@ -4,7 +4,7 @@ use super::finding::{CheckReport, Finding, Findings, Kind, Severity};
 use crate::endpoints::Endpoints;
 use crate::error::HarnessError;
 use crate::harness::Harness;
-use gavel_plugin::{ClockGrant, Grants, PluginSpec, RandomGrant, GrantStatus};
+use gavel_plugin::{ClockGrant, GrantStatus, Grants, PluginSpec, RandomGrant};
 
 /// Looks for grants whose interface the component does not import, and for
 /// endpoints that it never asked in all of the check.
