@@ -12,6 +12,7 @@ mod programs;
 mod python;
 mod python_plugins;
 mod setup;
+mod structure;
 mod suite;
 mod summary;
 mod ui;

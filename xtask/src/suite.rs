@@ -3,7 +3,7 @@
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::ui::Seconds;
-use crate::{guests, python, setup, ui};
+use crate::{guests, python, setup, structure, ui};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,11 @@ pub fn run(root: &Path) -> Result<()> {
             .map_err(|failure| failure.hint("they need Node.js 20 or newer"))
     };
     let all_used = || guests::check_all_are_used(root);
-    let parts: [(&str, &dyn Fn() -> Result<()>); 5] = [
+    let crates = || structure::check_crates(root);
+    let circles = || structure::check_circles(root);
+    let parts: [(&str, &dyn Fn() -> Result<()>); 7] = [
+        ("crates know only those above them", &crates),
+        ("no circles of files", &circles),
         ("host", &host),
         ("plugins' own logic", &plugins),
         ("Python SDK", &python),

@@ -1,4 +1,5 @@
-//! The contract in `wit/`, as Rust.
+//! The contract in `wit/`, as Rust. The types behind its resources are named
+//! here and know nothing of these bindings: the files of `imports` know both.
 
 wasmtime::component::bindgen!({
     path: "../../wit",

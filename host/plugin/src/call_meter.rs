@@ -3,33 +3,34 @@
 //! for it. Every import charges its call here.
 
 use crate::limits::Limits;
-use crate::meter::{MemoryMeter, MemoryUse, NoMemory, Reservation};
+use crate::memory_budget::{MemoryBudget, MemoryUse, NoMemory};
+use crate::memory_reservation::MemoryReservation;
 use crate::pauses::Pauses;
-use crate::time::thread_time;
+use crate::request_budget::{RequestBudget, TooManyRequests};
+use crate::time_budget::thread_time;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The meter of one call. Its clones are one and the same.
 #[derive(Clone)]
 pub struct CallMeter {
-    pub(crate) memory: MemoryMeter,
+    pub(crate) memory: MemoryBudget,
     pauses: Arc<Pauses>,
-    requests: Arc<Requests>,
+    requests: Arc<RequestBudget>,
 }
 
 impl CallMeter {
     pub(crate) fn new(
         limits: &Limits,
         used: Arc<MemoryUse>,
-        reserved: Reservation,
+        reserved: MemoryReservation,
         pauses: Arc<Pauses>,
-        requests: Arc<Requests>,
+        requests: Arc<RequestBudget>,
     ) -> Self {
-        Self { memory: MemoryMeter::new(limits.memory, used, reserved), pauses, requests }
+        Self { memory: MemoryBudget::new(limits.memory, used, reserved), pauses, requests }
     }
 
     /// That of a further call of the same instance.
-    pub(crate) fn begin_again(&mut self, requests: Arc<Requests>) {
+    pub(crate) fn begin_again(&mut self, requests: Arc<RequestBudget>) {
         self.memory.begin_again();
         self.requests = requests;
     }
@@ -69,11 +70,11 @@ impl CallMeter {
     /// One without a call.
     #[cfg(test)]
     pub(crate) async fn alone() -> Self {
-        use crate::meter::pages;
+        use crate::memory_reservation::pages;
         let limits = Limits::default();
         let all = Arc::new(tokio::sync::Semaphore::new(pages(limits.memory) as usize));
-        let reserved = Reservation::wait(&all, 0).await.unwrap();
-        Self::new(&limits, Arc::default(), reserved, Arc::default(), Requests::new(&limits))
+        let reserved = MemoryReservation::wait(&all, 0).await.unwrap();
+        Self::new(&limits, Arc::default(), reserved, Arc::default(), RequestBudget::new(&limits))
     }
 
     pub(crate) fn pauses(&self) -> &Arc<Pauses> {
@@ -88,7 +89,7 @@ impl CallMeter {
 
 /// Memory that counts as a call's.
 pub struct Held {
-    memory: MemoryMeter,
+    memory: MemoryBudget,
     bytes: usize,
 }
 
@@ -127,36 +128,6 @@ impl Progress {
         if self.done >= STEP_BYTES {
             self.done = 0;
             self.pauses.step().await;
-        }
-    }
-}
-
-/// The requests of a call: to language models, to servers, for programs.
-pub(crate) struct Requests {
-    limit: usize,
-    made: AtomicUsize,
-}
-
-/// The error of a call that asked for too much.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("more than {0} requests were made in one call")]
-pub(crate) struct TooManyRequests(pub(crate) usize);
-
-impl Requests {
-    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
-        Arc::new(Self { limit: limits.requests, made: AtomicUsize::new(0) })
-    }
-
-    fn add(&self, count: usize) -> Result<(), TooManyRequests> {
-        self.made.fetch_add(count, Ordering::Relaxed);
-        self.check()
-    }
-
-    /// Whether no more were made than are allowed.
-    pub(crate) fn check(&self) -> Result<(), TooManyRequests> {
-        match self.made.load(Ordering::Relaxed) > self.limit {
-            true => Err(TooManyRequests(self.limit)),
-            false => Ok(()),
         }
     }
 }

@@ -6,9 +6,9 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 /// Code that was compiled by this host, now or earlier.
-pub(crate) struct Code(Form);
+pub(crate) struct Code(Storage);
 
-enum Form {
+enum Storage {
     Bytes(Vec<u8>),
     /// An open file that nobody else can have written to, and the hash of what
     /// is in it.
@@ -18,7 +18,7 @@ enum Form {
 impl Code {
     /// What the compiler gave.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self(Form::Bytes(bytes))
+        Self(Storage::Bytes(bytes))
     }
 
     /// The code in a file, whose BLAKE3 is `hash`.
@@ -27,22 +27,22 @@ impl Code {
     /// The file must hold the [`bytes`](Self::bytes) of code that this host
     /// compiled, and must not change from now on.
     pub(crate) unsafe fn from_file(file: File, hash: String) -> Self {
-        Self(Form::File(file, hash))
+        Self(Storage::File(file, hash))
     }
 
     /// The code itself, where it is not in a file.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match &self.0 {
-            Form::Bytes(bytes) => Some(bytes),
-            Form::File(..) => None,
+            Storage::Bytes(bytes) => Some(bytes),
+            Storage::File(..) => None,
         }
     }
 
     /// BLAKE3 of the code, in hexadecimal.
     pub(crate) fn hash(&self) -> String {
         match &self.0 {
-            Form::Bytes(bytes) => blake3::hash(bytes).to_hex().to_string(),
-            Form::File(_, hash) => hash.clone(),
+            Storage::Bytes(bytes) => blake3::hash(bytes).to_hex().to_string(),
+            Storage::File(_, hash) => hash.clone(),
         }
     }
 
@@ -51,10 +51,10 @@ impl Code {
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
         match &self.0 {
             // SAFETY: the bytes are what `precompile_component` gave, and nothing changes them.
-            Form::Bytes(bytes) => unsafe { Component::deserialize(engine, bytes) },
+            Storage::Bytes(bytes) => unsafe { Component::deserialize(engine, bytes) },
             // The open file is mapped, and not whatever has its name by now.
             // SAFETY: who gave the file promised that it holds such bytes.
-            Form::File(file, _) => unsafe {
+            Storage::File(file, _) => unsafe {
                 Component::deserialize_file(engine, format!("/proc/self/fd/{}", file.as_raw_fd()))
             },
         }

@@ -1,7 +1,7 @@
 //! Which components this host understands: their imports and exports by name.
 
 use crate::error::LoadError;
-use crate::grant::{Grants, Import, Standing};
+use crate::grant::{GrantStatus, Grants, Import};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -26,7 +26,7 @@ pub(crate) fn exports(engine: &Engine, component: &Component) -> Vec<String> {
         .collect()
 }
 
-/// All imports, and how they stand with `grants`.
+/// All imports, and what a plugin gets for them with `grants`.
 pub(crate) fn imports(engine: &Engine, component: &Component, grants: &Grants) -> Vec<Import> {
     component.component_type().imports(engine).map(|(name, _)| Import::new(name, grants)).collect()
 }
@@ -52,7 +52,7 @@ pub(crate) fn check_program(program: &str, engine: &Engine, component: &Componen
     if !ty.exports(engine).any(|(name, _)| name.starts_with("wasi:cli/run@")) {
         return Err(LoadError::NoProgram { program: program.into() });
     }
-    let more = |import: &Import| import.standing == Standing::Refused || import.name.starts_with(NAMESPACE);
+    let more = |import: &Import| import.status == GrantStatus::Refused || import.name.starts_with(NAMESPACE);
     match imports(engine, component, &Grants::default()).into_iter().find(more) {
         Some(import) => Err(LoadError::ProgramImport { program: program.into(), import: import.name }),
         None => Ok(()),
@@ -83,7 +83,7 @@ pub(crate) fn check(
     if let Some(needed) = needed {
         return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });
     }
-    match imports(engine, component, grants).into_iter().find(|import| import.standing == Standing::Refused) {
+    match imports(engine, component, grants).into_iter().find(|import| import.status == GrantStatus::Refused) {
         Some(Import { name: import, grant, .. }) => Err(LoadError::NotGranted { plugin: plugin.into(), import, grant }),
         None => Ok(exported),
     }

@@ -3,17 +3,17 @@
 //! other makes everything anew, for components that do not fit a slot and for
 //! machines that have no room for a pool.
 
-use crate::bindings::Scorers;
 use crate::code::Code;
+use crate::engine_config::engine_config;
 use crate::error::LoadError;
-use crate::grant;
-use crate::limits::STACK;
+use crate::imports;
+use crate::limits::TABLE_ELEMENTS;
 use crate::machine;
 use crate::state::State;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::component::{Component, HasSelf, Linker};
-use wasmtime::{CacheStore, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// Instances of a pool, where the machine has room for as many: each reserves 8 GiB of address space, of which a
 /// process has 128 TiB.
@@ -27,36 +27,48 @@ const SLOT_MEMORIES: u32 = 2;
 /// A Python component with its shared libraries has about a dozen.
 const SLOT_CORE_INSTANCES: u32 = 16;
 const SLOT_TABLES: u32 = 8;
-/// CPython has 15,000 functions in its table.
-pub(crate) const TABLE_ELEMENTS: usize = 50_000;
 /// The host's own data of an instance: a Python component has thousands of
 /// globals and imports.
 const INSTANCE_BYTES: usize = 4 << 20;
 /// What a call touches of its memory is cleared rather than given back to the
 /// kernel, up to this: a simple Python call touches 5 MiB.
 const KEEP_RESIDENT: usize = 8 << 20;
-/// A snapshot's memory becomes an image that is mapped and not copied, up to
-/// this size, however sparse it is.
-const IMAGE_BYTES: u64 = 128 << 20;
 
 /// The engines with one set of compiler settings, made when they are needed.
 pub(crate) struct Engines {
     fuel: bool,
-    pooled: OnceLock<Option<Workshop>>,
-    on_demand: OnceLock<Workshop>,
+    pooled: OnceLock<Option<LinkedEngine>>,
+    on_demand: OnceLock<LinkedEngine>,
 }
 
 /// An engine and what its components are linked against.
-pub(crate) struct Workshop {
-    pub(crate) engine: Engine,
-    pub(crate) linker: Linker<State>,
+struct LinkedEngine {
+    engine: Engine,
+    linker: Linker<State>,
     slots: Option<Arc<Semaphore>>,
 }
 
 /// A component in the engine that it fits.
-pub(crate) struct Placed<'a> {
-    pub(crate) workshop: &'a Workshop,
+pub(crate) struct PlacedComponent<'a> {
+    linked: &'a LinkedEngine,
     pub(crate) component: Component,
+}
+
+impl PlacedComponent<'_> {
+    /// The engine that it is in.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.linked.engine
+    }
+
+    /// Connects its imports.
+    pub(crate) fn link(&self) -> wasmtime::Result<InstancePre<State>> {
+        self.linked.linker.instantiate_pre(&self.component)
+    }
+
+    /// Where its instances find room.
+    pub(crate) fn slots(&self) -> Slots {
+        Slots(self.linked.slots.clone())
+    }
 }
 
 /// The room for one instance. It must outlive the instance's store.
@@ -89,7 +101,7 @@ impl Engines {
     /// Interrupts whatever runs in them.
     pub(crate) fn tick(&self) {
         let pooled = self.pooled.get().and_then(Option::as_ref);
-        pooled.into_iter().chain(self.on_demand.get()).for_each(|workshop| workshop.engine.increment_epoch());
+        pooled.into_iter().chain(self.on_demand.get()).for_each(|linked| linked.engine.increment_epoch());
     }
 
     /// Whether their code meters fuel.
@@ -103,10 +115,10 @@ impl Engines {
     }
 
     /// Loads code where each instance may use `memory` bytes.
-    pub(crate) fn place(&self, code: &Code, memory: usize) -> Result<Placed<'_>, LoadError> {
-        if let Some(workshop) = self.pooled().filter(|_| memory <= SLOT_MEMORY) {
-            match code.load(&workshop.engine) {
-                Ok(component) => return Ok(Placed { workshop, component }),
+    pub(crate) fn place(&self, code: &Code, memory: usize) -> Result<PlacedComponent<'_>, LoadError> {
+        if let Some(linked) = self.pooled().filter(|_| memory <= SLOT_MEMORY) {
+            match code.load(&linked.engine) {
+                Ok(component) => return Ok(PlacedComponent { linked, component }),
                 Err(error) => tracing::debug!("a plugin runs without the pool: {error:#}"),
             }
         }
@@ -114,33 +126,30 @@ impl Engines {
     }
 
     /// Loads code outside of the pool.
-    pub(crate) fn place_on_demand(&self, code: &Code) -> Result<Placed<'_>, LoadError> {
-        let workshop = self.on_demand()?;
-        let component = code.load(&workshop.engine).map_err(engine_error)?;
-        Ok(Placed { workshop, component })
+    pub(crate) fn place_on_demand(&self, code: &Code) -> Result<PlacedComponent<'_>, LoadError> {
+        let linked = self.on_demand()?;
+        let component = code.load(&linked.engine).map_err(engine_error)?;
+        Ok(PlacedComponent { linked, component })
     }
 
-    fn pooled(&self) -> Option<&Workshop> {
-        self.pooled.get_or_init(|| Workshop::pooled(self.fuel)).as_ref()
+    fn pooled(&self) -> Option<&LinkedEngine> {
+        self.pooled.get_or_init(|| LinkedEngine::pooled(self.fuel)).as_ref()
     }
 
-    fn on_demand(&self) -> Result<&Workshop, LoadError> {
-        if let Some(workshop) = self.on_demand.get() {
-            return Ok(workshop);
+    fn on_demand(&self) -> Result<&LinkedEngine, LoadError> {
+        if let Some(linked) = self.on_demand.get() {
+            return Ok(linked);
         }
-        let workshop = Workshop::new(&config(self.fuel), None).map_err(engine_error)?;
+        let linked = LinkedEngine::new(&engine_config(self.fuel), None).map_err(engine_error)?;
         // Where two threads come here at once, the first one's is kept.
-        Ok(self.on_demand.get_or_init(|| workshop))
+        Ok(self.on_demand.get_or_init(|| linked))
     }
 }
 
-impl Workshop {
+impl LinkedEngine {
     fn new(config: &Config, slots: Option<u32>) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
-        let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        grant::link(&mut linker)?;
-        Scorers::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        let linker = imports::linker(&engine)?;
         let slots = slots.map(|slots| Arc::new(Semaphore::new(slots as usize)));
         Ok(Self { engine, linker, slots })
     }
@@ -149,10 +158,10 @@ impl Workshop {
     fn pooled(fuel: bool) -> Option<Self> {
         let mut slots = u32::try_from(machine::max_instances()).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
         while slots >= MIN_SLOTS {
-            let mut config = config(fuel);
+            let mut config = engine_config(fuel);
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
             match Self::new(&config, Some(slots)) {
-                Ok(workshop) => return Some(workshop),
+                Ok(linked) => return Some(linked),
                 Err(error) => tracing::debug!("no room for a pool of {slots} plugin instances: {error:#}"),
             }
             slots /= 2;
@@ -160,33 +169,6 @@ impl Workshop {
         tracing::info!("plugins run without a pool of instances: there is not enough address space");
         None
     }
-
-    /// Where instances of its components find room.
-    pub(crate) fn slots(&self) -> Slots {
-        Slots(self.slots.clone())
-    }
-}
-
-/// All settings that compiled code depends on.
-fn config(fuel: bool) -> Config {
-    let mut config = Config::new();
-    config
-        .epoch_interruption(true)
-        .consume_fuel(fuel)
-        .cranelift_nan_canonicalization(true)
-        .max_wasm_stack(STACK)
-        .memory_guaranteed_dense_image_size(IMAGE_BYTES);
-    config
-}
-
-/// An engine that compiles for all engines, and runs nothing; `functions` has
-/// the code of single functions.
-pub(crate) fn compiling(fuel: bool, functions: Option<Arc<dyn CacheStore>>) -> wasmtime::Result<Engine> {
-    let mut config = config(fuel);
-    if let Some(functions) = functions {
-        config.enable_incremental_compilation(functions)?;
-    }
-    Engine::new(&config)
 }
 
 fn pool(slots: u32) -> PoolingAllocationConfig {
@@ -240,12 +222,12 @@ mod tests {
 
     #[test]
     fn an_instance_takes_no_more_of_the_pool_than_its_slot() {
-        let mut config = config(false);
+        let mut config = engine_config(false);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
-        let workshop = Workshop::new(&config, Some(2)).unwrap();
+        let linked = LinkedEngine::new(&config, Some(2)).unwrap();
         // An empty component.
-        let code = Code::from_bytes(workshop.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
-        let pre = workshop.linker.instantiate_pre(&code.load(&workshop.engine).unwrap()).unwrap();
+        let code = Code::from_bytes(linked.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
+        let pre = linked.linker.instantiate_pre(&code.load(&linked.engine).unwrap()).unwrap();
         assert!(pre.component().resources_required().is_some());
     }
 }

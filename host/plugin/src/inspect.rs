@@ -1,11 +1,13 @@
 //! What a component is, without running a sample through it.
 
+use crate::component::{self, read};
 use crate::contract;
 use crate::error::LoadError;
 use crate::grant::Import;
-use crate::load::{self, read};
-use crate::plugin::{Info, Plugin, PluginSpec};
+use crate::info::Info;
+use crate::plugin::Plugin;
 use crate::sandbox::Sandbox;
+use crate::spec::PluginSpec;
 use serde::Serialize;
 
 /// A component's outside.
@@ -36,7 +38,7 @@ pub async fn inspect(sandbox: &Sandbox, spec: PluginSpec) -> Result<Inspection, 
     let bytes = read(&spec.name, &spec.path)?;
     let (component, plugin, info_missing) = match Plugin::load(sandbox, spec.clone()).await {
         Ok(plugin) => (plugin.component().clone(), Some(plugin), None),
-        Err(error) => (load::component(sandbox.shared(), &spec, &bytes)?, None, Some(error.to_string())),
+        Err(error) => (component::compiled(sandbox.shared(), &spec, &bytes)?, None, Some(error.to_string())),
     };
     let engine = component.engine();
     let imports = contract::imports(engine, &component, &spec.grants);

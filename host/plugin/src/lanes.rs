@@ -1,16 +1,16 @@
 //! The threads that plugins run on, in two lanes. A call starts in the fast
-//! one; if it outlives its first slice it goes on in the slow one, so that
+//! one; if it outlives its first slice it continues in the slow one, so that
 //! short calls overtake it.
 
+use crate::first_slice::{History, Slice};
 use crate::limits::Limits;
 use crate::pauses::Pauses;
-use crate::time::{Slice, Step, TimeUse, Timed};
+use crate::time_budget::{TimeUse, TimedCall, TimedPoll};
 use gavel_data::Budget;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
@@ -27,31 +27,12 @@ const FAST_NICE: libc::c_int = 10;
 /// A seventh of the weight of a thread in the fast lane.
 const SLOW_NICE: libc::c_int = 19;
 
-/// Whether the last calls of a plugin outlived their first slice, the newest
-/// in the lowest bit. A plugin whose calls all do takes no room in the
-/// fast lane until one of them is short again.
-#[derive(Default)]
-pub(crate) struct History(AtomicU8);
-
-impl History {
-    pub(crate) fn note(&self, outlived: bool) {
-        let shift = |calls: u8| Some(calls << 1 | u8::from(outlived));
-        // The closure always has a value, so that this cannot fail.
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shift);
-    }
-
-    pub(crate) fn always_outlives(&self) -> bool {
-        // Four in a row: one more would tell little, and takes a slice from others.
-        self.0.load(Ordering::Relaxed) & 0b1111 == 0b1111
-    }
-}
-
-/// How a call ended, apart from what it did itself.
-pub(crate) enum Ended<T> {
+/// How a call ended in its lane, apart from what it did itself.
+pub(crate) enum LaneEnd<T> {
     /// It came to its end.
     Done(T),
     /// A budget of time was used up.
-    Spent(Budget),
+    OverBudget(Budget),
     /// The host lost it.
     Lost(String),
 }
@@ -92,41 +73,41 @@ impl Lanes {
         limits: Limits,
         pauses: Arc<Pauses>,
         history: &History,
-    ) -> (Ended<F::Output>, TimeUse)
+    ) -> (LaneEnd<F::Output>, TimeUse)
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let mut call = Timed::new(call, limits, pauses, self.fast.gate.clone());
+        let mut call = TimedCall::new(call, limits, pauses, self.fast.gate.clone());
         match poll_fn(|context| call.poll(context, Some(Slice { time: SLICE, history }))).await {
-            Step::Done(output) => {
+            TimedPoll::Done(output) => {
                 history.note(false);
-                return (Ended::Done(output), call.used());
+                return (LaneEnd::Done(output), call.used());
             }
-            Step::Spent(budget) => return (Ended::Spent(budget), call.used()),
-            Step::Outlived => call.change_lane(self.slow.gate.clone()),
+            TimedPoll::OverBudget(budget) => return (LaneEnd::OverBudget(budget), call.used()),
+            TimedPoll::Outlived => call.change_lane(self.slow.gate.clone()),
         }
         // A set ends its tasks when it is dropped, so that a call ends with the one who waits for it.
         let mut tasks = JoinSet::new();
         tasks.spawn_on(
             async move {
                 match poll_fn(|context| call.poll(context, None)).await {
-                    Step::Done(output) => (Ended::Done(output), call.used()),
-                    Step::Spent(budget) => (Ended::Spent(budget), call.used()),
-                    Step::Outlived => (Ended::Lost("a call without a slice outlived it".into()), call.used()),
+                    TimedPoll::Done(output) => (LaneEnd::Done(output), call.used()),
+                    TimedPoll::OverBudget(budget) => (LaneEnd::OverBudget(budget), call.used()),
+                    TimedPoll::Outlived => (LaneEnd::Lost("a call without a slice outlived it".into()), call.used()),
                 }
             },
             &self.slow.handle,
         );
         match tasks.join_next().await {
-            Some(Ok(ended)) => {
-                if ended.1.cpu < SLICE {
+            Some(Ok((end, used))) => {
+                if used.cpu < SLICE {
                     history.note(false);
                 }
-                ended
+                (end, used)
             }
-            Some(Err(error)) => (Ended::Lost(error.to_string()), TimeUse::default()),
-            None => (Ended::Lost("the call vanished".into()), TimeUse::default()),
+            Some(Err(error)) => (LaneEnd::Lost(error.to_string()), TimeUse::default()),
+            None => (LaneEnd::Lost("the call vanished".into()), TimeUse::default()),
         }
     }
 }

@@ -42,6 +42,10 @@ pub struct Limits {
 /// engine. Every call in flight has one.
 pub(crate) const STACK: usize = 512 << 10;
 
+/// Elements of a table, a setting of the engine too. CPython has 15,000
+/// functions in its table.
+pub(crate) const TABLE_ELEMENTS: usize = 50_000;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -2,33 +2,28 @@
 //! and, where its form allows it, as it is after `init`.
 
 use crate::cache::Key;
-use crate::call::{self, Initialised, NotReady};
 use crate::code::Code;
-use crate::compile::{Compiler, Form, LoadBudget, NotCompiled, Order, TooCostly, chain};
+use crate::compile::{Form, Order, chain};
+use crate::component::{compile_once, functions_file, read};
 use crate::contract::{self, CONTRACT};
-use crate::engine::{Engines, Placed};
+use crate::engine::{Engines, PlacedComponent};
 use crate::error::LoadError;
 use crate::exports::Linked;
 use crate::grant::{Granted, Grants};
-use crate::plugin::{Info, Loaded, PluginSpec};
-use crate::sandbox::Shared;
+use crate::info::Info;
+use crate::init::{self, Initialised, NotReady};
+use crate::loaded::Loaded;
+use crate::shared::Shared;
 use crate::snapshot::{Instrumented, NoSnapshot};
+use crate::spec::PluginSpec;
 use crate::verdict::cut;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wasmtime::component::Component;
-
-/// Components that take a second or more to compile are announced.
-const LARGE: usize = 2 << 20;
-/// The functions of a component of this size are compiled once for all its
-/// snapshots; below, all are compiled in as little time as they are read in.
-const KEPT_FUNCTIONS: usize = 512 << 10;
 
 /// What is known of compiled code.
 #[derive(Clone, Serialize, Deserialize)]
 enum About {
-    /// It is the component after `init`, which gave this and came to so many
+    /// It is the component after `init`, which gave this and came to this many
     /// bytes of memory.
     Warm(Info, usize),
     /// It is the component as it was built.
@@ -37,12 +32,12 @@ enum About {
 
 /// Loads the component of `spec`.
 pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<Loaded>, LoadError> {
-    if spec.limits.memory > shared.memory_bytes() {
-        let (plugin, allowed) = (spec.name, shared.memory_bytes());
+    if spec.limits.memory > shared.instances.memory_bytes() {
+        let (plugin, allowed) = (spec.name, shared.instances.memory_bytes());
         return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });
     }
-    let granted =
-        Granted::open(&spec.grants, shared).map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
+    let granted = Granted::open(&spec.grants, &shared.outside)
+        .map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
     let bytes = read(&spec.name, &spec.path)?;
     let params = serde_json::Value::Object(spec.params.clone()).to_string();
     let loading =
@@ -110,14 +105,14 @@ impl Loading<'_> {
             Err(reason) => return Ok(Err(reason)),
         };
         let draft = self.link(self.engines.place_on_demand(&code)?, None)?;
-        let (Initialised { info, mut store, instance, room: _room }, memory) = self.init(&draft).await?;
+        let (Initialised { info, mut store, instance, permit: _permit }, memory) = self.init(&draft).await?;
         let snapshot = instrumented.take(&mut store, instance).await;
         drop(store);
         let wasm = match snapshot {
             Ok(wasm) => wasm,
             Err(reason) => return Ok(Err(reason)),
         };
-        let functions = self.shared.functions(self.engines, self.bytes)?;
+        let functions = functions_file(self.shared, self.engines, self.bytes)?;
         let order =
             Order { component: &wasm, form: Form::Plain, fuel: self.engines.fuel(), functions: functions.as_deref() };
         let code = match self.shared.compiler.compile(order) {
@@ -138,7 +133,7 @@ impl Loading<'_> {
 
     async fn try_start(&self, about: About, code: &Code) -> Result<(), String> {
         let trial = self.finish(about, code).await.map_err(|error| error.to_string())?;
-        call::start(&trial).await.answer.map_err(|outcome| outcome.reason().unwrap_or_default())
+        init::start(&trial).await.answer.map_err(|outcome| outcome.reason().unwrap_or_default())
     }
 
     async fn finish(&self, about: About, code: &Code) -> Result<Arc<Loaded>, LoadError> {
@@ -151,21 +146,20 @@ impl Loading<'_> {
                 (loaded, initialised.info, memory)
             }
         };
-        let shelf = match self.spec.reuse {
+        let idle = match self.spec.reuse {
             Some(_) if !info.pure => return Err(LoadError::NotPure { plugin: self.spec.name.clone() }),
-            reuse => reuse.map(|calls| self.shared.shelf(calls)),
+            reuse => reuse.map(|calls| self.shared.instances.idle(calls)),
         };
-        Ok(Arc::new(Loaded { info, shelf, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
+        Ok(Arc::new(Loaded { info, idle, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
     }
 
     /// Checks that the component scores or is a dataset, and connects its imports.
-    fn link(&self, placed: Placed<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
-        let Placed { workshop, component } = placed;
+    fn link(&self, placed: PlacedComponent<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
+        let component = &placed.component;
         let plugin = &self.spec.name;
-        let exported = contract::check(plugin, &workshop.engine, &component, &self.spec.grants)?;
-        let linked = workshop
-            .linker
-            .instantiate_pre(&component)
+        let exported = contract::check(plugin, placed.engine(), component, &self.spec.grants)?;
+        let linked = placed
+            .link()
             .and_then(|pre| Linked::new(pre, |name| exported.iter().any(|found| found == name)))
             .map_err(|error| LoadError::Mismatch { plugin: plugin.clone(), what: chain(&error) })?;
         let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
@@ -180,8 +174,8 @@ impl Loading<'_> {
             granted: self.granted.clone(),
             info: Info { name: String::new(), version: String::new(), pure: false, score_range: None },
             linked,
-            slots: workshop.slots(),
-            shelf: None,
+            slots: placed.slots(),
+            idle: None,
             history: Arc::default(),
             shared: self.shared.clone(),
             no_snapshot,
@@ -193,11 +187,11 @@ impl Loading<'_> {
     /// parameters show here, and not in each call.
     async fn init(&self, plugin: &Arc<Loaded>) -> Result<(Initialised, usize), LoadError> {
         let (name, params) = (self.spec.name.clone(), self.params.clone());
-        let ending = call::init(plugin).await;
-        match ending.answer {
+        let report = init::init(plugin).await;
+        match report.answer {
             Ok(Ok(initialised)) => {
                 initialised.info.check(&name)?;
-                Ok((initialised, ending.trail.usage.peak_memory as usize))
+                Ok((initialised, report.details.usage.peak_memory as usize))
             }
             Ok(Err(NotReady::Mismatch(error))) => Err(LoadError::Mismatch { plugin: name, what: chain(&error) }),
             Ok(Err(NotReady::Params(what))) => {
@@ -205,83 +199,9 @@ impl Loading<'_> {
                 Err(LoadError::Params { plugin: name, params, what })
             }
             Err(outcome) => {
-                let what = self.granted.tell(outcome, &ending.trail.refusals).reason().unwrap_or_default();
+                let what = self.granted.tell(outcome, &report.details.refusals).reason().unwrap_or_default();
                 Err(LoadError::Init { plugin: name, params, what })
             }
         }
     }
-}
-
-/// The code of a component, compiled now or at an earlier start.
-pub(crate) fn compile_once(
-    shared: &Shared,
-    engines: &Engines,
-    name: &str,
-    path: &Path,
-    component: &[u8],
-    form: Form,
-) -> Result<Code, LoadError> {
-    let kind: &[u8] = match form {
-        Form::Plain => b"program",
-        Form::Instrumented => b"instrumented",
-    };
-    let key = Key::new(engines.reference()?, &[component, kind]);
-    if let Some(((), code)) = shared.cache.find(&key) {
-        return Ok(code);
-    }
-    if component.len() > LARGE {
-        tracing::info!("compiling plugin `{name}` ({} MB); later starts take it from the cache", component.len() >> 20);
-    }
-    let functions = shared.functions(engines, component)?;
-    let order = Order { component, form, fuel: engines.fuel(), functions: functions.as_deref() };
-    let code = compile(&shared.compiler, name, path, order)?;
-    Ok(shared.cache.keep(&key, &(), code))
-}
-
-/// The component of `spec` as it is, which may not be one that can be called.
-pub(crate) fn component(shared: &Shared, spec: &PluginSpec, bytes: &[u8]) -> Result<Component, LoadError> {
-    let engines = shared.engines(&spec.limits);
-    let code = compile_once(shared, engines, &spec.name, &spec.path, bytes, Form::Plain)?;
-    Ok(engines.place(&code, spec.limits.memory)?.component)
-}
-
-/// Compiles a component; anything else gets an error that says what it is.
-fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Result<Code, LoadError> {
-    let (plugin, path) = (name.to_owned(), path.to_owned());
-    match order.component {
-        [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule { plugin, path }),
-        [b'\0', b'a', b's', b'm', ..] => {}
-        _ => return Err(LoadError::Invalid { plugin, path, what: "it is not WebAssembly".into() }),
-    }
-    compiler.compile(order).map_err(|error| match error {
-        NotCompiled::Invalid(what) => LoadError::Invalid { plugin, path, what },
-        NotCompiled::TooCostly(TooCostly::Invalid(what)) => LoadError::Invalid { plugin, path, what },
-        NotCompiled::TooCostly(what) => LoadError::TooCostly { plugin, path, what },
-        NotCompiled::Exceeded(which) => {
-            let limits = &compiler.limits;
-            let allowed = match which {
-                LoadBudget::Memory => format!("{} of memory", bytesize::ByteSize(limits.memory as u64)),
-                LoadBudget::Cpu => format!("{} of processor time", humantime::format_duration(limits.cpu)),
-                LoadBudget::Timeout => humantime::format_duration(limits.timeout).to_string(),
-            };
-            LoadError::Exceeded { plugin, path, which, allowed }
-        }
-        NotCompiled::Host(what) => LoadError::Engine(format!("cannot compile plugin `{plugin}`: {what}")),
-    })
-}
-
-impl Shared {
-    /// Where the code of a component's functions is kept, if it is worth it.
-    fn functions(&self, engines: &Engines, component: &[u8]) -> Result<Option<PathBuf>, LoadError> {
-        if component.len() < KEPT_FUNCTIONS {
-            return Ok(None);
-        }
-        let key = Key::new(engines.reference()?, &[component, b"functions"]);
-        Ok(self.cache.functions(&key))
-    }
-}
-
-/// The bytes of a component.
-pub(crate) fn read(plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
-    std::fs::read(path).map_err(|source| LoadError::Read { plugin: plugin.into(), path: path.into(), source })
 }

@@ -1,118 +1,23 @@
 //! A loaded component and its calls.
 
-use crate::bindings::exports::gavel::plugin::lifecycle;
-use crate::call::{self, Ending, Trail};
-use crate::engine::Slots;
+use crate::call;
+use crate::call_report::{CallDetails, CallReport};
 use crate::error::LoadError;
-use crate::exports::Linked;
-use crate::grant::{Granted, Grants};
-use crate::lanes::History;
-use crate::limits::Limits;
+use crate::grant::Grants;
+use crate::info::Info;
 use crate::load;
+use crate::loaded::Loaded;
 use crate::question::{Get, Judge, Len, Question, Score};
-use crate::reuse::Shelf;
-use crate::sandbox::{Sandbox, Shared};
+use crate::sandbox::Sandbox;
 use crate::snapshot::NoSnapshot;
+use crate::spec::PluginSpec;
 use gavel_data::{Columns, Evaluation, JudgeId, Outcome, Provenance, Sample, ShownLines};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::sync::Arc;
 use wasmtime::component::Component;
-
-/// A component and how a run uses it.
-#[derive(Debug, Clone)]
-pub struct PluginSpec {
-    /// Its name in the run.
-    pub name: String,
-    /// The component's file.
-    pub path: PathBuf,
-    /// A JSON object handed to `init`.
-    pub params: Map<String, Value>,
-    /// The budgets of each call.
-    pub limits: Limits,
-    /// What it may reach beyond its sample.
-    pub grants: Grants,
-    /// Calls that an instance answers; every call has a fresh one by default.
-    /// Only for a plugin that declares itself pure.
-    pub reuse: Option<NonZeroU32>,
-}
-
-impl PluginSpec {
-    /// A plugin without parameters and grants, in the default limits.
-    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
-        Self {
-            name: name.into(),
-            path: path.into(),
-            params: Default::default(),
-            limits: Limits::default(),
-            grants: Grants::default(),
-            reuse: None,
-        }
-    }
-}
-
-/// What a plugin says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Info {
-    /// Its own name, not the one in the run.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Whether the same input always gives the same verdict.
-    pub pure: bool,
-    /// The scores that it gives, from lowest to highest.
-    pub score_range: Option<(f64, f64)>,
-}
-
-impl Info {
-    /// Refuses what no score could be compared with, and no record could hold.
-    pub(crate) fn check(&self, plugin: &str) -> Result<(), LoadError> {
-        match self.score_range {
-            Some((min, max)) if !(min.is_finite() && max.is_finite() && min <= max) => {
-                Err(LoadError::ScoreRange { plugin: plugin.to_owned(), min, max })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl From<lifecycle::Info> for Info {
-    fn from(info: lifecycle::Info) -> Self {
-        let score_range = info.score_range.map(|range| (range.min, range.max));
-        Self { name: info.name, version: info.version, pure: info.pure, score_range }
-    }
-}
 
 /// A component that scores samples.
 pub struct Plugin {
     loaded: Arc<Loaded>,
-}
-
-/// The part that calls hold on to.
-#[derive(Clone)]
-pub(crate) struct Loaded {
-    pub(crate) name: String,
-    pub(crate) hash: String,
-    pub(crate) params: String,
-    pub(crate) params_hash: String,
-    pub(crate) contract: String,
-    pub(crate) limits: Limits,
-    pub(crate) grants: Grants,
-    pub(crate) granted: Arc<Granted>,
-    pub(crate) info: Info,
-    pub(crate) linked: Linked,
-    pub(crate) slots: Slots,
-    pub(crate) shared: Arc<Shared>,
-    /// Instances that wait for further calls, where it has any.
-    pub(crate) shelf: Option<Arc<Shelf>>,
-    /// How long its last calls ran.
-    pub(crate) history: Arc<History>,
-    /// Why `init` runs in each instance, where it does.
-    pub(crate) no_snapshot: Option<NoSnapshot>,
-    /// Bytes that a call is sure to need: what an instance has after `init`.
-    pub(crate) first_reservation: usize,
 }
 
 impl Plugin {
@@ -200,13 +105,13 @@ impl Plugin {
         answer.and_then(|row| row).map_err(|outcome| self.no_row(&format!("row {index}"), outcome, &call))
     }
 
-    async fn ask<Q: Question>(&self, question: Q, seed: u64) -> (Result<Q::Answer, Outcome>, Call) {
+    async fn ask<Q: Question>(&self, question: Q, seed: u64) -> (Result<Q::Answer, Outcome>, AskedCall) {
         let input = question.input();
-        let Ending { answer, trail } = call::ask(&self.loaded, question, &input, seed).await;
-        (answer, Call { trail, input, seed })
+        let CallReport { answer, details } = call::ask(&self.loaded, question, &input, seed).await;
+        (answer, AskedCall { details, input, seed })
     }
 
-    fn evaluation(&self, outcome: Outcome, call: &Call) -> Evaluation {
+    fn evaluation(&self, outcome: Outcome, call: &AskedCall) -> Evaluation {
         let loaded = &self.loaded;
         let provenance = Provenance {
             judge: JudgeId::Component(loaded.hash.clone()),
@@ -216,16 +121,16 @@ impl Plugin {
             input: call.input.clone(),
         };
         Evaluation {
-            outcome: loaded.granted.tell(outcome, &call.trail.refusals),
-            usage: call.trail.usage,
+            outcome: loaded.granted.tell(outcome, &call.details.refusals),
+            usage: call.details.usage,
             provenance: Some(provenance),
-            diagnosis: call.trail.diagnosis.clone(),
+            diagnosis: call.details.diagnosis.clone(),
         }
     }
 
-    fn no_row(&self, what: &str, outcome: Outcome, call: &Call) -> TasksetError {
-        let outcome = self.loaded.granted.tell(outcome, &call.trail.refusals);
-        let stderr = call.trail.diagnosis.as_ref().map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
+    fn no_row(&self, what: &str, outcome: Outcome, call: &AskedCall) -> TasksetError {
+        let outcome = self.loaded.granted.tell(outcome, &call.details.refusals);
+        let stderr = call.details.diagnosis.as_ref().map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
         TasksetError {
             plugin: self.loaded.name.clone(),
             what: what.to_owned(),
@@ -235,9 +140,9 @@ impl Plugin {
     }
 }
 
-/// A call, apart from its answer.
-struct Call {
-    trail: Trail,
+/// A call that was asked, apart from its answer.
+struct AskedCall {
+    details: CallDetails,
     input: String,
     seed: u64,
 }

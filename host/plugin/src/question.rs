@@ -3,7 +3,7 @@
 use crate::bindings::exports::gavel::plugin::taskset;
 use crate::bindings::gavel::plugin::types;
 use crate::exports::Exports;
-use crate::plugin::Loaded;
+use crate::loaded::Loaded;
 use crate::resources::{ReferenceRef, SampleRef};
 use crate::state::State;
 use crate::verdict::{self, cut};

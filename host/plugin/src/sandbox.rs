@@ -1,31 +1,24 @@
 //! What all plugins of a process share: engines, threads and memory.
 
 use crate::cache::Cache;
-use crate::chat::{ChatModel, Endpoints};
+use crate::chat::ChatModel;
+use crate::child_limits::ChildLimits;
 use crate::compile::{self, Compiler, LoadLimits};
-use crate::engine::{Engines, Slots};
 use crate::error::LoadError;
-use crate::grant::HttpResponder;
+use crate::instance_limits::InstanceLimits;
 use crate::lanes::Lanes;
-use crate::limits::Limits;
 use crate::machine;
-use crate::meter::{Reservation, pages};
-use crate::program::{Nursery, Program, ProgramSpec};
-use crate::reuse::{Room, Shelf};
+use crate::outside::{HttpResponder, Outside};
+use crate::program::Program;
+use crate::shared::Shared;
+use crate::spec::ProgramSpec;
 use crate::tape::Tape;
-use std::collections::BTreeMap;
-use std::num::{NonZeroU32, NonZeroUsize};
+use crate::ticking_engines::TickingEngines;
+use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
-
-/// How long a guest runs before it lets others run and its time is looked at.
-/// Shorter ticks are fairer; below this they cost more than they give.
-const TICK: Duration = Duration::from_micros(500);
 
 /// Children may have this part of all memory beside what plugins have.
 const CHILDREN_SHARE: usize = 4;
@@ -62,93 +55,26 @@ pub struct Sandbox {
     shared: Arc<Shared>,
 }
 
-/// What answers plugins from outside.
-#[derive(Default)]
-pub(crate) struct Outside {
-    pub(crate) chat: Endpoints,
-    pub(crate) programs: Programs,
-    /// Stands in for all servers.
-    http: OnceLock<Arc<dyn HttpResponder>>,
-}
-
-/// The programs that plugins may run, by name.
-#[derive(Default)]
-pub(crate) struct Programs(Mutex<BTreeMap<String, Arc<Program>>>);
-
-impl Programs {
-    fn add(&self, name: String, program: Program) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(program));
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<Program>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
-    }
-}
-
-impl Outside {
-    pub(crate) fn http(&self) -> Option<Arc<dyn HttpResponder>> {
-        self.http.get().cloned()
-    }
-}
-
-/// The part that calls hold on to.
-pub(crate) struct Shared {
-    plain: Engines,
-    /// Fuel is a setting of the compiler, so that it needs engines of its own.
-    fuelled: Engines,
-    pub(crate) cache: Cache,
-    pub(crate) compiler: Compiler,
-    pub(crate) lanes: Lanes,
-    memory: Arc<Semaphore>,
-    memory_bytes: usize,
-    instances: Arc<Semaphore>,
-    shelves: Mutex<Vec<Weak<Shelf>>>,
-    tape: OnceLock<Tape>,
-    pub(crate) outside: Outside,
-    pub(crate) nursery: Nursery,
-}
-
 impl Sandbox {
     /// Starts an engine, the threads for its calls, and the one that
     /// interrupts them.
     pub fn new(config: SandboxConfig) -> Result<Self, LoadError> {
         machine::allow_open_files();
-        let engine = |error: std::io::Error| LoadError::Engine(error.to_string());
-        let shared = Arc::new(Shared {
-            plain: Engines::new(false),
-            fuelled: Engines::new(true),
+        let engine = |error: io::Error| LoadError::Engine(error.to_string());
+        let shared = Shared {
+            ticking: TickingEngines::start().map_err(engine)?,
             cache: match &config.cache {
                 Some(folder) => Cache::open(folder),
                 None => Cache::of_user(),
             },
             compiler: Compiler { program: config.compiler, limits: config.loading },
-            lanes: Lanes::new(config.threads).map_err(engine)?,
-            memory: Arc::new(Semaphore::new(pages(config.memory) as usize)),
-            memory_bytes: config.memory,
-            instances: Arc::new(Semaphore::new(machine::max_instances())),
-            shelves: Mutex::default(),
+            lanes: Arc::new(Lanes::new(config.threads).map_err(engine)?),
+            instances: InstanceLimits::new(config.memory),
+            children: Arc::new(ChildLimits::new(config.memory / CHILDREN_SHARE)),
             tape: OnceLock::new(),
             outside: Outside::default(),
-            nursery: Nursery::new(config.memory / CHILDREN_SHARE),
-        });
-        // Plugins may outlive the sandbox, and need it as long as they are there.
-        let ticked = Arc::downgrade(&shared);
-        std::thread::Builder::new()
-            .name("gavel-epoch".into())
-            .spawn(move || {
-                while let Some(shared) = ticked.upgrade() {
-                    shared.plain.tick();
-                    shared.fuelled.tick();
-                    drop(shared);
-                    std::thread::sleep(TICK);
-                }
-            })
-            .map_err(engine)?;
-        Ok(Self { shared })
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The threads that calls are started on.
@@ -156,7 +82,7 @@ impl Sandbox {
         self.shared.lanes.handle()
     }
 
-    /// Says what becomes of the answers that plugins get from outside, for all
+    /// Sets what becomes of the answers that plugins get from outside, for all
     /// calls after this. What was said first stays.
     pub fn use_tape(&self, tape: Tape) {
         // An error only says that there is one already.
@@ -178,7 +104,7 @@ impl Sandbox {
         let name = spec.name.clone();
         let program = Program::load(&self.shared, spec)?;
         let hash = program.hash.clone();
-        self.shared.outside.programs.add(name, program);
+        self.shared.outside.programs.add(name, Arc::new(program), self.handle().clone());
         Ok(hash)
     }
 
@@ -191,59 +117,5 @@ impl Sandbox {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-}
-
-/// How long a call waits for room before idle instances make it.
-const PATIENCE: Duration = Duration::from_millis(50);
-
-impl Shared {
-    /// The engines for calls with these limits.
-    pub(crate) fn engines(&self, limits: &Limits) -> &Engines {
-        if limits.fuel.is_some() { &self.fuelled } else { &self.plain }
-    }
-
-    /// Bytes of memory that all instances together may use.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-
-    /// What becomes of the answers that plugins get from outside.
-    pub(crate) fn tape(&self) -> &Tape {
-        self.tape.get().unwrap_or(&Tape::Off)
-    }
-
-    /// Waits, in turn, until one more instance may live and has `bytes` of
-    /// memory.
-    pub(crate) async fn room(&self, slots: &Slots, bytes: usize) -> Option<(Room, Reservation)> {
-        let mut waiting = pin!(async {
-            let _admission = self.instances.clone().acquire_owned().await.ok()?;
-            let _slot = slots.wait().await;
-            Some((Room { _slot, _admission }, self.reserve(bytes).await?))
-        });
-        loop {
-            match timeout(PATIENCE, &mut waiting).await {
-                Ok(room) => return room,
-                Err(_) => self.shelves().iter().for_each(|shelf| shelf.clear()),
-            }
-        }
-    }
-
-    /// Idle instances of a plugin, which make room when others wait for it.
-    pub(crate) fn shelf(&self, calls: NonZeroU32) -> Arc<Shelf> {
-        let shelf = Arc::new(Shelf::new(calls));
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&shelf));
-        shelf
-    }
-
-    fn shelves(&self) -> Vec<Arc<Shelf>> {
-        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        shelves.retain(|shelf| shelf.strong_count() > 0);
-        shelves.iter().filter_map(Weak::upgrade).collect()
-    }
-
-    /// Waits, in turn, until `bytes` of memory are free.
-    async fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        Reservation::wait(&self.memory, bytes).await
     }
 }

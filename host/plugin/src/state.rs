@@ -1,11 +1,13 @@
 //! What belongs to one instance: its WASI context, its grants, its handles,
 //! its meter.
 
-use crate::call_meter::{CallMeter, Requests};
+use crate::call_meter::CallMeter;
 use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
-use crate::meter::{MemoryUse, Reservation};
+use crate::memory_budget::MemoryUse;
+use crate::memory_reservation::MemoryReservation;
 use crate::pauses::Pauses;
+use crate::request_budget::RequestBudget;
 use crate::stdio::Log;
 use crate::tape::CallTape;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 pub(crate) struct State {
     wasi: WasiCtx,
@@ -62,6 +65,12 @@ impl WasiView for State {
     }
 }
 
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.grants.http(&mut self.table)
+    }
+}
+
 /// What a call leaves behind when its store is gone.
 #[derive(Clone)]
 pub(crate) struct Traces {
@@ -70,7 +79,7 @@ pub(crate) struct Traces {
     /// Requests that its grants did not cover.
     pub(crate) refusals: Refusals,
     pub(crate) tape: CallTape,
-    pub(crate) requests: Arc<Requests>,
+    pub(crate) requests: Arc<RequestBudget>,
     pub(crate) pauses: Arc<Pauses>,
 }
 
@@ -81,12 +90,12 @@ impl Traces {
             log: Log::new(limits),
             refusals: Refusals::default(),
             tape,
-            requests: Requests::new(limits),
+            requests: RequestBudget::new(limits),
             pauses: Arc::default(),
         }
     }
 
-    fn meter(&self, limits: &Limits, reserved: Reservation) -> CallMeter {
+    fn meter(&self, limits: &Limits, reserved: MemoryReservation) -> CallMeter {
         CallMeter::new(limits, self.memory.clone(), reserved, self.pauses.clone(), self.requests.clone())
     }
 }
@@ -99,7 +108,7 @@ pub(crate) fn store(
     granted: &Arc<Granted>,
     seed: u64,
     traces: &Traces,
-    reserved: Reservation,
+    reserved: MemoryReservation,
 ) -> wasmtime::Result<Store<State>> {
     let meter = traces.meter(limits, reserved);
     store_of(engine, limits, context(granted, seed, traces, &meter), traces, meter)
@@ -127,12 +136,12 @@ pub(crate) fn child_store(
     granted: &Arc<Granted>,
     seed: u64,
     traces: &Traces,
-    reserved: Reservation,
+    reserved: MemoryReservation,
     io: &ChildIo,
 ) -> wasmtime::Result<Store<State>> {
     let mut wasi = WasiCtxBuilder::new();
     let meter = traces.meter(limits, reserved);
-    let grants = granted.call(&mut wasi, seed, traces, &meter);
+    let grants = granted.call(&mut wasi, seed, &traces.refusals, &traces.tape, &meter);
     wasi.args(&io.args).stdin(MemoryInputPipe::new(io.stdin.clone()));
     wasi.stdout(io.stdout.clone()).stderr(io.stderr.clone());
     store_of(engine, limits, (wasi.build(), grants), traces, meter)
@@ -168,6 +177,6 @@ fn store_of(
 /// What a call of this `seed` sees of the world.
 fn context(granted: &Arc<Granted>, seed: u64, traces: &Traces, meter: &CallMeter) -> (WasiCtx, CallGrants) {
     let mut wasi = WasiCtxBuilder::new();
-    let grants = granted.call(&mut wasi, seed, traces, meter);
+    let grants = granted.call(&mut wasi, seed, &traces.refusals, &traces.tape, meter);
     (wasi.stdout(traces.log.clone()).stderr(traces.log.clone()).build(), grants)
 }

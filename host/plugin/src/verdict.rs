@@ -3,7 +3,7 @@
 
 use crate::bindings::gavel::plugin::types;
 use crate::credit::credit;
-use crate::plugin::Info;
+use crate::info::Info;
 use gavel_data::{Blame, Metric, Outcome, Sample, Score};
 
 /// Texts of a plugin are cut here: they are for people.

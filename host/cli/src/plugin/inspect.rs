@@ -127,6 +127,6 @@ fn print(args: &InspectArgs, found: &Inspection) {
     let width = found.imports.iter().map(|import| import.name.len()).max().unwrap_or_default();
     for import in &found.imports {
         let grant = import.grant.map(|line| format!("; grant = {{ {line} }}")).unwrap_or_default();
-        outln!("    {:<width$}  {:<8}  {}{grant}", import.name, import.standing.as_str(), import.what);
+        outln!("    {:<width$}  {:<8}  {}{grant}", import.name, import.status.as_str(), import.what);
     }
 }

@@ -1,7 +1,7 @@
 //! The body of an answer, as the text that came.
 
 use crate::call_meter::{CallMeter, Held};
-use crate::meter::NoMemory;
+use crate::memory_budget::NoMemory;
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -2,56 +2,19 @@
 
 mod body;
 mod pieces;
+mod request;
 
 pub use body::ChatBody;
 pub use pieces::{JsonChunks, JsonPieces};
+pub use request::{ChatError, ChatRequest};
 
 use crate::call_meter::CallMeter;
-use crate::meter::NoMemory;
 use futures::future::BoxFuture;
-use gavel_data::Message;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-
-/// What a plugin asks of a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ChatRequest {
-    /// The name of the endpoint.
-    pub endpoint: String,
-    /// The conversation so far.
-    pub messages: Vec<Message>,
-    /// Further fields of the request's body.
-    pub options: Map<String, Value>,
-}
-
-/// Why a model gave no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChatError {
-    /// The request cannot be sent as it is.
-    #[error("{0}")]
-    InvalidRequest(String),
-    /// The endpoint refuses the request, and will again.
-    #[error("{0}")]
-    Refused(String),
-    /// The endpoint does not answer, or is too busy.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The call that asks has no memory for the answer: it is over.
-    #[error("the call has no memory left")]
-    NoMemory,
-}
-
-impl From<NoMemory> for ChatError {
-    fn from(_: NoMemory) -> Self {
-        Self::NoMemory
-    }
-}
 
 /// A language model, asked one request after another or many at once.
 pub trait ChatModel: Send + Sync {

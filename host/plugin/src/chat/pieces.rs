@@ -1,7 +1,7 @@
 //! JSON whose attachments are encoded when they are sent: a request of 4 MB of
 //! images is 4 MB that it shares with the row, and not 5 MB of base64 besides.
 
-use super::ChatRequest;
+use super::request::ChatRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

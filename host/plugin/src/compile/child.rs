@@ -2,7 +2,9 @@
 //! answers it. The component is the child's standard input, the code its
 //! standard output, and an error a line of JSON on its standard error.
 
-use super::{Form, LoadBudget, LoadLimits, NotCompiled, Order, compile_here};
+use super::here::compile_here;
+use super::limits::{LoadBudget, LoadLimits};
+use super::order::{Form, NotCompiled, Order};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};

@@ -1,12 +1,11 @@
 //! `clock`: the time that a plugin sees, and what it waits for.
 
-use crate::state::State;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
-use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use wasmtime_wasi::{HostWallClock, async_trait};
@@ -129,12 +128,13 @@ impl Pollable for Timer {
 }
 
 /// The host's side of `wasi:clocks/monotonic-clock`.
-struct MonotonicClock<'a> {
-    clock: &'a mut Clock,
-    table: &'a mut ResourceTable,
+pub(crate) struct MonotonicClock<'a> {
+    pub(super) clock: &'a mut Clock,
+    pub(super) table: &'a mut ResourceTable,
 }
 
-struct HasMonotonicClock;
+/// Where a linker finds it.
+pub(crate) struct HasMonotonicClock;
 
 impl HasData for HasMonotonicClock {
     type Data<'a> = MonotonicClock<'a>;
@@ -169,13 +169,6 @@ impl monotonic_clock::Host for MonotonicClock<'_> {
         let now = self.clock.read();
         self.subscribe_instant(now.saturating_add(after))
     }
-}
-
-pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    monotonic_clock::add_to_linker::<_, HasMonotonicClock>(linker, |state| MonotonicClock {
-        clock: &mut state.grants.clock,
-        table: &mut state.table,
-    })
 }
 
 #[cfg(test)]

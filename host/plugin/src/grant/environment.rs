@@ -1,6 +1,6 @@
 //! `env`: environment variables that a plugin sees.
 
-use super::GrantError;
+use super::error::GrantError;
 use std::env::VarError;
 use wasmtime_wasi::WasiCtxBuilder;
 

@@ -1,11 +1,10 @@
 //! `read`: folders that a plugin sees, without ever writing to them.
 
-use super::GrantError;
-use crate::state::State;
+use super::error::GrantError;
 use cap_std::ambient_authority;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::{FsPerms, OpenMode};
@@ -70,12 +69,13 @@ impl Folder {
 
 /// The host's side of `wasi:filesystem/preopens`. That of `wasmtime-wasi`
 /// opens a path anew for each context; this one hands out what is open.
-struct Preopens<'a> {
-    folders: &'a [Folder],
-    table: &'a mut ResourceTable,
+pub(crate) struct Preopens<'a> {
+    pub(super) folders: &'a [Folder],
+    pub(super) table: &'a mut ResourceTable,
 }
 
-struct HasPreopens;
+/// Where a linker finds it.
+pub(crate) struct HasPreopens;
 
 impl HasData for HasPreopens {
     type Data<'a> = Preopens<'a>;
@@ -89,13 +89,6 @@ impl preopens::Host for Preopens<'_> {
             .map(|folder| Ok((table.push(Descriptor::Dir(folder.dir.clone()))?, folder.guest.clone())))
             .collect()
     }
-}
-
-pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    preopens::add_to_linker::<_, HasPreopens>(linker, |state| Preopens {
-        folders: &state.grants.granted.folders,
-        table: &mut state.table,
-    })
 }
 
 #[cfg(test)]

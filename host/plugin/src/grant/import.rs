@@ -1,6 +1,6 @@
-//! How each import of a component stands with what is granted.
+//! Whether each import of a component is granted.
 
-use super::{ClockGrant, Grants, RandomGrant};
+use super::grants::{ClockGrant, Grants, RandomGrant};
 use serde::Serialize;
 
 /// An import of a component, and what a plugin with some grants gets for it.
@@ -8,18 +8,19 @@ use serde::Serialize;
 pub struct Import {
     /// The interface, with its package and version.
     pub name: String,
-    /// What becomes of it.
-    pub standing: Standing,
+    /// How it is granted.
+    #[serde(rename = "standing")]
+    pub status: GrantStatus,
     /// That in words.
     pub what: String,
     /// What to write in the grants to get the real thing, where that exists.
     pub grant: Option<&'static str>,
 }
 
-/// What becomes of an import.
+/// How an import is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum GrantStatus {
     /// Every plugin has it.
     Given,
     /// It is granted.
@@ -30,7 +31,7 @@ pub enum Standing {
     Refused,
 }
 
-impl Standing {
+impl GrantStatus {
     /// As it is printed.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,16 +44,16 @@ impl Standing {
 }
 
 impl Import {
-    /// How the import called `name` stands with `grants`.
+    /// What a plugin with `grants` gets for the import called `name`.
     pub fn new(name: &str, grants: &Grants) -> Self {
-        use Standing::{Given, Granted, Refused, StandIn};
+        use GrantStatus::{Given, Granted, Refused, StandIn};
         let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
         let (package, interface) = interface.split_once('/').unwrap_or((interface, ""));
         let or_stand_in = |granted: Option<String>, stand_in: &str, grant| match granted {
             Some(what) => (Granted, what, None),
             None => (StandIn, stand_in.to_owned(), Some(grant)),
         };
-        let (standing, what, grant) = match (package, interface) {
+        let (status, what, grant) = match (package, interface) {
             ("gavel:plugin", "types" | "samples" | "references") => (Given, "the contract".to_owned(), None),
             ("gavel:plugin", "chat") => match list(&grants.chat) {
                 Some(endpoints) => (Granted, endpoints, None),
@@ -81,7 +82,7 @@ impl Import {
             ("wasi:sockets", _) => (StandIn, "every use is refused".to_owned(), None),
             _ => (Refused, "nothing grants it".to_owned(), None),
         };
-        Self { name: name.to_owned(), standing, what, grant }
+        Self { name: name.to_owned(), status, what, grant }
     }
 }
 
@@ -106,18 +107,18 @@ mod tests {
             clock: ClockGrant::Real,
             random: RandomGrant::Os,
         };
-        let standing = |name: &str| [&none, &all].map(|grants| Import::new(name, grants).standing);
-        use Standing::{Given, Granted, Refused, StandIn};
-        assert_eq!(standing("gavel:plugin/samples@0.1.0"), [Given; 2]);
-        assert_eq!(standing("gavel:plugin/chat@0.1.0"), [Refused, Granted]);
-        assert_eq!(standing("gavel:plugin/exec@0.1.0"), [Refused, Granted]);
-        assert_eq!(standing("wasi:http/outgoing-handler@0.2.12"), [Refused, Granted]);
-        assert_eq!(standing("wasi:http/incoming-handler@0.2.12"), [Refused; 2]);
-        assert_eq!(standing("wasi:filesystem/preopens@0.2.12"), [StandIn, Granted]);
-        assert_eq!(standing("wasi:cli/environment@0.2.12"), [StandIn, Granted]);
-        assert_eq!(standing("wasi:clocks/wall-clock@0.2.12"), [StandIn, Granted]);
-        assert_eq!(standing("wasi:random/insecure@0.2.12"), [StandIn, Granted]);
-        assert_eq!(standing("wasi:sockets/tcp@0.2.12"), [StandIn; 2]);
-        assert_eq!(standing("wasi:keyvalue/store@0.2.0"), [Refused; 2]);
+        let status = |name: &str| [&none, &all].map(|grants| Import::new(name, grants).status);
+        use GrantStatus::{Given, Granted, Refused, StandIn};
+        assert_eq!(status("gavel:plugin/samples@0.1.0"), [Given; 2]);
+        assert_eq!(status("gavel:plugin/chat@0.1.0"), [Refused, Granted]);
+        assert_eq!(status("gavel:plugin/exec@0.1.0"), [Refused, Granted]);
+        assert_eq!(status("wasi:http/outgoing-handler@0.2.12"), [Refused, Granted]);
+        assert_eq!(status("wasi:http/incoming-handler@0.2.12"), [Refused; 2]);
+        assert_eq!(status("wasi:filesystem/preopens@0.2.12"), [StandIn, Granted]);
+        assert_eq!(status("wasi:cli/environment@0.2.12"), [StandIn, Granted]);
+        assert_eq!(status("wasi:clocks/wall-clock@0.2.12"), [StandIn, Granted]);
+        assert_eq!(status("wasi:random/insecure@0.2.12"), [StandIn, Granted]);
+        assert_eq!(status("wasi:sockets/tcp@0.2.12"), [StandIn; 2]);
+        assert_eq!(status("wasi:keyvalue/store@0.2.0"), [Refused; 2]);
     }
 }

@@ -2,17 +2,17 @@
 //! clock's timers before it waits.
 
 use super::clock::Clock;
-use crate::state::State;
-use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::io::poll;
 
-struct Poll<'a> {
-    clock: &'a mut Clock,
-    table: &'a mut ResourceTable,
+pub(crate) struct Poll<'a> {
+    pub(super) clock: &'a mut Clock,
+    pub(super) table: &'a mut ResourceTable,
 }
 
-struct HasPoll;
+/// Where a linker finds it.
+pub(crate) struct HasPoll;
 
 impl HasData for HasPoll {
     type Data<'a> = Poll<'a>;
@@ -42,8 +42,4 @@ impl poll::HostPollable for Poll<'_> {
         self.clock.forget(pollable.rep());
         poll::HostPollable::drop(self.table, pollable)
     }
-}
-
-pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    poll::add_to_linker::<_, HasPoll>(linker, |state| Poll { clock: &mut state.grants.clock, table: &mut state.table })
 }

@@ -1,6 +1,7 @@
 //! What grants have to do with what is told of a call.
 
-use super::{Granted, Refusals};
+use super::granted::Granted;
+use super::http::Refusals;
 use gavel_data::{Diagnosis, Outcome, Score};
 
 impl Granted {

@@ -6,16 +6,19 @@
 //! tape: an index with a line for each answer, and the answers themselves by
 //! their hash.
 
+mod entry;
 mod error;
 mod player;
 mod recorder;
+mod request_hash;
 
 pub use error::TapeError;
 pub use player::Player;
 pub use recorder::Recorder;
+pub use request_hash::RequestHash;
 
+use entry::Entry;
 use gavel_data::{Blame, Outcome};
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -58,7 +61,7 @@ impl Tape {
     /// The part of one call: of the plugin of this name, with this hash of its
     /// input and this seed.
     pub fn of_call(&self, plugin: &str, input: &str, seed: u64) -> CallTape {
-        let call = Call {
+        let call = TapedCall {
             plugin: plugin.to_owned(),
             input: input.to_owned(),
             seed,
@@ -73,10 +76,10 @@ impl Tape {
 #[derive(Clone)]
 pub struct CallTape {
     tape: Tape,
-    call: Arc<Call>,
+    call: Arc<TapedCall>,
 }
 
-struct Call {
+struct TapedCall {
     plugin: String,
     input: String,
     seed: u64,
@@ -131,8 +134,8 @@ impl CallTape {
         self.call.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
     }
 
-    fn entry(&self, RequestHash { import, hasher }: RequestHash) -> Entry {
-        let hash = hasher.finalize();
+    fn entry(&self, request: RequestHash) -> Entry {
+        let (import, hash) = request.finish();
         let mut asked = self.call.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let count = asked.entry(hash).or_default();
         let nth = *count;
@@ -146,59 +149,6 @@ impl CallTape {
             nth,
         }
     }
-}
-
-/// The hash of a request, made piece by piece: a whole request need never be in
-/// memory.
-pub struct RequestHash {
-    import: String,
-    hasher: blake3::Hasher,
-}
-
-impl RequestHash {
-    /// A request of the import `import`, with nothing in it yet.
-    pub fn new(import: &str) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(import.as_bytes()).update(&[0]);
-        Self { import: import.to_owned(), hasher }
-    }
-
-    /// More of the request.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.hasher.update(bytes);
-    }
-}
-
-/// Which request of which call: what an answer is found by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    plugin: String,
-    input: String,
-    seed: u64,
-    import: String,
-    /// BLAKE3 of the import and the request, in hexadecimal.
-    request: String,
-    /// How many equal requests the call made before this one.
-    nth: u32,
-}
-
-/// A line of the index.
-#[derive(Serialize, Deserialize)]
-struct Line {
-    #[serde(flatten)]
-    entry: Entry,
-    /// BLAKE3 of the answer, in hexadecimal; it names the answer's file.
-    answer: String,
-}
-
-fn index(folder: &Path) -> PathBuf {
-    folder.join("index.jsonl")
-}
-
-/// Where the answer with this hash lies. A folder with a million files is slow
-/// to list, so there are 256 of them.
-fn blob(folder: &Path, hash: &str) -> PathBuf {
-    folder.join("answers").join(hash.get(..2).unwrap_or_default()).join(hash)
 }
 
 #[cfg(test)]

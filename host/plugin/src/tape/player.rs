@@ -1,6 +1,7 @@
 //! Reading a tape.
 
-use super::{Entry, Line, TapeError, blob, index};
+use super::entry::{Entry, Line, blob, index};
+use super::error::TapeError;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};

@@ -1,6 +1,7 @@
 //! Writing a tape.
 
-use super::{Entry, Line, TapeError, blob, index};
+use super::entry::{Entry, Line, blob, index};
+use super::error::TapeError;
 use gavel_data::disk;
 use gavel_data::files::{WholeFile, append_to_lines, partial};
 use std::collections::BTreeSet;
@@ -49,7 +50,7 @@ impl Recorder {
         for path in unsynced.iter() {
             disk::sync_file(path).map_err(failed(path))?;
         }
-        let path = super::index(&self.folder);
+        let path = super::entry::index(&self.folder);
         disk::sync(index, &path).map_err(failed(&path))?;
         // The folders of the answers, and those that they are in up to the tape's own.
         let mut folders: BTreeSet<&Path> = unsynced.iter().filter_map(|path| path.parent()).collect();

@@ -1,3 +1,4 @@
+use super::entry::{blob, index};
 use super::*;
 use std::future::ready;
 
@@ -64,7 +65,7 @@ async fn many_calls_write_at_once_and_a_killed_one_loses_nothing_else() {
     // A process that was killed in the middle of a line, and one that goes on.
     let mut index = std::fs::read(index(&path)).unwrap();
     index.extend_from_slice(b"{\"plugin\":\"judge\",\"inp");
-    std::fs::write(super::index(&path), index).unwrap();
+    std::fs::write(super::entry::index(&path), index).unwrap();
     let seen = Tape::replay(&path).unwrap();
     assert_eq!(replayed(&seen.of_call("judge", "input", 63), "GET").await.unwrap(), "3");
     ask(&Tape::record(path.clone()).of_call("judge", "input", 3), "GET", "again").await.unwrap();

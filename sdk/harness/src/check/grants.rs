@@ -4,7 +4,7 @@ use super::finding::{CheckReport, Finding, Findings, Kind, Severity};
 use crate::endpoints::Endpoints;
 use crate::error::HarnessError;
 use crate::harness::Harness;
-use gavel_plugin::{ClockGrant, Grants, PluginSpec, RandomGrant, Standing};
+use gavel_plugin::{ClockGrant, GrantStatus, Grants, PluginSpec, RandomGrant};
 
 /// Looks for grants whose interface the component does not import, and for
 /// endpoints that it never asked in all of the check.
@@ -48,7 +48,7 @@ pub(super) fn check(
     let stand_ins: Vec<&str> = found
         .imports
         .iter()
-        .filter(|import| import.standing == Standing::StandIn)
+        .filter(|import| import.status == GrantStatus::StandIn)
         .map(|import| import.name.split('@').next().unwrap_or(&import.name))
         .collect();
     if !stand_ins.is_empty() {

@@ -1,6 +1,6 @@
 //! What a component's instances would cost to compile, each written out.
 
-use super::{TooCostly, within};
+use super::cost::{TooCostly, within};
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Instance,
     Payload,

@@ -2,44 +2,18 @@
 //! hundred bytes can ask for more than a machine has.
 
 mod component;
+mod cost;
 mod module;
 
+pub use cost::TooCostly;
+
 use component::Component;
+use cost::within;
 use module::Module;
 use wasmparser::{Encoding, Parser, Payload};
 
 /// Components within each other. Tools nest three or four deep.
 const MAX_DEPTH: usize = 32;
-
-/// A component that is not compiled, since that could take all of a machine.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TooCostly {
-    /// The file is larger than is allowed.
-    #[error("it has {found} bytes, {allowed} are allowed")]
-    Size {
-        /// Its bytes.
-        found: usize,
-        /// The limit.
-        allowed: usize,
-    },
-    /// Something in it would be multiplied by the compiler.
-    #[error("{what}: {found}, {allowed} are allowed")]
-    Count {
-        /// What there is too much of.
-        what: &'static str,
-        /// How much of it.
-        found: u64,
-        /// The limit.
-        allowed: u64,
-    },
-    /// What it would take cannot be told, since it is not valid.
-    #[error("{0}")]
-    Invalid(String),
-    /// It instantiates a component that it gets from elsewhere, whose cost
-    /// cannot be known.
-    #[error("it instantiates a component that it imports or is handed, so that its size cannot be told")]
-    Unknown,
-}
 
 /// Refuses a component whose compilation could take all of a machine, and one
 /// that cannot be read: the compiler might see more in it than this does.
@@ -52,16 +26,6 @@ pub(crate) fn check(component: &[u8], max_bytes: usize) -> Result<(), TooCostly>
         reading.visit(payload?)?;
     }
     Ok(())
-}
-
-impl From<wasmparser::BinaryReaderError> for TooCostly {
-    fn from(error: wasmparser::BinaryReaderError) -> Self {
-        Self::Invalid(error.to_string())
-    }
-}
-
-fn within(what: &'static str, found: u64, allowed: u64) -> Result<(), TooCostly> {
-    if found > allowed { Err(TooCostly::Count { what, found, allowed }) } else { Ok(()) }
 }
 
 fn out_of_place() -> TooCostly {

@@ -1,6 +1,6 @@
 //! What the functions and tables of a core module would cost to compile.
 
-use super::{TooCostly, within};
+use super::cost::{TooCostly, within};
 use wasmparser::{BlockType, CompositeInnerType, ElementItems, FunctionBody, Operator, Payload, TryTable, TypeRef};
 
 /// Elements of a module's tables. SpiderMonkey has 7,700.

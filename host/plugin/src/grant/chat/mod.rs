@@ -1,24 +1,18 @@
 //! `chat`: language models that a plugin may ask.
 
-mod lift;
 mod reply;
 mod taped;
 
 pub use reply::ChatReply;
 
-use super::GrantError;
-use crate::bindings::gavel::plugin::chat;
+use super::error::GrantError;
 use crate::call_meter::{CallMeter, Progress};
 use crate::chat::{ChatBody, ChatError, ChatRequest, Endpoint, Endpoints};
-use crate::meter::NoMemory;
-use crate::state::State;
+use crate::memory_budget::NoMemory;
 use crate::tape::{CallTape, RequestHash};
-use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use wasmtime::Result;
-use wasmtime::component::Resource;
 
 /// The endpoints of one plugin.
 #[derive(Default)]
@@ -43,7 +37,7 @@ impl ChatAccess {
 }
 
 /// The requests of one call.
-pub(super) struct ChatCalls {
+pub(crate) struct ChatCalls {
     access: Arc<ChatAccess>,
     tape: CallTape,
     meter: CallMeter,
@@ -52,7 +46,7 @@ pub(super) struct ChatCalls {
 }
 
 /// A request that can be sent.
-struct Ready {
+pub(crate) struct ReadyRequest {
     endpoint: Endpoint,
     request: ChatRequest,
     /// What it is found by, where there is a tape.
@@ -68,6 +62,11 @@ impl ChatCalls {
         self.open = false;
     }
 
+    /// What the requests are charged to.
+    pub(crate) fn meter(&self) -> &CallMeter {
+        &self.meter
+    }
+
     fn endpoint(&self, name: &str) -> Result<Endpoint, ChatError> {
         if !self.open {
             return Err(ChatError::InvalidRequest("`init` cannot ask an endpoint; ask in the call itself".into()));
@@ -81,24 +80,29 @@ impl ChatCalls {
         })
     }
 
-    async fn prepare(&self, request: ChatRequest, progress: &mut Progress) -> Result<Ready, ChatError> {
+    /// Checks that a request may be made.
+    pub(crate) async fn prepare(
+        &self,
+        request: ChatRequest,
+        progress: &mut Progress,
+    ) -> Result<ReadyRequest, ChatError> {
         let endpoint = self.endpoint(&request.endpoint)?;
         let hash = match self.tape.is_off() {
             true => None,
             false => Some(taped::hash(&request, progress).await?),
         };
-        Ok(Ready { endpoint, request, hash })
+        Ok(ReadyRequest { endpoint, request, hash })
     }
 
     /// Waits for the endpoint's answer, or finds it on the tape. The outer
     /// error ends the call.
-    fn ask(
+    pub(crate) fn ask(
         &self,
-        ready: Result<Ready, ChatError>,
+        ready: Result<ReadyRequest, ChatError>,
     ) -> impl Future<Output = Result<Result<ChatReply, ChatError>, NoMemory>> + Send + use<> {
         let (tape, meter) = (self.tape.clone(), self.meter.clone());
         async move {
-            let Ready { endpoint, request, hash } = match ready {
+            let ReadyRequest { endpoint, request, hash } = match ready {
                 Ok(ready) => ready,
                 Err(error) => return Ok(Err(error)),
             };
@@ -140,48 +144,6 @@ async fn in_turn(endpoint: &Endpoint, meter: &CallMeter, request: ChatRequest) -
     match exchange.join_next().await {
         Some(Ok(answer)) => answer,
         _ => Err(ChatError::Unavailable("the host lost the request".into())),
-    }
-}
-
-impl From<ChatError> for chat::Error {
-    fn from(error: ChatError) -> Self {
-        match error {
-            ChatError::InvalidRequest(what) => Self::InvalidRequest(what),
-            ChatError::Refused(what) => Self::Refused(what),
-            ChatError::Unavailable(what) => Self::Unavailable(what),
-            // The call does not come this far.
-            ChatError::NoMemory => Self::Unavailable(error.to_string()),
-        }
-    }
-}
-
-impl chat::Host for State {
-    async fn complete(
-        &mut self,
-        requests: Vec<chat::Request>,
-    ) -> Result<Vec<Result<Resource<ChatReply>, chat::Error>>> {
-        let meter = self.grants.chat.meter.clone();
-        meter.request(requests.len())?;
-        // Until all are answered: whether it suffices must not depend on who answers first.
-        let mut held = meter.hold(0)?;
-        let mut progress = meter.progress();
-        let mut asked = Vec::with_capacity(requests.len());
-        for request in requests {
-            let ready = match self.lift_request(request, &mut held, &mut progress).await? {
-                Ok(request) => self.grants.chat.prepare(request, &mut progress).await,
-                Err(error) => Err(error),
-            };
-            asked.push(self.grants.chat.ask(ready));
-        }
-        let answers = try_join_all(asked).await?;
-        let mut replies = Vec::with_capacity(answers.len());
-        for answer in answers {
-            replies.push(match answer {
-                Ok(reply) => Ok(self.table.push(reply)?),
-                Err(error) => Err(error.into()),
-            });
-        }
-        Ok(replies)
     }
 }
 

@@ -1,14 +1,10 @@
 //! `chat.reply`: an answer's body, of which a piece is parsed when it is read.
 
-use crate::bindings::gavel::plugin::chat;
 use crate::chat::{ChatBody, ChatError};
-use crate::state::State;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
-use wasmtime::Result;
-use wasmtime::component::Resource;
 
 /// Behind `chat.reply`: the body of an answer, with at least one choice.
 pub struct ChatReply(ChatBody);
@@ -53,6 +49,11 @@ impl ChatReply {
         Ok(reply)
     }
 
+    /// The body as it came.
+    pub(crate) fn json(&self) -> &str {
+        self.0.json()
+    }
+
     fn first(&self) -> serde_json::Result<Choice<'_>> {
         let body: &RawValue = serde_json::from_str(self.0.json())?;
         if !is_object(body) {
@@ -73,7 +74,7 @@ impl ChatReply {
     }
 
     /// The text of the first choice, whose content may come in parts.
-    fn text(&self) -> serde_json::Result<String> {
+    pub(crate) fn text(&self) -> serde_json::Result<String> {
         let message =
             self.first()?.message.map(|message| serde_json::from_str::<Message>(message.get())).transpose()?;
         let Some(content) = message.and_then(|message| message.content) else { return Ok(String::new()) };
@@ -88,7 +89,8 @@ impl ChatReply {
         broken.map_or(Ok(text), Err)
     }
 
-    fn finish_reason(&self) -> serde_json::Result<Option<String>> {
+    /// Why the first choice ended, as the endpoint says it.
+    pub(crate) fn finish_reason(&self) -> serde_json::Result<Option<String>> {
         self.first()?.finish_reason.map_or(Ok(None), string)
     }
 }
@@ -133,25 +135,6 @@ fn each<'a>(list: &'a RawValue, mut visit: impl FnMut(&'a RawValue)) -> serde_js
     }
 
     serde_json::Deserializer::from_str(list.get()).deserialize_seq(Elements(&mut visit))
-}
-
-impl chat::HostReply for State {
-    fn text(&mut self, reply: Resource<ChatReply>) -> Result<String> {
-        Ok(self.table.get(&reply)?.text()?)
-    }
-
-    fn finish_reason(&mut self, reply: Resource<ChatReply>) -> Result<Option<String>> {
-        Ok(self.table.get(&reply)?.finish_reason().unwrap_or_default())
-    }
-
-    fn body(&mut self, reply: Resource<ChatReply>) -> Result<String> {
-        Ok(self.table.get(&reply)?.0.json().to_owned())
-    }
-
-    fn drop(&mut self, reply: Resource<ChatReply>) -> Result<()> {
-        self.table.delete(reply)?;
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Requests that were not sent, and what is told of them.
 
-use super::access::Target;
+use super::target::Target;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,11 @@
 //! One request over a connection of its own (HTTP/1.1).
 
-use super::access::{HttpAccess, Target};
+use super::access::HttpAccess;
+use super::charged::Connection;
 use super::refusal::Refusal;
 use super::rule::{Host, Scheme};
-use super::{Connection, HttpResponder, READ_BYTES};
+use super::target::Target;
+use crate::outside::HttpResponder;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::{Body, Frame, SizeHint};
@@ -21,6 +23,9 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+
+/// Most of a response's head, and what is read ahead of a body.
+const READ_BYTES: usize = 64 << 10;
 
 /// Why there is no response.
 pub(super) enum Failure {

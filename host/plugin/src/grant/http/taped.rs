@@ -1,12 +1,13 @@
 //! Exchanges on the call's tape. Which requests are refused is decided anew in
 //! each replay; what a name led to, and what a server said, comes from the tape.
 
-use super::access::{HttpAccess, Target};
+use super::access::HttpAccess;
+use super::charged::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
 use super::refusal::{Refusal, Refusals};
 use super::send::{self, Failure};
-use super::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
+use super::target::Target;
 use crate::call_meter::{CallMeter, Held};
-use crate::meter::NoMemory;
+use crate::memory_budget::NoMemory;
 use crate::tape::{CallTape, RequestHash, TapeError};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};

@@ -6,20 +6,20 @@
 //! folder and each file in it are the user's alone, an entry names its key,
 //! and code is loaded only where its hash is the recorded one.
 
+mod folder;
+mod key;
+
+pub(crate) use key::Key;
+
 use crate::code::Code;
 use crate::trusted;
+use folder::{prepare, prune, write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder};
-use std::hash::{Hash, Hasher};
-use std::io::{self, BufReader, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use wasmtime::Engine;
 
-/// Changes with anything that makes older entries wrong.
-const FORMAT: &str = "gavel-components-2";
 /// A Python component with its packages is about 100 MB compiled; this is room
 /// for forty of them.
 const MAX_BYTES: u64 = 4 << 30;
@@ -29,38 +29,6 @@ const MAX_ENTRY_BYTES: u64 = 1 << 20;
 /// The folder of compiled components; without one, nothing is kept.
 pub(crate) struct Cache {
     folder: Option<PathBuf>,
-}
-
-/// What an entry was made from.
-pub(crate) struct Key(String);
-
-impl Key {
-    /// The hash of all `parts` and of the engine's version and settings.
-    pub(crate) fn new(engine: &Engine, parts: &[&[u8]]) -> Self {
-        let mut hasher = Blake3(blake3::Hasher::new());
-        hasher.write(FORMAT.as_bytes());
-        engine.precompile_compatibility_hash().hash(&mut hasher);
-        for part in parts {
-            hasher.write(&(part.len() as u64).to_le_bytes());
-            hasher.write(part);
-        }
-        Self(hasher.0.finalize().to_hex().to_string())
-    }
-}
-
-/// The standard library's hashers are neither wide enough nor stable.
-struct Blake3(blake3::Hasher);
-
-impl Hasher for Blake3 {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        let mut first = [0; 8];
-        self.0.finalize_xof().fill(&mut first);
-        u64::from_le_bytes(first)
-    }
 }
 
 /// The contents of `KEY.json`, after its own hash.
@@ -189,75 +157,12 @@ fn write_entry<T: Serialize>(folder: &Path, key: &Key, about: &T, code: &Code) -
     Ok(kept)
 }
 
-/// Writes a file that is there whole or not at all.
-fn write(folder: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    // Only its owner can read or write it.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    for part in parts {
-        file.write_all(part)?;
-    }
-    file.persist(path)?;
-    Ok(())
-}
-
-/// Removes what was not used for longest until the rest is within `limit`.
-/// Code in use stays mapped in the processes that use it.
-fn prune(folder: &Path, limit: u64) -> io::Result<()> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        // Another process may have removed it.
-        if let Ok(meta) = entry.metadata() {
-            files.push((meta.modified()?, meta.len(), entry.path()));
-        }
-    }
-    files.sort();
-    let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
-    for (_, size, path) in files {
-        if total <= limit {
-            break;
-        }
-        let _ = fs::remove_file(path);
-        total -= size;
-    }
-    Ok(())
-}
-
-/// Makes the folder and checks that nobody else can put code into it.
-fn prepare(folder: &Path) -> Result<PathBuf, String> {
-    let failed = |error: io::Error| format!("{} cannot be used: {error}", folder.display());
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    let folder = folder.canonicalize().map_err(failed)?;
-    let meta = fs::metadata(&folder).map_err(failed)?;
-    // SAFETY: it has no preconditions and cannot fail.
-    let user = unsafe { libc::geteuid() };
-    if meta.uid() != user {
-        return Err(format!(
-            "{} belongs to another user\nhint: set GAVEL_CACHE_DIR to a folder of yours",
-            folder.display()
-        ));
-    }
-    if meta.mode() & 0o022 != 0 {
-        // To forbid it now is too late for what they may have put there.
-        return Err(format!("others may write to {0}\nhint: remove it: rm -r {0}", folder.display()));
-    }
-    // Whoever may rename a folder on the way may replace this one, save where the sticky bit forbids it.
-    for parent in folder.ancestors().skip(1) {
-        let mode = fs::metadata(parent).map_err(failed)?.mode();
-        if mode & 0o002 != 0 && mode & 0o1000 == 0 {
-            return Err(format!("anybody may write to {0}\nhint: chmod o-w {0}", parent.display()));
-        }
-    }
-    // A folder that cannot be written to is told of once, and now.
-    tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
-    Ok(folder)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{File, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use wasmtime::Engine;
 
     fn key(part: &[u8]) -> Key {
         Key::new(&Engine::default(), &[part])
@@ -282,21 +187,6 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_and_each_part_are_in_the_key() {
-        let (plain, metered) = (Engine::default(), Engine::new(wasmtime::Config::new().consume_fuel(true)).unwrap());
-        let keys = [
-            Key::new(&plain, &[b"ab", b"c"]).0,
-            Key::new(&plain, &[b"a", b"bc"]).0,
-            Key::new(&plain, &[b"abc"]).0,
-            Key::new(&metered, &[b"ab", b"c"]).0,
-        ];
-        for (i, key) in keys.iter().enumerate() {
-            assert!(!keys[..i].contains(key), "{i}");
-        }
-        assert_eq!(keys[0], Key::new(&Engine::default(), &[b"ab", b"c"]).0);
-    }
-
-    #[test]
     fn files_and_folder_are_the_users_alone() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("components");
@@ -306,20 +196,6 @@ mod tests {
         for entry in fs::read_dir(&folder).unwrap() {
             assert_eq!(mode(&entry.unwrap().path()), 0o600);
         }
-    }
-
-    #[test]
-    fn a_folder_that_others_may_write_to_is_not_used() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("components");
-        fs::create_dir(&folder).unwrap();
-        fs::set_permissions(&folder, Permissions::from_mode(0o770)).unwrap();
-        assert!(prepare(&folder).unwrap_err().contains("others may write"));
-        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
-        fs::set_permissions(root.path(), Permissions::from_mode(0o777)).unwrap();
-        assert!(prepare(&folder).unwrap_err().contains("anybody may write"));
-        fs::set_permissions(root.path(), Permissions::from_mode(0o1777)).unwrap();
-        prepare(&folder).unwrap();
     }
 
     #[test]
@@ -366,19 +242,5 @@ mod tests {
             fs::write(&path, "other").unwrap();
         }
         found.load(&Engine::default()).unwrap();
-    }
-
-    #[test]
-    fn what_was_used_last_is_removed_last() {
-        let root = tempfile::tempdir().unwrap();
-        for (name, age) in [("old", 30), ("new", 10), ("older", 60)] {
-            let path = root.path().join(name);
-            fs::write(&path, [0; 100]).unwrap();
-            let used = SystemTime::now() - std::time::Duration::from_secs(age);
-            File::options().append(true).open(&path).unwrap().set_modified(used).unwrap();
-        }
-        prune(root.path(), 150).unwrap();
-        let left: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["new"]);
     }
 }

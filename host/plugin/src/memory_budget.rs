@@ -1,10 +1,10 @@
-//! Counts what a call uses. The counts outlive the call's store, which is
+//! A call's memory and its limit. The counts outlive the call's store, which is
 //! dropped with everything in it when a budget ends the call.
 
-use crate::engine::TABLE_ELEMENTS;
+use crate::limits::TABLE_ELEMENTS;
+use crate::memory_reservation::MemoryReservation;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::ResourceLimiter;
 
 /// A table's element is a pointer in the host.
@@ -20,13 +20,13 @@ const MAX_INSTANCES: usize = 256;
 #[derive(Default)]
 pub(crate) struct MemoryUse {
     peak: AtomicUsize,
-    refused: Mutex<Option<Refused>>,
+    refused: Mutex<Option<RefusedMemory>>,
     crowded: AtomicBool,
 }
 
 /// What the limit refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum RefusedMemory {
     /// To the guest, which asked for this much in all.
     Guest(usize),
     /// To the host, on the guest's behalf. How much that would have been
@@ -41,7 +41,7 @@ impl MemoryUse {
     }
 
     /// What the limit refused last.
-    pub(crate) fn refused(&self) -> Option<Refused> {
+    pub(crate) fn refused(&self) -> Option<RefusedMemory> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,7 +50,7 @@ impl MemoryUse {
         self.crowded.load(Ordering::Relaxed)
     }
 
-    fn refuse(&self, what: Refused) {
+    fn refuse(&self, what: RefusedMemory) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 }
@@ -70,7 +70,7 @@ pub struct NoMemory;
 /// remembers a refusal: whatever the guest returns after one, it did not get
 /// what it asked for. Clones are one and the same.
 #[derive(Clone)]
-pub(crate) struct MemoryMeter {
+pub(crate) struct MemoryBudget {
     limit: usize,
     shared: Arc<MemoryUse>,
     ledger: Arc<Mutex<Ledger>>,
@@ -82,7 +82,7 @@ struct Ledger {
     guest: usize,
     /// What the host holds.
     host: usize,
-    reserved: Reservation,
+    reserved: MemoryReservation,
 }
 
 /// Why there is no more memory.
@@ -93,8 +93,8 @@ enum Full {
     Crowded,
 }
 
-impl MemoryMeter {
-    pub(crate) fn new(limit: usize, shared: Arc<MemoryUse>, reserved: Reservation) -> Self {
+impl MemoryBudget {
+    pub(crate) fn new(limit: usize, shared: Arc<MemoryUse>, reserved: MemoryReservation) -> Self {
         Self { limit, shared, ledger: Arc::new(Mutex::new(Ledger { guest: 0, host: 0, reserved })) }
     }
 
@@ -113,7 +113,7 @@ impl MemoryMeter {
         match self.make_room(&mut ledger, bytes) {
             Ok(()) => ledger.host += bytes,
             Err(Full::Limit(_)) => {
-                self.shared.refuse(Refused::Host);
+                self.shared.refuse(RefusedMemory::Host);
                 return Err(NoMemory);
             }
             Err(Full::Crowded) => return Err(NoMemory),
@@ -130,7 +130,7 @@ impl MemoryMeter {
     /// of other calls.
     pub(crate) fn refuse(&self) {
         if !self.shared.crowded() {
-            self.shared.refuse(Refused::Host);
+            self.shared.refuse(RefusedMemory::Host);
         }
     }
 
@@ -140,7 +140,7 @@ impl MemoryMeter {
         match self.make_room(&mut ledger, more) {
             Ok(()) => ledger.guest += more,
             Err(Full::Limit(total)) => {
-                self.shared.refuse(Refused::Guest(total));
+                self.shared.refuse(RefusedMemory::Guest(total));
                 return Ok(false);
             }
             Err(Full::Crowded) => return Err(wasmtime::Error::new(Crowded)),
@@ -166,7 +166,7 @@ impl MemoryMeter {
     }
 }
 
-impl ResourceLimiter for MemoryMeter {
+impl ResourceLimiter for MemoryBudget {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         // What the guest forbids itself is no want of memory.
         if maximum.is_some_and(|maximum| desired > maximum) {
@@ -196,57 +196,16 @@ impl ResourceLimiter for MemoryMeter {
     }
 }
 
-/// A call's part of the memory that all plugins share.
-pub(crate) struct Reservation {
-    all: Arc<Semaphore>,
-    held: OwnedSemaphorePermit,
-}
-
-impl Reservation {
-    /// Waits, in turn, until `bytes` are free.
-    pub(crate) async fn wait(all: &Arc<Semaphore>, bytes: usize) -> Option<Self> {
-        let held = all.clone().acquire_many_owned(pages(bytes)).await.ok()?;
-        Some(Self { all: all.clone(), held })
-    }
-
-    /// Makes it `bytes` in all, unless others hold the rest.
-    fn extend(&mut self, bytes: usize) -> bool {
-        let missing = pages(bytes).saturating_sub(self.held.num_permits() as u32);
-        if missing == 0 {
-            return true;
-        }
-        match self.all.clone().try_acquire_many_owned(missing) {
-            Ok(more) => {
-                self.held.merge(more);
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    /// Gives back what is not needed for `bytes`.
-    fn shrink(&mut self, bytes: usize) {
-        let over = self.held.num_permits().saturating_sub(pages(bytes) as usize);
-        drop(self.held.split(over));
-    }
-}
-
-/// WebAssembly's own page: semaphores count in 32 bits.
-const PAGE: usize = 64 << 10;
-
-/// The pages that hold `bytes`.
-pub(crate) fn pages(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory_reservation::PAGE;
+    use tokio::sync::Semaphore;
 
-    async fn meter(limit: usize, all: &Arc<Semaphore>) -> (MemoryMeter, Arc<MemoryUse>) {
+    async fn meter(limit: usize, all: &Arc<Semaphore>) -> (MemoryBudget, Arc<MemoryUse>) {
         let shared = Arc::new(MemoryUse::default());
-        let reserved = Reservation::wait(all, 0).await.unwrap();
-        (MemoryMeter::new(limit, shared.clone(), reserved), shared)
+        let reserved = MemoryReservation::wait(all, 0).await.unwrap();
+        (MemoryBudget::new(limit, shared.clone(), reserved), shared)
     }
 
     #[tokio::test]
@@ -256,7 +215,10 @@ mod tests {
         assert!(meter.table_growing(0, 40, None).unwrap());
         assert!(!meter.memory_growing(0, 200, None).unwrap());
         assert!(meter.memory_growing(600, 680, None).unwrap());
-        assert_eq!((shared.peak(), shared.refused(), shared.crowded()), (1000, Some(Refused::Guest(1120)), false));
+        assert_eq!(
+            (shared.peak(), shared.refused(), shared.crowded()),
+            (1000, Some(RefusedMemory::Guest(1120)), false)
+        );
     }
 
     #[tokio::test]
@@ -293,9 +255,9 @@ mod tests {
         meter.give_back(4 * PAGE);
         assert_eq!(meter.hold(3 * PAGE), Ok(()));
         assert!(!meter.memory_growing(6 * PAGE, 8 * PAGE, None).unwrap());
-        assert_eq!((shared.refused(), shared.peak()), (Some(Refused::Guest(11 * PAGE)), 10 * PAGE));
+        assert_eq!((shared.refused(), shared.peak()), (Some(RefusedMemory::Guest(11 * PAGE)), 10 * PAGE));
         assert_eq!(meter.hold(2 * PAGE), Err(NoMemory));
-        assert_eq!(shared.refused(), Some(Refused::Host));
+        assert_eq!(shared.refused(), Some(RefusedMemory::Host));
         assert_eq!(all.available_permits(), 90);
         meter.give_back(3 * PAGE);
         meter.begin_again();

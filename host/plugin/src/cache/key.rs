@@ -1,0 +1,59 @@
+//! What an entry of the cache is found by.
+
+use std::hash::{Hash, Hasher};
+use wasmtime::Engine;
+
+/// Changes with anything that makes older entries wrong.
+const FORMAT: &str = "gavel-components-2";
+
+/// What an entry was made from.
+pub(crate) struct Key(pub(super) String);
+
+impl Key {
+    /// The hash of all `parts` and of the engine's version and settings.
+    pub(crate) fn new(engine: &Engine, parts: &[&[u8]]) -> Self {
+        let mut hasher = Blake3(blake3::Hasher::new());
+        hasher.write(FORMAT.as_bytes());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        for part in parts {
+            hasher.write(&(part.len() as u64).to_le_bytes());
+            hasher.write(part);
+        }
+        Self(hasher.0.finalize().to_hex().to_string())
+    }
+}
+
+/// The standard library's hashers are neither wide enough nor stable.
+struct Blake3(blake3::Hasher);
+
+impl Hasher for Blake3 {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let mut first = [0; 8];
+        self.0.finalize_xof().fill(&mut first);
+        u64::from_le_bytes(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_and_each_part_are_in_the_key() {
+        let (plain, metered) = (Engine::default(), Engine::new(wasmtime::Config::new().consume_fuel(true)).unwrap());
+        let keys = [
+            Key::new(&plain, &[b"ab", b"c"]).0,
+            Key::new(&plain, &[b"a", b"bc"]).0,
+            Key::new(&plain, &[b"abc"]).0,
+            Key::new(&metered, &[b"ab", b"c"]).0,
+        ];
+        for (i, key) in keys.iter().enumerate() {
+            assert!(!keys[..i].contains(key), "{i}");
+        }
+        assert_eq!(keys[0], Key::new(&Engine::default(), &[b"ab", b"c"]).0);
+    }
+}

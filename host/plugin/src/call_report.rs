@@ -1,0 +1,96 @@
+//! What a call came to: the plugin's answer, or the budget or the fault that
+//! ended it.
+
+use crate::fault;
+use crate::grant::Refusals;
+use crate::lanes::LaneEnd;
+use crate::limits::Limits;
+use crate::loaded::Loaded;
+use crate::memory_budget::RefusedMemory;
+use crate::state::{State, Traces};
+use crate::time_budget::TimeUse;
+use gavel_data::{Blame, Budget, Diagnosis, Outcome, Usage};
+use std::time::Duration;
+use wasmtime::Store;
+
+/// What a call came to: what the plugin answered, or why it did not.
+pub(crate) struct CallReport<T> {
+    pub(crate) answer: Result<T, Outcome>,
+    pub(crate) details: CallDetails,
+}
+
+/// What is known of a call beside its answer.
+#[derive(Default)]
+pub(crate) struct CallDetails {
+    pub(crate) usage: Usage,
+    pub(crate) diagnosis: Option<Diagnosis>,
+    pub(crate) refusals: Refusals,
+}
+
+/// What an instance came to: its answer or a trap, and the fuel that it used.
+pub(crate) struct GuestResult<T> {
+    pub(crate) answer: wasmtime::Result<T>,
+    pub(crate) fuel: Option<u64>,
+}
+
+/// The fuel that a call has used, where fuel is metered.
+pub(crate) fn used_fuel(plugin: &Loaded, store: &Store<State>) -> Option<u64> {
+    Some(plugin.limits.fuel?.saturating_sub(store.get_fuel().ok()?))
+}
+
+impl<T> CallReport<T> {
+    /// A call that the host could not make.
+    pub(crate) fn lost(what: &str) -> Self {
+        let answer = Err(Outcome::Fault { whose: Blame::Host, what: what.into() });
+        Self { answer, details: CallDetails::default() }
+    }
+
+    /// A call that ended in its lane, after this use of time.
+    pub(crate) fn new(plugin: &Loaded, end: LaneEnd<GuestResult<T>>, time: TimeUse, traces: &Traces) -> Self {
+        let limits = &plugin.limits;
+        let over = |which, what| Err(Outcome::OutOfBudget { which, what });
+        let (answer, fuel, error) = match end {
+            LaneEnd::Done(GuestResult { answer: Ok(answer), fuel }) => (Ok(answer), fuel, None),
+            LaneEnd::Done(GuestResult { answer: Err(error), fuel }) => {
+                (Err(fault::outcome(&error, limits, &traces.log.text())), fuel, Some(error))
+            }
+            LaneEnd::OverBudget(Budget::Cpu) => {
+                let what = format!("{} used, {} allowed", seconds(time.cpu), seconds(limits.cpu));
+                (over(Budget::Cpu, what), None, None)
+            }
+            LaneEnd::OverBudget(which) => {
+                let what = format!("not done after {}, {} allowed", seconds(time.elapsed()), seconds(limits.deadline));
+                (over(which, what), None, None)
+            }
+            LaneEnd::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
+        };
+        // A guest that continues after a refusal, or without an answer, has not had what it needed.
+        let answer = match (traces.memory.refused(), traces.requests.check(), traces.tape.trouble()) {
+            (Some(refused), ..) => over(Budget::Memory, refused_memory(refused, limits)),
+            (None, Err(error), _) => over(Budget::Requests, error.to_string()),
+            (None, Ok(()), Some(trouble)) => Err(trouble),
+            (None, Ok(()), None) => answer,
+        };
+        let usage = Usage {
+            elapsed_us: time.elapsed().as_micros() as u64,
+            cpu_us: time.cpu.as_micros() as u64,
+            fuel,
+            peak_memory: traces.memory.peak() as u64,
+        };
+        let diagnosis = fault::diagnosis(error.as_ref(), traces.log.text());
+        let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
+        Self { answer, details: CallDetails { usage, diagnosis, refusals: traces.refusals.clone() } }
+    }
+}
+
+fn refused_memory(refused: RefusedMemory, limits: &Limits) -> String {
+    let allowed = limits.memory;
+    match refused {
+        RefusedMemory::Guest(asked) => format!("{asked} bytes asked for, {allowed} allowed"),
+        RefusedMemory::Host => format!("more than {allowed} bytes were needed, with what the host held for the call"),
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}

@@ -1,0 +1,41 @@
+//! What a plugin asks of a model, and why there is no answer.
+
+use crate::memory_budget::NoMemory;
+use gavel_data::Message;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a plugin asks of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The name of the endpoint.
+    pub endpoint: String,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// Further fields of the request's body.
+    pub options: Map<String, Value>,
+}
+
+/// Why a model gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChatError {
+    /// The request cannot be sent as it is.
+    #[error("{0}")]
+    InvalidRequest(String),
+    /// The endpoint refuses the request, and will again.
+    #[error("{0}")]
+    Refused(String),
+    /// The endpoint does not answer, or is too busy.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The call that asks has no memory for the answer: it is over.
+    #[error("the call has no memory left")]
+    NoMemory,
+}
+
+impl From<NoMemory> for ChatError {
+    fn from(_: NoMemory) -> Self {
+        Self::NoMemory
+    }
+}

@@ -1,0 +1,94 @@
+//! A component on its way to code: its bytes, and their code, compiled now or
+//! at an earlier start.
+
+use crate::cache::Key;
+use crate::code::Code;
+use crate::compile::{Compiler, Form, LoadBudget, NotCompiled, Order, TooCostly};
+use crate::engine::Engines;
+use crate::error::LoadError;
+use crate::shared::Shared;
+use crate::spec::PluginSpec;
+use std::path::{Path, PathBuf};
+use wasmtime::component::Component;
+
+/// Components that take a second or more to compile are announced.
+const LARGE: usize = 2 << 20;
+/// The functions of a component of this size are compiled once for all its
+/// snapshots; below, all are compiled in as little time as they are read in.
+const KEPT_FUNCTIONS: usize = 512 << 10;
+
+/// The bytes of a component.
+pub(crate) fn read(plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
+    std::fs::read(path).map_err(|source| LoadError::Read { plugin: plugin.into(), path: path.into(), source })
+}
+
+/// The code of a component, compiled now or at an earlier start.
+pub(crate) fn compile_once(
+    shared: &Shared,
+    engines: &Engines,
+    name: &str,
+    path: &Path,
+    component: &[u8],
+    form: Form,
+) -> Result<Code, LoadError> {
+    let kind: &[u8] = match form {
+        Form::Plain => b"program",
+        Form::Instrumented => b"instrumented",
+    };
+    let key = Key::new(engines.reference()?, &[component, kind]);
+    if let Some(((), code)) = shared.cache.find(&key) {
+        return Ok(code);
+    }
+    if component.len() > LARGE {
+        tracing::info!("compiling plugin `{name}` ({} MB); later starts take it from the cache", component.len() >> 20);
+    }
+    let functions = functions_file(shared, engines, component)?;
+    let order = Order { component, form, fuel: engines.fuel(), functions: functions.as_deref() };
+    let code = compile(&shared.compiler, name, path, order)?;
+    Ok(shared.cache.keep(&key, &(), code))
+}
+
+/// The component of `spec` as it is, which may not be one that can be called.
+pub(crate) fn compiled(shared: &Shared, spec: &PluginSpec, bytes: &[u8]) -> Result<Component, LoadError> {
+    let engines = shared.engines(&spec.limits);
+    let code = compile_once(shared, engines, &spec.name, &spec.path, bytes, Form::Plain)?;
+    Ok(engines.place(&code, spec.limits.memory)?.component)
+}
+
+/// Compiles a component; anything else gets an error that says what it is.
+fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Result<Code, LoadError> {
+    let (plugin, path) = (name.to_owned(), path.to_owned());
+    match order.component {
+        [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule { plugin, path }),
+        [b'\0', b'a', b's', b'm', ..] => {}
+        _ => return Err(LoadError::Invalid { plugin, path, what: "it is not WebAssembly".into() }),
+    }
+    compiler.compile(order).map_err(|error| match error {
+        NotCompiled::Invalid(what) => LoadError::Invalid { plugin, path, what },
+        NotCompiled::TooCostly(TooCostly::Invalid(what)) => LoadError::Invalid { plugin, path, what },
+        NotCompiled::TooCostly(what) => LoadError::TooCostly { plugin, path, what },
+        NotCompiled::Exceeded(which) => {
+            let limits = &compiler.limits;
+            let allowed = match which {
+                LoadBudget::Memory => format!("{} of memory", bytesize::ByteSize(limits.memory as u64)),
+                LoadBudget::Cpu => format!("{} of processor time", humantime::format_duration(limits.cpu)),
+                LoadBudget::Timeout => humantime::format_duration(limits.timeout).to_string(),
+            };
+            LoadError::Exceeded { plugin, path, which, allowed }
+        }
+        NotCompiled::Host(what) => LoadError::Engine(format!("cannot compile plugin `{plugin}`: {what}")),
+    })
+}
+
+/// Where the code of a component's functions is kept, if it is worth it.
+pub(crate) fn functions_file(
+    shared: &Shared,
+    engines: &Engines,
+    component: &[u8],
+) -> Result<Option<PathBuf>, LoadError> {
+    if component.len() < KEPT_FUNCTIONS {
+        return Ok(None);
+    }
+    let key = Key::new(engines.reference()?, &[component, b"functions"]);
+    Ok(shared.cache.functions(&key))
+}

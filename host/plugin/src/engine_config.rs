@@ -1,0 +1,20 @@
+//! Settings of the engines that compile and run components.
+
+use crate::limits::STACK;
+use wasmtime::Config;
+
+/// A snapshot's memory becomes an image that is mapped and not copied, up to
+/// this size, however sparse it is.
+const IMAGE_BYTES: u64 = 128 << 20;
+
+/// All settings that compiled code depends on.
+pub(crate) fn engine_config(fuel: bool) -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .consume_fuel(fuel)
+        .cranelift_nan_canonicalization(true)
+        .max_wasm_stack(STACK)
+        .memory_guaranteed_dense_image_size(IMAGE_BYTES);
+    config
+}

@@ -1,0 +1,66 @@
+//! The grants of a plugin, as a configuration writes them.
+
+use super::error::GrantError;
+use super::folder::ReadRule;
+use super::{chat, environment, http};
+use serde::{Deserialize, Serialize};
+
+/// The grants of one plugin, as its `[[reward]]` table writes them. The
+/// default grants nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Grants {
+    /// Folders that it may read, each as `FOLDER:/GUEST-PATH`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Servers that it may ask, each as `[SCHEME://]HOST[:PORT]`: `https` and
+    /// the scheme's own port where nothing else is written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<String>,
+    /// Names of the language models that it may ask.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chat: Vec<String>,
+    /// Names of the programs that it may run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exec: Vec<String>,
+    /// Names of environment variables that it sees.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Which time it sees.
+    pub clock: ClockGrant,
+    /// Which random numbers it sees.
+    pub random: RandomGrant,
+}
+
+/// The time that a plugin sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockGrant {
+    /// It starts at 2024-01-01T00:00:00Z in each call, and a sleep moves it at
+    /// once.
+    #[default]
+    Virtual,
+    /// The machine's time.
+    Real,
+}
+
+/// The random numbers that a plugin sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RandomGrant {
+    /// They follow from the run's seed and the sample.
+    #[default]
+    Seeded,
+    /// The system's.
+    Os,
+}
+
+impl Grants {
+    /// Checks how the grants are written, without touching what they name.
+    pub fn check(&self) -> Result<(), GrantError> {
+        ReadRule::parse_all(&self.read)?;
+        http::parse_all(&self.http)?;
+        chat::check_names(&self.chat)?;
+        environment::check_names(&self.env)
+    }
+}

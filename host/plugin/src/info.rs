@@ -1,0 +1,37 @@
+//! What a plugin's `init` says of it.
+
+use crate::bindings::exports::gavel::plugin::lifecycle;
+use crate::error::LoadError;
+use serde::{Deserialize, Serialize};
+
+/// What a plugin says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    /// Its own name, not the one in the run.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Whether the same input always gives the same verdict.
+    pub pure: bool,
+    /// The scores that it gives, from lowest to highest.
+    pub score_range: Option<(f64, f64)>,
+}
+
+impl Info {
+    /// Refuses what no score could be compared with, and no record could hold.
+    pub(crate) fn check(&self, plugin: &str) -> Result<(), LoadError> {
+        match self.score_range {
+            Some((min, max)) if !(min.is_finite() && max.is_finite() && min <= max) => {
+                Err(LoadError::ScoreRange { plugin: plugin.to_owned(), min, max })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<lifecycle::Info> for Info {
+    fn from(info: lifecycle::Info) -> Self {
+        let score_range = info.score_range.map(|range| (range.min, range.max));
+        Self { name: info.name, version: info.version, pure: info.pure, score_range }
+    }
+}

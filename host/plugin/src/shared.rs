@@ -1,0 +1,38 @@
+//! What all plugins of a sandbox share, and their calls hold on to.
+
+use crate::cache::Cache;
+use crate::child_limits::ChildLimits;
+use crate::compile::Compiler;
+use crate::engine::Engines;
+use crate::instance_limits::InstanceLimits;
+use crate::lanes::Lanes;
+use crate::limits::Limits;
+use crate::outside::Outside;
+use crate::tape::Tape;
+use crate::ticking_engines::TickingEngines;
+use std::sync::{Arc, OnceLock};
+
+/// The part of a sandbox that calls hold on to. Programs hold on to some of
+/// its parts, since it has the programs.
+pub(crate) struct Shared {
+    pub(crate) ticking: Arc<TickingEngines>,
+    pub(crate) cache: Cache,
+    pub(crate) compiler: Compiler,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) instances: InstanceLimits,
+    pub(crate) children: Arc<ChildLimits>,
+    pub(crate) tape: OnceLock<Tape>,
+    pub(crate) outside: Outside,
+}
+
+impl Shared {
+    /// The engines for calls with these limits.
+    pub(crate) fn engines(&self, limits: &Limits) -> &Engines {
+        self.ticking.for_limits(limits)
+    }
+
+    /// What becomes of the answers that plugins get from outside.
+    pub(crate) fn tape(&self) -> &Tape {
+        self.tape.get().unwrap_or(&Tape::Off)
+    }
+}

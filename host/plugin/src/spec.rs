@@ -1,0 +1,51 @@
+//! What a run says of a component: its file, its parameters, its budgets and
+//! its grants.
+
+use crate::grant::Grants;
+use crate::limits::Limits;
+use serde_json::{Map, Value};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+/// A component and how a run uses it.
+#[derive(Debug, Clone)]
+pub struct PluginSpec {
+    /// Its name in the run.
+    pub name: String,
+    /// The component's file.
+    pub path: PathBuf,
+    /// A JSON object handed to `init`.
+    pub params: Map<String, Value>,
+    /// The budgets of each call.
+    pub limits: Limits,
+    /// What it may reach beyond its sample.
+    pub grants: Grants,
+    /// Calls that an instance answers; every call has a fresh one by default.
+    /// Only for a plugin that declares itself pure.
+    pub reuse: Option<NonZeroU32>,
+}
+
+impl PluginSpec {
+    /// A plugin without parameters and grants, in the default limits.
+    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            path: path.into(),
+            params: Default::default(),
+            limits: Limits::default(),
+            grants: Grants::default(),
+            reuse: None,
+        }
+    }
+}
+
+/// A component that runs programs, and what each of them may use.
+#[derive(Debug, Clone)]
+pub struct ProgramSpec {
+    /// Its name in the run.
+    pub name: String,
+    /// The component's file.
+    pub path: PathBuf,
+    /// The budgets of each job; `log` is what it may print.
+    pub limits: Limits,
+}

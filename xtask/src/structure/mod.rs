@@ -1,0 +1,25 @@
+//! The structure of the workspace: which crate may know which, and files that
+//! import each other in a circle.
+
+mod allowed;
+mod circles;
+mod crates;
+mod imports;
+mod tokens;
+
+pub use circles::check as check_circles;
+pub use crates::check as check_crates;
+
+use crate::failure::Result;
+use crate::setup::cannot;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders in `folder` that hold a crate, in the order of their names.
+fn crates_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
+    let mut crates: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join("Cargo.toml").is_file()).collect();
+    crates.sort();
+    Ok(crates)
+}
