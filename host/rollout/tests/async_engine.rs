@@ -1,5 +1,7 @@
 //! The thread that owns a device, asked as training, serving and evaluation ask it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use futures::future::{join4, try_join_all};
 use gavel_data::{FinishReason, Message, Role, Task};
 use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
@@ -110,7 +112,8 @@ fn a_response_that_nobody_waits_for_is_cancelled() {
         resume.send(()).unwrap();
     };
     let paused = engine.run(move |_| resumed.recv().unwrap());
-    block_on(join4(held, dropped, paused, async { take.send(()).unwrap() }));
+    let (held, (), paused, ()) = block_on(join4(held, dropped, paused, async { take.send(()).unwrap() }));
+    assert!(held.is_ok() && paused.is_ok());
     whole(&engine, vec![request(3, &[])]);
     assert_eq!(cancelled.0.load(Ordering::Relaxed), 2);
 }
