@@ -15,8 +15,8 @@ const DEFAULT_WINDOW: i64 = 4096;
 /// The first layer with a window where the file does not say.
 const DEFAULT_WINDOW_LAYERS: i64 = 28;
 
-/// The keys with which a file names the numbers that its weights are. They are
-/// read from the weights.
+/// The keys that name the dtype of the weights, which is read from the weights
+/// themselves.
 const KINDS: [&str; 2] = ["dtype", "torch_dtype"];
 
 /// A token's id. Some files have -1 where there is no token.

@@ -4,8 +4,8 @@
 //! [`step`](Engine::step) draws one token for every active row whose prompt is
 //! computed; a row that ends leaves the batch at once and a waiting request
 //! takes its place. The same forward pass computes the prompts of those that
-//! come, at most so many tokens of them a step, so that the others go on beside
-//! a long one. Requests with the same prompt, such as a group, compute it once.
+//! come, a bounded number of tokens a step, so that the others continue beside a
+//! long one. Requests with the same prompt, such as a group, compute it once.
 //! Where the cache is full, the rows that came last go back to the waiting
 //! ones, with what they have drawn.
 

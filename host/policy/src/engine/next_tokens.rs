@@ -15,7 +15,7 @@ use gavel_torch::scalar::ScalarOperations;
 use std::ops::Range;
 use tch::{Device, Kind, Tensor};
 
-/// Into so many shares the slots are divided at most.
+/// The most shares that the slots are divided into.
 const SHARES: usize = 4;
 
 /// One token of each of the first slots.

@@ -58,6 +58,9 @@ impl Slots {
     /// Removes the rows that are `gone`, and closes the gaps. Gives them in the
     /// order of their slots.
     pub(super) fn remove(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {
+        if !self.under_way().any(&gone) {
+            return Ok(Vec::new());
+        }
         let phase = Phase::Rollout { rows: self.rows.len(), prompts: 0 };
         self.clear_broken(&gone).map_err(|error| error.during(phase))?;
 
@@ -88,7 +91,7 @@ impl Slots {
     }
 
     /// Clears the slots of rows that are `gone` and may hold what is not finite:
-    /// those that broke, and one whose prompt has told nothing yet.
+    /// those that broke, and one whose prompt is partly computed.
     fn clear_broken(&mut self, gone: impl Fn(&Row) -> bool) -> Result<()> {
         for (slot, row) in self.rows.iter().enumerate() {
             if gone(row) && self.broken.remove(&row.request.id) {

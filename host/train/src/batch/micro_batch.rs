@@ -86,8 +86,8 @@ impl MicroBatch {
         Ok(Self { packed, positions: tensor(&positions)?, targets: tensor(&targets)?, tokens })
     }
 
-    /// The tokens that are learned from, so many at a time that the logits of
-    /// `model` fit into [`LOGIT_BYTES`].
+    /// The tokens that are learned from, in chunks whose logits fit into
+    /// [`LOGIT_BYTES`].
     pub fn chunks(&self, model: &Model) -> Result<Vec<Chunk<'_>>> {
         let size = tokens_per_chunk(model.config());
         let chunk = |(index, tokens)| {
