@@ -14,6 +14,7 @@ mod plugin;
 mod plugin_args;
 mod progress;
 mod replay;
+mod report;
 mod score;
 #[cfg(feature = "train")]
 mod serve;
@@ -96,37 +97,7 @@ fn main() -> ExitCode {
         Command::CompileComponent { argument } => Ok(compile_command(&argument)),
     };
     done.unwrap_or_else(|error| {
-        report(&error);
+        report::error(&error);
         ExitCode::from(2)
     })
-}
-
-/// Prints an error as the user sees it.
-fn report(error: &anyhow::Error) {
-    terminal::error(&with_causes(error));
-}
-
-/// An error with its causes; many errors name theirs already.
-fn with_causes(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(|cause| cause.to_string()) {
-        match text.is_empty() {
-            true => text = cause,
-            false if text.contains(&cause) => {}
-            false => text = format!("{text}: {cause}"),
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_cause_is_named_once() {
-        let gone = || std::io::Error::other("it is gone");
-        let within = anyhow::Error::new(gone()).context("cannot read a.jsonl");
-        assert_eq!(super::with_causes(&within), "cannot read a.jsonl: it is gone");
-        let told = anyhow::Error::new(gone()).context("cannot read a.jsonl: it is gone\nhint: write it");
-        assert_eq!(super::with_causes(&told), "cannot read a.jsonl: it is gone\nhint: write it");
-    }
 }

@@ -2,85 +2,16 @@
 //! there is.
 
 mod plan;
+mod prediction;
+
+pub use prediction::{Part, Prediction};
 
 use crate::config::{Config, RlTable, SftTable};
 use crate::error::Result;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
-use bytesize::ByteSize;
-use gavel_policy::device::DeviceMemory;
 use gavel_train::SftRow;
 use plan::{MiniBatch, Plan, longest};
-use std::fmt;
-
-/// What a run needs at its most, in bytes, and what its device has.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
-    /// What is there all the time: weights, reference, optimiser, keys and values.
-    pub kept: Vec<Part>,
-    /// What comes on top of it in an update.
-    pub update: Vec<Part>,
-    /// What comes on top of it in rollout.
-    pub rollout: Vec<Part>,
-    /// The device.
-    pub device: String,
-    /// What it has, if the system tells.
-    pub memory: Option<DeviceMemory>,
-    /// The setting that saves most, with its value, and how much it saves.
-    pub advice: Option<(String, u64)>,
-}
-
-/// A part of the memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// What takes it.
-    pub what: String,
-    /// How much.
-    pub bytes: u64,
-}
-
-fn sum(parts: &[Part]) -> u64 {
-    parts.iter().map(|part| part.bytes).sum()
-}
-
-impl Prediction {
-    /// All of it: update and rollout take turns.
-    pub fn total(&self) -> u64 {
-        sum(&self.kept) + sum(&self.update).max(sum(&self.rollout))
-    }
-
-    /// What to say if the device does not have that much.
-    pub fn warning(&self) -> Option<String> {
-        let excess = self.total().checked_sub(self.memory?.free).filter(|excess| *excess > 0)?;
-        let needs = ByteSize(self.total());
-        let free = ByteSize(self.memory?.free);
-        let hint = match &self.advice {
-            Some((setting, saved)) => {
-                let more = if *saved < excess { ", which alone is not enough" } else { "" };
-                format!("{setting} would save {}{more}", ByteSize(*saved))
-            }
-            None => "use a smaller model, or a device with more memory".into(),
-        };
-        Some(format!("the run may need {needs} of memory, and {} has {free} free\nhint: {hint}", self.device))
-    }
-}
-
-impl fmt::Display for Prediction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (when, parts) in [("always", &self.kept), ("in an update", &self.update), ("in rollout", &self.rollout)] {
-            for Part { what, bytes } in parts {
-                writeln!(f, "{when}: {what}: {}", ByteSize(*bytes))?;
-            }
-        }
-        write!(f, "at most: {}", ByteSize(self.total()))?;
-        match self.memory {
-            Some(DeviceMemory { total, free }) => {
-                write!(f, "; {} has {}, of which {} are free", self.device, ByteSize(total), ByteSize(free))
-            }
-            None => write!(f, "; what {} has is not known", self.device),
-        }
-    }
-}
 
 /// What `gavel train` needs with these prompts.
 pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[Prompt]) -> Result<Prediction> {

@@ -2,6 +2,7 @@
 //! model, read from and written to the files of a Hugging Face checkpoint, and
 //! the tool calls in what a model replies. No libtorch here.
 
+mod byte_char;
 mod error;
 mod files;
 mod model;

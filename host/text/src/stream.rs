@@ -1,7 +1,7 @@
 //! Text from tokens as they come, never half a character.
 
+use crate::byte_char::byte_char;
 use crate::error::{Result, TextError};
-use crate::tokenizer::byte_char;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

@@ -4,6 +4,7 @@ mod json;
 mod methods;
 mod python;
 mod source;
+mod values;
 mod variables;
 
 use crate::error::{Result, TextError};

@@ -2,10 +2,12 @@
 //! of models write them.
 
 mod json;
+mod parsed;
 mod xml;
 
 use gavel_data::ContentPart;
 use gavel_data::{Message, Role, ToolCall};
+use parsed::{Parsed, ParsedCall};
 use serde_json::Value;
 
 /// How a model writes a call.
@@ -44,16 +46,6 @@ impl Reply {
         Message { content, tool_calls, ..Message::new(Role::Assistant, "") }
     }
 }
-
-/// A call without an id of ours, and the id that the model gave it.
-pub(crate) struct ParsedCall {
-    pub name: String,
-    pub arguments: String,
-    pub id: Option<String>,
-}
-
-/// What is left of a reply, and its calls. `None`: there are none.
-pub(crate) type Parsed = Option<(String, Vec<ParsedCall>)>;
 
 impl ToolCallFormat {
     /// Which form a chat template asks for, by the markers in its text;

@@ -1,8 +1,8 @@
 //! `gavel bench decode`
 
 use super::cost::{cache_bytes, weight_bytes};
+use super::measure::{each_batch, median};
 use super::model::{BenchModelArgs, dtype, prompt};
-use super::{each_batch, median};
 use crate::table;
 use anyhow::Result;
 use bytesize::ByteSize;

@@ -1,8 +1,8 @@
 //! `gavel bench prefill`
 
 use super::cost::prompt_flops;
+use super::measure::{each_batch, median};
 use super::model::{BenchModelArgs, dtype, prompt};
-use super::{each_batch, median};
 use crate::table;
 use anyhow::Result;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! `gavel bench train`
 
 use super::cost::update_flops;
-use super::median;
+use super::measure::median;
 use super::model::{BenchModelArgs, dtype, prompt};
 use crate::table;
 use crate::terminal;

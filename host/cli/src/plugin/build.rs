@@ -1,6 +1,6 @@
 //! `gavel plugin build`
 
-use super::shown;
+use super::shown_path::shown;
 use crate::terminal::{self, errln, outln};
 use anyhow::Result;
 use bytesize::ByteSize;

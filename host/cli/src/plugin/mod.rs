@@ -6,13 +6,13 @@ mod check;
 mod diff;
 mod inspect;
 mod new;
+mod shown_path;
 mod subject;
 mod test;
 mod watch;
 
 use anyhow::Result;
 use clap::Subcommand;
-use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
@@ -38,9 +38,4 @@ pub fn run(command: PluginCommand) -> Result<ExitCode> {
         PluginCommand::Diff(args) => diff::run(args),
         PluginCommand::Inspect(args) => inspect::run(args),
     }
-}
-
-/// A path as one reads it: `build/x.wasm`, not `./build/x.wasm`.
-fn shown(path: &Path) -> std::path::Display<'_> {
-    path.strip_prefix(".").unwrap_or(path).display()
 }

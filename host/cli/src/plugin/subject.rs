@@ -1,7 +1,7 @@
 //! The plugin that a command is about: a project, or a component by itself.
 
 use super::build::compile;
-use super::shown;
+use super::shown_path::shown;
 use anyhow::{Context, Result, bail};
 use gavel_harness::{CaseFile, CaseResults, Harness, TestTable, run as run_cases};
 use gavel_plugin::{LimitsTable, PluginSpec, ProgramSpec};

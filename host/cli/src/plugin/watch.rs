@@ -2,6 +2,7 @@
 
 use super::build::build;
 use super::test::test_built;
+use crate::report;
 use crate::terminal::errln;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -29,7 +30,7 @@ pub fn run(args: WatchArgs) -> Result<ExitCode> {
         .context("cannot wait for Ctrl-C")?;
     gavel_project::watch(&args.path, || {
         if let Err(error) = once(&args.path) {
-            crate::report(&error);
+            report::error(&error);
         }
         errln!("waiting for a change (Ctrl-C ends)");
     })?;

@@ -1,6 +1,6 @@
 //! Where a dataset comes from: a file, or a plugin that is one.
 
-use super::ConfigError;
+use super::error::ConfigError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The keys of `[train]` that `gavel train` and `gavel sft` share.
 
-use super::ConfigError;
-use super::tables::at_least_one;
+use super::checks::at_least_one;
+use super::error::ConfigError;
 use gavel_train::{OptimizerConfig, ScheduleConfig};
 
 /// How weights are learned, whatever from.

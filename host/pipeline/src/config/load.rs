@@ -1,71 +1,11 @@
 //! Reading a configuration: the file, then what `--set` changes in it.
 
-use super::{Config, TrainTable};
-use gavel_plugin::ZeroLimit;
+use super::error::ConfigError;
+use super::run_config::Config;
+use super::train_table::TrainTable;
 use serde::de::DeserializeOwned;
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::{Table, Value};
-
-/// What is wrong with a configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read the configuration {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It is no TOML.
-    #[error("{}: {what}", path.display())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// What the parser says.
-        what: String,
-    },
-    /// A `--set` that cannot be applied.
-    #[error("--set {setting}: {what}\nhint: write --set table.key=value, such as --set train.steps=100")]
-    Set {
-        /// As given.
-        setting: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A key or a type that does not exist there.
-    #[error("{}: {key}: {what}", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// The key, with its tables.
-        key: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A value out of range.
-    #[error("{0}")]
-    Invalid(String),
-}
-
-impl ConfigError {
-    pub(super) fn value(field: &str, must: &str, found: impl Display) -> Self {
-        Self::Invalid(format!("{field} must be {must}, not {found}"))
-    }
-}
-
-impl From<ZeroLimit> for ConfigError {
-    fn from(error: ZeroLimit) -> Self {
-        Self::Invalid(error.to_string())
-    }
-}
-
-impl From<gavel_train::ConfigError> for ConfigError {
-    fn from(error: gavel_train::ConfigError) -> Self {
-        Self::Invalid(error.to_string())
-    }
-}
 
 /// Reads and checks the configuration in `path` with the settings
 /// (`key=value`) laid over it.

@@ -1,7 +1,7 @@
 //! `[resources.loading]`: what it may take to load a component.
 
-use super::ConfigError;
-use super::tables::bytes;
+use super::checks::bytes;
+use super::error::ConfigError;
 use bytesize::ByteSize;
 use gavel_plugin::LoadLimits;
 use serde::{Deserialize, Serialize};

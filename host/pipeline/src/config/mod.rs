@@ -1,149 +1,27 @@
 //! A run's configuration: TOML as written, then checked against what a run
 //! can do. Keys that do not exist are errors, and so are values out of range.
 
+mod checks;
 mod dataset;
+mod error;
 mod learning;
 mod load;
 mod loading;
 mod reward;
+mod run_config;
 mod tables;
 mod train;
+mod train_table;
 
 pub use dataset::{Dataset, Taskset};
+pub use error::ConfigError;
 pub use learning::LearningConfig;
-pub use load::{ConfigError, load};
+
+pub use load::load;
 pub use loading::LoadingTable;
 pub use reward::RewardTable;
+pub use run_config::Config;
+pub(crate) use run_config::MAY_DIFFER;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{OnOutcome, RlTable, SftTable};
-
-use gavel_plugin::LimitsTable;
-use gavel_policy::Dtype;
-use gavel_scoring::ExecTable;
-use gavel_scoring::chat::ChatEndpoint;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-/// The tables of a run; `T` is `[train]`: [`RlTable`] for `gavel train`,
-/// [`SftTable`] for `gavel sft`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config<T> {
-    /// Every random choice of the run follows from it; 0 by default.
-    #[serde(default)]
-    pub seed: u64,
-    /// The policy to start from.
-    pub model: ModelTable,
-    /// What it learns from.
-    pub data: DataTable,
-    /// How responses are drawn.
-    pub rollout: RolloutTable,
-    /// The plugins that score them.
-    #[serde(default)]
-    pub reward: Vec<RewardTable>,
-    /// The language models that plugins may be granted, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub chat: BTreeMap<String, ChatEndpoint>,
-    /// The programs that plugins may be granted, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub exec: BTreeMap<String, ExecTable>,
-    /// What each of their calls may use.
-    #[serde(default)]
-    pub limits: LimitsTable,
-    /// How it learns.
-    pub train: T,
-    /// What is kept of it.
-    #[serde(default)]
-    pub checkpoint: CheckpointTable,
-    /// Where the run is recorded.
-    #[serde(default)]
-    pub log: LogTable,
-    /// Which part gets how much of the machine.
-    #[serde(default)]
-    pub resources: ResourcesTable,
-}
-
-/// What a run may be resumed with another value of: plugins and their limits are
-/// compared as they were loaded, which the run keeps, and a run that was out of
-/// memory may continue with less of it.
-pub(crate) const MAY_DIFFER: [&str; 9] = [
-    "train.steps",
-    "train.max_tokens_per_micro_batch",
-    "train.gradient_checkpointing",
-    "rollout.max_batch",
-    "rollout.cache_memory",
-    "reward",
-    "limits",
-    "log",
-    "resources",
-];
-
-impl<T: Serialize> Config<T> {
-    /// The configuration with every default, as TOML.
-    pub(crate) fn resolved(&self) -> Result<String, ConfigError> {
-        toml::to_string(self)
-            .map_err(|error| ConfigError::Invalid(format!("the configuration cannot be written down: {error}")))
-    }
-}
-
-/// What `[train]` of a command must be able to say of itself.
-pub trait TrainTable {
-    /// Whether the command changes weights.
-    const LEARNS: bool;
-
-    /// Refuses what no run could mean, naming the key.
-    fn validate(&self) -> Result<(), ConfigError>;
-}
-
-impl<T: TrainTable> Config<T> {
-    /// Refuses what no run could mean, naming the key.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        self.model.validate()?;
-        if T::LEARNS && self.model.dtype == Dtype::Float16 {
-            return Err(ConfigError::Invalid(
-                "model.dtype = \"float16\" is for `gavel eval`: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
-            ));
-        }
-        self.data.validate()?;
-        self.rollout.validate()?;
-        self.limits.validate("limits")?;
-        for (name, endpoint) in &self.chat {
-            endpoint.check().map_err(|what| ConfigError::Invalid(format!("chat.{name}.{what}")))?;
-        }
-        for (name, table) in &self.exec {
-            table.limits.validate(&format!("exec.{name}.limits"))?;
-        }
-        for reward in &self.reward {
-            reward.validate()?;
-        }
-        for (at, reward) in self.reward.iter().enumerate() {
-            if self.reward[..at].iter().any(|other| other.name == reward.name) {
-                return Err(ConfigError::value("reward.name", "unlike every other reward's", &reward.name));
-            }
-        }
-        if let Some(name) = &self.data.accuracy
-            && !self.reward.iter().any(|reward| reward.name == *name)
-        {
-            return Err(ConfigError::value("data.accuracy", "the name of a [[reward]]", name));
-        }
-        self.train.validate()?;
-        self.checkpoint.validate()?;
-        self.log.validate()?;
-        self.resources.validate()
-    }
-
-    /// The reward that says whether an answer is right: `data.accuracy`, else
-    /// the first.
-    pub fn accuracy_reward(&self) -> Option<&str> {
-        self.data.accuracy.as_deref().or(self.reward.first().map(|reward| reward.name.as_str()))
-    }
-}
-
-/// For commands that only look: any `[train]` will do.
-impl TrainTable for toml::Table {
-    const LEARNS: bool = false;
-
-    fn validate(&self) -> Result<(), ConfigError> {
-        Ok(())
-    }
-}
+pub use train_table::TrainTable;

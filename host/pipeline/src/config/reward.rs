@@ -1,6 +1,6 @@
 //! `[[reward]]`: a plugin and how much it counts.
 
-use super::ConfigError;
+use super::error::ConfigError;
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use gavel_scoring::{Condition, SourcePattern, WeightedPlugin, When};
 use serde::{Deserialize, Serialize};

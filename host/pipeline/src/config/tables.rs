@@ -1,7 +1,8 @@
 //! The tables that every command has, each with its defaults and its ranges.
 
-use super::ConfigError;
+use super::checks::{at_least_one, bytes};
 use super::dataset::Dataset;
+use super::error::ConfigError;
 use super::loading::LoadingTable;
 use bytesize::ByteSize;
 use gavel_plugin::SandboxConfig;
@@ -334,13 +335,4 @@ impl ResourcesTable {
         let (memory, loading) = (bytes(self.plugin_memory), self.loading.limits());
         SandboxConfig { memory, loading, ..SandboxConfig::with_threads(threads) }
     }
-}
-
-/// A size in bytes as the machine counts them.
-pub(super) fn bytes(size: ByteSize) -> usize {
-    usize::try_from(size.0).unwrap_or(usize::MAX)
-}
-
-pub(super) fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError> {
-    if value == 0 { Err(ConfigError::value(field, "at least 1", 0)) } else { Ok(()) }
 }

@@ -1,8 +1,9 @@
 //! `[train]`: how a policy learns, for `gavel train` and for `gavel sft`.
 
+use super::checks::at_least_one;
+use super::error::ConfigError;
 use super::learning::{LearningConfig, train_table};
-use super::tables::at_least_one;
-use super::{ConfigError, TrainTable};
+use super::train_table::TrainTable;
 use gavel_data::{MOST_REWARD, OutcomeKind};
 use gavel_scoring::recording::Grouping;
 use gavel_train::{AdvantageConfig, Estimator, LossConfig};

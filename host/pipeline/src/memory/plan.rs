@@ -1,6 +1,6 @@
 //! What decides how much memory a run takes, and how much that is.
 
-use super::{Part, Prediction};
+use super::prediction::{Part, Prediction};
 use crate::config::{Config, ModelTable};
 use crate::error::{PipelineError, Result};
 use crate::prompts::Prompt;

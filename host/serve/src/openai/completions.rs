@@ -3,9 +3,10 @@
 use super::body::Body;
 use super::error::ApiError;
 use super::logprobs::{characters, of_text};
+use super::server::{Server, aside, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
-use super::{Server, aside, now, usage};
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -1,6 +1,6 @@
 //! JSON as Python's `json.dumps` writes it.
 
-use super::python::{Result, number};
+use super::values::{Result, number};
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The methods of Python's strings and lists that templates call. What is not
 //! here is as `minijinja-contrib` has it.
 
-use super::python::{Result, text};
+use super::values::{Result, text};
 use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 

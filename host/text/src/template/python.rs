@@ -1,13 +1,12 @@
 //! Jinja in Python, where it differs from Jinja in Rust: functions, filters
-//! and tests that templates use, and how values become text.
+//! and tests that templates use.
 
+use super::values::{Result, text};
 use super::{json, methods};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
+use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value};
 use std::fmt::Write as _;
-
-pub(super) type Result<T> = std::result::Result<T, Error>;
 
 /// An environment like the one that transformers makes for chat templates.
 pub(super) fn environment() -> Result<Environment<'static>> {
@@ -146,107 +145,6 @@ fn indent(value: Value, positional: Rest<Value>, options: Kwargs) -> Result<Stri
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// `str(value)`
-pub(super) fn text(value: &Value) -> String {
-    match (value.kind(), value.as_str()) {
-        (_, Some(text)) => text.to_owned(),
-        (ValueKind::Undefined, _) => String::new(),
-        _ => {
-            let mut out = String::new();
-            repr(&mut out, value);
-            out
-        }
-    }
-}
-
-/// `repr(value)`
-fn repr(out: &mut String, value: &Value) {
-    match value.kind() {
-        ValueKind::Number => out.push_str(&number(value)),
-        ValueKind::String => repr_text(out, value.as_str().unwrap_or_default()),
-        ValueKind::Undefined => out.push_str("Undefined"),
-        // A slice of a list is an iterable.
-        ValueKind::Seq | ValueKind::Iterable => {
-            let tuple = value.downcast_object_ref::<Tuple>().is_some();
-            let items: Vec<Value> = value.try_iter().into_iter().flatten().collect();
-            out.push(if tuple { '(' } else { '[' });
-            for (index, item) in items.iter().enumerate() {
-                out.push_str(if index == 0 { "" } else { ", " });
-                repr(out, item);
-            }
-            out.push_str(match (tuple, items.len()) {
-                (true, 1) => ",)",
-                (true, _) => ")",
-                (false, _) => "]",
-            });
-        }
-        ValueKind::Map if value.as_object().is_some() => {
-            out.push('{');
-            for (index, key) in value.try_iter().into_iter().flatten().enumerate() {
-                out.push_str(if index == 0 { "" } else { ", " });
-                repr(out, &key);
-                out.push_str(": ");
-                repr(out, &value.get_item(&key).unwrap_or_default());
-            }
-            out.push('}');
-        }
-        _ => {
-            let _ = write!(out, "{value}");
-        }
-    }
-}
-
-fn repr_text(out: &mut String, text: &str) {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    out.push(quote);
-    for char in text.chars() {
-        let code = u32::from(char);
-        let _ = match char {
-            '\\' => write!(out, "\\\\"),
-            '\n' => write!(out, "\\n"),
-            '\r' => write!(out, "\\r"),
-            '\t' => write!(out, "\\t"),
-            char if char == quote => write!(out, "\\{char}"),
-            char if is_printable(char) => write!(out, "{char}"),
-            _ if code < 0x100 => write!(out, "\\x{code:02x}"),
-            _ if code < 0x1_0000 => write!(out, "\\u{code:04x}"),
-            _ => write!(out, "\\U{code:08x}"),
-        };
-    }
-    out.push(quote);
-}
-
-/// `str.isprintable`. Rust escapes the same characters, and combining ones at
-/// the beginning of a text.
-fn is_printable(char: char) -> bool {
-    !char.is_control() && !format!("a{char}").escape_debug().any(|escaped| escaped == '{' && char != '{')
-}
-
-/// A number as Python writes it.
-pub(super) fn number(value: &Value) -> String {
-    match f64::try_from(value.clone()) {
-        Ok(float) if !value.is_integer() => self::float(float),
-        _ => value.to_string(),
-    }
-}
-
-/// `repr` of a float: the shortest digits that give it back, with an exponent
-/// from 1e16 on and below 1e-4.
-fn float(value: f64) -> String {
-    if !value.is_finite() {
-        return if value.is_nan() { "nan".into() } else { format!("{value}") };
-    }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..16).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.abs())
-        }
-        _ => format!("{value:?}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,20 +165,5 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(float(value), expected);
         }
-    }
-
-    #[test]
-    fn texts_in_lists_are_quoted_as_in_python() {
-        let quoted = |text: &str| {
-            let mut out = String::new();
-            repr_text(&mut out, text);
-            out
-        };
-        assert_eq!(quoted("it's"), "\"it's\"");
-        assert_eq!(quoted("'\""), "'\\'\"'");
-        assert_eq!(
-            quoted("é e\u{301} 🦀\u{a0}\u{7f}\u{200b}\u{e000}\0"),
-            "'é e\u{301} 🦀\\xa0\\x7f\\u200b\\ue000\\x00'"
-        );
     }
 }

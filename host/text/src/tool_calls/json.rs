@@ -1,6 +1,6 @@
 //! Calls that are written as JSON.
 
-use super::{Parsed, ParsedCall};
+use super::parsed::{Parsed, ParsedCall};
 use gavel_data::{Columns, Json};
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! Calls that are written with a tag for each argument.
 
-use super::ParsedCall;
+use super::parsed::ParsedCall;
 use gavel_data::{Columns, Json};
 use serde_json::Value;
 

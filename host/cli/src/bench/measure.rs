@@ -1,0 +1,29 @@
+//! Measuring batch after batch.
+
+use crate::terminal;
+use anyhow::Result;
+use serde::Serialize;
+
+/// Measures each batch, and with `json` prints what was found, a line each, as
+/// soon as it is.
+pub(super) fn each_batch<T: Serialize>(
+    batches: &[usize],
+    json: bool,
+    measure: impl Fn(usize) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for &batch in batches {
+        let measured = measure(batch)?;
+        if json {
+            terminal::json(&measured)?;
+        }
+        all.push(measured);
+    }
+    Ok(all)
+}
+
+/// The middle one, or the higher of the two in the middle.
+pub(super) fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_unstable_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied().unwrap_or(f64::NAN)
+}

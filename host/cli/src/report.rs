@@ -1,0 +1,33 @@
+//! How an error that ends a command is shown.
+
+use crate::terminal;
+
+/// Prints an error as the user sees it.
+pub fn error(error: &anyhow::Error) {
+    terminal::error(&with_causes(error));
+}
+
+/// An error with its causes; many errors name theirs already.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(|cause| cause.to_string()) {
+        match text.is_empty() {
+            true => text = cause,
+            false if text.contains(&cause) => {}
+            false => text = format!("{text}: {cause}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_cause_is_named_once() {
+        let gone = || std::io::Error::other("it is gone");
+        let within = anyhow::Error::new(gone()).context("cannot read a.jsonl");
+        assert_eq!(super::with_causes(&within), "cannot read a.jsonl: it is gone");
+        let told = anyhow::Error::new(gone()).context("cannot read a.jsonl: it is gone\nhint: write it");
+        assert_eq!(super::with_causes(&told), "cannot read a.jsonl: it is gone\nhint: write it");
+    }
+}

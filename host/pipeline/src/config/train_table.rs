@@ -1,0 +1,21 @@
+//! What every `[train]` table can do.
+
+use super::error::ConfigError;
+
+/// What `[train]` of a command must be able to say of itself.
+pub trait TrainTable {
+    /// Whether the command changes weights.
+    const LEARNS: bool;
+
+    /// Refuses what no run could mean, naming the key.
+    fn validate(&self) -> Result<(), ConfigError>;
+}
+
+/// For commands that only look: any `[train]` will do.
+impl TrainTable for toml::Table {
+    const LEARNS: bool = false;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}

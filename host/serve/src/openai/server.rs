@@ -1,0 +1,91 @@
+//! What the endpoints share.
+
+use super::error::ApiError;
+use super::settings::Settings;
+use crate::metrics::Metrics;
+use gavel_data::seed::{Purpose, derive};
+use gavel_rollout::{AsyncEngine, Completion, GenerateRequest, default_sampling};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What all requests share.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) engine: AsyncEngine,
+    pub(super) metrics: Arc<Metrics>,
+    /// The model's name.
+    pub(super) name: Arc<str>,
+    /// Unlike that of another start, so that ids and unseeded draws are too.
+    pub(super) salt: u64,
+    pub(super) answered: Arc<AtomicU64>,
+}
+
+impl Server {
+    /// A number for the next answer, and its id.
+    pub(super) fn next_id(&self, prefix: &str) -> (u64, String) {
+        let number = self.answered.fetch_add(1, Ordering::Relaxed);
+        (number, format!("{prefix}-{:016x}{number:08x}", self.salt))
+    }
+
+    /// Requests as many responses to each of `prompts` as the settings say; those to one prompt stand together. `number`
+    /// is that of the answer.
+    pub(super) async fn generate(
+        &self,
+        number: u64,
+        prompts: Vec<Vec<u32>>,
+        continues_prompt: bool,
+        settings: &Settings,
+        top_logprobs: usize,
+    ) -> Result<Vec<Completion>, ApiError> {
+        let choices = settings.choices(prompts.len())? as u64;
+        let mut requests = Vec::new();
+        for (prompt, index) in prompts.into_iter().zip(0..) {
+            let room = self.engine.room(prompt.len());
+            if room == 0 {
+                let (tokens, all) = (prompt.len(), self.engine.room(0));
+                let what = format!("the prompt has {tokens} tokens, and there is room for {all} with the response");
+                return Err(ApiError::invalid(what));
+            }
+            let sampling = settings.sampling(default_sampling(&self.engine.text().tokenizer, room))?;
+            // Equal prompts with a given seed have equal responses.
+            let seed = settings.seed().unwrap_or_else(|| derive(self.salt, number, index, Purpose::Rollout));
+            requests.extend((0..choices).map(|choice| GenerateRequest {
+                prompt: prompt.clone(),
+                continues_prompt,
+                sampling: sampling.clone(),
+                stop: settings.stop(),
+                seed: derive(seed, 0, choice, Purpose::Rollout),
+                top_logprobs,
+            }));
+        }
+        Ok(self.engine.stream(requests).await?)
+    }
+
+    /// Refuses a model that is not this one.
+    pub(super) fn check_model(&self, asked: Option<&str>) -> Result<(), ApiError> {
+        match asked {
+            Some(name) if name != &*self.name => {
+                Err(ApiError::not_found(format!("the model `{name}` is not served here; `{}` is", self.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Does what takes long with long texts, such as turning them into tokens,
+/// beside the thread that answers everyone.
+pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| ApiError::internal(error.to_string()))
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// `prompt` and what was drawn, as the API counts them.
+pub(super) fn usage(prompt: usize, completion: usize) -> Value {
+    json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
+}
