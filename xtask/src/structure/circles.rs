@@ -1,59 +1,26 @@
 //! Circles of files: files that import each other, directly or by way of
 //! others, can only be understood, and changed, together.
 
-use super::allowed::{ALLOWED, Circle, PRESENT};
 use super::crates_in;
 use super::imports::{self, Imports};
 use crate::failure::{Failure, Result};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 
-/// Where allowed circles are listed.
-const LIST: &str = "xtask/src/structure/allowed.rs";
-
-/// Refuses circles of files in the crates of `host/`, unless they are listed,
-/// and what is listed and no longer there.
+/// Refuses circles of files in the crates of `host/`.
 pub fn check(root: &Path) -> Result<()> {
-    let mut wrong = Vec::new();
-    let mut there = BTreeSet::new();
-    let listed: Vec<&Circle> = ALLOWED.iter().map(|(circle, _)| circle).chain(PRESENT).collect();
+    let mut found = Vec::new();
     for path in crates_in(&root.join("host"))? {
         let folder = format!("host/{}", path.file_name().unwrap_or_default().to_string_lossy());
         let imports = imports::read(&path.join("src"))?;
-        for circle in circles(&imports) {
-            match listed.iter().position(|listed| listed.covers(&folder, &circle)) {
-                Some(at) => drop(there.insert(at)),
-                None => wrong.push(shown(&folder, &circle, &imports)),
-            }
-        }
+        found.extend(circles(&imports).iter().map(|circle| shown(&folder, circle, &imports)));
     }
-    if !wrong.is_empty() {
-        return Err(Failure::new("files import each other in a circle").why(wrong.join("\n  ")).hint(format!(
-            "move what both sides need to a file of its own; a circle that has to stay is listed with its reason in {LIST}"
-        )));
+    if found.is_empty() {
+        return Ok(());
     }
-    let gone: Vec<String> =
-        (0..listed.len()).filter(|at| !there.contains(at)).map(|at| listed[at].to_string()).collect();
-    if !gone.is_empty() {
-        return Err(Failure::new("circles of files are listed that are no longer there")
-            .why(gone.join("\n  "))
-            .hint(format!("take them out of the list in {LIST}")));
-    }
-    Ok(())
-}
-
-impl Circle {
-    /// Whether a circle is this one, or what is left of it.
-    fn covers(&self, folder: &str, circle: &BTreeSet<&str>) -> bool {
-        self.folder == folder && circle.iter().all(|file| self.files.contains(file))
-    }
-}
-
-impl fmt::Display for Circle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/src: {}", self.folder, self.files.join(", "))
-    }
+    Err(Failure::new("files import each other in a circle")
+        .why(found.join("\n  "))
+        .hint("move what both sides need to a file of its own"))
 }
 
 /// The largest sets of files of which each imports each other, directly or by
@@ -137,13 +104,5 @@ mod tests {
         let found = circles(&all);
         let expected = "host/x/src: a.rs, b.rs\n    a.rs -> b.rs: W, X\n    b.rs -> a.rs: Y";
         assert_eq!(shown("host/x", &found[0], &all), expected);
-    }
-
-    #[test]
-    fn what_is_left_of_a_listed_circle_is_allowed() {
-        let listed = Circle { folder: "host/x", files: &["a.rs", "b.rs", "c.rs"] };
-        assert!(listed.covers("host/x", &BTreeSet::from(["a.rs", "c.rs"])));
-        assert!(!listed.covers("host/y", &BTreeSet::from(["a.rs", "c.rs"])));
-        assert!(!listed.covers("host/x", &BTreeSet::from(["a.rs", "d.rs"])));
     }
 }
