@@ -112,6 +112,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn floats_are_written_as_in_python() {
+        let cases = [
+            (1.0, "1.0"),
+            (-0.0, "-0.0"),
+            (1e16, "1e+16"),
+            (1e15, "1000000000000000.0"),
+            (1.5e-5, "1.5e-05"),
+            (0.0001, "0.0001"),
+            (5e-324, "5e-324"),
+            (1e100, "1e+100"),
+            (f64::INFINITY, "inf"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(float(value), expected);
+        }
+    }
+
+    #[test]
     fn texts_in_lists_are_quoted_as_in_python() {
         let quoted = |text: &str| {
             let mut out = String::new();
