@@ -18,7 +18,11 @@ fn project() -> Project {
 #[test]
 fn a_run_learns_from_the_rows_of_a_family_and_its_scorer() {
     let project = project();
-    project.add_reward("gym", "plugins/reasoning-gym.wasm", "");
+    // What is granted to the reward is there for its rows, too.
+    project.add_reward("gym", "plugins/reasoning-gym.wasm", "grant = { exec = [\"child\"] }");
+    let text = std::fs::read_to_string(project.path("train.toml")).unwrap();
+    let program = built("guests/child.wasm");
+    project.write("train.toml", &format!("{text}\n[exec.child]\npath = \"{}\"\n", program.display()));
     let data = |which: &str, rows: &str| format!("data.{which}=plugin:gym?name=chain_sum&system=&{rows}");
     let (train, validation) = (data("train", "seed=1&rows=12"), data("validation", "seed=1000&rows=3"));
     let settings = ["--set", "train.steps=1", "--set", &train, "--set", &validation];

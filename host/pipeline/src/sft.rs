@@ -1,7 +1,7 @@
 //! Supervised fine-tuning: imitate the responses of a dataset.
 
 use crate::config::{Config, SftTable};
-use crate::error::{PipelineError, Result};
+use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
@@ -40,8 +40,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
         let draws = (step - 1) * size..step * size;
         let batch: Vec<SftRow> = draws.map(|ordinal| rows[stream.row(ordinal)].clone()).collect();
         let learning_rate = schedule.at(step - 1);
-        let stats =
-            run.updater.sft_step(batch, learning_rate)?.map_err(|source| PipelineError::Train { step, source })?;
+        let stats = run.updater.sft_step(step, batch, learning_rate)?;
         let mut metrics = Metrics::of_step(step);
         metrics.set("loss", stats.loss);
         metrics.set("token_accuracy", stats.token_accuracy);

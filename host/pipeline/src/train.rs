@@ -3,7 +3,7 @@
 
 use crate::advantages::advantages;
 use crate::config::{Config, RlTable};
-use crate::error::{PipelineError, Result};
+use crate::error::Result;
 use crate::failure_rate::check_failures;
 use crate::memory::predict_train;
 use crate::prompts::Prompt;
@@ -89,11 +89,7 @@ fn rl_step(
             continue;
         }
         let temperature = f64::from(config.rollout.temperature);
-        let stats = run
-            .updater
-            .update(mini_batch, table.loss, temperature, learning_rate)?
-            .map_err(|source| PipelineError::Train { step, source })?;
-        updates.push(stats);
+        updates.push(run.updater.update(step, mini_batch, table.loss, temperature, learning_rate)?);
     }
     describe_updates(&updates, &mut metrics);
     metrics.set("learning_rate", learning_rate);

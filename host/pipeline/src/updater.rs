@@ -3,7 +3,7 @@
 use crate::error::{PipelineError, Result};
 use gavel_policy::Model;
 use gavel_rollout::AsyncEngine;
-use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
+use gavel_train::{Experience, LossConfig, SftRow, SftStats, Trainer, UpdateStats};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
@@ -13,11 +13,11 @@ pub(crate) struct Updater {
     engine: AsyncEngine,
     /// Where the device's thread is waited for.
     runtime: Handle,
-    learner: Arc<Mutex<Learner>>,
+    parts: Arc<Mutex<UpdateParts>>,
 }
 
 /// What an update needs besides the policy.
-struct Learner {
+struct UpdateParts {
     trainer: Trainer,
     /// What a KL penalty is taken to: the policy that the run started from.
     reference: Option<Model>,
@@ -25,42 +25,44 @@ struct Learner {
 
 impl Updater {
     pub(crate) fn new(engine: AsyncEngine, runtime: Handle, trainer: Trainer, reference: Option<Model>) -> Self {
-        Self { engine, runtime, learner: Arc::new(Mutex::new(Learner { trainer, reference })) }
+        Self { engine, runtime, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference })) }
     }
 
-    /// Takes an optimiser step over a mini-batch; `temperature` is that of its rollout.
+    /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout.
     pub(crate) fn update(
         &self,
+        step: u64,
         mini_batch: Vec<Experience>,
         loss: LossConfig,
         temperature: f64,
         learning_rate: f64,
-    ) -> Result<std::result::Result<UpdateStats, TrainError>> {
-        self.on_device(move |model, Learner { trainer, reference }| {
+    ) -> Result<UpdateStats> {
+        self.on_device(move |model, UpdateParts { trainer, reference }| {
             trainer.update(model, reference.as_ref(), &mini_batch, &loss, temperature, learning_rate)
-        })
+        })?
+        .map_err(|source| PipelineError::Train { step, source })
     }
 
-    /// Takes an optimiser step over rows to imitate.
-    pub(crate) fn sft_step(
-        &self,
-        rows: Vec<SftRow>,
-        learning_rate: f64,
-    ) -> Result<std::result::Result<SftStats, TrainError>> {
-        self.on_device(move |model, learner| learner.trainer.sft_step(model, &rows, learning_rate))
+    /// Takes step `step` over rows to imitate.
+    pub(crate) fn sft_step(&self, step: u64, rows: Vec<SftRow>, learning_rate: f64) -> Result<SftStats> {
+        self.on_device(move |model, parts| parts.trainer.sft_step(model, &rows, learning_rate))?
+            .map_err(|source| PipelineError::Train { step, source })
     }
 
     /// Writes the weights into the folder `weights`, and the optimiser's state to the file `optimizer`.
     pub(crate) fn save(&self, weights: PathBuf, optimizer: PathBuf) -> Result<()> {
-        self.on_device(move |model, learner| {
+        self.on_device(move |model, parts| {
             model.save(&weights)?;
-            learner.trainer.save(&optimizer).map_err(PipelineError::Optimizer)
+            parts.trainer.save(&optimizer).map_err(PipelineError::Optimizer)
         })?
     }
 
-    fn on_device<R: Send + 'static>(&self, work: impl FnOnce(&Model, &mut Learner) -> R + Send + 'static) -> Result<R> {
-        let learner = self.learner.clone();
-        let work = move |model: &Model| work(model, &mut learner.lock().unwrap_or_else(PoisonError::into_inner));
+    fn on_device<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Model, &mut UpdateParts) -> R + Send + 'static,
+    ) -> Result<R> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| work(model, &mut parts.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(self.runtime.block_on(self.engine.run(work))?)
     }
 }

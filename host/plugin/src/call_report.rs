@@ -78,7 +78,7 @@ impl<T> CallReport<T> {
             peak_memory: traces.memory.peak() as u64,
         };
         let diagnosis = fault::diagnosis(error.as_ref(), traces.log.text());
-        let diagnosis = diagnosis.map(|diagnosis| plugin.granted.tell_diagnosis(diagnosis));
+        let diagnosis = diagnosis.map(|diagnosis| plugin.granted.loggable_diagnosis(diagnosis));
         Self { answer, details: CallDetails { usage, diagnosis, refusals: traces.refusals.clone() } }
     }
 }

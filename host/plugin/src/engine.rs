@@ -8,7 +8,7 @@ use crate::engine_config::engine_config;
 use crate::error::LoadError;
 use crate::imports;
 use crate::limits::TABLE_ELEMENTS;
-use crate::machine;
+use crate::machine_limits;
 use crate::state::State;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -156,7 +156,7 @@ impl LinkedEngine {
 
     /// The largest pool that there is room for, if any is worth it.
     fn pooled(fuel: bool) -> Option<Self> {
-        let mut slots = u32::try_from(machine::max_instances()).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
+        let mut slots = u32::try_from(machine_limits::max_instances()).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
         while slots >= MIN_SLOTS {
             let mut config = engine_config(fuel);
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));

@@ -199,7 +199,7 @@ impl Loading<'_> {
                 Err(LoadError::Params { plugin: name, params, what })
             }
             Err(outcome) => {
-                let what = self.granted.tell(outcome, &report.details.refusals).reason().unwrap_or_default();
+                let what = self.granted.loggable(outcome, &report.details.refusals).reason().unwrap_or_default();
                 Err(LoadError::Init { plugin: name, params, what })
             }
         }

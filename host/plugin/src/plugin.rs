@@ -121,7 +121,7 @@ impl Plugin {
             input: call.input.clone(),
         };
         Evaluation {
-            outcome: loaded.granted.tell(outcome, &call.details.refusals),
+            outcome: loaded.granted.loggable(outcome, &call.details.refusals),
             usage: call.details.usage,
             provenance: Some(provenance),
             diagnosis: call.details.diagnosis.clone(),
@@ -129,7 +129,7 @@ impl Plugin {
     }
 
     fn no_row(&self, what: &str, outcome: Outcome, call: &AskedCall) -> TasksetError {
-        let outcome = self.loaded.granted.tell(outcome, &call.details.refusals);
+        let outcome = self.loaded.granted.loggable(outcome, &call.details.refusals);
         let stderr = call.details.diagnosis.as_ref().map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
         TasksetError {
             plugin: self.loaded.name.clone(),

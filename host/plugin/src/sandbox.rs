@@ -5,9 +5,9 @@ use crate::chat::ChatModel;
 use crate::child_limits::ChildLimits;
 use crate::compile::{self, Compiler, LoadLimits};
 use crate::error::LoadError;
-use crate::instance_limits::InstanceLimits;
+use crate::instance_slots::InstanceLimits;
 use crate::lanes::Lanes;
-use crate::machine;
+use crate::machine_limits;
 use crate::outside::{HttpResponder, Outside};
 use crate::program::Program;
 use crate::shared::Shared;
@@ -46,7 +46,7 @@ impl SandboxConfig {
     /// model's.
     pub fn with_threads(threads: NonZeroUsize) -> Self {
         let (loading, compiler) = (LoadLimits::default(), compile::default_program());
-        Self { threads, memory: machine::memory() / 2, cache: None, loading, compiler }
+        Self { threads, memory: machine_limits::memory() / 2, cache: None, loading, compiler }
     }
 }
 
@@ -59,7 +59,7 @@ impl Sandbox {
     /// Starts an engine, the threads for its calls, and the one that
     /// interrupts them.
     pub fn new(config: SandboxConfig) -> Result<Self, LoadError> {
-        machine::allow_open_files();
+        machine_limits::allow_open_files();
         let engine = |error: io::Error| LoadError::Engine(error.to_string());
         let shared = Shared {
             ticking: TickingEngines::start().map_err(engine)?,

@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::child_limits::ChildLimits;
 use crate::compile::Compiler;
 use crate::engine::Engines;
-use crate::instance_limits::InstanceLimits;
+use crate::instance_slots::InstanceLimits;
 use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::outside::Outside;

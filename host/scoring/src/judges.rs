@@ -1,8 +1,8 @@
 //! The judges of a run, and the gates between them.
 
+use crate::condition::When;
 use crate::error::{ScorerError, Uncovered};
 use crate::judge::Judge;
-use crate::when::When;
 use gavel_data::Shown;
 use std::sync::Arc;
 

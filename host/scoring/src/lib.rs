@@ -6,6 +6,7 @@
 
 pub mod chat;
 mod combine;
+mod condition;
 mod error;
 mod exec;
 mod in_flight;
@@ -18,12 +19,11 @@ pub mod replay;
 mod reward;
 mod round;
 mod scorer;
-mod when;
 
+pub use condition::{Condition, SourcePattern, When};
 pub use error::{ScorerError, Uncovered};
 pub use exec::ExecTable;
 pub use in_flight::InFlight;
 pub use offline::{Attempts, CompletionError, completion};
 pub use pending_group::PendingGroup;
 pub use scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
-pub use when::{Condition, SourcePattern, When};

@@ -1,12 +1,12 @@
 //! The plugins of a run, and the samples that they score.
 
 use crate::chat::{self, ChatEndpoint};
+use crate::condition::When;
 use crate::error::{ScorerError, Uncovered};
 use crate::exec::{self, LoadedProgram};
 use crate::judges::{Judges, WeightedJudge, gates};
 use crate::pending_group::PendingGroup;
 use crate::round::Round;
-use crate::when::When;
 use gavel_data::{OutcomeKind, Sample, SampleOutcome};
 use gavel_plugin::{Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
 use std::collections::BTreeMap;

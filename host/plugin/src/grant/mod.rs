@@ -18,9 +18,9 @@ mod granted;
 mod grants;
 mod http;
 mod import;
+mod loggable;
 mod poll;
 mod random;
-mod tell;
 
 pub use chat::ChatReply;
 pub(crate) use clock::HasMonotonicClock;

@@ -148,7 +148,7 @@ pub fn keep_plugin_set(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::when::When;
+    use crate::condition::When;
     use gavel_plugin::{CONTRACT, Grants, Info, Limits};
     use serde_json::Map;
 

@@ -1,9 +1,9 @@
 //! A plugin and a program as they were used, and what is another one.
 
+use crate::condition::When;
 use crate::exec::LoadedProgram;
 use crate::judges::WeightedJudge;
 use crate::scorer::{LoadedPlugin, WeightedPlugin};
-use crate::when::When;
 use gavel_data::Shown;
 use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec, ProgramSpec};
 use serde::de::{Deserializer, Error};

@@ -1,7 +1,7 @@
 use super::*;
+use crate::condition::When;
 use crate::judge::Judge;
 use crate::judges::WeightedJudge;
-use crate::when::When;
 use gavel_data::{
     EvaluationRecord, FinishReason, JudgeId, Message, OutcomeKind, Provenance, Role, Score, Task, Trajectory, Usage,
 };

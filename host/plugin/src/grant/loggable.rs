@@ -1,4 +1,4 @@
-//! What grants have to do with what is told of a call.
+//! Outcomes and diagnoses as they may be logged: without what a grant keeps secret.
 
 use super::granted::Granted;
 use super::http::Refusals;
@@ -8,7 +8,7 @@ impl Granted {
     /// An outcome as it may be logged: where it is no score, with the requests
     /// that were refused in the call, and in any case without the values of
     /// granted variables.
-    pub(crate) fn tell(&self, outcome: Outcome, refusals: &Refusals) -> Outcome {
+    pub(crate) fn loggable(&self, outcome: Outcome, refusals: &Refusals) -> Outcome {
         let tell = |text: String| {
             self.redact(match refusals.text() {
                 Some(refusals) => format!("{text}; {refusals}"),
@@ -28,7 +28,7 @@ impl Granted {
     }
 
     /// What helps to mend a plugin, without the values of granted variables.
-    pub(crate) fn tell_diagnosis(&self, diagnosis: Diagnosis) -> Diagnosis {
+    pub(crate) fn loggable_diagnosis(&self, diagnosis: Diagnosis) -> Diagnosis {
         Diagnosis { stderr: self.redact(diagnosis.stderr), ..diagnosis }
     }
 

@@ -3,7 +3,7 @@
 use crate::engine::Slots;
 use crate::idle_instances::IdleInstances;
 use crate::instance::InstancePermit;
-use crate::machine;
+use crate::machine_limits;
 use crate::memory_reservation::{MemoryReservation, pages};
 use std::num::NonZeroU32;
 use std::pin::pin;
@@ -28,7 +28,7 @@ impl InstanceLimits {
     /// For instances that together have `memory` bytes.
     pub(crate) fn new(memory: usize) -> Self {
         Self {
-            instances: Arc::new(Semaphore::new(machine::max_instances())),
+            instances: Arc::new(Semaphore::new(machine_limits::max_instances())),
             memory: Arc::new(Semaphore::new(pages(memory) as usize)),
             memory_bytes: memory,
             idle: Mutex::default(),
