@@ -14,7 +14,8 @@ use wasmtime::component::Component;
 /// Components that take a second or more to compile are announced.
 const LARGE: usize = 2 << 20;
 /// The functions of a component of this size are compiled once for all its
-/// snapshots; below, all are compiled in as little time as they are read in.
+/// snapshots, and for all components of its language; below, all are compiled in
+/// as little time as they are read in.
 const KEPT_FUNCTIONS: usize = 512 << 10;
 
 /// The bytes of a component.
@@ -42,7 +43,7 @@ pub(crate) fn compile_once(
     if component.len() > LARGE {
         tracing::info!("compiling plugin `{name}` ({} MB); later starts take it from the cache", component.len() >> 20);
     }
-    let functions = functions_file(shared, engines, component)?;
+    let functions = functions_file(shared, component);
     let order = Order { component, form, fuel: engines.fuel(), functions: functions.as_deref() };
     let code = compile(&shared.compiler, name, path, order)?;
     Ok(shared.cache.keep(&key, &(), code))
@@ -81,14 +82,6 @@ fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Re
 }
 
 /// Where the code of a component's functions is kept, if it is worth it.
-pub(crate) fn functions_file(
-    shared: &Shared,
-    engines: &Engines,
-    component: &[u8],
-) -> Result<Option<PathBuf>, LoadError> {
-    if component.len() < KEPT_FUNCTIONS {
-        return Ok(None);
-    }
-    let key = Key::new(engines.reference()?, &[component, b"functions"]);
-    Ok(shared.cache.functions(&key))
+pub(crate) fn functions_file(shared: &Shared, component: &[u8]) -> Option<PathBuf> {
+    if component.len() < KEPT_FUNCTIONS { None } else { shared.cache.functions() }
 }

@@ -112,7 +112,7 @@ impl Loading<'_> {
             Ok(wasm) => wasm,
             Err(reason) => return Ok(Err(reason)),
         };
-        let functions = functions_file(self.shared, self.engines, self.bytes)?;
+        let functions = functions_file(self.shared, self.bytes);
         let order =
             Order { component: &wasm, form: Form::Plain, fuel: self.engines.fuel(), functions: functions.as_deref() };
         let code = match self.shared.compiler.compile(order) {

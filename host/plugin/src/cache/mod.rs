@@ -1,8 +1,8 @@
 //! Compiled components on disk, so that only the first start compiles them.
 //!
 //! An entry is two files: `KEY.json` says what is known of a component and
-//! names its code by hash; `HASH.cwasm` is that code. `KEY.functions` has the
-//! code of a component's functions. To load code is to run it natively, so the
+//! names its code by hash; `HASH.cwasm` is that code. `functions` has the code
+//! of the functions of all components. To load code is to run it natively, so the
 //! folder and each file in it are the user's alone, an entry names its key,
 //! and code is loaded only where its hash is the recorded one.
 
@@ -98,9 +98,9 @@ impl Cache {
         }
     }
 
-    /// Where the code of the functions of the component of `key` is kept.
-    pub(crate) fn functions(&self, key: &Key) -> Option<PathBuf> {
-        Some(self.folder.as_ref()?.join(format!("{}.functions", key.0)))
+    /// Where the code of the functions of all components is kept.
+    pub(crate) fn functions(&self) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join("functions"))
     }
 }
 

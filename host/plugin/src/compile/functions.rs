@@ -1,5 +1,6 @@
-//! The code of a component's functions, kept apart. A snapshot has the
-//! functions of its component and other data: only what differs is compiled.
+//! The code of functions, kept apart from that of components. Components of one
+//! language have nearly all functions in common, as have the snapshots of one
+//! component: only what differs is compiled.
 
 use crate::trusted;
 use std::borrow::Cow;
@@ -10,37 +11,53 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime::CacheStore;
 
-/// More is not read: the functions of reasoning-gym come to 26 MB.
-const MAX_BYTES: u64 = 1 << 30;
+/// A file that would be larger is begun anew. CPython's functions come to 26 MB,
+/// StarlingMonkey's to 36.
+const MAX_BYTES: usize = 256 << 20;
+/// New code that is less than this share of the file is not worth writing the
+/// file again: a few functions differ in every component.
+const WORTH_WRITING: usize = 64;
 
 /// The functions in a file: hash of the rest, then for each function the
 /// lengths of its key and its code, in four bytes each, and both.
 #[derive(Debug)]
 pub(super) struct Functions {
     path: PathBuf,
+    known: Stored,
+    /// What is not in the file.
+    new: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+/// What a file holds.
+#[derive(Debug, Default)]
+struct Stored {
     bytes: Vec<u8>,
     /// By key, where its code lies in `bytes`.
-    known: HashMap<Vec<u8>, Range<usize>>,
-    /// What is not in the file. It stays empty where there is a file: a few functions differ in every snapshot, and
-    /// are not worth writing it again.
-    new: Option<Mutex<HashMap<Vec<u8>, Vec<u8>>>>,
+    code: HashMap<Vec<u8>, Range<usize>>,
 }
 
 impl Functions {
     /// Those in the file at `path`; none where it is missing, damaged or
     /// another user's.
     pub(super) fn open(path: &Path) -> Arc<Self> {
-        let bytes = trusted::read(path, MAX_BYTES).unwrap_or_default();
-        let known = index(&bytes);
-        let new = known.is_none().then(Mutex::default);
-        Arc::new(Self { path: path.into(), bytes, known: known.unwrap_or_default(), new })
+        Arc::new(Self { path: path.into(), known: Stored::read(path), new: Mutex::default() })
     }
 
-    /// Writes the file where there was none.
+    /// Adds what is new to the file, if that is worth it.
     pub(super) fn keep(&self) -> io::Result<()> {
-        let Some(new) = &self.new else { return Ok(()) };
-        let mut bytes = vec![0; blake3::OUT_LEN];
-        for (key, code) in &*new.lock().unwrap_or_else(PoisonError::into_inner) {
+        let new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
+        let size: usize = new.iter().map(|(key, code)| 8 + key.len() + code.len()).sum();
+        if size == 0 || size < self.known.bytes.len() / WORTH_WRITING {
+            return Ok(());
+        }
+        // Another process may have added to it meanwhile.
+        let mut stored = Stored::read(&self.path);
+        if stored.bytes.len() + size > MAX_BYTES {
+            stored = Stored::default();
+        }
+        let mut bytes = stored.bytes;
+        bytes.resize(bytes.len().max(blake3::OUT_LEN), 0);
+        for (key, code) in new.iter().filter(|(key, _)| !stored.code.contains_key(*key)) {
             for part in [key, code] {
                 let length = u32::try_from(part.len()).map_err(io::Error::other)?;
                 bytes.extend(length.to_le_bytes());
@@ -55,6 +72,17 @@ impl Functions {
         file.write_all(&bytes)?;
         file.persist(&self.path)?;
         Ok(())
+    }
+}
+
+impl Stored {
+    /// What the file at `path` holds; nothing where it is not whole.
+    fn read(path: &Path) -> Self {
+        let bytes = trusted::read(path, MAX_BYTES as u64).unwrap_or_default();
+        match index(&bytes) {
+            Some(code) => Self { bytes, code },
+            None => Self::default(),
+        }
     }
 }
 
@@ -82,16 +110,15 @@ fn index(bytes: &[u8]) -> Option<HashMap<Vec<u8>, Range<usize>>> {
 
 impl CacheStore for Functions {
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        let found = self.known.get(key).map(|range| Cow::Borrowed(&self.bytes[range.clone()]));
+        let found = self.known.code.get(key).map(|range| Cow::Borrowed(&self.known.bytes[range.clone()]));
         found.or_else(|| {
-            let new = self.new.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
             Some(Cow::Owned(new.get(key)?.clone()))
         })
     }
 
     fn insert(&self, key: &[u8], code: Vec<u8>) -> bool {
-        let Some(new) = &self.new else { return false };
-        new.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_vec(), code);
+        self.new.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_vec(), code);
         true
     }
 }
@@ -100,26 +127,65 @@ impl CacheStore for Functions {
 mod tests {
     use super::*;
 
+    fn insert(functions: &Functions, key: &[u8], size: usize) {
+        assert!(functions.insert(key, key.repeat(size)));
+    }
+
     #[test]
     fn what_is_kept_is_found_and_what_is_damaged_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("functions");
         let functions = Functions::open(&path);
-        for (key, code) in [(&b"a"[..], &b"code of a"[..]), (b"bb", b"")] {
-            assert!(functions.insert(key, code.to_vec()));
-        }
-        assert_eq!(functions.get(b"a").unwrap().as_ref(), b"code of a");
+        insert(&functions, b"a", 6);
+        insert(&functions, b"bb", 0);
+        assert_eq!(functions.get(b"a").unwrap().as_ref(), b"aaaaaa");
         functions.keep().unwrap();
 
         let again = Functions::open(&path);
-        assert_eq!(again.get(b"a").unwrap().as_ref(), b"code of a");
+        assert_eq!(again.get(b"a").unwrap().as_ref(), b"aaaaaa");
         assert_eq!(again.get(b"bb").unwrap().as_ref(), b"");
         assert!(again.get(b"c").is_none());
-        assert!(!again.insert(b"c", Vec::new()), "the file is whole as it is");
 
         let mut bytes = std::fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         std::fs::write(&path, bytes).unwrap();
         assert!(Functions::open(&path).get(b"a").is_none());
+    }
+
+    #[test]
+    fn components_add_to_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("functions");
+        let has = |key: &[u8]| Functions::open(&path).get(key).is_some();
+        // Two that are compiled at once: neither loses what is the other's.
+        let (python, javascript) = (Functions::open(&path), Functions::open(&path));
+        insert(&python, b"p", 10_000);
+        insert(&javascript, b"j", 10_000);
+        python.keep().unwrap();
+        javascript.keep().unwrap();
+        assert!(has(b"p") && has(b"j"));
+
+        // A few functions are compiled again rather than written.
+        let edited = Functions::open(&path);
+        insert(&edited, b"e", 100);
+        edited.keep().unwrap();
+        assert!(!has(b"e"));
+        insert(&edited, b"l", 1000);
+        edited.keep().unwrap();
+        assert!(has(b"e") && has(b"l") && has(b"p"));
+    }
+
+    #[test]
+    fn a_file_that_would_be_too_large_is_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("functions");
+        let old = Functions::open(&path);
+        insert(&old, b"o", MAX_BYTES / 2);
+        old.keep().unwrap();
+        let new = Functions::open(&path);
+        insert(&new, b"n", MAX_BYTES / 2);
+        new.keep().unwrap();
+        let again = Functions::open(&path);
+        assert!(again.get(b"o").is_none() && again.get(b"n").is_some());
     }
 }
