@@ -1,90 +1,39 @@
 //! The contract as `wit-bindgen` writes it out. The crate's root re-exports
 //! what a plugin needs.
+//!
+//! The files of `bindings/` are generated from `wit/` in Gavel's repository:
+//! to generate them in a plugin's build would compile the generator first,
+//! which takes minutes.
 
-#![allow(missing_docs, clippy::undocumented_unsafe_blocks, reason = "generated from wit/")]
+#![allow(missing_docs, reason = "generated from wit/")]
+#![allow(clippy::undocumented_unsafe_blocks, clippy::unwrap_used, clippy::panic, reason = "generated from wit/")]
 
-wit_bindgen::generate!({
-    path: "wit",
-    inline: "
-        package gavel:sdk;
-
-        world imports {
-            import gavel:plugin/types@0.1.0;
-            import gavel:plugin/samples@0.1.0;
-            import gavel:plugin/references@0.1.0;
-            import gavel:plugin/chat@0.1.0;
-            import gavel:plugin/exec@0.1.0;
-        }
-    ",
-    world: "gavel:sdk/imports",
-    generate_all,
-});
+include!("bindings/imports.rs");
 
 /// What every plugin exports.
 pub mod lifecycle {
-    wit_bindgen::generate!({
-        path: "wit",
-        inline: "package gavel:sdk; world lifecycle-export { export gavel:plugin/lifecycle@0.1.0; }",
-        world: "gavel:sdk/lifecycle-export",
-        pub_export_macro: true,
-        export_macro_name: "__export_lifecycle",
-        default_bindings_module: "gavel_sdk::bindings::lifecycle",
-    });
+    include!("bindings/lifecycle.rs");
 
     pub use exports::gavel::plugin::lifecycle::*;
 }
 
 /// What a reward exports.
 pub mod reward {
-    wit_bindgen::generate!({
-        path: "wit",
-        inline: "package gavel:sdk; world reward-export { export gavel:plugin/reward@0.1.0; }",
-        world: "gavel:sdk/reward-export",
-        with: {
-            "gavel:plugin/types@0.1.0": crate::bindings::gavel::plugin::types,
-            "gavel:plugin/samples@0.1.0": crate::bindings::gavel::plugin::samples,
-            "gavel:plugin/references@0.1.0": crate::bindings::gavel::plugin::references,
-        },
-        pub_export_macro: true,
-        export_macro_name: "__export_reward",
-        default_bindings_module: "gavel_sdk::bindings::reward",
-    });
+    include!("bindings/reward.rs");
 
     pub use exports::gavel::plugin::reward::*;
 }
 
 /// What a judger exports.
 pub mod judger {
-    wit_bindgen::generate!({
-        path: "wit",
-        inline: "package gavel:sdk; world judger-export { export gavel:plugin/judger@0.1.0; }",
-        world: "gavel:sdk/judger-export",
-        with: {
-            "gavel:plugin/types@0.1.0": crate::bindings::gavel::plugin::types,
-            "gavel:plugin/samples@0.1.0": crate::bindings::gavel::plugin::samples,
-            "gavel:plugin/references@0.1.0": crate::bindings::gavel::plugin::references,
-        },
-        pub_export_macro: true,
-        export_macro_name: "__export_judger",
-        default_bindings_module: "gavel_sdk::bindings::judger",
-    });
+    include!("bindings/judger.rs");
 
     pub use exports::gavel::plugin::judger::*;
 }
 
 /// What a taskset exports.
 pub mod taskset {
-    wit_bindgen::generate!({
-        path: "wit",
-        inline: "package gavel:sdk; world taskset-export { export gavel:plugin/taskset@0.1.0; }",
-        world: "gavel:sdk/taskset-export",
-        with: {
-            "gavel:plugin/types@0.1.0": crate::bindings::gavel::plugin::types,
-        },
-        pub_export_macro: true,
-        export_macro_name: "__export_taskset",
-        default_bindings_module: "gavel_sdk::bindings::taskset",
-    });
+    include!("bindings/taskset.rs");
 
     pub use exports::gavel::plugin::taskset::*;
 }
