@@ -25,6 +25,13 @@ pub fn derive(run: u64, step: u64, sample: u64, purpose: Purpose) -> u64 {
     [step, sample, purpose as u64].into_iter().fold(mix(run), |state, word| mix(state ^ mix(word)))
 }
 
+/// The seed for `purpose` where `sample` is drawn again: for the `retry`-th time,
+/// 0 being the first draw, whose seed is that of [`derive`].
+pub fn derive_retry(run: u64, step: u64, sample: u64, retry: u32, purpose: Purpose) -> u64 {
+    let seed = derive(run, step, sample, purpose);
+    if retry == 0 { seed } else { mix(seed ^ mix(u64::from(retry))) }
+}
+
 /// The uniform in `[0, 1)` at `position` of the stream `seed`.
 pub fn uniform(seed: u64, position: u64) -> f64 {
     let bits = mix(seed ^ mix(position));

@@ -1,6 +1,6 @@
 //! Which row is drawn when, and the seeds of its samples: functions of the run's seed and of the number of the draw.
 
-use gavel_data::seed::{Purpose, derive, permutation};
+use gavel_data::seed::{Purpose, derive, derive_retry, permutation};
 
 /// The rows of a dataset as a run draws them: each once an epoch, in an order of the epoch's own.
 pub(crate) struct TaskStream {
@@ -54,15 +54,15 @@ impl Numbering {
         (step - 1) * count..step * count
     }
 
-    /// The seeds of sample `index` of draw `ordinal`: those of the step that the draw is planned for, whichever step
-    /// trains on it.
-    pub(crate) fn seeds(&self, ordinal: u64, index: usize) -> Seeds {
+    /// The seeds of sample `index` of draw `ordinal`, drawn for the `retry`-th time (0 is the first): those of the step
+    /// that the draw is planned for, whichever step trains on it.
+    pub(crate) fn seeds(&self, ordinal: u64, index: usize, retry: u32) -> Seeds {
         let count = self.prompts_per_step as u64;
         let step = ordinal / count + 1;
         let at = (ordinal % count) * self.group_size as u64 + index as u64;
         Seeds {
-            sampling: derive(self.seed, step, at, Purpose::Rollout),
-            plugin: derive(self.seed, step, at, Purpose::Plugin),
+            sampling: derive_retry(self.seed, step, at, retry, Purpose::Rollout),
+            plugin: derive_retry(self.seed, step, at, retry, Purpose::Plugin),
         }
     }
 }
@@ -96,8 +96,10 @@ mod tests {
     fn a_draw_has_the_seeds_of_the_step_that_it_is_planned_for() {
         let numbering = Numbering { seed: 7, prompts_per_step: 3, group_size: 4 };
         assert_eq!(numbering.of_step(2), 3..6);
-        let seeds = numbering.seeds(4, 2);
+        let seeds = numbering.seeds(4, 2, 0);
         assert_eq!(seeds.sampling, derive(7, 2, 6, Purpose::Rollout));
         assert_eq!(seeds.plugin, derive(7, 2, 6, Purpose::Plugin));
+        let again = [1, 2].map(|retry| numbering.seeds(4, 2, retry).sampling);
+        assert!(again[0] != again[1] && !again.contains(&seeds.sampling));
     }
 }

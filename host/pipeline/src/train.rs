@@ -113,7 +113,7 @@ fn roll_out(
     let numbering = Numbering { seed: run.config.seed, prompts_per_step, group_size };
     let draw = |ordinal| GroupDraw {
         prompt: &prompts[stream.row(ordinal)],
-        seeds: (0..group_size).map(|index| numbering.seeds(ordinal, index)).collect(),
+        seeds: (0..group_size).map(|index| numbering.seeds(ordinal, index, 0)).collect(),
     };
     let draws: Vec<GroupDraw<'_>> = numbering.of_step(step).map(draw).collect();
     run.rollout.engine.set_version(step - 1)?;

@@ -154,11 +154,11 @@ impl Client {
             }
             let bytes = Bytes::from(bytes);
             return meter.work(|| ChatBody::parse(bytes.clone(), held)).map_err(|error| {
-                let error = self.unavailable(&format!("it answered with no JSON ({error}): {}", told(&bytes)));
+                let error = self.unavailable(&format!("it answered with no JSON ({error}): {}", excerpt(&bytes)));
                 Failed { error, again }
             });
         }
-        let what = format!("it answered {status}: {}", told(&bytes));
+        let what = format!("it answered {status}: {}", excerpt(&bytes));
         Err(match may_help(status) {
             true => Failed { error: self.unavailable(&what), again: Some(after.unwrap_or_default()) },
             false => {
@@ -224,7 +224,7 @@ fn reason(error: &reqwest::Error) -> String {
 }
 
 /// The beginning of an answer in one line.
-fn told(bytes: &[u8]) -> String {
+fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(TOLD_BYTES)]);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if bytes.len() > TOLD_BYTES { format!("{line}…") } else { line }
