@@ -8,11 +8,13 @@ pub(crate) struct StopReader {
     stop_texts: StopTexts,
     /// Tokens that end the response and have no text.
     stop_ids: Vec<u32>,
+    /// Whether a stop text was found: what comes after it is not given.
+    stopped: bool,
 }
 
 impl StopReader {
     pub(crate) fn new(decoder: DecodeStream, stop: Vec<String>, stop_ids: Vec<u32>) -> Self {
-        Self { decoder, stop_texts: StopTexts::new(stop), stop_ids }
+        Self { decoder, stop_texts: StopTexts::new(stop), stop_ids, stopped: false }
     }
 
     /// Whether this token ends the response and has no text.
@@ -25,11 +27,16 @@ impl StopReader {
         if self.is_stop(token) {
             return Ok(Certain { text: String::new(), stopped: false });
         }
-        self.stop_texts.push_token(&mut self.decoder, token)
+        let certain = self.stop_texts.push_token(&mut self.decoder, token)?;
+        self.stopped = certain.stopped;
+        Ok(certain)
     }
 
-    /// The text that was held back to the end, and whether it completes a stop text.
+    /// The text that was held back to the end, and whether the response ends with a stop text.
     pub(crate) fn finish(&mut self) -> Result<Certain, TextError> {
+        if self.stopped {
+            return Ok(Certain { text: String::new(), stopped: true });
+        }
         let rest = self.decoder.finish()?;
         let Certain { text, stopped } = self.stop_texts.push(&rest);
         Ok(Certain { text: text + &self.stop_texts.finish(), stopped })
@@ -54,9 +61,18 @@ mod tests {
             for stop in ["answer", "\n", "er\ni"] {
                 let stops = vec!["none".to_owned(), stop.to_owned()];
                 let mut reader = StopReader::new(tokenizer.stream(true), stops, Vec::new());
-                let found = ids.iter().position(|&id| reader.push(id).unwrap().stopped);
+                let mut text = String::new();
+                let found = ids.iter().position(|&id| {
+                    let certain = reader.push(id).unwrap();
+                    text.push_str(&certain.text);
+                    certain.stopped
+                });
                 let first = (1..=ids.len()).position(|end| tokenizer.decode(&ids[..end]).unwrap().contains(stop));
                 assert_eq!(found, first, "{kind}: {stop:?}");
+                // Nothing of the stop text is given, nor anything twice.
+                text.push_str(&reader.finish().unwrap().text);
+                let whole = tokenizer.decode(&ids).unwrap();
+                assert_eq!(text, whole[..whole.find(stop).unwrap()], "{kind}: {stop:?}");
             }
         }
     }
