@@ -2,8 +2,8 @@
 //! be read again to be compared.
 
 use crate::evaluation::{Diagnosis, Evaluation, Provenance, Usage};
-use crate::outcome::{Blame, Budget, Credit, Outcome, OutcomeKind};
-use serde::{Deserialize, Serialize, Serializer};
+use crate::outcome::{Blame, Budget, Credit, Metric, Outcome, OutcomeKind, Score};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// What is written down of an [`Evaluation`]. Numbers come back to the last
@@ -73,11 +73,48 @@ impl Serialize for Evaluation {
     }
 }
 
+impl From<EvaluationRecord> for Evaluation {
+    /// An evaluation of which the same would be written down.
+    fn from(record: EvaluationRecord) -> Self {
+        let EvaluationRecord { outcome, score, metrics, credit, reason, budget, whose, usage, diagnosis, provenance } =
+            record;
+        let what = |prefix: &str| {
+            let reason = reason.clone().unwrap_or_default();
+            reason.strip_prefix(prefix).map(str::to_owned).unwrap_or(reason)
+        };
+        let outcome = match outcome {
+            OutcomeKind::Scored => Outcome::Scored(Score {
+                value: score.unwrap_or_default(),
+                metrics: metrics.into_iter().map(|(name, value)| Metric { name, value }).collect(),
+                credit,
+                note: reason,
+            }),
+            OutcomeKind::Abstained => Outcome::Abstained(what("")),
+            OutcomeKind::Unavailable => Outcome::Unavailable(what("")),
+            OutcomeKind::Fault => {
+                let whose = whose.unwrap_or(Blame::Plugin);
+                Outcome::Fault { whose, what: what(whose.introduction()) }
+            }
+            OutcomeKind::OutOfBudget => {
+                let which = budget.unwrap_or(Budget::Deadline);
+                Outcome::OutOfBudget { which, what: what(&format!("{which}: ")) }
+            }
+        };
+        let diagnosis = (diagnosis != Diagnosis::default()).then_some(diagnosis);
+        Self { outcome, usage, provenance, diagnosis }
+    }
+}
+
+impl<'de> Deserialize<'de> for Evaluation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        EvaluationRecord::deserialize(deserializer).map(Self::from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::evaluation::JudgeId;
-    use crate::outcome::{Metric, Score};
 
     fn provenance() -> Provenance {
         let hash = |letter: &str| letter.repeat(64);
@@ -94,6 +131,7 @@ mod tests {
         let text = serde_json::to_string(evaluation).unwrap();
         let back: EvaluationRecord = serde_json::from_str(&text).unwrap();
         assert_eq!(back, EvaluationRecord::from(evaluation), "{text}");
+        assert_eq!(&Evaluation::from(back), evaluation, "{text}");
     }
 
     #[test]

@@ -59,6 +59,17 @@ pub enum Blame {
     Host,
 }
 
+impl Blame {
+    /// What a reason begins with.
+    pub(crate) fn introduction(self) -> &'static str {
+        match self {
+            Self::Plugin => "",
+            Self::Input => "invalid input: ",
+            Self::Host => "the host failed: ",
+        }
+    }
+}
+
 /// A limit that a call can exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -202,9 +213,7 @@ impl Outcome {
         match self {
             Outcome::Scored(score) => score.note.clone(),
             Outcome::Abstained(reason) => Some(reason.clone()),
-            Outcome::Fault { whose: Blame::Plugin, what } => Some(what.clone()),
-            Outcome::Fault { whose: Blame::Input, what } => Some(format!("invalid input: {what}")),
-            Outcome::Fault { whose: Blame::Host, what } => Some(format!("the host failed: {what}")),
+            Outcome::Fault { whose, what } => Some(format!("{}{what}", whose.introduction())),
             Outcome::OutOfBudget { which, what } => Some(format!("{which}: {what}")),
             Outcome::Unavailable(what) => Some(what.clone()),
         }

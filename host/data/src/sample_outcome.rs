@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What all plugins together say of a sample.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleOutcome {
     /// The weighted sum; absent unless every plugin with a weight that is for
     /// the sample scored.
@@ -18,7 +18,7 @@ pub struct SampleOutcome {
     /// Each plugin's call, by its name in the run.
     pub plugins: BTreeMap<String, Evaluation>,
     /// The plugins that were not called, and why.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_called: BTreeMap<String, NotCalled>,
 }
 

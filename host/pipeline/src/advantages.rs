@@ -2,36 +2,62 @@
 
 use crate::config::RlTable;
 use gavel_data::{Group, Member, Sample};
-use gavel_runs::Metrics;
 use gavel_train::{Advantage, Experience, SampleId, ScoredGroup};
 
-/// Gives each group its advantages, and returns the experiences of each; a group that was dropped has none.
-pub(crate) fn advantages(groups: &mut [Group], table: &RlTable, metrics: &mut Metrics) -> Vec<Vec<Experience>> {
+/// Which samples of a group have a reward, and their rewards; nothing where they are too few to learn from.
+fn scored(group: &Group, table: &RlTable) -> Option<(Vec<usize>, ScoredGroup)> {
     let grouping = table.grouping();
-    // Of each group that is kept, its number, and which of its samples have a reward.
-    let (mut kept, mut scored) = (Vec::new(), Vec::new());
-    for (number, group) in groups.iter().enumerate() {
-        let reward = |member: &Member| grouping.reward(member.outcome.reward, member.outcome.outcome);
-        let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
-        let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
-        if rewards.len() >= table.min_scored {
-            kept.push((number, indices));
-            scored.push(ScoredGroup { rewards });
+    let reward = |member: &Member| grouping.reward(member.outcome.reward, member.outcome.outcome);
+    let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
+    let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
+    (rewards.len() >= table.min_scored).then_some((indices, ScoredGroup { rewards }))
+}
+
+/// Why nothing is learned from a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Useless {
+    /// Fewer samples than `min_scored` have a reward.
+    TooFewScored,
+    /// All rewards are equal, and so all advantages 0.
+    EqualRewards,
+}
+
+impl Useless {
+    /// The name in metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::TooFewScored => "too-few-scored",
+            Self::EqualRewards => "equal-rewards",
         }
     }
-    let equal = scored.iter().filter(|group| group.is_uniform()).count();
+
+    /// Why nothing is learned from `group`, if so.
+    pub(crate) fn of(group: &Group, table: &RlTable) -> Option<Self> {
+        match scored(group, table) {
+            None => Some(Self::TooFewScored),
+            Some((_, scored)) => scored.is_uniform().then_some(Self::EqualRewards),
+        }
+    }
+}
+
+/// Gives each group its advantages, and returns the experiences of each; a group with too few rewards has none.
+pub(crate) fn advantages(groups: &mut [&mut Group], table: &RlTable) -> Vec<Vec<Experience>> {
+    // Of each group that is kept, its number, and which of its samples have a reward.
+    let (mut kept, mut rewards) = (Vec::new(), Vec::new());
+    for (number, group) in groups.iter().enumerate() {
+        if let Some((indices, scored)) = scored(group, table) {
+            kept.push((number, indices));
+            rewards.push(scored);
+        }
+    }
     let mut experiences = vec![Vec::new(); groups.len()];
-    for ((group, indices), advantages) in kept.into_iter().zip(table.advantage().estimate(&scored)) {
+    for ((group, indices), advantages) in kept.into_iter().zip(table.advantage().estimate(&rewards)) {
         for (index, advantage) in indices.into_iter().zip(advantages) {
             let member = &mut groups[group].members[index];
             member.advantage = Some(advantage.mean());
             experiences[group].extend(trajectories(&member.sample, SampleId { group, index }, &advantage));
         }
     }
-    let members = groups.iter().flat_map(|group| &group.members);
-    metrics.describe("advantage", &members.filter_map(|member| member.advantage).collect::<Vec<_>>());
-    metrics.set("frac_reward_zero_std", equal as f64 / groups.len() as f64);
-    metrics.count("groups/dropped", (groups.len() - scored.len()) as u64);
     experiences
 }
 
@@ -58,15 +84,15 @@ mod tests {
 
     #[test]
     fn only_what_was_scored_reaches_an_advantage() {
-        let mut groups = [group(&[
+        let mut group = group(&[
             (OutcomeKind::Scored, Some(1.0)),
             (OutcomeKind::Fault, None),
             (OutcomeKind::Scored, Some(0.0)),
             (OutcomeKind::OutOfBudget, None),
-        ])];
-        let experiences = advantages(&mut groups, &rl_table(""), &mut Metrics::default());
+        ]);
+        let experiences = advantages(&mut [&mut group], &rl_table(""));
         assert_eq!(experiences[0].len(), 2);
-        let found: Vec<_> = groups[0].members.iter().map(|member| member.advantage).collect();
+        let found: Vec<_> = group.members.iter().map(|member| member.advantage).collect();
         let advantage = found[0].unwrap();
         assert!((advantage - std::f64::consts::FRAC_1_SQRT_2).abs() < 1e-5);
         assert_eq!(found, [Some(advantage), None, Some(-advantage), None]);
@@ -74,11 +100,11 @@ mod tests {
 
     #[test]
     fn a_score_for_an_outcome_is_an_explicit_choice() {
-        let mut groups = [group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None)])];
-        let mut metrics = Metrics::default();
+        let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None)]);
         let table = rl_table("on_outcome = {out-of-budget = {score = 0.0}}");
-        assert_eq!(advantages(&mut groups.clone(), &table, &mut metrics)[0].len(), 2);
-        let dropped = advantages(&mut groups, &rl_table(""), &mut metrics);
-        assert_eq!((dropped[0].len(), metrics.get("groups/dropped")), (0, Some(1.0)));
+        assert_eq!(advantages(&mut [&mut group], &table)[0].len(), 2);
+        assert_eq!(Useless::of(&group, &table), None);
+        assert_eq!(advantages(&mut [&mut group], &rl_table(""))[0].len(), 0);
+        assert_eq!(Useless::of(&group, &rl_table("")), Some(Useless::TooFewScored));
     }
 }

@@ -2,24 +2,54 @@
 
 use crate::config::RlTable;
 use crate::error::{PipelineError, Result};
-use crate::step_metrics::members;
 use gavel_data::{Group, Member, OutcomeKind, Sample, Shown, ShownLines};
+use std::collections::VecDeque;
 
-/// Stops a run whose plugins fail too often to be learned from.
-pub(crate) fn check_failures(groups: &[Group], step: u64, table: &RlTable) -> Result<()> {
-    let is_failed = |member: &&Member| !matches!(member.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained);
-    let failed: Vec<&Member> = members(groups).filter(is_failed).collect();
-    let samples = members(groups).count();
-    if failed.len() as f64 <= table.max_failure_rate * samples as f64 {
-        return Ok(());
+/// How many samples of the last groups, as many as a step has, could not be scored.
+pub(crate) struct FailureWindow {
+    max_failure_rate: f64,
+    groups: usize,
+    recent: VecDeque<GroupFailures>,
+}
+
+struct GroupFailures {
+    samples: usize,
+    failed: usize,
+    /// What is known of the first.
+    account: Option<String>,
+}
+
+impl FailureWindow {
+    pub(crate) fn new(table: &RlTable) -> Self {
+        let (max_failure_rate, groups) = (table.max_failure_rate, table.prompts_per_step);
+        Self { max_failure_rate, groups, recent: VecDeque::new() }
     }
-    Err(PipelineError::Stopped(format!(
-        "step {step}: {} of {} samples could not be scored, more than train.max_failure_rate = {} allows; the first: {}\nhint: look at the `reason` of each sample in the step's trajectories, or run one again with `gavel replay RUN --step {step} --sample ID`",
-        failed.len(),
-        samples,
-        table.max_failure_rate,
-        failed.first().map(|first| account(first)).unwrap_or_default()
-    )))
+
+    /// Adds a group, in place of the oldest where there are enough.
+    pub(crate) fn push(&mut self, group: &Group) {
+        let is_failed =
+            |member: &&Member| !matches!(member.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained);
+        let failed: Vec<&Member> = group.members.iter().filter(is_failed).collect();
+        if self.recent.len() == self.groups {
+            self.recent.pop_front();
+        }
+        let account = failed.first().map(|first| account(first));
+        self.recent.push_back(GroupFailures { samples: group.members.len(), failed: failed.len(), account });
+    }
+
+    /// Stops a run whose plugins fail too often to be learned from, once there are enough groups to say so.
+    pub(crate) fn check(&self, step: u64) -> Result<()> {
+        let samples: usize = self.recent.iter().map(|group| group.samples).sum();
+        let failed: usize = self.recent.iter().map(|group| group.failed).sum();
+        if self.recent.len() < self.groups || failed as f64 <= self.max_failure_rate * samples as f64 {
+            return Ok(());
+        }
+        let first = self.recent.iter().find_map(|group| group.account.clone()).unwrap_or_default();
+        Err(PipelineError::Stopped(format!(
+            "step {step}: {failed} of {samples} samples could not be scored, more than train.max_failure_rate = {} allows; the first: {first}\nhint: look at the `reason` of each sample in the step's trajectories, or run one again with `gavel replay RUN --step {step} --sample ID`",
+            self.max_failure_rate,
+        )))
+    }
 }
 
 /// Which sample failed, through which plugin, and what the plugin left behind.
@@ -54,9 +84,17 @@ mod tests {
 
     #[test]
     fn too_many_failures_stop_the_run() {
-        let step = [group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Fault, None)])];
-        assert!(check_failures(&step, 3, &rl_table("max_failure_rate = 0.5")).is_ok());
-        let error = check_failures(&step, 3, &rl_table("max_failure_rate = 0.4")).unwrap_err().to_string();
+        let half = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Fault, None)]);
+        let window = |rate: &str| FailureWindow::new(&rl_table(&format!("max_failure_rate = {rate}")));
+        let (mut patient, mut strict) = (window("0.5"), window("0.4"));
+        patient.push(&half);
+        assert!(patient.check(3).is_ok());
+        assert!(strict.check(3).is_ok(), "nothing is known yet");
+        strict.push(&half);
+        let error = strict.check(3).unwrap_err().to_string();
         assert!(error.starts_with("step 3: 1 of 2 samples could not be scored"), "{error}");
+        // Only the last groups count.
+        strict.push(&group(&[(OutcomeKind::Scored, Some(1.0))]));
+        assert!(strict.check(4).is_ok());
     }
 }

@@ -3,11 +3,13 @@
 use crate::Summary;
 use crate::config::CheckpointTable;
 use crate::error::Result;
+use crate::group_queue::DrawnGroup;
+use crate::task_stream::Numbering;
 use crate::updater::Updater;
-use gavel_data::{Group, Member};
+use gavel_data::Member;
 use gavel_plugin::Tape;
 use gavel_runs::Metrics;
-use gavel_runs::{Checkpoints, RunFolder, ScoredSample, State};
+use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, ScoredSample, State};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
 
@@ -40,17 +42,32 @@ impl Recorder {
         Ok(self.folder.log(step, metrics)?)
     }
 
-    /// Adds the samples of a step.
-    pub(crate) fn keep_samples(&mut self, step: u64, groups: &[Group]) -> Result<()> {
-        let samples = (0..).zip(groups).flat_map(|(group, Group { members, .. })| {
-            members.iter().map(move |Member { sample, outcome, advantage }| ScoredSample {
-                group,
+    /// Adds the samples of the groups that step `step` trained on or dropped.
+    pub(crate) fn keep_samples(&mut self, step: u64, groups: &[&DrawnGroup], numbering: &Numbering) -> Result<()> {
+        let samples = groups.iter().flat_map(|drawn| {
+            let DrawnGroup { draw, group, dropped, .. } = drawn;
+            let (drawn_for, number) = numbering.place(*draw);
+            let trained_step = dropped.is_none().then_some(step);
+            group.members.iter().map(move |Member { sample, outcome, advantage }| ScoredSample {
+                step: drawn_for,
+                group: number,
+                trained_step,
                 sample,
                 outcome,
                 advantage: *advantage,
             })
         });
         Ok(self.folder.keep_samples(step, samples)?)
+    }
+
+    /// Counts what became of a group: that it was trained on, or why not.
+    pub(crate) fn count_group(&mut self, fate: &str) {
+        *self.state.groups.entry(fate.to_owned()).or_default() += 1;
+    }
+
+    /// Notes how many groups were started so far.
+    pub(crate) fn note_draws(&mut self, draws: u64) {
+        self.state.draws = draws;
     }
 
     /// Counts the outcomes of a step, by plugin and kind.
@@ -88,10 +105,10 @@ impl Recorder {
         self.state.step.is_multiple_of(self.table.every) || (is_best && self.table.keep_best)
     }
 
-    /// Makes a checkpoint of the policy as it is now.
-    pub(crate) fn save(&mut self, updater: &Updater, text: &TextModel) -> Result<()> {
+    /// Makes a checkpoint of the policy as it is now, with the groups that it has not been trained on yet.
+    pub(crate) fn save(&mut self, updater: &Updater, text: &TextModel, queue: &[QueuedGroup]) -> Result<()> {
         let Self { folder, tape, table, state } = self;
-        folder.save_checkpoint(state, table.retention(), |into| {
+        folder.save_checkpoint(state, queue, table.retention(), |into| {
             tape.sync()?;
             text.save(into)?;
             updater.save(into.to_owned(), Checkpoints::optimizer(into))

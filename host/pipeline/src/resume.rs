@@ -5,7 +5,7 @@ use crate::config::{Config, MAY_DIFFER, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::recorder::Recorder;
 use gavel_plugin::Tape;
-use gavel_runs::{Checkpoints, RunFolder, State, layout};
+use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, State, layout};
 use gavel_scoring::Scorer;
 use gavel_scoring::recording::{Grouping, RecordingError, keep_plugin_set};
 use serde::Serialize;
@@ -52,6 +52,11 @@ impl Opened {
     /// The optimiser's state in it.
     pub(crate) fn optimizer(&self) -> Option<PathBuf> {
         self.checkpoint().map(Checkpoints::optimizer)
+    }
+
+    /// The groups in it that were not trained on yet.
+    pub(crate) fn queue(&self) -> Result<Vec<QueuedGroup>> {
+        Ok(self.checkpoint().map(Checkpoints::queue).transpose()?.unwrap_or_default())
     }
 
     /// Drops what the run has of later steps, and records from here on.

@@ -1,37 +1,31 @@
 //! Responses to prompts, each of which is scored the moment it ends, while the others are still being drawn.
 
 use crate::config::RolloutTable;
-use crate::error::{PipelineError, Result};
+use crate::error::Result;
 use crate::prompts::Prompt;
+use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::Seeds;
-use futures::future::try_join_all;
-use gavel_data::{Group, Member};
+use gavel_data::{Group, Member, Sample};
 use gavel_policy::Sampling;
-use gavel_rollout::{AsyncEngine, Episode, Response};
+use gavel_rollout::{AsyncEngine, Episode};
 use gavel_scoring::{PendingGroup, Scorer};
-use std::cell::Cell;
-use std::time::Instant;
+use std::sync::Arc;
 
-/// A group to draw: samples of one task.
-pub(crate) struct GroupDraw<'a> {
+/// A sample to draw.
+pub(crate) struct SampleDraw<'a> {
+    pub(crate) key: SampleKey,
     pub(crate) prompt: &'a Prompt,
-    /// The seeds of each sample.
-    pub(crate) seeds: Vec<Seeds>,
+    pub(crate) seeds: Seeds,
+    /// The samples that it is judged with.
+    pub(crate) judged_together: PendingGroup,
 }
 
 /// Who rolls out: draws responses and scores them.
+#[derive(Clone)]
 pub(crate) struct Rollout {
     pub(crate) engine: AsyncEngine,
-    pub(crate) scorer: Scorer,
+    pub(crate) scorer: Arc<Scorer>,
     pub(crate) table: RolloutTable,
-}
-
-/// Seconds of a rollout.
-pub(crate) struct Timing {
-    /// Until the last response ended.
-    pub(crate) generate: f64,
-    /// From then until the last plugin answered.
-    pub(crate) wait: f64,
 }
 
 impl Rollout {
@@ -49,54 +43,75 @@ impl Rollout {
         self.engine.text().tokenizer.stop_ids().to_vec()
     }
 
-    /// Draws and scores; the groups are in the order of `draws`, whatever ended first.
-    pub(crate) fn draw(&self, draws: &[GroupDraw<'_>], sampling: &Sampling) -> Result<(Vec<Group>, Timing)> {
-        let start = Instant::now();
-        let last_end = Cell::new(start);
-        let groups = self.scorer.sandbox().handle().block_on(async {
-            let episodes: Vec<Vec<Episode>> = draws.iter().map(|draw| self.episodes(draw, sampling)).collect();
-            let requests = episodes.iter().flatten().map(Episode::first_request).collect();
-            let mut responses = self.engine.generate(requests).await?.into_iter();
-            let groups = draws.iter().zip(episodes).map(|(draw, episodes)| {
-                let responses = responses.by_ref().take(episodes.len()).collect();
-                self.group(draw, episodes, responses, &last_end)
+    /// Starts these samples. Their requests are submitted together: the last bits of a log-prob depend on what is
+    /// decoded beside it.
+    pub(crate) async fn start(
+        &self,
+        draws: &[SampleDraw<'_>],
+        sampling: &Sampling,
+        in_flight: &mut SamplesInFlight,
+    ) -> Result<()> {
+        let episodes: Vec<Episode> = draws.iter().map(|draw| self.episode(draw, sampling)).collect();
+        let responses = self.engine.generate(episodes.iter().map(Episode::first_request).collect()).await?;
+        for ((draw, episode), response) in draws.iter().zip(episodes).zip(responses) {
+            let (rollout, reports) = (self.clone(), in_flight.reports());
+            let (key, seed, judged_together) = (draw.key, draw.seeds.plugin, draw.judged_together.clone());
+            in_flight.push(async move {
+                let sample = Arc::new(episode.play(&rollout.engine, response).await?);
+                // Nobody listens where the run has given its samples up.
+                let _ = reports.send(Event::Drawn(key, sample.clone()));
+                Ok(rollout.score(key, sample, seed, &judged_together).await)
             });
-            // Collected first: every group waits for its own responses.
-            try_join_all(groups.collect::<Vec<_>>()).await
-        })?;
-        let generate = (last_end.get() - start).as_secs_f64();
-        Ok((groups, Timing { generate, wait: last_end.get().elapsed().as_secs_f64() }))
+        }
+        Ok(())
     }
 
-    fn episodes(&self, draw: &GroupDraw<'_>, sampling: &Sampling) -> Vec<Episode> {
-        let episode = |(index, seeds): (u32, &Seeds)| Episode {
+    /// Scores a sample that was drawn before.
+    pub(crate) fn score_again(
+        &self,
+        key: SampleKey,
+        sample: Arc<Sample>,
+        seed: u64,
+        judged_together: PendingGroup,
+        in_flight: &mut SamplesInFlight,
+    ) {
+        let rollout = self.clone();
+        in_flight.push(async move { Ok(rollout.score(key, sample, seed, &judged_together).await) });
+    }
+
+    async fn score(&self, key: SampleKey, sample: Arc<Sample>, seed: u64, judged_together: &PendingGroup) -> Event {
+        let pending = self.scorer.start(judged_together, sample.clone(), seed);
+        Event::Scored(key, sample, pending.outcome().await)
+    }
+
+    /// Draws and scores one sample of each prompt; the groups are in the order of `draws`, whatever ended first.
+    pub(crate) async fn draw_each(&self, draws: &[(&Prompt, Seeds)], sampling: &Sampling) -> Result<Vec<Group>> {
+        let mut in_flight = SamplesInFlight::default();
+        let mut samples = Vec::with_capacity(draws.len());
+        for (draw, &(prompt, seeds)) in (0..).zip(draws) {
+            let (key, judged_together) = (SampleKey { draw, index: 0 }, PendingGroup::new(1));
+            samples.push(SampleDraw { key, prompt, seeds, judged_together });
+        }
+        self.start(&samples, sampling, &mut in_flight).await?;
+        let mut groups: Vec<Option<Group>> = draws.iter().map(|_| None).collect();
+        while let Some(event) = in_flight.next().await {
+            if let Event::Scored(key, sample, outcome) = event? {
+                let (task, sample) = (sample.task.clone(), Arc::unwrap_or_clone(sample));
+                groups[key.draw as usize] =
+                    Some(Group { task, members: vec![Member { sample, outcome, advantage: None }] });
+            }
+        }
+        Ok(groups.into_iter().flatten().collect())
+    }
+
+    fn episode(&self, draw: &SampleDraw<'_>, sampling: &Sampling) -> Episode {
+        Episode {
             task: draw.prompt.task.clone(),
-            index,
+            index: draw.key.index as u32,
             prompt: draw.prompt.ids.clone(),
             sampling: sampling.clone(),
             stop: self.table.stop.clone(),
-            seed: seeds.sampling,
-        };
-        (0..).zip(&draw.seeds).map(episode).collect()
-    }
-
-    /// Plays the episodes of a group, and scores each sample as it ends.
-    async fn group(
-        &self,
-        draw: &GroupDraw<'_>,
-        episodes: Vec<Episode>,
-        responses: Vec<Response>,
-        last_end: &Cell<Instant>,
-    ) -> Result<Group> {
-        let judged_together = PendingGroup::new(episodes.len());
-        let member = async |(episode, response, seeds): (Episode, Response, &Seeds)| {
-            let sample = episode.play(&self.engine, response).await?;
-            last_end.set(Instant::now());
-            let pending = self.scorer.start(&judged_together, sample.clone(), seeds.plugin);
-            Ok::<_, PipelineError>(Member { sample, outcome: pending.outcome().await, advantage: None })
-        };
-        let episodes = episodes.into_iter().zip(responses).zip(&draw.seeds);
-        let members = try_join_all(episodes.map(|((episode, response), seeds)| member((episode, response, seeds))));
-        Ok(Group { task: draw.prompt.task.clone(), members: members.await? })
+            seed: draw.seeds.sampling,
+        }
     }
 }

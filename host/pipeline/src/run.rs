@@ -8,11 +8,12 @@ use crate::recorder::Recorder;
 use crate::resume::open_folder;
 use crate::rollout::Rollout;
 use crate::setup::Setup;
+use crate::task_stream::Numbering;
 use crate::updater::Updater;
 use crate::validation::validate;
 use crate::{Start, Summary};
 use gavel_rollout::AsyncEngine;
-use gavel_runs::Metrics;
+use gavel_runs::{Metrics, QueuedGroup};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
@@ -24,8 +25,18 @@ pub(crate) struct Run<'a, T> {
     pub(crate) rollout: Rollout,
     pub(crate) updater: Updater,
     pub(crate) recorder: Recorder,
+    /// The groups that the checkpoint has which the run is resumed from.
+    pub(crate) queued: Vec<QueuedGroup>,
     validation: Vec<Prompt>,
     learning: LearningConfig,
+}
+
+/// How a step ended.
+pub(crate) struct StepEnd {
+    /// The accuracy, where it was validated.
+    pub(crate) accuracy: Option<f64>,
+    /// Whether the policy is to be kept.
+    pub(crate) is_checkpoint_due: bool,
 }
 
 /// What a command asks of its run.
@@ -63,11 +74,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let Policy { model, text } = policy;
         let engine = AsyncEngine::start(model, text, config.rollout.engine(drawn.max(validation.len())), Arc::new(()))?;
         // Once all that it needs is loaded.
+        let queued = opened.queue()?;
         let recorder = opened.into_recorder(config)?;
-        let rollout = Rollout { engine: engine.clone(), scorer, table: config.rollout.clone() };
-        let runtime = rollout.scorer.sandbox().handle().clone();
-        let updater = Updater::new(engine, runtime, trainer, reference);
-        Ok(Self { config, rollout, updater, recorder, validation, learning })
+        let rollout = Rollout { engine: engine.clone(), scorer: Arc::new(scorer), table: config.rollout.clone() };
+        let updater = Updater::new(engine, trainer, reference);
+        Ok(Self { config, rollout, updater, recorder, queued, validation, learning })
     }
 
     /// The steps that are to be taken.
@@ -75,49 +86,57 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         self.recorder.state().step + 1..=self.learning.steps
     }
 
+    /// How many groups were started before the first of these steps.
+    pub(crate) fn started_groups(&self, numbering: &Numbering) -> u64 {
+        let state = self.recorder.state();
+        // Older checkpoints do not say.
+        state.draws.max(numbering.of_step(state.step + 1).start)
+    }
+
     /// Records the policy before its first step; nothing to do in a run that was resumed.
-    pub(crate) fn begin(&mut self) -> Result<()> {
+    pub(crate) async fn begin(&mut self) -> Result<()> {
         if !self.recorder.is_new() {
             return Ok(());
         }
         let mut metrics = Metrics::of_step(0);
-        if let Some(accuracy) = self.validate(&mut metrics)? {
+        if let Some(accuracy) = self.validate(&mut metrics).await? {
             self.recorder.note_accuracy(accuracy);
             tracing::info!("step 0: validation accuracy {accuracy:.3}");
         }
         self.recorder.log(0, &metrics)
     }
 
-    /// Ends a step: validates if it is time, logs, and keeps a checkpoint. The policy is now the one after `step`
-    /// steps. Returns the accuracy, where it was validated.
-    pub(crate) fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<Option<f64>> {
+    /// Whether the policy is validated after `step`.
+    pub(crate) fn is_validated(&self, step: u64) -> bool {
+        step == self.learning.steps || step.is_multiple_of(self.learning.validate_every)
+    }
+
+    /// Ends a step: validates if it is time, and logs. The policy is now the one after `step` steps.
+    pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
         let is_last = step == self.learning.steps;
         self.recorder.end_step(step);
         let (mut accuracy, mut is_best) = (None, false);
-        if is_last || step.is_multiple_of(self.learning.validate_every) {
-            accuracy = self.validate(&mut metrics)?;
+        if self.is_validated(step) {
+            accuracy = self.validate(&mut metrics).await?;
             if let Some(accuracy) = accuracy {
                 tracing::info!("step {step}: validation accuracy {accuracy:.3}");
                 is_best = self.recorder.note_accuracy(accuracy);
             }
         }
         self.recorder.log(step, &metrics)?;
-        if is_last || self.recorder.is_checkpoint_due(is_best) {
-            self.save()?;
-        }
-        Ok(accuracy)
+        Ok(StepEnd { accuracy, is_checkpoint_due: is_last || self.recorder.is_checkpoint_due(is_best) })
     }
 
-    /// Keeps the policy as it is now, and all that led to it.
-    pub(crate) fn save(&mut self) -> Result<()> {
-        self.recorder.save(&self.updater, self.rollout.engine.text())
+    /// Keeps the policy as it is now, and all that led to it, with the groups that it has not been trained on yet.
+    pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
+        self.recorder.save(&self.updater, self.rollout.engine.text(), queue)
     }
 
-    fn validate(&mut self, metrics: &mut Metrics) -> Result<Option<f64>> {
+    async fn validate(&mut self, metrics: &mut Metrics) -> Result<Option<f64>> {
         if self.validation.is_empty() {
             return Ok(None);
         }
-        let found = validate(self.config, &self.rollout, &self.validation)?;
+        let found = validate(self.config, &self.rollout, &self.validation).await?;
         let accuracy = found.get("val/accuracy");
         metrics.extend(found);
         Ok(accuracy)

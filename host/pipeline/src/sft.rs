@@ -27,7 +27,8 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     }
     let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false };
     let mut run = Run::open(config, setup, shape, start)?;
-    run.begin()?;
+    let runtime = run.rollout.scorer.sandbox().handle().clone();
+    runtime.block_on(run.begin())?;
     let enough =
         |accuracy: Option<f64>| accuracy.zip(table.stop_accuracy).is_some_and(|(found, enough)| found > enough);
     if enough(run.recorder.state().last_accuracy) {
@@ -52,9 +53,11 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
         if step.is_multiple_of(10) {
             tracing::info!("step {step}: loss {:.4}, token accuracy {:.3}", stats.loss, stats.token_accuracy);
         }
-        let accuracy = run.end_step(step, metrics)?;
-        if enough(accuracy) {
-            run.save()?;
+        let end = runtime.block_on(run.end_step(step, metrics))?;
+        if end.is_checkpoint_due || enough(end.accuracy) {
+            run.save(&[])?;
+        }
+        if enough(end.accuracy) {
             tracing::info!("validation accuracy is above train.stop_accuracy: done");
             break;
         }

@@ -54,12 +54,17 @@ impl Numbering {
         (step - 1) * count..step * count
     }
 
+    /// The step that a draw is planned for, and its number among the draws of that step.
+    pub(crate) fn place(&self, ordinal: u64) -> (u64, u64) {
+        let count = self.prompts_per_step as u64;
+        (ordinal / count + 1, ordinal % count)
+    }
+
     /// The seeds of sample `index` of draw `ordinal`, drawn for the `retry`-th time (0 is the first): those of the step
     /// that the draw is planned for, whichever step trains on it.
     pub(crate) fn seeds(&self, ordinal: u64, index: usize, retry: u32) -> Seeds {
-        let count = self.prompts_per_step as u64;
-        let step = ordinal / count + 1;
-        let at = (ordinal % count) * self.group_size as u64 + index as u64;
+        let (step, number) = self.place(ordinal);
+        let at = number * self.group_size as u64 + index as u64;
         Seeds {
             sampling: derive_retry(self.seed, step, at, retry, Purpose::Rollout),
             plugin: derive_retry(self.seed, step, at, retry, Purpose::Plugin),

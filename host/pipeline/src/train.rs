@@ -1,23 +1,17 @@
-//! Reinforcement learning, one policy version after another: a group of
-//! responses to each prompt, their scores, their advantages, an update.
+//! `gavel train`: reinforcement learning, one policy version after another.
 
-use crate::advantages::advantages;
 use crate::config::{Config, RlTable};
 use crate::error::Result;
-use crate::failure_rate::check_failures;
+use crate::failure_rate::FailureWindow;
+use crate::group_queue::GroupQueue;
 use crate::memory::predict_train;
-use crate::prompts::Prompt;
-use crate::rollout::GroupDraw;
+use crate::pace::Pace;
+use crate::rl_step::RlRun;
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
-use crate::step_metrics::{describe, outcomes};
-use crate::task_stream::{Numbering, TaskStream};
+use crate::task_stream::Numbering;
 use crate::{Start, Summary};
-use gavel_data::Group;
 use gavel_runs::Metrics;
-use gavel_runs::metrics::mean;
-use gavel_train::{Experience, UpdateStats};
-use std::time::Instant;
 
 /// Runs `gavel train`.
 ///
@@ -27,109 +21,65 @@ use std::time::Instant;
 pub fn train(config: &Config<RlTable>, start: Start) -> Result<Summary> {
     let table = &config.train;
     let learning = table.learning();
-    let schedule = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
+    let learning_rate = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
     if let Some(warning) = predict_train(config, &setup, &prompts)?.warning() {
         tracing::warn!("{warning}");
     }
+    let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
     let shape = RunShape {
         learning,
-        drawn: table.prompts_per_step * config.rollout.group_size,
+        drawn: pace.room(0, 0).saturating_mul(config.rollout.group_size),
         grouping: table.grouping(),
         needs_reference: table.loss.kl.is_some(),
     };
     let mut run = Run::open(config, setup, shape, start)?;
-    run.begin()?;
-    let mut stream = TaskStream::new(config.seed, prompts.len());
-    for step in run.steps() {
-        let metrics = rl_step(&mut run, &prompts, &mut stream, step, schedule.at(step - 1))?;
-        let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
-        tracing::info!(
-            "step {step}/{}: reward {:.3} ± {:.3}, length {:.1}, entropy {:.3}, {:.2} s",
-            table.steps,
-            number("reward/mean"),
-            number("reward/std"),
-            number("response_length/mean"),
-            number("entropy"),
-            number("time/step")
-        );
-        run.end_step(step, metrics)?;
-    }
-    run.summary()
-}
-
-/// Takes one step: roll out, score, give advantages, update.
-fn rl_step(
-    run: &mut Run<'_, RlTable>,
-    prompts: &[Prompt],
-    stream: &mut TaskStream,
-    step: u64,
-    learning_rate: f64,
-) -> Result<Metrics> {
-    let config = run.config;
-    let table = &config.train;
-    let start = Instant::now();
-    let mut metrics = Metrics::of_step(step);
-
-    let mut groups = roll_out(run, prompts, stream, step, &mut metrics)?;
-    describe(&groups, config.rollout.max_tokens, &mut metrics);
-    run.recorder.count_outcomes(outcomes(&groups));
-    let experiences = advantages(&mut groups, table, &mut metrics);
-    if config.log.trajectories {
-        run.recorder.keep_samples(step, &groups)?;
-    }
-    check_failures(&groups, step, table)?;
-
-    let update = Instant::now();
-    let mut updates = Vec::new();
-    for mini_batch in experiences.chunks(table.mini_batch()) {
-        let mini_batch: Vec<Experience> = mini_batch.concat();
-        if mini_batch.is_empty() {
-            continue;
-        }
-        let temperature = f64::from(config.rollout.temperature);
-        updates.push(run.updater.update(step, mini_batch, table.loss, temperature, learning_rate)?);
-    }
-    describe_updates(&updates, &mut metrics);
-    metrics.set("learning_rate", learning_rate);
-    metrics.time("update", update);
-    let seconds = metrics.time("step", start);
-    let tokens = metrics.get("tokens/response").unwrap_or(0.0) + metrics.get("tokens/prompt").unwrap_or(0.0);
-    metrics.set("perf/tokens_per_second", tokens / seconds);
-    Ok(metrics)
-}
-
-/// The step's prompts, answered `group_size` times each by the current policy.
-fn roll_out(
-    run: &Run<'_, RlTable>,
-    prompts: &[Prompt],
-    stream: &mut TaskStream,
-    step: u64,
-    metrics: &mut Metrics,
-) -> Result<Vec<Group>> {
-    let group_size = run.config.rollout.group_size;
-    let prompts_per_step = run.config.train.prompts_per_step;
-    let numbering = Numbering { seed: run.config.seed, prompts_per_step, group_size };
-    let draw = |ordinal| GroupDraw {
-        prompt: &prompts[stream.row(ordinal)],
-        seeds: (0..group_size).map(|index| numbering.seeds(ordinal, index, 0)).collect(),
+    let numbering = Numbering {
+        seed: config.seed,
+        prompts_per_step: table.prompts_per_step,
+        group_size: config.rollout.group_size,
     };
-    let draws: Vec<GroupDraw<'_>> = numbering.of_step(step).map(draw).collect();
-    run.rollout.engine.set_version(step - 1)?;
-    let (groups, timing) = run.rollout.draw(&draws, &run.rollout.sampling())?;
-    metrics.set("time/generate", timing.generate);
-    metrics.set("time/wait_for_reward", timing.wait);
-    Ok(groups)
+    let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, config.schedule.retries);
+    let runtime = run.rollout.scorer.sandbox().handle().clone();
+    runtime.block_on(async {
+        run.begin().await?;
+        let score_again = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
+        groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
+        let steps = run.steps();
+        let mut rl = RlRun { run, groups, pace, numbering, failures: FailureWindow::new(table) };
+        for step in steps {
+            let metrics = rl.step(step, learning_rate.at(step - 1)).await?;
+            report(step, table.steps, &metrics);
+            rl.end_step(step, metrics).await?;
+        }
+        rl.run.summary()
+    })
 }
 
-/// The means over a step's updates.
-fn describe_updates(updates: &[UpdateStats], metrics: &mut Metrics) {
-    metrics.count("updates", updates.len() as u64);
-    let Some(first) = updates.first() else { return };
-    for (name, _) in first.statistics.iter() {
-        let values: Vec<f64> = updates.iter().filter_map(|stats| stats.statistics.get(name)).collect();
-        metrics.set(name, mean(&values));
+fn report(step: u64, steps: u64, metrics: &Metrics) {
+    let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
+    tracing::info!(
+        "step {step}/{steps}: reward {:.3} ± {:.3}, length {:.1}, entropy {:.3}, {:.2} s",
+        number("reward/mean"),
+        number("reward/std"),
+        number("response_length/mean"),
+        number("entropy"),
+        number("time/step")
+    );
+}
+
+impl RlRun<'_> {
+    /// Validates, logs and keeps a checkpoint, if it is time.
+    async fn end_step(&mut self, step: u64, metrics: Metrics) -> Result<()> {
+        if self.run.is_validated(step) {
+            // On the weights of one version, and in a batch of its own.
+            self.groups.finish_drawing().await?;
+        }
+        let end = self.groups.meanwhile(self.run.end_step(step, metrics)).await?;
+        if end.is_checkpoint_due {
+            self.run.save(&self.groups.stored())?;
+        }
+        Ok(())
     }
-    metrics.count("tokens/trained", updates.iter().map(|stats| stats.tokens as u64).sum());
 }

@@ -5,14 +5,11 @@ use gavel_policy::Model;
 use gavel_rollout::AsyncEngine;
 use gavel_train::{Experience, LossConfig, SftRow, SftStats, Trainer, UpdateStats};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::runtime::Handle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Updates the policy that `engine` decodes with. Decoding waits meanwhile.
 pub(crate) struct Updater {
     engine: AsyncEngine,
-    /// Where the device's thread is waited for.
-    runtime: Handle,
     parts: Arc<Mutex<UpdateParts>>,
 }
 
@@ -24,12 +21,12 @@ struct UpdateParts {
 }
 
 impl Updater {
-    pub(crate) fn new(engine: AsyncEngine, runtime: Handle, trainer: Trainer, reference: Option<Model>) -> Self {
-        Self { engine, runtime, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference })) }
+    pub(crate) fn new(engine: AsyncEngine, trainer: Trainer, reference: Option<Model>) -> Self {
+        Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference })) }
     }
 
     /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout.
-    pub(crate) fn update(
+    pub(crate) async fn update(
         &self,
         step: u64,
         mini_batch: Vec<Experience>,
@@ -37,10 +34,12 @@ impl Updater {
         temperature: f64,
         learning_rate: f64,
     ) -> Result<UpdateStats> {
-        self.on_device(move |model, UpdateParts { trainer, reference }| {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| {
+            let UpdateParts { trainer, reference } = &mut *lock(&parts);
             trainer.update(model, reference.as_ref(), &mini_batch, &loss, temperature, learning_rate)
-        })?
-        .map_err(|source| PipelineError::Train { step, source })
+        };
+        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
     /// Takes step `step` over rows to imitate.
@@ -62,7 +61,10 @@ impl Updater {
         work: impl FnOnce(&Model, &mut UpdateParts) -> R + Send + 'static,
     ) -> Result<R> {
         let parts = self.parts.clone();
-        let work = move |model: &Model| work(model, &mut parts.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(self.runtime.block_on(self.engine.run(work))?)
+        Ok(self.engine.run_blocking(move |model| work(model, &mut lock(&parts)))?)
     }
+}
+
+fn lock(parts: &Mutex<UpdateParts>) -> MutexGuard<'_, UpdateParts> {
+    parts.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use crate::config::{Config, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
 use crate::prompts::Prompt;
-use crate::rollout::{GroupDraw, Rollout};
+use crate::rollout::Rollout;
 use crate::setup::Setup;
 use crate::step_metrics::{count_outcomes, members};
 use crate::task_stream::validation_seeds;
@@ -39,16 +39,21 @@ pub fn evaluate(config: &Config<toml::Table>, checkpoint: Option<&Path>) -> Resu
     let Setup { scorer, validation, .. } = Setup::new(&config)?;
     let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
     let engine = AsyncEngine::start(model, text, config.rollout.engine(validation.len()), Arc::new(()))?;
-    let rollout = Rollout { engine, scorer, table: config.rollout.clone() };
-    validate(&config, &rollout, &validation)
+    let rollout = Rollout { engine, scorer: Arc::new(scorer), table: config.rollout.clone() };
+    let runtime = rollout.scorer.sandbox().handle().clone();
+    runtime.block_on(validate(&config, &rollout, &validation))
 }
 
 /// `val/accuracy`, `val/reward/*`, `val/<data source>/mean@1` and the like.
-pub(crate) fn validate<T: TrainTable>(config: &Config<T>, rollout: &Rollout, prompts: &[Prompt]) -> Result<Metrics> {
+pub(crate) async fn validate<T: TrainTable>(
+    config: &Config<T>,
+    rollout: &Rollout,
+    prompts: &[Prompt],
+) -> Result<Metrics> {
     let start = Instant::now();
-    let draw = |(row, prompt)| GroupDraw { prompt, seeds: vec![validation_seeds(config.seed, row)] };
-    let draws: Vec<GroupDraw<'_>> = prompts.iter().enumerate().map(draw).collect();
-    let (groups, _) = rollout.draw(&draws, &rollout.greedy())?;
+    let seeds = |row| validation_seeds(config.seed, row);
+    let draws: Vec<_> = prompts.iter().enumerate().map(|(row, prompt)| (prompt, seeds(row))).collect();
+    let groups = rollout.draw_each(&draws, &rollout.greedy()).await?;
     let mut metrics = describe(&groups, config.accuracy_reward());
     metrics.time("validate", start);
     Ok(metrics)

@@ -110,6 +110,23 @@ impl AsyncEngine {
         result.await.map_err(|_| RolloutError::Stopped)
     }
 
+    /// The same, for those who have nothing else to do: the thread that asks stands still until it is done.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn run_blocking<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Model) -> R + Send + 'static,
+    ) -> Result<R, RolloutError> {
+        let (done, result) = std::sync::mpsc::channel();
+        let work = move |model: &Model| {
+            // Whoever asked waits, unless the process ends.
+            let _ = done.send(work(model));
+        };
+        self.thread.send(Order::Run(Box::new(work)))?;
+        result.recv().map_err(|_| RolloutError::Stopped)
+    }
+
     /// Declares the weights to be those of `version`, for all that is drawn from here on.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod tensors;
 use self::damage::Damage;
 use crate::error::{Result, RunError};
 use crate::layout;
+use crate::queue::{self, QueuedGroup};
 use gavel_data::files::{finish_folder, partial, remove_folder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +34,12 @@ pub struct State {
     pub best: Option<(u64, f64)>,
     /// Outcomes in training by plugin and kind.
     pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Groups that were started.
+    #[serde(default)]
+    pub draws: u64,
+    /// What became of groups: trained on, or dropped for which reason.
+    #[serde(default)]
+    pub groups: BTreeMap<String, u64>,
 }
 
 /// Which checkpoints stay when a new one is made.
@@ -66,11 +73,20 @@ impl Checkpoints {
         path.join(OPTIMIZER)
     }
 
+    /// The groups that were started before a checkpoint and not trained on yet.
+    ///
+    /// # Errors
+    /// Their file is damaged.
+    pub fn queue(path: &Path) -> Result<Vec<QueuedGroup>> {
+        queue::read(path)
+    }
+
     /// Makes the checkpoint of `state.step`, which there is none of, from what
     /// `write` puts into a folder.
     pub(crate) fn save<E: From<RunError>>(
         &self,
         state: &State,
+        queue: &[QueuedGroup],
         write: impl FnOnce(&Path) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let path = self.path(state.step);
@@ -80,6 +96,9 @@ impl Checkpoints {
         }
         fs::create_dir_all(&partial).map_err(RunError::io("make the folder", &partial))?;
         write(&partial)?;
+        if !queue.is_empty() {
+            queue::write(&partial, queue)?;
+        }
         let file = partial.join(STATE);
         serde_json::to_vec_pretty(state)
             .map_err(std::io::Error::from)

@@ -30,6 +30,7 @@ mod metrics_log;
 mod plugin_sets;
 #[cfg(test)]
 mod power_cut;
+mod queue;
 mod run_folder;
 mod run_lock;
 mod samples;
@@ -44,6 +45,7 @@ pub use holder::Holder;
 pub use metrics::Metrics;
 pub use metrics_log::read_metrics;
 pub use plugin_sets::{find_component, keep_component, read_plugin_sets, write_plugin_sets};
+pub use queue::{QueuedGroup, QueuedSample};
 pub use run_folder::{FolderConfig, Rewound, RunFolder};
 pub use samples::{RecordedSample, SampleReader, SampleWriter, Samples, ScoredSample};
 pub use tasks::{TaskStore, Tasks, read_tasks};

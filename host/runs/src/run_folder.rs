@@ -8,6 +8,7 @@ use crate::error::{Result, RunError, listed};
 use crate::layout;
 use crate::metrics::Metrics;
 use crate::metrics_log::MetricsLog;
+use crate::queue::QueuedGroup;
 use crate::run_lock::RunLock;
 use crate::samples::{SampleWriter, ScoredSample, forget_samples_after};
 use crate::tasks::TaskStore;
@@ -130,12 +131,13 @@ impl RunFolder {
     }
 
     /// Makes the checkpoint of `state.step`, into whose folder `write` puts the
-    /// policy and its optimiser, after what the run recorded up to it, and
+    /// policy and its optimiser, with the groups in `queue`, after what the run recorded up to it, and
     /// removes those that need not be kept. Nothing to do where that step has
     /// one: it is this run's.
     pub fn save_checkpoint<E: From<RunError>>(
         &mut self,
         state: &State,
+        queue: &[QueuedGroup],
         retention: Retention,
         write: impl FnOnce(&Path) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
@@ -144,7 +146,7 @@ impl RunFolder {
             return Ok(());
         }
         self.sync()?;
-        checkpoints.save(state, write)?;
+        checkpoints.save(state, queue, write)?;
         Ok(checkpoints.prune(state, retention)?)
     }
 

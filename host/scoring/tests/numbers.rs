@@ -55,7 +55,19 @@ fn every_number_is_recorded_and_replayed_as_it_is_written() {
     let outcome = scorer.wait(scorer.start_alone(sample.clone(), 1));
     let note = outcome.plugins["echo"].outcome.reason().unwrap();
     assert!(note.contains(r#""ground_truth":"4.50""#) && note.contains(r#"\"y\":1E4"#), "{note}");
-    samples.write(&mut tasks, &ScoredSample { group: 0, sample: &sample, outcome: &outcome, advantage: None }).unwrap();
+    samples
+        .write(
+            &mut tasks,
+            &ScoredSample {
+                step: 1,
+                group: 0,
+                trained_step: None,
+                sample: &sample,
+                outcome: &outcome,
+                advantage: None,
+            },
+        )
+        .unwrap();
     samples.finish(&mut tasks).unwrap();
 
     let (recording, found) = verified(&kept);

@@ -30,8 +30,9 @@ pub struct Target {
 
 /// A component, as bytes or as text, from its file to its first call.
 pub const COMPONENTS: Target = Target { name: "components", read: components::read, memory: 512 << 20 };
-/// A dataset's file, from its rows to the records of samples.
-pub const ROWS: Target = Target { name: "rows", read: rows::read, memory: 256 << 20 };
+/// A dataset's file, from its rows to the records of samples. The header of a page of Parquet may claim 2 GiB, for which
+/// the `parquet` crate reserves addresses before it looks at what there is.
+pub const ROWS: Target = Target { name: "rows", read: rows::read, memory: (2 << 30) + (256 << 20) };
 /// What an endpoint answers a plugin: all bytes of an HTTP response.
 pub const RESPONSES: Target = Target { name: "responses", read: responses::read, memory: 64 << 20 };
 /// The messages and tools that a client of `gavel serve` sends, to the tokens of the prompt.

@@ -79,7 +79,14 @@ fn lay_out(input: &[u8], folder: &Path) {
 fn check_sample(sample: &RecordedSample, folder: &Path) {
     let _ = sample.seed();
     let outcome = SampleOutcome::without_calls(OutcomeKind::Abstained, "");
-    let scored = ScoredSample { group: sample.group, sample: &sample.sample, outcome: &outcome, advantage: None };
+    let scored = ScoredSample {
+        step: sample.step,
+        group: sample.group,
+        trained_step: sample.trained_step,
+        sample: &sample.sample,
+        outcome: &outcome,
+        advantage: None,
+    };
     let mut tasks = TaskStore::open(folder).unwrap();
     let mut writer = SampleWriter::create(folder, sample.step).unwrap();
     writer.write(&mut tasks, &scored).unwrap();

@@ -34,7 +34,7 @@ impl Recorder {
 
     /// Keeps a row of the group `number` and what was said of it.
     pub fn write(&mut self, number: u64, sample: &Sample, outcome: &SampleOutcome) -> Result<()> {
-        let scored = ScoredSample { group: number, sample, outcome, advantage: None };
+        let scored = ScoredSample { step: STEP, group: number, trained_step: None, sample, outcome, advantage: None };
         Ok(self.samples.write(&mut self.tasks, &scored)?)
     }
 

@@ -2,6 +2,7 @@
 
 use super::error::ConfigError;
 use super::reward::RewardTable;
+use super::schedule::ScheduleTable;
 use super::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
 use super::train_table::TrainTable;
 use gavel_plugin::LimitsTable;
@@ -37,6 +38,9 @@ pub struct Config<T> {
     /// What each of their calls may use.
     #[serde(default)]
     pub limits: LimitsTable,
+    /// When which policy is trained on what.
+    #[serde(default)]
+    pub schedule: ScheduleTable,
     /// How it learns.
     pub train: T,
     /// What is kept of it.
@@ -53,8 +57,9 @@ pub struct Config<T> {
 /// What a run may be resumed with another value of: plugins and their limits are
 /// compared as they were loaded, which the run keeps, and a run that was out of
 /// memory may continue with less of it.
-pub(crate) const MAY_DIFFER: [&str; 9] = [
+pub(crate) const MAY_DIFFER: [&str; 10] = [
     "train.steps",
+    "schedule.watchdog",
     "train.max_tokens_per_micro_batch",
     "train.gradient_checkpointing",
     "rollout.max_batch",
@@ -103,6 +108,12 @@ impl<T: TrainTable> Config<T> {
             && !self.reward.iter().any(|reward| reward.name == *name)
         {
             return Err(ConfigError::value("data.accuracy", "the name of a [[reward]]", name));
+        }
+        self.schedule.validate()?;
+        if T::LEARNS && !T::DRAWS && self.schedule != ScheduleTable::default() {
+            return Err(ConfigError::Invalid(
+                "[schedule] is for `gavel train`: `gavel sft` draws nothing to learn from".into(),
+            ));
         }
         self.train.validate()?;
         self.checkpoint.validate()?;

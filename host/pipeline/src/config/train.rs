@@ -21,6 +21,21 @@ pub enum OnOutcome {
     Score(f64),
 }
 
+/// `[train.filter_groups]`: groups whose rewards are all equal are dropped, and others drawn in their place ("dynamic
+/// sampling": Yu et al., "DAPO", 2025).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FilterGroups {
+    /// How many times `prompts_per_step` groups a step may try; 10 by default. It then trains on those that it has.
+    pub max_num_gen_batches: usize,
+}
+
+impl Default for FilterGroups {
+    fn default() -> Self {
+        Self { max_num_gen_batches: 10 }
+    }
+}
+
 train_table! {
     /// `[train]` of `gavel train`
     pub struct RlTable {
@@ -37,6 +52,9 @@ train_table! {
         /// What becomes of samples without a reward, by outcome; all are dropped by default.
         #[serde(default)]
         pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
+        /// Whether groups that nothing can be learned from are dropped and others drawn in their place; no by default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub filter_groups: Option<FilterGroups>,
         /// A group with fewer scored samples is dropped; 2 by default.
         #[serde(default = "two")]
         pub min_scored: usize,
@@ -96,6 +114,7 @@ impl RlTable {
 
 impl TrainTable for RlTable {
     const LEARNS: bool = true;
+    const DRAWS: bool = true;
 
     fn validate(&self) -> Result<(), ConfigError> {
         self.learning().validate()?;
@@ -104,6 +123,9 @@ impl TrainTable for RlTable {
         if !self.prompts_per_step.is_multiple_of(self.mini_batch()) {
             let must = format!("a divisor of prompts_per_step ({})", self.prompts_per_step);
             return Err(ConfigError::value("train.mini_batch_prompts", &must, self.mini_batch()));
+        }
+        if let Some(filter) = &self.filter_groups {
+            at_least_one("train.filter_groups.max_num_gen_batches", filter.max_num_gen_batches)?;
         }
         if self.min_scored < 2 {
             return Err(ConfigError::value("train.min_scored", "at least 2", self.min_scored));
@@ -130,6 +152,7 @@ impl TrainTable for RlTable {
 
 impl TrainTable for SftTable {
     const LEARNS: bool = true;
+    const DRAWS: bool = false;
 
     fn validate(&self) -> Result<(), ConfigError> {
         self.learning().validate()?;

@@ -6,6 +6,8 @@ use super::error::ConfigError;
 pub trait TrainTable {
     /// Whether the command changes weights.
     const LEARNS: bool;
+    /// Whether it draws what it learns from.
+    const DRAWS: bool;
 
     /// Refuses what no run could mean, naming the key.
     fn validate(&self) -> Result<(), ConfigError>;
@@ -14,6 +16,7 @@ pub trait TrainTable {
 /// For commands that only look: any `[train]` will do.
 impl TrainTable for toml::Table {
     const LEARNS: bool = false;
+    const DRAWS: bool = false;
 
     fn validate(&self) -> Result<(), ConfigError> {
         Ok(())

@@ -47,7 +47,8 @@ fn sample(step: u64) -> Sample {
 /// A step as a run takes it; a checkpoint every second one.
 fn step(folder: &mut RunFolder, step: u64) {
     let (sample, outcome) = (sample(step), SampleOutcome::without_calls(OutcomeKind::Scored, ""));
-    let scored = ScoredSample { group: 0, sample: &sample, outcome: &outcome, advantage: None };
+    let scored =
+        ScoredSample { step: 1, group: 0, trained_step: Some(1), sample: &sample, outcome: &outcome, advantage: None };
     folder.keep_samples(step, [scored]).unwrap();
     folder.log(step, &Metrics::of_step(step)).unwrap();
     if step.is_multiple_of(2) {

@@ -14,6 +14,8 @@ pub(super) struct WrittenLine<'a> {
     pub(super) task_id: &'a str,
     pub(super) data_source: Option<&'a str>,
     pub(super) step: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) trained_step: Option<u64>,
     pub(super) group: u64,
     pub(super) sample: u32,
     pub(super) trajectory: usize,
@@ -38,6 +40,7 @@ pub(super) struct ReadLine {
     pub(super) id: String,
     pub(super) task: String,
     pub(super) step: u64,
+    pub(super) trained_step: Option<u64>,
     pub(super) group: u64,
     pub(super) sample: u32,
     pub(super) messages: Vec<Message>,

@@ -1,7 +1,7 @@
 //! `trajectories/`: a file a step, a line a trajectory.
 
 mod line;
-mod packed;
+pub(crate) mod packed;
 mod reader;
 mod writer;
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// The tokens of a trajectory as a line has them.
 #[derive(Serialize, Deserialize)]
-pub(super) struct PackedTokens {
+pub(crate) struct PackedTokens {
     prompt: String,
     response: String,
     logprobs: String,
@@ -54,7 +54,7 @@ impl From<&Tokens> for PackedTokens {
 
 impl PackedTokens {
     /// The tokens, whose lists all have an entry for each response token.
-    pub(super) fn unpack(&self) -> Result<Tokens, String> {
+    pub(crate) fn unpack(&self) -> Result<Tokens, String> {
         let prompt = unpack(&self.prompt, "prompt")?.into_iter().map(u32::from_le_bytes).collect();
         let response: Vec<u32> = unpack(&self.response, "response")?.into_iter().map(u32::from_le_bytes).collect();
         let logprobs: Vec<f32> = unpack(&self.logprobs, "logprobs")?.into_iter().map(f32::from_le_bytes).collect();

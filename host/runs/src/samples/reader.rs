@@ -17,11 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct RecordedSample {
     /// `STEP.GROUP.SAMPLE`; it names the sample in its run.
     pub id: String,
-    /// The step that it was drawn in.
+    /// The step that it was drawn for.
     pub step: u64,
-    /// Its first line in the file of that step, from 1; 0 where it is in none.
+    /// The step that trained on its group; absent where none did, and in older recordings.
+    pub trained_step: Option<u64>,
+    /// Its first line in its file, from 1; 0 where it is in none.
     pub line: u64,
-    /// The number of its group in the step.
+    /// The number of its group among those that were drawn for that step.
     pub group: u64,
     /// The sample, as its plugins saw it.
     pub sample: Arc<Sample>,
@@ -165,6 +167,7 @@ impl Lines<'_> {
         Ok(RecordedSample {
             id: line.id,
             step: line.step,
+            trained_step: line.trained_step,
             line: self.number,
             group: line.group,
             sample: Arc::new(sample),

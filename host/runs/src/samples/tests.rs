@@ -40,7 +40,14 @@ fn outcome() -> SampleOutcome {
 fn written(run: &Path, token_ids: bool) -> PathBuf {
     let mut tasks = TaskStore::open(run).unwrap();
     let mut writer = SampleWriter::create(run, 1).unwrap().token_ids(token_ids);
-    let scored = ScoredSample { group: 2, sample: &sample(), outcome: &outcome(), advantage: Some(-0.7) };
+    let scored = ScoredSample {
+        step: 1,
+        group: 2,
+        trained_step: Some(4),
+        sample: &sample(),
+        outcome: &outcome(),
+        advantage: Some(-0.7),
+    };
     writer.write(&mut tasks, &scored).unwrap();
     writer.finish(&mut tasks).unwrap()
 }
@@ -60,7 +67,10 @@ fn all_that_is_written_is_read_again() {
         assert_eq!(text.contains("token_ids"), token_ids, "{text}");
         let (samples, damage) = read(run.path());
         let [read] = &samples[..] else { panic!("{samples:?}, {damage:?}") };
-        assert_eq!((read.id.as_str(), read.step, read.line, read.group), ("1.2.3", 1, 1, 2));
+        assert_eq!(
+            (read.id.as_str(), read.step, read.trained_step, read.line, read.group),
+            ("1.2.3", 1, Some(4), 1, 2)
+        );
         assert_eq!((read.reward, read.outcome, &read.reason), (Some(0.1 + 0.2), OutcomeKind::Scored, &None));
         assert_eq!((read.advantage, &read.response_lengths[..]), (Some(-0.7), &[3, 3][..]));
         assert_eq!(read.plugins["a"], EvaluationRecord::from(&outcome().plugins["a"]));

@@ -12,8 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// A sample, what was said of it, and what was made of that.
 pub struct ScoredSample<'a> {
-    /// The number of its group in the step.
+    /// The step that it was drawn for.
+    pub step: u64,
+    /// The number of its group among those that were drawn for that step.
     pub group: u64,
+    /// The step that trained on its group; absent where none did.
+    pub trained_step: Option<u64>,
     /// The sample.
     pub sample: &'a Sample,
     /// What was said of it.
@@ -22,9 +26,8 @@ pub struct ScoredSample<'a> {
     pub advantage: Option<f64>,
 }
 
-/// Writes the samples of a step to a file that has its name once it is whole.
+/// Writes the samples of a step, those that it trained on or dropped, to a file that has its name once it is whole.
 pub struct SampleWriter {
-    step: u64,
     out: BufWriter<WholeFile>,
     path: PathBuf,
     token_ids: bool,
@@ -38,7 +41,7 @@ impl SampleWriter {
         let steps = layout::trajectories(run);
         make_folder(&steps).map_err(RunError::io("make the folder", &steps))?;
         let file = WholeFile::create(&path).map_err(RunError::io("write", &path))?;
-        Ok(Self { step, out: BufWriter::new(file), path, token_ids: false })
+        Ok(Self { out: BufWriter::new(file), path, token_ids: false })
     }
 
     /// Whether it writes down the ids of tokens, too, where they are known.
@@ -48,8 +51,8 @@ impl SampleWriter {
 
     /// Adds a sample, and its task to `tasks` where it is new.
     pub fn write(&mut self, tasks: &mut TaskStore, scored: &ScoredSample<'_>) -> Result<()> {
-        let ScoredSample { group, sample, outcome, advantage } = scored;
-        let (id, task) = (format!("{}.{group}.{}", self.step, sample.index), tasks.keep(&sample.task)?);
+        let ScoredSample { step, group, trained_step, sample, outcome, advantage } = scored;
+        let (id, task) = (format!("{step}.{group}.{}", sample.index), tasks.keep(&sample.task)?);
         for (number, (transcript, trajectory)) in
             sample.record().trajectories.iter().zip(&sample.trajectories).enumerate()
         {
@@ -59,7 +62,8 @@ impl SampleWriter {
                 task: &task,
                 task_id: &sample.task.id,
                 data_source: sample.task.data_source.as_deref(),
-                step: self.step,
+                step: *step,
+                trained_step: *trained_step,
                 group: *group,
                 sample: sample.index,
                 trajectory: number,

@@ -1,7 +1,7 @@
 //! The samples of a step, group by group.
 
 use crate::recording::{self, Recording};
-use gavel_runs::{RecordedSample, Samples};
+use gavel_runs::{RecordedSample, RunError, Samples};
 use std::iter::Peekable;
 
 /// The samples of one group that can be read.
@@ -28,9 +28,12 @@ impl<'a> RecordedGroups<'a> {
 
     fn read(&mut self) -> recording::Result<Option<RecordedGroup>> {
         let Some(first) = self.samples.next().transpose()? else { return Ok(None) };
-        let group = first.group;
+        let draw = (first.step, first.group);
         let mut members = vec![first];
-        while let Some(next) = self.samples.next_if(|next| next.as_ref().is_ok_and(|next| next.group == group)) {
+        let is_of_draw = |next: &std::result::Result<RecordedSample, RunError>| {
+            next.as_ref().is_ok_and(|next| (next.step, next.group) == draw)
+        };
+        while let Some(next) = self.samples.next_if(is_of_draw) {
             members.push(next?);
         }
         let next = self.samples.peek().map_or(u64::MAX, |next| next.as_ref().map_or(u64::MAX, |next| next.line));

@@ -108,6 +108,7 @@ fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSa
     RecordedSample {
         id: format!("{}#{}", sample.task.id, sample.index),
         step: 0,
+        trained_step: None,
         line: 0,
         group,
         response_lengths: Vec::new(),

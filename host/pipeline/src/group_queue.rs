@@ -1,0 +1,313 @@
+//! The groups of a run between their start and their training: a group waits here for its samples.
+
+use crate::error::{PipelineError, Result};
+use crate::prompts::Prompt;
+use crate::rollout::{Rollout, SampleDraw};
+use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
+use crate::task_stream::{Numbering, Seeds, TaskStream};
+use gavel_data::{Group, Member, OutcomeKind, Sample};
+use gavel_runs::{QueuedGroup, QueuedSample};
+use gavel_scoring::PendingGroup;
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A group whose samples all have their outcomes.
+pub(crate) struct DrawnGroup {
+    /// The number of its draw in the run.
+    pub(crate) draw: u64,
+    pub(crate) group: Group,
+    /// Why no step trains on it.
+    pub(crate) dropped: Option<&'static str>,
+}
+
+/// Groups on their way, and those that wait for their step.
+pub(crate) struct GroupQueue {
+    rollout: Rollout,
+    prompts: Vec<Prompt>,
+    stream: TaskStream,
+    numbering: Numbering,
+    retries: u32,
+    in_flight: SamplesInFlight,
+    groups: BTreeMap<u64, StartedGroup>,
+    /// The draws that are whole, in the order in which they became so.
+    whole: VecDeque<u64>,
+    /// Responses under way.
+    drawing: usize,
+    /// The number of the next draw.
+    next: u64,
+}
+
+/// A group under way.
+struct StartedGroup {
+    row: usize,
+    version: u64,
+    judged_together: PendingGroup,
+    samples: Vec<StartedSample>,
+}
+
+/// A sample under way.
+struct StartedSample {
+    retry: u32,
+    since: Instant,
+    state: SampleState,
+}
+
+enum SampleState {
+    Drawing,
+    Scoring(Arc<Sample>),
+    Done(Box<Member>),
+}
+
+impl GroupQueue {
+    pub(crate) fn new(rollout: Rollout, prompts: Vec<Prompt>, numbering: Numbering, retries: u32) -> Self {
+        let stream = TaskStream::new(numbering.seed, prompts.len());
+        Self {
+            rollout,
+            prompts,
+            stream,
+            numbering,
+            retries,
+            in_flight: SamplesInFlight::default(),
+            groups: BTreeMap::new(),
+            whole: VecDeque::new(),
+            drawing: 0,
+            next: 0,
+        }
+    }
+
+    /// Groups that were started so far.
+    pub(crate) fn started(&self) -> u64 {
+        self.next
+    }
+
+    /// Groups that are under way or wait for their step.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The versions that the groups under way were started under, but for that of `draw`.
+    pub(crate) fn versions_beside(&self, draw: u64) -> Vec<u64> {
+        self.groups.iter().filter(|(other, _)| **other != draw).map(|(_, group)| group.version).collect()
+    }
+
+    /// Whether responses are under way.
+    pub(crate) fn is_drawing(&self) -> bool {
+        self.drawing > 0
+    }
+
+    /// Whether some group is not whole yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.whole.len() < self.groups.len()
+    }
+
+    /// The whole groups, with the versions that they were started under: the one that was drawn first alone where
+    /// they are to come `in_order`, or else all in the order in which they became whole.
+    pub(crate) fn whole(&self, in_order: bool) -> Vec<(u64, u64)> {
+        let version = |draw: &u64| Some((*draw, self.groups.get(draw)?.version));
+        match in_order {
+            true => self
+                .groups
+                .keys()
+                .next()
+                .filter(|draw| self.whole.contains(draw))
+                .and_then(version)
+                .into_iter()
+                .collect(),
+            false => self.whole.iter().filter_map(version).collect(),
+        }
+    }
+
+    /// Starts the next `count` groups under `version` of the policy.
+    pub(crate) async fn start(&mut self, count: usize, version: u64) -> Result<()> {
+        let draws = self.next..self.next + count as u64;
+        self.next = draws.end;
+        let mut samples = Vec::with_capacity(count * self.numbering.group_size);
+        for draw in draws {
+            let group = self.new_group(draw, version);
+            samples.extend((0..self.numbering.group_size).map(|index| SampleKey { draw, index }));
+            self.groups.insert(draw, group);
+        }
+        self.draw(samples).await
+    }
+
+    fn new_group(&mut self, draw: u64, version: u64) -> StartedGroup {
+        let size = self.numbering.group_size;
+        let sample = || StartedSample { retry: 0, since: Instant::now(), state: SampleState::Drawing };
+        let samples = std::iter::repeat_with(sample).take(size).collect();
+        StartedGroup { row: self.stream.row(draw), version, judged_together: PendingGroup::new(size), samples }
+    }
+
+    fn seeds(&self, key: SampleKey, retry: u32) -> Seeds {
+        self.numbering.seeds(key.draw, key.index, retry)
+    }
+
+    /// Draws the responses of these samples, all of which are decoded together from the first step.
+    async fn draw(&mut self, samples: Vec<SampleKey>) -> Result<()> {
+        let Self { rollout, prompts, groups, in_flight, .. } = self;
+        let draw = |key: &SampleKey| {
+            let group = groups.get(&key.draw)?;
+            let seeds = self.numbering.seeds(key.draw, key.index, group.samples[key.index].retry);
+            let judged_together = group.judged_together.clone();
+            Some(SampleDraw { key: *key, prompt: &prompts[group.row], seeds, judged_together })
+        };
+        let draws: Vec<SampleDraw<'_>> = samples.iter().filter_map(draw).collect();
+        self.drawing += draws.len();
+        rollout.start(&draws, &rollout.sampling(), in_flight).await
+    }
+
+    /// Waits for the next event.
+    ///
+    /// # Errors
+    /// A response failed, or nothing is under way that could be waited for.
+    pub(crate) async fn wait(&mut self) -> Result<()> {
+        match self.in_flight.next().await {
+            Some(event) => self.note(event?).await,
+            None => Err(PipelineError::Stopped("the schedule waits for a group that nobody works on".into())),
+        }
+    }
+
+    /// Waits until no response is under way.
+    pub(crate) async fn finish_drawing(&mut self) -> Result<()> {
+        while self.is_drawing() {
+            self.wait().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for `work`, while what is under way goes on.
+    pub(crate) async fn meanwhile<R>(&mut self, work: impl Future<Output = Result<R>>) -> Result<R> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = self.in_flight.next() => self.note(event?).await?,
+                result = &mut work => return result,
+            }
+        }
+    }
+
+    async fn note(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::Drawn(key, sample) => {
+                self.drawing -= 1;
+                self.set(key, SampleState::Scoring(sample));
+                Ok(())
+            }
+            Event::Scored(key, sample, outcome) => {
+                let member = Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None };
+                self.set(key, SampleState::Done(Box::new(member)));
+                self.check_whole(key.draw).await
+            }
+        }
+    }
+
+    fn set(&mut self, key: SampleKey, state: SampleState) {
+        if let Some(group) = self.groups.get_mut(&key.draw) {
+            let sample = &mut group.samples[key.index];
+            (sample.since, sample.state) = (Instant::now(), state);
+        }
+    }
+
+    /// Where all samples of a group have their outcomes, it is whole, or some of them are drawn again.
+    async fn check_whole(&mut self, draw: u64) -> Result<()> {
+        let Some(group) = self.groups.get_mut(&draw) else { return Ok(()) };
+        if !group.samples.iter().all(|sample| matches!(sample.state, SampleState::Done(_))) {
+            return Ok(());
+        }
+        let again = |sample: &StartedSample| match &sample.state {
+            SampleState::Done(member) => {
+                member.outcome.outcome == OutcomeKind::Unavailable && sample.retry < self.retries
+            }
+            _ => false,
+        };
+        let mut again: Vec<usize> = (0..group.samples.len()).filter(|index| again(&group.samples[*index])).collect();
+        if again.is_empty() {
+            self.whole.push_back(draw);
+            return Ok(());
+        }
+        if self.rollout.scorer.has_judgers() {
+            // They see a group once: all of it is drawn again.
+            again = (0..group.samples.len()).collect();
+        }
+        group.judged_together = PendingGroup::new(again.len());
+        for index in &again {
+            let sample = &mut group.samples[*index];
+            sample.retry += 1;
+            (sample.since, sample.state) = (Instant::now(), SampleState::Drawing);
+        }
+        self.draw(again.into_iter().map(|index| SampleKey { draw, index }).collect()).await
+    }
+
+    /// Takes a whole group out.
+    pub(crate) fn take(&mut self, draw: u64) -> Option<DrawnGroup> {
+        self.whole.retain(|other| *other != draw);
+        let StartedGroup { row, samples, .. } = self.groups.remove(&draw)?;
+        let member = |sample: StartedSample| match sample.state {
+            SampleState::Done(member) => Some(*member),
+            SampleState::Drawing | SampleState::Scoring(_) => None,
+        };
+        let members = samples.into_iter().filter_map(member).collect();
+        let group = Group { task: self.prompts[row].task.clone(), members };
+        Some(DrawnGroup { draw, group, dropped: None })
+    }
+
+    /// The groups as a checkpoint keeps them: what is not drawn yet is drawn again.
+    pub(crate) fn stored(&self) -> Vec<QueuedGroup> {
+        let sample = |(index, sample): (u32, &StartedSample)| {
+            let (trajectories, outcome) = match &sample.state {
+                SampleState::Drawing => return None,
+                SampleState::Scoring(drawn) => (drawn.trajectories.clone(), None),
+                SampleState::Done(member) => (member.sample.trajectories.clone(), Some(member.outcome.clone())),
+            };
+            Some(QueuedSample { index, retry: sample.retry, trajectories, outcome })
+        };
+        let group = |(draw, group): (&u64, &StartedGroup)| QueuedGroup {
+            draw: *draw,
+            version: group.version,
+            samples: (0..).zip(&group.samples).filter_map(sample).collect(),
+        };
+        self.groups.iter().map(group).collect()
+    }
+
+    /// Takes up what a checkpoint kept, after `started` groups were started. Calls whose answers it does not have are
+    /// made again; so are all of a group where judgers are to see it together, or where `score_again`.
+    pub(crate) async fn restore(&mut self, started: u64, groups: Vec<QueuedGroup>, score_again: bool) -> Result<()> {
+        self.next = started;
+        let mut undrawn = Vec::new();
+        for QueuedGroup { draw, version, samples } in groups {
+            let mut group = self.new_group(draw, version);
+            let size = group.samples.len();
+            let is_scored = !score_again && samples.len() == size && samples.iter().all(|s| s.outcome.is_some());
+            let drop_outcomes = score_again || (!is_scored && self.rollout.scorer.has_judgers());
+            let task = self.prompts[group.row].task.clone();
+            for QueuedSample { index, retry, trajectories, outcome } in samples {
+                let Some(started) = group.samples.get_mut(index as usize) else { continue };
+                let sample = Sample { task: task.clone(), index, trajectories };
+                started.retry = retry;
+                started.state = match outcome.filter(|_| !drop_outcomes) {
+                    Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantage: None })),
+                    None => SampleState::Scoring(Arc::new(sample)),
+                };
+            }
+            for (index, sample) in group.samples.iter().enumerate() {
+                let key = SampleKey { draw, index };
+                match &sample.state {
+                    SampleState::Drawing => undrawn.push(key),
+                    SampleState::Done(_) => {}
+                    SampleState::Scoring(drawn) => {
+                        let seed = self.seeds(key, sample.retry).plugin;
+                        let together = group.judged_together.clone();
+                        self.rollout.score_again(key, drawn.clone(), seed, together, &mut self.in_flight);
+                    }
+                }
+            }
+            self.groups.insert(draw, group);
+            if is_scored {
+                self.whole.push_back(draw);
+            }
+        }
+        self.draw(undrawn).await
+    }
+}

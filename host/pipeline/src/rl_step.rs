@@ -1,0 +1,230 @@
+//! One step of reinforcement learning: groups are started, taken as they become whole, and trained on.
+
+use crate::advantages::{Useless, advantages};
+use crate::config::{RlTable, ScheduleTable};
+use crate::error::Result;
+use crate::failure_rate::FailureWindow;
+use crate::group_queue::{DrawnGroup, GroupQueue};
+use crate::pace::Pace;
+use crate::run::Run;
+use crate::step_metrics::{describe, outcomes};
+use crate::task_stream::Numbering;
+use gavel_data::Group;
+use gavel_runs::Metrics;
+use gavel_runs::metrics::mean;
+use gavel_train::{Experience, UpdateStats};
+use std::time::Instant;
+
+/// A run of `gavel train` between two steps.
+pub(crate) struct RlRun<'a> {
+    pub(crate) run: Run<'a, RlTable>,
+    pub(crate) groups: GroupQueue,
+    pub(crate) pace: Pace,
+    pub(crate) numbering: Numbering,
+    pub(crate) failures: FailureWindow,
+}
+
+/// A step under way.
+struct Step {
+    number: u64,
+    learning_rate: f64,
+    /// The groups that it took, the first of which it has trained on.
+    taken: Vec<DrawnGroup>,
+    trained: usize,
+    /// Groups that it drew others in place of.
+    dropped: Vec<DrawnGroup>,
+    updates: Vec<UpdateStats>,
+    seconds: Seconds,
+}
+
+/// Where the time of a step went.
+#[derive(Default)]
+struct Seconds {
+    /// With responses under way.
+    generate: f64,
+    /// Without, until something was scored.
+    wait: f64,
+    update: f64,
+}
+
+impl RlRun<'_> {
+    fn table(&self) -> &RlTable {
+        &self.run.config.train
+    }
+
+    fn schedule(&self) -> &ScheduleTable {
+        &self.run.config.schedule
+    }
+
+    /// Takes a step, and gives its metrics.
+    pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<Metrics> {
+        let start = Instant::now();
+        let (taken, dropped, updates) = Default::default();
+        let seconds = Seconds::default();
+        let mut step = Step { number, learning_rate, taken, trained: 0, dropped, updates, seconds };
+        self.run.rollout.engine.set_version(number - 1)?;
+        self.start(&step, self.room(&step)).await?;
+        self.collect(&mut step).await?;
+        let metrics = self.describe(step, start)?;
+        self.failures.check(number)?;
+        Ok(metrics)
+    }
+
+    /// How many groups may be started now: as many as the pace allows, and the rest of the run can train on.
+    fn room(&self, step: &Step) -> usize {
+        let steps_left = (self.table().steps + 1).saturating_sub(step.number) as usize;
+        let places = steps_left.saturating_mul(self.pace.groups_per_step);
+        let (taken, under_way) = (step.taken.len(), self.groups.len());
+        self.pace.room(taken, under_way).min(places.saturating_sub(taken + under_way))
+    }
+
+    /// How many groups may be started in place of those that this step dropped.
+    fn refill_room(&self, step: &Step) -> usize {
+        let bound = self.table().filter_groups.map_or(0, |filter| filter.max_num_gen_batches - 1);
+        let tries = (bound * self.pace.groups_per_step).saturating_sub(step.dropped.len());
+        self.room(step).min(tries)
+    }
+
+    async fn start(&mut self, step: &Step, count: usize) -> Result<()> {
+        self.groups.start(count, step.number - 1).await
+    }
+
+    /// Takes groups and trains on them until the step has all of its own, or there are no more.
+    async fn collect(&mut self, step: &mut Step) -> Result<()> {
+        let mini_batch = self.table().mini_batch();
+        loop {
+            self.take_whole(step).await?;
+            let is_full = step.taken.len() == self.pace.groups_per_step;
+            if self.schedule().stream {
+                while step.taken.len() - step.trained >= mini_batch && self.may_update() {
+                    self.update(step, mini_batch).await?;
+                }
+            }
+            if is_full && self.may_update() {
+                break;
+            }
+            if !is_full && !self.groups.is_waiting() {
+                match self.refill_room(step) {
+                    0 => break,
+                    room => self.start(step, room).await?,
+                }
+            }
+            self.wait(step).await?;
+        }
+        self.update(step, step.taken.len() - step.trained).await
+    }
+
+    /// Whether the weights may be changed now: without partial rollout, a response has one policy.
+    fn may_update(&self) -> bool {
+        self.schedule().partial_rollout || !self.groups.is_drawing()
+    }
+
+    /// Takes the groups that are whole, as far as the others can still be trained on in time.
+    async fn take_whole(&mut self, step: &mut Step) -> Result<()> {
+        let in_order = self.schedule().is_lockstep();
+        while step.taken.len() < self.pace.groups_per_step {
+            let may_take = |(draw, version): &(u64, u64)| {
+                in_order
+                    || self.pace.may_take(step.number, step.taken.len(), *version, &self.groups.versions_beside(*draw))
+            };
+            let next = self.groups.whole(in_order).into_iter().find(may_take);
+            let Some(mut drawn) = next.and_then(|(draw, _)| self.groups.take(draw)) else { return Ok(()) };
+            self.failures.push(&drawn.group);
+            let useless = Useless::of(&drawn.group, self.table());
+            match (self.table().filter_groups, useless) {
+                (Some(_), Some(useless)) => {
+                    drawn.dropped = Some(useless.as_str());
+                    step.dropped.push(drawn);
+                    self.failures.check(step.number)?;
+                    if !in_order {
+                        self.start(step, self.refill_room(step)).await?;
+                    }
+                }
+                _ => {
+                    drawn.dropped = useless.filter(|useless| *useless == Useless::TooFewScored).map(Useless::as_str);
+                    step.taken.push(drawn);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next event.
+    async fn wait(&mut self, step: &mut Step) -> Result<()> {
+        let (start, is_drawing) = (Instant::now(), self.groups.is_drawing());
+        self.groups.wait().await?;
+        let seconds = start.elapsed().as_secs_f64();
+        match is_drawing {
+            true => step.seconds.generate += seconds,
+            false => step.seconds.wait += seconds,
+        }
+        Ok(())
+    }
+
+    /// Trains on the next `count` groups, mini-batch by mini-batch.
+    async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
+        let start = Instant::now();
+        let (table, config) = (&self.run.config.train, self.run.config);
+        let next = &mut step.taken[step.trained..step.trained + count];
+        let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
+        let experiences = advantages(&mut groups, table);
+        for mini_batch in experiences.chunks(table.mini_batch()) {
+            let mini_batch: Vec<Experience> = mini_batch.concat();
+            if mini_batch.is_empty() {
+                continue;
+            }
+            let temperature = f64::from(config.rollout.temperature);
+            let update = self.run.updater.update(step.number, mini_batch, table.loss, temperature, step.learning_rate);
+            step.updates.push(self.groups.meanwhile(update).await?);
+        }
+        step.trained += count;
+        step.seconds.update += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// The numbers of a step that is done; keeps its samples.
+    fn describe(&mut self, step: Step, start: Instant) -> Result<Metrics> {
+        let Step { number, learning_rate, taken, dropped, updates, seconds, .. } = step;
+        let (config, table) = (self.run.config, &self.run.config.train);
+        let mut metrics = Metrics::of_step(number);
+        metrics.set("time/generate", seconds.generate);
+        metrics.set("time/wait_for_reward", seconds.wait);
+        let groups: Vec<&Group> = taken.iter().map(|drawn| &drawn.group).collect();
+        describe(&groups, config.rollout.max_tokens, &mut metrics);
+        let equal = groups.iter().filter(|group| Useless::of(group, table) == Some(Useless::EqualRewards)).count();
+        metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
+        let considered = || taken.iter().chain(&dropped);
+        metrics.count("groups/dropped", considered().filter(|drawn| drawn.dropped.is_some()).count() as u64);
+        if table.filter_groups.is_some() {
+            metrics.count("groups/tried", considered().count() as u64);
+        }
+        describe_updates(&updates, &mut metrics);
+        metrics.set("learning_rate", learning_rate);
+        metrics.set("time/update", seconds.update);
+        let recorder = &mut self.run.recorder;
+        recorder.count_outcomes(outcomes(considered().map(|drawn| &drawn.group)));
+        for drawn in considered() {
+            recorder.count_group(drawn.dropped.unwrap_or("trained"));
+        }
+        recorder.note_draws(self.groups.started());
+        if config.log.trajectories {
+            let all: Vec<&DrawnGroup> = considered().collect();
+            recorder.keep_samples(number, &all, &self.numbering)?;
+        }
+        let seconds = metrics.time("step", start);
+        let tokens = metrics.get("tokens/response").unwrap_or(0.0) + metrics.get("tokens/prompt").unwrap_or(0.0);
+        metrics.set("perf/tokens_per_second", tokens / seconds);
+        Ok(metrics)
+    }
+}
+
+/// The means over a step's updates.
+fn describe_updates(updates: &[UpdateStats], metrics: &mut Metrics) {
+    metrics.count("updates", updates.len() as u64);
+    let Some(first) = updates.first() else { return };
+    for (name, _) in first.statistics.iter() {
+        let values: Vec<f64> = updates.iter().filter_map(|stats| stats.statistics.get(name)).collect();
+        metrics.set(name, mean(&values));
+    }
+    metrics.count("tokens/trained", updates.iter().map(|stats| stats.tokens as u64).sum());
+}

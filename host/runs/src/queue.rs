@@ -1,0 +1,159 @@
+//! `queue.jsonl` of a checkpoint: the groups that were drawn and not trained on yet, a line each.
+
+use crate::error::{Result, RunError};
+use crate::samples::packed::PackedTokens;
+use gavel_data::{FinishReason, KnownTokens, Message, SampleOutcome, Trajectory};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::path::Path;
+
+const FILE: &str = "queue.jsonl";
+
+/// A group that was started and not trained on yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueuedGroup {
+    /// The number of its draw in the run; its task follows from it.
+    pub draw: u64,
+    /// The version of the policy that it was started under.
+    pub version: u64,
+    /// Its samples that are drawn.
+    pub samples: Vec<QueuedSample>,
+}
+
+/// A sample that is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueuedSample {
+    /// Its number in its group.
+    pub index: u32,
+    /// How often it was drawn again.
+    pub retry: u32,
+    /// What came of it, with its tokens.
+    pub trajectories: Vec<Trajectory>,
+    /// What was said of it, where all was said.
+    pub outcome: Option<SampleOutcome>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    draw: u64,
+    version: u64,
+    samples: Vec<SampleEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SampleEntry {
+    sample: u32,
+    retry: u32,
+    trajectories: Vec<TrajectoryEntry>,
+    outcome: Option<SampleOutcome>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TrajectoryEntry {
+    messages: Vec<Message>,
+    finish_reason: FinishReason,
+    token_ids: Option<PackedTokens>,
+}
+
+impl From<&QueuedGroup> for Line {
+    fn from(group: &QueuedGroup) -> Self {
+        let trajectory = |trajectory: &Trajectory| TrajectoryEntry {
+            messages: trajectory.messages.clone(),
+            finish_reason: trajectory.finish_reason,
+            token_ids: trajectory.tokens().map(PackedTokens::from),
+        };
+        let sample = |sample: &QueuedSample| SampleEntry {
+            sample: sample.index,
+            retry: sample.retry,
+            trajectories: sample.trajectories.iter().map(trajectory).collect(),
+            outcome: sample.outcome.clone(),
+        };
+        Self { draw: group.draw, version: group.version, samples: group.samples.iter().map(sample).collect() }
+    }
+}
+
+impl Line {
+    fn into_group(self) -> std::result::Result<QueuedGroup, String> {
+        let trajectory = |entry: TrajectoryEntry| {
+            let tokens = entry.token_ids.map(|packed| packed.unpack()).transpose()?.map(KnownTokens::Full);
+            Ok::<_, String>(Trajectory { messages: entry.messages, tokens, finish_reason: entry.finish_reason })
+        };
+        let sample = |entry: SampleEntry| {
+            let trajectories = entry.trajectories.into_iter().map(trajectory).collect::<std::result::Result<_, _>>()?;
+            Ok::<_, String>(QueuedSample {
+                index: entry.sample,
+                retry: entry.retry,
+                trajectories,
+                outcome: entry.outcome,
+            })
+        };
+        let samples = self.samples.into_iter().map(sample).collect::<std::result::Result<_, _>>()?;
+        Ok(QueuedGroup { draw: self.draw, version: self.version, samples })
+    }
+}
+
+/// Writes the groups into a checkpoint's folder.
+pub(crate) fn write(folder: &Path, groups: &[QueuedGroup]) -> Result<()> {
+    let path = folder.join(FILE);
+    let write = || {
+        let mut out = BufWriter::new(File::create(&path)?);
+        for group in groups {
+            serde_json::to_writer(&mut out, &Line::from(group))?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    write().map_err(RunError::io("write", &path))
+}
+
+/// Reads the groups of a checkpoint; none where it is from before they were kept.
+pub(crate) fn read(folder: &Path) -> Result<Vec<QueuedGroup>> {
+    let path = folder.join(FILE);
+    let file = match File::open(&path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(RunError::io("read", &path)(error)),
+    };
+    let mut groups = Vec::new();
+    for (number, line) in (1..).zip(file.split(b'\n')) {
+        let line = line.map_err(RunError::io("read", &path))?;
+        let group = serde_json::from_slice::<Line>(&line).map_err(|error| error.to_string()).and_then(Line::into_group);
+        groups.push(group.map_err(|what| RunError::damaged(&path, format!("line {number}: {what}")))?);
+    }
+    Ok(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_data::{OutcomeKind, Role, Tokens};
+
+    #[test]
+    fn groups_come_back_with_their_tokens_and_outcomes() {
+        let tokens = Tokens {
+            prompt: vec![1, 2],
+            response: vec![3, 4],
+            loss_mask: vec![true, false],
+            logprobs: vec![-0.1, 0.0],
+            versions: vec![7, 8],
+        };
+        let trajectory = Trajectory {
+            messages: vec![Message::new(Role::Assistant, "a\n\u{0}")],
+            tokens: Some(tokens.into()),
+            finish_reason: FinishReason::Length,
+        };
+        let sample = |index, outcome| QueuedSample { index, retry: 1, trajectories: vec![trajectory.clone()], outcome };
+        let scored = SampleOutcome::without_calls(OutcomeKind::Unavailable, "down");
+        let groups = vec![
+            QueuedGroup { draw: 5, version: 7, samples: vec![sample(0, Some(scored)), sample(2, None)] },
+            QueuedGroup { draw: 6, version: 7, samples: vec![] },
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(folder.path()).unwrap(), []);
+        write(folder.path(), &groups).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), groups);
+        std::fs::write(folder.path().join(FILE), "{}\n").unwrap();
+        assert!(read(folder.path()).unwrap_err().to_string().contains("line 1: missing field `draw`"));
+    }
+}
