@@ -103,13 +103,16 @@ impl RlRun<'_> {
             if is_full && self.may_update() {
                 break;
             }
-            if !is_full && !self.groups.is_waiting() {
+            if !is_full && self.groups.len() == 0 {
                 match self.refill_room(step) {
                     0 => break,
                     room => self.start(step, room).await?,
                 }
             }
-            self.wait(step).await?;
+            // Others may have become whole during an update.
+            if self.groups.is_waiting() {
+                self.wait(step).await?;
+            }
         }
         self.update(step, step.taken.len() - step.trained).await
     }

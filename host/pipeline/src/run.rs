@@ -12,6 +12,7 @@ use crate::task_stream::Numbering;
 use crate::updater::Updater;
 use crate::validation::validate;
 use crate::{Start, Summary};
+use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
 use gavel_runs::{Metrics, QueuedGroup};
 use gavel_scoring::recording::Grouping;
@@ -72,7 +73,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         };
         let Setup { scorer, validation, .. } = setup;
         let Policy { model, text } = policy;
-        let engine = AsyncEngine::start(model, text, config.rollout.engine(drawn.max(validation.len())), Arc::new(()))?;
+        let decoding = EngineConfig {
+            recompute_cache: config.schedule.recompute_cache,
+            ..config.rollout.engine(drawn.max(validation.len()))
+        };
+        let engine = AsyncEngine::start(model, text, decoding, Arc::new(()))?;
         // Once all that it needs is loaded.
         let queued = opened.queue()?;
         let recorder = opened.into_recorder(config)?;

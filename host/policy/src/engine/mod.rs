@@ -121,8 +121,9 @@ impl Engine {
     }
 
     /// Says that the weights are now those of `version`. Responses under way
-    /// go on with the keys and values that they have; a prompt that is partly
-    /// computed begins anew.
+    /// go on with the keys and values that they have, unless
+    /// [`recompute_cache`](EngineConfig::recompute_cache) asks for new ones; a
+    /// prompt that is partly computed begins anew.
     pub fn set_version(&mut self, version: u64) {
         self.scheduler.version = version;
     }
@@ -140,7 +141,7 @@ impl Engine {
             ));
         }
         let _guard = tch::no_grad_guard();
-        self.scheduler.restart_stale_prefill()?;
+        self.scheduler.restart_stale()?;
         self.scheduler.preempt()?;
         let prefill = self.scheduler.admit();
         let (version, slots) = (self.scheduler.version, &mut self.scheduler.slots);

@@ -18,11 +18,13 @@ pub struct EngineConfig {
     /// requests that came last are put back and computed again later; nothing
     /// that they have drawn is lost. `None` is no limit.
     pub cache_bytes: Option<usize>,
+    /// Whether the keys and values of responses under way are computed anew when the version of the weights changes.
+    pub recompute_cache: bool,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { max_batch: 256, prefill_tokens: 4096, cache_bytes: None }
+        Self { max_batch: 256, prefill_tokens: 4096, cache_bytes: None, recompute_cache: false }
     }
 }
 

@@ -14,6 +14,7 @@ use std::iter::once;
 pub(super) struct Scheduler {
     max_batch: usize,
     prefill_tokens: usize,
+    recompute_cache: bool,
     /// That of the weights.
     pub(super) version: u64,
     /// Requests that have come.
@@ -30,6 +31,7 @@ impl Scheduler {
         Self {
             max_batch: config.max_batch,
             prefill_tokens: config.prefill_tokens,
+            recompute_cache: config.recompute_cache,
             version: 0,
             arrivals: 0,
             waiting: VecDeque::new(),
@@ -52,14 +54,12 @@ impl Scheduler {
         }
     }
 
-    /// Puts back a row whose prompt was begun with other weights.
-    pub(super) fn restart_stale_prefill(&mut self) -> Result<()> {
-        let stale = self.slots.partial.as_ref().filter(|partial| partial.row.prompt_version != self.version);
-        if let Some(arrival) = stale.map(|partial| partial.row.arrival) {
-            let put_back = self.slots.remove(|row| row.arrival == arrival)?;
-            put_back.into_iter().for_each(|row| self.waiting.push_front(row));
-        }
-        Ok(())
+    /// Puts back a row whose prompt was begun with other weights; where keys and values are to be those of the present
+    /// weights, every row that has others.
+    pub(super) fn restart_stale(&mut self) -> Result<()> {
+        let (version, all) = (self.version, self.recompute_cache);
+        let partial = self.slots.partial.as_ref().map(|partial| partial.row.arrival);
+        self.put_back(|row| row.prompt_version != version && (all || Some(row.arrival) == partial)).map(drop)
     }
 
     /// Puts back the rows that came last until the others have room for their
@@ -77,12 +77,17 @@ impl Scheduler {
             return Ok(());
         }
         let last = order.last().map_or(0, |(arrival, _)| *arrival);
-        let mut put_back = self.slots.remove(|row| row.arrival > last)?;
-        self.preemptions += put_back.len() as u64;
-        put_back.sort_unstable_by_key(|row| row.arrival);
-        // They came before all that wait.
-        put_back.into_iter().rev().for_each(|row| self.waiting.push_front(row));
+        self.preemptions += self.put_back(|row| row.arrival > last)? as u64;
         Ok(())
+    }
+
+    /// Puts back the rows for which `which` holds, all of which came before those that wait; how many they are.
+    fn put_back(&mut self, which: impl Fn(&Row) -> bool) -> Result<usize> {
+        let mut put_back = self.slots.remove(which)?;
+        put_back.sort_unstable_by_key(|row| row.arrival);
+        let count = put_back.len();
+        put_back.into_iter().rev().for_each(|row| self.waiting.push_front(row));
+        Ok(count)
     }
 
     /// Chooses at most `prefill_tokens` tokens of prompts: first of one that was

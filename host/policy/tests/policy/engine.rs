@@ -3,7 +3,11 @@ use gavel_data::{FinishReason, seed};
 use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Request, Sampling, Tensor};
 
 pub(crate) fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
-    let mut engine = Engine::new(model, EngineConfig { max_batch, prefill_tokens: 24, cache_bytes: None }).unwrap();
+    let mut engine = Engine::new(
+        model,
+        EngineConfig { max_batch, prefill_tokens: 24, cache_bytes: None, ..EngineConfig::default() },
+    )
+    .unwrap();
     requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
     let mut finished = Vec::new();
     while !engine.is_idle() {
@@ -159,7 +163,11 @@ fn long_responses_outgrow_the_first_cache() {
 #[test]
 fn each_token_says_which_version_drew_it() {
     let (model, changed) = (model(config()), Model::random(config(), 9, gavel_policy::Device::Cpu).unwrap());
-    let mut engine = Engine::new(&model, EngineConfig { max_batch: 3, prefill_tokens: 64, cache_bytes: None }).unwrap();
+    let mut engine = Engine::new(
+        &model,
+        EngineConfig { max_batch: 3, prefill_tokens: 64, cache_bytes: None, ..EngineConfig::default() },
+    )
+    .unwrap();
     let request = |id| Request::new(id, tokens(1, 8), Sampling::greedy(4, vec![]), id);
     engine.set_version(7);
     engine.submit(request(0)).unwrap();
@@ -174,6 +182,42 @@ fn each_token_says_which_version_drew_it() {
     assert_eq!(finished[0].versions, [7, 8, 8, 8]);
     assert_eq!(finished[1].versions, [8; 4]);
     assert_eq!(finished[1].response, run(&changed, 1, &[request(1)])[0].response);
+}
+
+#[test]
+fn keys_and_values_are_computed_anew_under_new_weights_where_that_is_asked_for() {
+    let (model, changed) = (model(config()), Model::random(config(), 9, gavel_policy::Device::Cpu).unwrap());
+    let requests: Vec<Request> =
+        (0..3).map(|id| Request::new(id, tokens(id, 5 + id as usize), Sampling::greedy(6, vec![]), id)).collect();
+    let respond = |recompute_cache| {
+        let config = EngineConfig { max_batch: 3, recompute_cache, ..EngineConfig::default() };
+        let mut engine = Engine::new(&model, config).unwrap();
+        requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
+        engine.step(&model).unwrap();
+        engine.step(&model).unwrap();
+        engine.set_version(1);
+        let mut finished = Vec::new();
+        while !engine.is_idle() {
+            finished.extend(engine.step(&changed).unwrap().finished);
+        }
+        assert_eq!(engine.preemptions(), 0);
+        finished.sort_by_key(|finished| finished.id);
+        finished
+    };
+    let anew = respond(true);
+    for (request, finished) in requests.iter().zip(&anew) {
+        assert_eq!(finished.versions, [0, 0, 1, 1, 1, 1]);
+        // As if what was drawn before belonged to the prompt.
+        let prompt = [&request.prompt[..], &finished.response[..2]].concat();
+        let rest = Request::new(9, prompt, Sampling::greedy(4, vec![]), request.seed);
+        let expected = &run(&changed, 1, &[rest])[0];
+        assert_eq!(finished.response[2..], expected.response);
+        for (found, expected) in finished.logprobs[2..].iter().zip(&expected.logprobs) {
+            assert!((found - expected).abs() < 1e-4, "{found} {expected}");
+        }
+    }
+    let kept = respond(false);
+    assert!(kept.iter().zip(&anew).any(|(kept, anew)| kept.logprobs[2..] != anew.logprobs[2..]));
 }
 
 #[test]
@@ -212,7 +256,12 @@ fn a_full_cache_puts_rows_back_and_loses_nothing() {
     let requests = requests();
     let roomy = run(&model, 12, &requests);
     for tokens in [64, 128, 256] {
-        let config = EngineConfig { max_batch: 12, prefill_tokens: 24, cache_bytes: Some(128 * tokens) };
+        let config = EngineConfig {
+            max_batch: 12,
+            prefill_tokens: 24,
+            cache_bytes: Some(128 * tokens),
+            ..EngineConfig::default()
+        };
         let mut engine = Engine::new(&model, config).unwrap();
         requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
         let mut finished = Vec::new();
@@ -289,7 +338,7 @@ fn a_prompt_in_parts_is_the_prompt() {
         let model = model(config);
         let request = Request::new(0, tokens(3, 60), Sampling::new(20, vec![]), 1);
         let with = |prefill_tokens| {
-            let config = EngineConfig { max_batch: 1, prefill_tokens, cache_bytes: None };
+            let config = EngineConfig { max_batch: 1, prefill_tokens, cache_bytes: None, ..EngineConfig::default() };
             let mut engine = Engine::new(&model, config).unwrap();
             engine.submit(request.clone()).unwrap();
             let mut finished = Vec::new();
@@ -348,7 +397,11 @@ fn a_response_can_be_ended_from_outside() {
     let requests: Vec<Request> =
         (0..6).map(|id| Request::new(id, tokens(1, 8), Sampling::new(12, vec![]), id)).collect();
     let all = run(&model, 6, &requests);
-    let mut engine = Engine::new(&model, EngineConfig { max_batch: 3, prefill_tokens: 24, cache_bytes: None }).unwrap();
+    let mut engine = Engine::new(
+        &model,
+        EngineConfig { max_batch: 3, prefill_tokens: 24, cache_bytes: None, ..EngineConfig::default() },
+    )
+    .unwrap();
     engine.set_version(4);
     requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
     (0..5).for_each(|_| assert!(engine.step(&model).unwrap().finished.is_empty()));

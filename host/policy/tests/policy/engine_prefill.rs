@@ -7,7 +7,8 @@ use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Request, 
 const PARTS: usize = 8;
 
 fn engine(model: &Model, cache_bytes: Option<usize>) -> Engine {
-    Engine::new(model, EngineConfig { max_batch: 6, prefill_tokens: PARTS, cache_bytes }).unwrap()
+    Engine::new(model, EngineConfig { max_batch: 6, prefill_tokens: PARTS, cache_bytes, ..EngineConfig::default() })
+        .unwrap()
 }
 
 fn request(id: u64, prompt: u64, length: usize, new: usize) -> Request {

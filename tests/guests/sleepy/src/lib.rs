@@ -1,10 +1,11 @@
-//! Waits in the host, using no CPU, then gives the score 1.
+//! Waits in the host, using no CPU, then gives the score 1. Of what it is told, it waits longer for longer responses, or
+//! at random.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use std::time::Duration;
 
 struct Sleepy {
-    pause: Duration,
+    params: Params,
 }
 
 #[derive(serde::Deserialize)]
@@ -12,21 +13,31 @@ struct Sleepy {
 struct Params {
     /// How long to wait, in milliseconds.
     milliseconds: u64,
+    /// The same for each byte of the response.
+    #[serde(default)]
+    each_byte: u64,
+    /// Up to how much longer, at random.
+    #[serde(default)]
+    random: u64,
 }
 
 impl Reward for Sleepy {
     type Params = Params;
 
     fn new(params: Params) -> Result<Self, String> {
-        Ok(Self { pause: Duration::from_millis(params.milliseconds) })
+        Ok(Self { params })
     }
 
     fn info(&self) -> Info {
         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
     }
 
-    fn score(&self, _: &Sample, _: &Reference) -> Result<Verdict, Failure> {
-        std::thread::sleep(self.pause);
+    fn score(&self, sample: &Sample, _: &Reference) -> Result<Verdict, Failure> {
+        let Params { milliseconds, each_byte, random } = self.params;
+        let drawn = getrandom::u64().map_err(|error| Failure::internal(error.to_string()))?;
+        let extra = drawn.checked_rem(random).unwrap_or_default();
+        let each = each_byte * sample.response().len() as u64;
+        std::thread::sleep(Duration::from_millis(milliseconds + each + extra));
         Ok(Score::new(1.0).into())
     }
 }
