@@ -271,8 +271,8 @@ impl GroupQueue {
         self.groups.iter().map(group).collect()
     }
 
-    /// Takes up what a checkpoint kept, after `started` groups were started. Calls whose answers it does not have are
-    /// made again; so are all of a group where judgers are to see it together, or where `score_again`.
+    /// Takes up what a checkpoint kept, after `started` groups were started. A group that was not whole is scored again,
+    /// since its samples are judged together; so are all of them where `score_again`.
     pub(crate) async fn restore(&mut self, started: u64, groups: Vec<QueuedGroup>, score_again: bool) -> Result<()> {
         self.next = started;
         let mut undrawn = Vec::new();
@@ -280,13 +280,12 @@ impl GroupQueue {
             let mut group = self.new_group(draw, version);
             let size = group.samples.len();
             let is_scored = !score_again && samples.len() == size && samples.iter().all(|s| s.outcome.is_some());
-            let drop_outcomes = score_again || (!is_scored && self.rollout.scorer.has_judgers());
             let task = self.prompts[group.row].task.clone();
             for QueuedSample { index, retry, trajectories, outcome } in samples {
                 let Some(started) = group.samples.get_mut(index as usize) else { continue };
                 let sample = Sample { task: task.clone(), index, trajectories };
                 started.retry = retry;
-                started.state = match outcome.filter(|_| !drop_outcomes) {
+                started.state = match outcome.filter(|_| is_scored) {
                     Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantage: None })),
                     None => SampleState::Scoring(Arc::new(sample)),
                 };
