@@ -64,7 +64,8 @@ pub struct Provenance {
     pub contract: String,
     /// What the plugin sees as random follows from it.
     pub seed: u64,
-    /// BLAKE3 of the sample and its reference, in hexadecimal: [`Sample::hash`](crate::Sample::hash).
+    /// BLAKE3 of the sample, its reference and the verdicts that the call sees, in hexadecimal:
+    /// [`SampleInput::hash`](crate::SampleInput::hash); of a group, that of all its members' hashes.
     pub input: String,
 }
 

@@ -35,7 +35,7 @@ pub struct Credit {
 }
 
 /// A plugin's score of a sample.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Score {
     /// The score, finite.
     pub value: f64,

@@ -19,6 +19,7 @@ pub mod replay;
 mod reward;
 mod round;
 mod scorer;
+mod waits;
 
 pub use condition::{Condition, SourcePattern, When};
 pub use error::{ScorerError, Uncovered};

@@ -1,31 +1,36 @@
 //! The samples of a task on their way to the judges that see them together.
 
-use crate::judges::Judges;
-use futures::future::join_all;
-use gavel_data::{Evaluation, Sample};
+use crate::judge::Judge;
+use gavel_data::{Evaluation, SampleInput};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 /// The samples of a task on their way to the judges that see them together.
-/// They are judged when the last of them has come; until then each waits.
+/// Each of these judges is called once the last sample has come to it; until
+/// then the others wait.
 #[derive(Clone)]
 pub struct PendingGroup(Arc<Waiting>);
 
 struct Waiting {
     size: usize,
-    members: Mutex<Vec<Member>>,
+    /// The samples that have come to a judge, by the judge's number.
+    members: Mutex<BTreeMap<usize, Vec<Member>>>,
+}
+
+/// A sample that has come to a judge.
+pub(crate) struct Arrival {
+    /// Its place in the group.
+    pub(crate) index: u32,
+    pub(crate) seed: u64,
+    /// What the judge is to see of it; absent where it is not to see it.
+    pub(crate) input: Option<SampleInput>,
 }
 
 struct Member {
-    sample: Arc<Sample>,
-    seed: u64,
-    /// The judges that are to see it.
-    judges: Vec<usize>,
-    answer: oneshot::Sender<Judged>,
+    arrival: Arrival,
+    answer: oneshot::Sender<Evaluation>,
 }
-
-/// What each of these judges says of one sample, by the judge's number.
-pub(crate) type Judged = Vec<(usize, Evaluation)>;
 
 impl PendingGroup {
     /// A group of `size` samples.
@@ -33,50 +38,36 @@ impl PendingGroup {
         Self(Arc::new(Waiting { size, members: Mutex::default() }))
     }
 
-    /// Adds a sample and waits for what those of `judges` with the numbers
-    /// `asked` say of it; nothing where the group is given up before it is
-    /// whole.
-    pub(crate) async fn judged(
-        &self,
-        judges: &Judges,
-        sample: &Arc<Sample>,
-        seed: u64,
-        asked: Vec<usize>,
-    ) -> Option<Judged> {
+    /// Brings a sample to the judge of this number and waits for what it says
+    /// of it; nothing where it is not to see it, or the group is given up before
+    /// it is whole.
+    pub(crate) async fn judged(&self, number: usize, judge: &dyn Judge, arrival: Arrival) -> Option<Evaluation> {
         let (answer, waiting) = oneshot::channel();
         let whole = {
             let mut members = self.0.members.lock().unwrap_or_else(PoisonError::into_inner);
-            members.push(Member { sample: sample.clone(), seed, judges: asked, answer });
-            (members.len() == self.0.size).then(|| std::mem::take(&mut *members))
+            let came = members.entry(number).or_default();
+            came.push(Member { arrival, answer });
+            (came.len() == self.0.size).then(|| std::mem::take(came))
         };
         if let Some(members) = whole {
-            judge(judges, members).await;
+            call(judge, members).await;
         }
         waiting.await.ok()
     }
 }
 
 /// Whoever came last sees to it that all are judged.
-async fn judge(judges: &Judges, mut members: Vec<Member>) {
+async fn call(judge: &dyn Judge, mut members: Vec<Member>) {
     // Whatever ended first: a judgement must not depend on it.
-    members.sort_by_key(|member| member.sample.index);
-    let seed = members.first().map_or(0, |first| first.seed);
-    let mut judged: Vec<Judged> = members.iter().map(|_| Vec::new()).collect();
-    let mut numbers: Vec<usize> = members.iter().flat_map(|member| member.judges.iter().copied()).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let calls = numbers.into_iter().map(async |number| {
-        let seen: Vec<usize> = (0..members.len()).filter(|at| members[*at].judges.contains(&number)).collect();
-        let samples: Vec<Arc<Sample>> = seen.iter().map(|at| members[*at].sample.clone()).collect();
-        (number, seen, judges.get(number).judge.judge(&samples, seed).await)
-    });
-    for (number, seen, evaluations) in join_all(calls).await {
-        for (at, evaluation) in seen.into_iter().zip(evaluations) {
-            judged[at].push((number, evaluation));
-        }
+    members.sort_by_key(|member| member.arrival.index);
+    let seed = members.first().map_or(0, |first| first.arrival.seed);
+    let seen = members.into_iter().filter_map(|Member { arrival, answer }| Some((arrival.input?, answer)));
+    let (inputs, answers): (Vec<SampleInput>, Vec<_>) = seen.unzip();
+    if inputs.is_empty() {
+        return;
     }
-    for (member, judged) in members.into_iter().zip(judged) {
+    for (answer, evaluation) in answers.into_iter().zip(judge.judge(&inputs, seed).await) {
         // Nobody may be waiting any more.
-        let _ = member.answer.send(judged);
+        let _ = answer.send(evaluation);
     }
 }

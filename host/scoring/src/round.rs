@@ -3,10 +3,12 @@
 
 use crate::combine::{Answer, JudgeCall, combine};
 use crate::judges::Judges;
-use crate::pending_group::{Judged, PendingGroup};
+use crate::pending_group::{Arrival, PendingGroup};
 use futures::FutureExt;
-use futures::future::{BoxFuture, join, join_all};
-use gavel_data::{Blame, Evaluation, NotCalled, Outcome, Sample, SampleOutcome};
+use futures::future::{BoxFuture, join_all};
+use gavel_data::{
+    Blame, Evaluation, NotCalled, Outcome, PriorVerdict, PriorVerdicts, Sample, SampleInput, SampleOutcome,
+};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -16,20 +18,26 @@ pub(crate) struct Round<'a> {
     group: &'a PendingGroup,
     sample: &'a Arc<Sample>,
     seed: u64,
+    /// Verdicts of an earlier run, which are shown in place of those of this one.
+    recorded: &'a PriorVerdicts,
     answers: Vec<OnceCell<Answer>>,
-    judged: OnceCell<Judged>,
 }
 
 impl<'a> Round<'a> {
-    pub(crate) fn new(judges: &'a Judges, group: &'a PendingGroup, sample: &'a Arc<Sample>, seed: u64) -> Self {
+    pub(crate) fn new(
+        judges: &'a Judges,
+        group: &'a PendingGroup,
+        sample: &'a Arc<Sample>,
+        seed: u64,
+        recorded: &'a PriorVerdicts,
+    ) -> Self {
         let answers = judges.iter().map(|_| OnceCell::new()).collect();
-        Self { judges, group, sample, seed, answers, judged: OnceCell::new() }
+        Self { judges, group, sample, seed, recorded, answers }
     }
 
     /// What all judges say of the sample.
     pub(crate) async fn evaluate(self) -> SampleOutcome {
-        // The group waits for this sample also where no judge is to see it with the others.
-        join(join_all((0..self.answers.len()).map(|number| self.answer(number))), self.judged()).await;
+        join_all((0..self.answers.len()).map(|number| self.answer(number))).await;
         let calls = self.judges.iter().zip(self.answers).map(|(each, answer)| JudgeCall {
             name: each.judge.name(),
             weight: each.weight,
@@ -45,14 +53,22 @@ impl<'a> Round<'a> {
     }
 
     async fn call(&self, number: usize) -> Answer {
-        if let Some(why) = self.not_called(number).await {
+        let not_called = self.not_called(number).await;
+        let judge = &*self.judges.get(number).judge;
+        if judge.sees_groups() {
+            let input = match not_called {
+                None => Some(self.input(number).await),
+                Some(_) => None,
+            };
+            // The group waits for this sample also where the judge is not to see it.
+            let arrival = Arrival { index: self.sample.index, seed: self.seed, input };
+            let judged = self.group.judged(number, judge, arrival).await;
+            return not_called.map_or_else(|| Ok(judged.unwrap_or_else(given_up)), Err);
+        }
+        if let Some(why) = not_called {
             return Err(why);
         }
-        let judge = &self.judges.get(number).judge;
-        let evaluation = match judge.sees_groups() {
-            true => self.judged().await.iter().find(|(other, _)| *other == number).map(|(_, found)| found.clone()),
-            false => judge.judge(std::slice::from_ref(self.sample), self.seed).await.pop(),
-        };
+        let evaluation = judge.judge(&[self.sample.into()], self.seed).await.pop();
         Ok(evaluation.unwrap_or_else(given_up))
     }
 
@@ -62,7 +78,7 @@ impl<'a> Round<'a> {
         if !each.when.is_for(self.sample.task.data_source.as_deref()) {
             return Some(NotCalled::DataSource);
         }
-        let (gate, condition) = (each.gate?, each.when.only_if.as_ref()?);
+        let (gate, condition) = (each.waits.gate?, each.when.only_if.as_ref()?);
         match self.answer(gate).await {
             Ok(evaluation) => match evaluation.outcome.score() {
                 Some(score) if condition.holds(score) => None,
@@ -74,29 +90,22 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// What the judges that see groups say of the sample, by their number.
-    async fn judged(&self) -> &Judged {
-        self.judged.get_or_init(|| self.join_group()).await
-    }
-
-    async fn join_group(&self) -> Judged {
-        let source = self.sample.task.data_source.as_deref();
-        let sees_it = |number: &usize| {
-            let each = self.judges.get(*number);
-            each.judge.sees_groups() && each.when.is_for(source)
-        };
-        // The samples of a group are of one task, so that all of them come here or none.
-        let judges: Vec<usize> = (0..self.answers.len()).filter(sees_it).collect();
-        if judges.is_empty() {
-            return Judged::new();
+    /// What the judge of this number sees of the sample, once those that it
+    /// comes after have answered.
+    async fn input(&self, number: usize) -> SampleInput {
+        let mut verdicts = PriorVerdicts::new();
+        for other in &self.judges.get(number).waits.after {
+            let name = self.judges.get(*other).judge.name();
+            let verdict = match self.recorded.get(name) {
+                Some(verdict) => verdict.clone(),
+                None => match self.answer(*other).await {
+                    Ok(evaluation) => evaluation.into(),
+                    Err(_) => PriorVerdict::NotCalled,
+                },
+            };
+            verdicts.insert(name.to_owned(), verdict);
         }
-        let mut asked = Vec::with_capacity(judges.len());
-        for judge in judges {
-            if self.not_called(judge).await.is_none() {
-                asked.push(judge);
-            }
-        }
-        self.group.judged(self.judges, self.sample, self.seed, asked).await.unwrap_or_default()
+        SampleInput { sample: self.sample.clone(), verdicts: Arc::new(verdicts) }
     }
 }
 
