@@ -11,7 +11,10 @@ pub(crate) fn advantages(groups: &mut [Group], table: &RlTable, metrics: &mut Me
     // Of each group that is kept, its number, and which of its samples have a reward.
     let (mut kept, mut scored) = (Vec::new(), Vec::new());
     for (number, group) in groups.iter().enumerate() {
-        let reward = |member: &Member| grouping.reward(member.outcome.reward, member.outcome.outcome);
+        let reward = |member: &Member| {
+            let outcome = &member.outcome;
+            grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)
+        };
         let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
         let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
         if rewards.len() >= table.min_scored {
@@ -80,5 +83,20 @@ mod tests {
         assert_eq!(advantages(&mut groups.clone(), &table, &mut metrics)[0].len(), 2);
         let dropped = advantages(&mut groups, &rl_table(""), &mut metrics);
         assert_eq!((dropped[0].len(), metrics.get("groups/dropped")), (0, Some(1.0)));
+    }
+
+    #[test]
+    fn a_response_that_exhausts_its_judge_does_not_escape_where_the_run_says_so() {
+        let outcomes = [(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None), (OutcomeKind::Fault, None)];
+        let mut groups = [group(&outcomes)];
+        // As scoring finds for the second one alone.
+        groups[0].members[1].outcome.lowest_reward = Some(-1.0);
+        let learned = |text: &str| {
+            let mut groups = groups.clone();
+            advantages(&mut groups, &rl_table(text), &mut Metrics::default());
+            groups[0].members.iter().map(|member| member.advantage.map(f64::signum)).collect::<Vec<_>>()
+        };
+        assert_eq!(learned(r#"on_outcome = {out-of-budget = "lowest-if-caused"}"#), [Some(1.0), Some(-1.0), None]);
+        assert_eq!(learned(""), [None; 3]);
     }
 }

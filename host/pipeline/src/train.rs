@@ -2,6 +2,7 @@
 //! responses to each prompt, their scores, their advantages, an update.
 
 use crate::advantages::advantages;
+use crate::broken_judges::BrokenJudges;
 use crate::config::{Config, RlTable};
 use crate::error::Result;
 use crate::failure_rate::check_failures;
@@ -42,8 +43,9 @@ pub fn train(config: &Config<RlTable>, start: Start) -> Result<Summary> {
     let mut run = Run::open(config, setup, shape, start)?;
     run.begin()?;
     let mut stream = TaskStream::new(config.seed, prompts.len());
+    let mut broken_judges = BrokenJudges::default();
     for step in run.steps() {
-        let metrics = rl_step(&mut run, &prompts, &mut stream, step, schedule.at(step - 1))?;
+        let metrics = rl_step(&mut run, &prompts, &mut stream, &mut broken_judges, step, schedule.at(step - 1))?;
         let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
         tracing::info!(
             "step {step}/{}: reward {:.3} ± {:.3}, length {:.1}, entropy {:.3}, {:.2} s",
@@ -64,6 +66,7 @@ fn rl_step(
     run: &mut Run<'_, RlTable>,
     prompts: &[Prompt],
     stream: &mut TaskStream,
+    broken_judges: &mut BrokenJudges,
     step: u64,
     learning_rate: f64,
 ) -> Result<Metrics> {
@@ -75,6 +78,7 @@ fn rl_step(
     let mut groups = roll_out(run, prompts, stream, step, &mut metrics)?;
     describe(&groups, config.rollout.max_tokens, &mut metrics);
     run.recorder.count_outcomes(outcomes(&groups));
+    broken_judges.add(&groups, table).iter().for_each(|warning| tracing::warn!("{warning}"));
     let experiences = advantages(&mut groups, table, &mut metrics);
     if config.log.trajectories {
         run.recorder.keep_samples(step, &groups)?;

@@ -130,6 +130,7 @@ impl Plugin {
             usage: call.details.usage,
             provenance: Some(provenance),
             diagnosis: call.details.diagnosis.clone(),
+            caused_by: None,
         }
     }
 

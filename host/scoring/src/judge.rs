@@ -12,6 +12,12 @@ pub(crate) trait Judge: Send + Sync {
     /// Whether it sees the samples of a group together, and not one by one.
     fn sees_groups(&self) -> bool;
 
+    /// The scores that it may give, where it says so.
+    fn score_range(&self) -> Option<(f64, f64)>;
+
+    /// Whether two calls with one input may differ, because it reaches what changes.
+    fn reaches_what_changes(&self) -> bool;
+
     /// What it says of each of `samples`, in their order: of a group, or of one
     /// alone. `seed` is what it sees as random.
     fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>>;
@@ -25,6 +31,14 @@ impl Judge for Plugin {
 
     fn sees_groups(&self) -> bool {
         self.is_judger()
+    }
+
+    fn score_range(&self) -> Option<(f64, f64)> {
+        self.info().score_range
+    }
+
+    fn reaches_what_changes(&self) -> bool {
+        self.grants().reach_what_changes()
     }
 
     fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {

@@ -1,6 +1,7 @@
 //! The judges of a run, and what they wait for.
 
 use crate::condition::When;
+use crate::counterfactual::EmptyResponses;
 use crate::error::{ScorerError, Uncovered};
 use crate::judge::Judge;
 use crate::waits::{Key, find_circle};
@@ -26,7 +27,10 @@ pub(crate) struct Waits {
 }
 
 /// The judges of a run, in the order of the configuration.
-pub(crate) struct Judges(Vec<WeightedJudge>);
+pub(crate) struct Judges {
+    all: Vec<WeightedJudge>,
+    pub(crate) empty_responses: EmptyResponses,
+}
 
 impl Judges {
     /// The judges of a run, which wait for each other as [`waits`] found.
@@ -36,24 +40,24 @@ impl Judges {
     pub(crate) fn new(judges: Vec<WeightedJudge>) -> Result<Self, ScorerError> {
         match judges.iter().find(|each| !each.waits.after.is_empty() && !each.judge.sees_groups()) {
             Some(each) => Err(ScorerError::AfterOfReward(each.judge.name().to_owned())),
-            None => Ok(Self(judges)),
+            None => Ok(Self { all: judges, empty_responses: EmptyResponses::default() }),
         }
     }
 
     /// All of them.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &WeightedJudge> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// The judge of this number.
     pub(crate) fn get(&self, number: usize) -> &WeightedJudge {
-        &self.0[number]
+        &self.all[number]
     }
 
     /// The judge that the condition of `judge` is about, the one that the
     /// condition of that one is about, and so on.
     fn gates<'a>(&'a self, judge: &'a WeightedJudge) -> impl Iterator<Item = &'a WeightedJudge> {
-        let gate = |of: &WeightedJudge| Some(&self.0[of.waits.gate?]);
+        let gate = |of: &WeightedJudge| Some(&self.all[of.waits.gate?]);
         std::iter::successors(gate(judge), move |judge| gate(judge))
     }
 
@@ -67,7 +71,7 @@ impl Judges {
             Some(source) => format!("the data source `{}`", Shown(source)),
             None => "rows without a data source".to_owned(),
         };
-        let mut weighted = self.0.iter().filter(|each| each.weight != 0.0).peekable();
+        let mut weighted = self.all.iter().filter(|each| each.weight != 0.0).peekable();
         if weighted.peek().is_none() {
             return Ok(());
         }

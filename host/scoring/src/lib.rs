@@ -7,6 +7,7 @@
 pub mod chat;
 mod combine;
 mod condition;
+mod counterfactual;
 mod error;
 mod exec;
 mod in_flight;

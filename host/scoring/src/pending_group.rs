@@ -2,9 +2,10 @@
 
 use crate::judge::Judge;
 use gavel_data::{Evaluation, SampleInput};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::oneshot;
+use std::time::Instant;
+use tokio::sync::{oneshot, watch};
 
 /// The samples of a task on their way to the judges that see them together.
 /// Each of these judges is called once the last sample has come to it; until
@@ -16,6 +17,16 @@ struct Waiting {
     size: usize,
     /// The samples that have come to a judge, by the judge's number.
     members: Mutex<BTreeMap<usize, Vec<Member>>>,
+    ended: watch::Sender<Ended>,
+}
+
+/// How far the samples of a group are.
+#[derive(Default)]
+struct Ended {
+    /// Samples for which all judges have answered.
+    samples: usize,
+    /// The judges that gave one of them a verdict, by number.
+    well: BTreeSet<usize>,
 }
 
 /// A sample that has come to a judge.
@@ -29,19 +40,25 @@ pub(crate) struct Arrival {
 
 struct Member {
     arrival: Arrival,
-    answer: oneshot::Sender<Evaluation>,
+    answer: oneshot::Sender<(Evaluation, Instant)>,
 }
 
 impl PendingGroup {
     /// A group of `size` samples.
     pub fn new(size: usize) -> Self {
-        Self(Arc::new(Waiting { size, members: Mutex::default() }))
+        let ended = watch::Sender::new(Ended::default());
+        Self(Arc::new(Waiting { size, members: Mutex::default(), ended }))
     }
 
     /// Brings a sample to the judge of this number and waits for what it says
-    /// of it; nothing where it is not to see it, or the group is given up before
-    /// it is whole.
-    pub(crate) async fn judged(&self, number: usize, judge: &dyn Judge, arrival: Arrival) -> Option<Evaluation> {
+    /// of it, and when it was asked; nothing where it is not to see it, or the
+    /// group is given up before it is whole.
+    pub(crate) async fn judged(
+        &self,
+        number: usize,
+        judge: &dyn Judge,
+        arrival: Arrival,
+    ) -> Option<(Evaluation, Instant)> {
         let (answer, waiting) = oneshot::channel();
         let whole = {
             let mut members = self.0.members.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,6 +70,23 @@ impl PendingGroup {
             call(judge, members).await;
         }
         waiting.await.ok()
+    }
+
+    /// Says that all judges have answered for a sample, and which of them, by
+    /// number, gave it a verdict.
+    pub(crate) fn end_sample(&self, well: impl Iterator<Item = usize>) {
+        self.0.ended.send_modify(|ended| {
+            ended.samples += 1;
+            ended.well.extend(well);
+        });
+    }
+
+    /// Waits until it is known whether the judge of this number gives a sample
+    /// of the group a verdict.
+    pub(crate) async fn ends_well(&self, number: usize) -> bool {
+        let known = |ended: &Ended| ended.well.contains(&number) || ended.samples >= self.0.size;
+        // The sender lives as long as this group.
+        self.0.ended.subscribe().wait_for(known).await.is_ok_and(|ended| ended.well.contains(&number))
     }
 }
 
@@ -66,8 +100,9 @@ async fn call(judge: &dyn Judge, mut members: Vec<Member>) {
     if inputs.is_empty() {
         return;
     }
+    let asked = Instant::now();
     for (answer, evaluation) in answers.into_iter().zip(judge.judge(&inputs, seed).await) {
         // Nobody may be waiting any more.
-        let _ = answer.send(evaluation);
+        let _ = answer.send((evaluation, asked));
     }
 }

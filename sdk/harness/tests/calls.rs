@@ -93,10 +93,10 @@ plugin `obeys`: expected score 1, got 0.25 (difference -0.75)
         str![[r#"
 plugin `obeys`: expected score 0 to 1, got fault (trap)
   outcome   fault (trap)
-  reason    thread '<unnamed>' (1) panicked at obeys/src/lib.rs:64:28: it is gone (wasm trap: wasm `unreachable` instruction executed)
+  reason    thread '<unnamed>' (1) panicked at obeys/src/lib.rs:71:28: it is gone (wasm trap: wasm `unreachable` instruction executed)
   printed   no such table
 
-            thread '<unnamed>' (1) panicked at obeys/src/lib.rs:64:28:
+            thread '<unnamed>' (1) panicked at obeys/src/lib.rs:71:28:
             it is gone
             note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
   trapped   gavel:plugin/reward@0.1.0#score

@@ -6,7 +6,7 @@ use crate::in_flight::InFlight;
 use crate::pending_group::PendingGroup;
 use crate::recording::{self, PluginSet, Recording, RecordingError};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
-use gavel_data::{PriorVerdict, PriorVerdicts, SampleOutcome};
+use gavel_data::{CausedBy, PriorVerdict, PriorVerdicts, SampleOutcome};
 use gavel_plugin::{ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::{RecordedSample, layout};
 
@@ -72,17 +72,19 @@ pub(super) fn rerun(
             let outcome = scorer.zip(pending).map(|(scorer, pending)| scorer.wait(pending));
             done(Rerun { set, scorer, recorded, outcome });
         };
-        // A judger is asked about whole groups, whatever of them was selected.
-        let is_whole = scorer.is_some_and(Scorer::has_judgers);
+        let has_judgers = scorer.is_some_and(Scorer::has_judgers);
         let mut in_flight = InFlight::default();
         for step in steps {
             for group in RecordedGroups::open(recording, step)? {
                 let RecordedGroup { members, is_torn } = group?;
                 let selected = selection.count(&members);
                 found += selected;
+                // A judger is asked about whole groups, and who caused a failure is found beside the other samples,
+                // whatever of a group was selected.
+                let is_whole = has_judgers || members.iter().any(|member| selection.has(member) && has_cause(member));
                 match selected {
                     0 => {}
-                    // A member may be missing, without which a judger would say something else.
+                    // A member may be missing, without which something else would come out.
                     left_out if is_whole && is_torn => recording.leave_out(left_out),
                     _ => in_flight.start(start(members, selection, scorer, &shown, is_whole)).for_each(&mut finish),
                 }
@@ -124,6 +126,11 @@ fn start(
         Started { recorded, pending }
     });
     started.filter(|started| selection.has(&started.recorded))
+}
+
+/// Whether a call for the sample failed, and it was found who caused that.
+fn has_cause(recorded: &RecordedSample) -> bool {
+    recorded.plugins.values().any(|said| matches!(said.caused_by, Some(CausedBy::Response | CausedBy::Plugin)))
 }
 
 /// What the plugins with these names said of a sample when it was recorded.

@@ -110,10 +110,15 @@ impl Verification {
             }
         }
         // Equal verdicts, and yet another sum: the weights are not those of the recording.
-        let (was, now) = (number(recorded.reward), number(replayed.reward));
-        if self.different == before && was != now {
-            self.add(recorded, None, vec![mismatch("reward", &was, &now)]);
+        let mut sums = vec![("reward", recorded.reward, replayed.reward)];
+        // Recordings from before causes were found have no lowest reward.
+        if recorded.lowest_reward.is_some() {
+            sums.push(("lowest reward", recorded.lowest_reward, replayed.lowest_reward));
         }
+        let sums = sums.into_iter().map(|(what, was, now)| (what, number(was), number(now)));
+        let differ = sums.filter(|(_, was, now)| self.different == before && was != now);
+        let mismatches = differ.map(|(what, was, now)| mismatch(what, &was, &now)).collect();
+        self.add(recorded, None, mismatches);
     }
 
     fn add(&mut self, sample: &RecordedSample, plugin: Option<&str>, mismatches: Vec<Mismatch>) {

@@ -24,6 +24,14 @@ impl Judge for Model {
         self.sees_groups
     }
 
+    fn score_range(&self) -> Option<(f64, f64)> {
+        None
+    }
+
+    fn reaches_what_changes(&self) -> bool {
+        false
+    }
+
     fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
         let score = |(place, input): (usize, &SampleInput)| {
             let value = if self.sees_groups { place } else { input.sample.response().len() };
@@ -34,6 +42,7 @@ impl Judge for Model {
                 usage: Usage::default(),
                 provenance: Some(Provenance { judge, params, contract, seed, input: input.hash() }),
                 diagnosis: None,
+                caused_by: None,
             }
         };
         let evaluations = samples.iter().enumerate().map(score).collect();
@@ -134,6 +143,14 @@ impl Judge for Timed {
 
     fn sees_groups(&self) -> bool {
         self.sees_groups
+    }
+
+    fn score_range(&self) -> Option<(f64, f64)> {
+        None
+    }
+
+    fn reaches_what_changes(&self) -> bool {
+        false
     }
 
     fn judge<'a>(&'a self, samples: &'a [SampleInput], _: u64) -> BoxFuture<'a, Vec<Evaluation>> {
