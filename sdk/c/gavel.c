@@ -212,6 +212,30 @@ const gavel_message *gavel_prompt(gavel_sample sample, size_t *count) {
     return messages;
 }
 
+bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *verdict) {
+    plugin_string_t asked;
+    plugin_string_set(&asked, name);
+    gavel_plugin_samples_prior_verdict_t said;
+    if (!gavel_plugin_samples_method_sample_verdict(of(sample), &asked, &said)) return false;
+    *verdict = (gavel_prior_verdict){.kind = (gavel_prior_kind)said.tag, .text = {"", 0}};
+    if (said.tag == GAVEL_PLUGIN_TYPES_PRIOR_VERDICT_SCORED) {
+        gavel_plugin_types_score_t *score = &said.val.scored;
+        gavel_named_number *metrics = gavel_alloc(score->metrics.len * sizeof *metrics);
+        for (size_t i = 0; i < score->metrics.len; i++) {
+            metrics[i] = (gavel_named_number){keep_text(score->metrics.ptr[i].name), score->metrics.ptr[i].value};
+        }
+        if (score->metrics.len) free(score->metrics.ptr);
+        if (score->credit.len) free(score->credit.ptr);
+        verdict->score = score->value;
+        verdict->metrics = metrics;
+        verdict->metrics_count = score->metrics.len;
+        if (score->note.is_some) verdict->text = keep_text(score->note.val);
+    } else if (said.tag == GAVEL_PLUGIN_TYPES_PRIOR_VERDICT_ABSTAINED) {
+        verdict->text = keep_text(said.val.abstained);
+    }
+    return true;
+}
+
 uint32_t gavel_trajectory_count(gavel_sample sample) {
     return gavel_plugin_samples_method_sample_trajectory_count(of(sample));
 }

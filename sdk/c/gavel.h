@@ -51,6 +51,31 @@ typedef struct {
     gavel_text text;
 } gavel_message;
 
+typedef enum {
+    GAVEL_SCORED,
+    GAVEL_ABSTAINED,
+    /* Not called: its gate is shut, or it is for other data sources. */
+    GAVEL_NOT_CALLED,
+    /* Called, and no verdict: a fault, out of budget, or unavailable. */
+    GAVEL_NO_VERDICT
+} gavel_prior_kind;
+
+typedef struct {
+    gavel_text name;
+    double value;
+} gavel_named_number;
+
+/* What another reward said of a sample. */
+typedef struct {
+    gavel_prior_kind kind;
+    /* Of a score: its value and its metrics. */
+    double score;
+    const gavel_named_number *metrics;
+    size_t metrics_count;
+    /* The note of a score, empty where it has none, or why it abstained; a NUL follows. */
+    gavel_text text;
+} gavel_prior_verdict;
+
 /* ---- What the plugin says ---- */
 
 typedef struct {
@@ -102,6 +127,10 @@ bool gavel_data_source(gavel_sample sample, gavel_text *source);
 uint32_t gavel_group_index(gavel_sample sample);
 /* The messages of the prompt; `count` is set. */
 const gavel_message *gavel_prompt(gavel_sample sample, size_t *count);
+
+/* What the reward `name` said of the sample; false unless the run's
+ * configuration has it in this reward's `after`. */
+bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *verdict);
 
 uint32_t gavel_trajectory_count(gavel_sample sample);
 /* The trajectory at `index`; false past the end. */

@@ -143,20 +143,30 @@ pub fn weighted(
         .collect();
     for text in params {
         let (name, params) = named_params(text)?;
-        named(&mut plugins, "--params", name)?.params = params;
+        named(&mut plugins, "--params", name)?.spec.params = params;
     }
     for text in granted {
         let (name, table) = text.split_once('=').with_context(|| format!("--grant {text:?} is not NAME=TABLE"))?;
-        named(&mut plugins, "--grant", name)?.grants =
+        named(&mut plugins, "--grant", name)?.spec.grants =
             grants(table).map_err(|error| anyhow!("--grant for `{name}`: {error}"))?;
     }
     Ok(plugins)
 }
 
-fn named<'a>(plugins: &'a mut [WeightedPlugin], flag: &str, name: &str) -> Result<&'a mut PluginSpec> {
+/// Gives plugins the others that they come after, as `NAME=OTHER[,OTHER]`.
+pub fn set_after(plugins: &mut [WeightedPlugin], after: &[String]) -> Result<()> {
+    for text in after {
+        let (name, others) =
+            text.split_once('=').with_context(|| format!("--after {text:?} is not NAME=OTHER[,OTHER]"))?;
+        named(plugins, "--after", name)?.when.after = others.split(',').map(|other| other.trim().to_owned()).collect();
+    }
+    Ok(())
+}
+
+fn named<'a>(plugins: &'a mut [WeightedPlugin], flag: &str, name: &str) -> Result<&'a mut WeightedPlugin> {
     let known: Vec<_> = plugins.iter().map(|plugin| plugin.spec.name.clone()).collect();
     match plugins.iter_mut().find(|plugin| plugin.spec.name == name) {
-        Some(plugin) => Ok(&mut plugin.spec),
+        Some(plugin) => Ok(plugin),
         None => bail!("{flag} names the plugin `{name}`, but the plugins are: {}", known.join(", ")),
     }
 }

@@ -48,6 +48,9 @@ pub struct ScoreArgs {
     /// What a plugin may reach, as in `[[reward]]`: NAME='{ http = ["https://HOST"] }'.
     #[arg(long = "grant", value_name = "NAME=TABLE")]
     grants: Vec<String>,
+    /// The plugins whose verdicts a judger sees, and waits for.
+    #[arg(long, value_name = "NAME=OTHER[,OTHER]", requires = "plugins")]
+    after: Vec<String>,
     /// A language model that plugins may be granted, as in [chat.NAME]: NAME='{ base_url = "…", model = "…" }'.
     #[arg(long = "chat", value_name = "NAME=TABLE", value_parser = plugin_args::endpoint)]
     chat: Vec<(String, ChatEndpoint)>,
@@ -100,7 +103,11 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     let recording = recording.map(|recording| recording.allow_grants(args.allow_grants));
     let plugins = match &recording {
         Some(recording) if args.plugins.is_empty() => recording::plugins(recording)?,
-        _ => plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?,
+        _ => {
+            let mut plugins = plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?;
+            plugin_args::set_after(&mut plugins, &args.after)?;
+            plugins
+        }
     };
     let rows = match (&args.data, &recording) {
         (Some(data), _) => Source::file(data, args.seed)?,

@@ -76,7 +76,7 @@ fn a_gate_that_cannot_be_is_refused() {
             "`only_if` is about `lettr`, and no reward is called that; they are: letter, digit",
         ),
         ("only_if = \"letter\"", "\"letter\" is no condition"),
-        ("only_if = \"digit > 0\"", "leads back to the reward itself"),
+        ("only_if = \"digit > 0\"", "`only_if` of `digit` names `digit`"),
         ("weight = nan", "reward.weight must be a finite number, not NaN"),
         ("data_sources = []", "reward.data_sources must be"),
     ] {

@@ -145,6 +145,71 @@ fn a_group_stays_whole_around_a_sample_that_no_plugin_was_called_for() {
 }
 
 #[test]
+fn a_judger_after_another_reward_is_recorded_and_given_again() {
+    let project = Project::empty();
+    let row = |response: &str| json!({"id": "a", "prompt": "?", "response": response}).to_string() + "\n";
+    let responses = ["score 0.25", "score 1\nmetric a 2\nnote fine", "score 0.5", "abstain no", "panic"];
+    project.write("rows.jsonl", &responses.map(row).concat());
+    let quality = format!("quality={}:0", built("guests/obeys.wasm").display());
+    let rank = format!("rank={}", built("guests/ranks.wasm").display());
+    let by = "rank={\"by\": \"quality\"}";
+    #[rustfmt::skip]
+    let score = [
+        "score", "--plugin", &rank, "--plugin", &quality, "--params", by, "--data", "rows.jsonl", "--out", "out.jsonl",
+    ];
+    project.succeed(&[&score[..], &["--after", "rank=quality", "--record", "kept"]].concat());
+    let rewards =
+        |file: &str| lines(&project.path(file)).iter().map(|line| line["reward"].as_f64()).collect::<Vec<_>>();
+    let shares = [Some(0.0), Some(2.0 / 3.0), Some(1.0 / 3.0), None, None];
+    assert_eq!(rewards("out.jsonl"), shares);
+    project.succeed(&["score", "--replay", "kept", "--out", "again.jsonl"]);
+    assert_eq!(rewards("again.jsonl"), shares);
+
+    let found = |project: &Project, args: &[&str]| {
+        let output = project.run(&[&["replay", "kept", "--json"], args].concat());
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let verified = found(&project, &[]);
+    assert_eq!((&verified["verdicts"], &verified["different"]), (&json!(10), &json!(0)), "{verified}");
+    // One sample alone is judged with what was said of the others.
+    let verified = found(&project, &["--sample", "0.0.1"]);
+    assert_eq!((&verified["samples"], &verified["different"]), (&json!(1), &json!(0)), "{verified}");
+    // Another reward changes the ranks, another ranking leaves the reward as it was.
+    let plugins = |changed: &Value| {
+        let plugins = changed["plugins"].as_array().unwrap().iter();
+        plugins.map(|plugin| (plugin["name"].clone(), plugin["agreed"].clone())).collect::<Vec<_>>()
+    };
+    let changed = found(&project, &["--params", "quality={\"factor\": -1}"]);
+    assert_eq!(plugins(&changed), [(json!("quality"), json!(2)), (json!("rank"), json!(3))], "{changed}");
+    let changed = found(&project, &["--params", "rank={\"by\": \"nobody\"}"]);
+    assert_eq!(plugins(&changed), [(json!("rank"), json!(2))], "{changed}");
+
+    // A recorded verdict that is another one is what the judger sees, and the input tells.
+    let step = project.path("kept/trajectories/step-000000.jsonl");
+    let mut recorded = lines(&step);
+    recorded[0]["plugins"]["quality"]["score"] = json!(2);
+    std::fs::write(&step, recorded.into_iter().map(|line| Value::from(line).to_string() + "\n").collect::<String>())
+        .unwrap();
+    let differs = found(&project, &[]);
+    let what = |name: &str| {
+        let all = differs["differences"].as_array().unwrap().iter();
+        all.filter(|each| each["plugin"] == *name && each["sample"] == "0.0.0")
+            .map(|each| each["what"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (what("quality"), what("rank")),
+        (vec!["score".to_owned()], ["input", "score", "reason"].map(str::to_owned).into()),
+        "{differs}"
+    );
+
+    let output = project.run(&[&score[..], &["--after", "rank=qualty"]].concat());
+    assert!(stderr(&output).contains("`after` names `qualty`"), "{}", stderr(&output));
+    let output = project.run(&[&score[..], &["--after", "rang=quality"]].concat());
+    assert!(stderr(&output).contains("--after names the plugin `rang`"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_dataset_is_no_reward() {
     let project = Project::empty();
     project.write("rows.jsonl", "{\"prompt\": \"?\", \"response\": \"x\"}\n");

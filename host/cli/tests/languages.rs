@@ -16,21 +16,33 @@ use std::sync::Mutex;
 
 const LANGUAGES: [&str; 4] = ["rust", "python", "js", "c"];
 
+/// A judger that says of each sample what the reward `quality` said of it, in
+/// every language: the file of its folder, and what stands in it.
+const ECHOES: [(&str, &str); 4] = [
+    ("src/lib.rs", include_str!("echoes/lib.rs")),
+    ("main.py", include_str!("echoes/main.py")),
+    ("main.js", include_str!("echoes/main.js")),
+    ("src/plugin.c", include_str!("echoes/plugin.c")),
+];
+
+/// Runs `gavel` and gives what it prints.
+fn run(project: &Project, args: &[&str]) -> String {
+    // One target folder serves both kinds, so that what plugins depend on is compiled once.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
+    let mut command = project.command(args);
+    // What this repository is built with is there; nothing need be downloaded.
+    command.env("CARGO_NET_OFFLINE", "true").env("CARGO_TARGET_DIR", target);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{args:?}: {said}{}", stderr(&output));
+    said
+}
+
 /// Follows what `gavel plugin new` says: the folder, its tools, its component,
 /// its cases.
 fn make(project: &Project, language: &str, kind: &str) {
     let name = format!("{kind}-{language}");
-    let run = |args: &[&str]| {
-        // One target folder serves both kinds, so that what plugins depend on is compiled once.
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
-        let mut command = project.command(args);
-        // What this repository is built with is there; nothing need be downloaded.
-        command.env("CARGO_NET_OFFLINE", "true").env("CARGO_TARGET_DIR", target);
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{args:?}: {said}{}", stderr(&output));
-        said
-    };
+    let run = |args: &[&str]| run(project, args);
     let said = run(&["plugin", "new", &name, "--lang", language, "--kind", kind]);
     assert!(said.contains(&format!("cd {name}")), "{said}");
     if language == "js" {
@@ -186,4 +198,50 @@ fn a_judger_says_the_same_in_every_language() {
     for (line, said) in score(&project, "judger", "rows.jsonl").iter().enumerate() {
         assert!(said.iter().all(|other| *other == said[0]), "line {}: {said:?}", line + 1);
     }
+    what_another_reward_said_is_the_same_in_every_language(&project);
+}
+
+/// Makes the judgers into others that come after a reward, and compares what
+/// they see of it.
+fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
+    for (language, (file, source)) in LANGUAGES.into_iter().zip(ECHOES) {
+        project.write(&format!("judger-{language}/{file}"), source);
+        run(project, &["plugin", "build", &format!("judger-{language}")]);
+    }
+    let row = |response: &str| format!("{}\n", json!({"id": 1, "prompt": "?", "response": response}));
+    let responses =
+        ["score 0.25", "score -3\nmetric a 2\nmetric b 0.5\nnote süß", "abstain mine", "panic", "score 1e300"];
+    project.write("rows.jsonl", &responses.map(row).concat());
+    let quality = format!("quality={}", project::built("guests/obeys.wasm").display());
+    let plugins = LANGUAGES.map(|language| component("judger", language));
+    let after = LANGUAGES.map(|language| format!("judger-{language}=quality"));
+    let mut args = vec!["score", "--data", "rows.jsonl", "--out", "out.jsonl", "--plugin", &quality];
+    plugins.iter().for_each(|plugin| args.extend(["--plugin", plugin]));
+    // Who does not come after it sees nothing.
+    let seen = |args: &[&str]| {
+        project.succeed(args);
+        let said = said(project, "out.jsonl", "judger");
+        said.into_iter()
+            .map(|said| {
+                assert!(said.iter().all(|other| *other == said[0]), "{said:?}");
+                said[0].clone()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(seen(&args).iter().all(|said| said[1] == -1.0));
+    after.iter().for_each(|after| args.extend(["--after", after]));
+    let scored = |score: f64, note: f64, metrics: Value| {
+        let mut metrics = metrics;
+        metrics["note"] = json!(note);
+        json!(["scored", score, metrics, null])
+    };
+    let abstained = json!(["abstained", null, {}, null]);
+    let expected = [
+        scored(0.25, 0.0, json!({})),
+        scored(-3.0, 5.0, json!({"a": 2.0, "b": 0.5})),
+        abstained,
+        json!(["scored", -2.0, {}, null]),
+        scored(1e300, 0.0, json!({})),
+    ];
+    assert_eq!(seen(&args), expected);
 }

@@ -1,7 +1,7 @@
 //! `gavel score` and `gavel plugin inspect` as a user runs them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -143,4 +143,57 @@ fn inspect_prints_what_a_script_can_read() {
         standings.clone().count() > 5 && standings.clone().all(|standing| ["given", "stand-in"].contains(&standing))
     );
     assert_eq!(found["hash"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn who_caused_a_failure_is_recorded_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |id: &str, response: &str| json!({"id": id, "prompt": "?", "response": response}).to_string() + "\n";
+    let take = "take 1000000000";
+    let data = [row("a", "panic"), row("a", "score 1"), row("b", "panic"), row("b", take)].concat();
+    std::fs::write(folder.path().join("data.jsonl"), data).unwrap();
+    let (obeys, trap) = (built("guests/obeys.wasm"), built("hostile/trap.wasm"));
+    let (obeys, trap) = (format!("obeys={}", obeys.display()), format!("trap={}:0", trap.display()));
+    #[rustfmt::skip]
+    let output = gavel(folder.path(), &[
+        "score", "--plugin", &obeys, "--plugin", &trap, "--params", r#"obeys={"range": [-1, 3]}"#, "--data", "data.jsonl",
+        "--out", "out.jsonl", "--record", "kept",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let causes = |name: &str| {
+        let rows = rows(&folder.path().join("out.jsonl"));
+        rows.iter().map(|row| row["plugins"][name]["caused_by"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(causes("obeys"), [json!("response"), Value::Null, json!("response"), json!("response")]);
+    assert_eq!(causes("trap"), vec![json!("plugin"); 4]);
+    assert_eq!(rows(&folder.path().join("out.jsonl"))[3]["lowest_reward"], json!(-1.0));
+
+    let replayed = |args: &[&str]| {
+        let output = gavel(folder.path(), &[&["replay", "kept", "--json"], args].concat());
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let found = replayed(&[]);
+    assert_eq!((&found["verdicts"], &found["different"]), (&json!(8), &json!(0)), "{found}");
+    // Of one sample, too, beside the others of its group.
+    let found = replayed(&["--sample", "0.0.0"]);
+    assert_eq!((&found["samples"], &found["different"]), (&json!(1), &json!(0)), "{found}");
+
+    // Rewards are those of the run's `on_outcome`, with the range that the plugin promises now.
+    let sets = folder.path().join("kept/plugins/lineups.json");
+    let text = std::fs::read_to_string(&sets).unwrap();
+    let mut kept: Value = serde_json::from_str(&text).unwrap();
+    kept[0]["grouping"]["on_outcome"] = json!({"out-of-budget": "lowest-if-caused"});
+    std::fs::write(&sets, kept.to_string()).unwrap();
+    let found = replayed(&["--params", r#"obeys={"range": [-5, 5]}"#]);
+    let rewards = (&found["rewards"]["recorded_mean"], &found["rewards"]["replayed_mean"]);
+    assert_eq!(rewards, (&json!(0.0), &json!(-2.0)), "{found}");
+
+    let step = folder.path().join("kept/trajectories/step-000000.jsonl");
+    let edited =
+        std::fs::read_to_string(&step).unwrap().replacen(r#""caused_by":"response""#, r#""caused_by":"plugin""#, 1);
+    std::fs::write(&step, edited).unwrap();
+    let found = replayed(&[]);
+    let difference = &found["differences"][0];
+    assert_eq!((&found["different"], &difference["what"]), (&json!(1), &json!("caused by")), "{found}");
+    assert_eq!((&difference["recorded"], &difference["replayed"]), (&json!("plugin"), &json!("response")));
 }

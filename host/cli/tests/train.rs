@@ -206,11 +206,15 @@ fn a_byte_order_mark_is_not_a_part_of_a_configuration_or_a_dataset() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 23] = [
+    let cases: [(&[&str], &str); 24] = [
         (&["train.setps=3"], "train.toml: train.setps: unknown field `setps`"),
         (&["train.steps=many"], "train.steps: invalid type"),
         (&["train.steps=0"], "train.steps must be at least 1, not 0"),
         (&["train.mini_batch_prompts=3"], "train.mini_batch_prompts must be a divisor of prompts_per_step (4), not 3"),
+        (
+            &["train.on_outcome={fault = \"lowest-if-caused\"}"],
+            "train.on_outcome.fault: \"lowest-if-caused\" is for out-of-budget alone",
+        ),
         (
             &["train.on_outcome={fault = {score = nan}}"],
             "train.on_outcome.fault must be a score from -1e30 to 1e30, not NaN",

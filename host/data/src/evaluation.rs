@@ -1,6 +1,6 @@
 //! One call of a judge, and what is known of it.
 
-use crate::outcome::{Blame, Outcome};
+use crate::outcome::{Blame, CausedBy, Outcome};
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,7 +64,8 @@ pub struct Provenance {
     pub contract: String,
     /// What the plugin sees as random follows from it.
     pub seed: u64,
-    /// BLAKE3 of the sample and its reference, in hexadecimal: [`Sample::hash`](crate::Sample::hash).
+    /// BLAKE3 of the sample, its reference and the verdicts that the call sees, in hexadecimal:
+    /// [`SampleInput::hash`](crate::SampleInput::hash); of a group, that of all its members' hashes.
     pub input: String,
 }
 
@@ -90,6 +91,8 @@ pub struct Evaluation {
     pub provenance: Option<Provenance>,
     /// What it printed, and where it trapped; absent where it did neither.
     pub diagnosis: Option<Diagnosis>,
+    /// Who caused that it failed; absent where it did not, or it was not looked into.
+    pub caused_by: Option<CausedBy>,
 }
 
 impl Evaluation {
@@ -106,8 +109,18 @@ impl Evaluation {
         }
     }
 
+    /// Whether it gave a verdict: a score, or that it declines to give one.
+    pub fn ended_well(&self) -> bool {
+        matches!(self.outcome, Outcome::Scored(_) | Outcome::Abstained(_))
+    }
+
+    /// Whether it failed in a way that somebody caused: a fault, or out of budget.
+    pub fn failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Fault { .. } | Outcome::OutOfBudget { .. })
+    }
+
     /// What is said where a call could not be made.
     pub fn without_call(outcome: Outcome) -> Self {
-        Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None }
+        Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None, caused_by: None }
     }
 }

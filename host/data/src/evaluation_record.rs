@@ -2,7 +2,7 @@
 //! be read again to be compared.
 
 use crate::evaluation::{Diagnosis, Evaluation, Provenance, Usage};
-use crate::outcome::{Blame, Budget, Credit, Metric, Outcome, OutcomeKind, Score};
+use crate::outcome::{Blame, Budget, CausedBy, Credit, Metric, Outcome, OutcomeKind, Score};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -27,6 +27,9 @@ pub struct EvaluationRecord {
     /// Whose fault it was, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whose: Option<Blame>,
+    /// Who caused that it failed; older records do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caused_by: Option<CausedBy>,
     /// What the call used.
     #[serde(flatten)]
     pub usage: Usage,
@@ -60,6 +63,7 @@ impl From<&Evaluation> for EvaluationRecord {
             reason: outcome.reason(),
             budget,
             whose,
+            caused_by: evaluation.caused_by,
             usage: evaluation.usage,
             diagnosis: evaluation.diagnosis.clone().unwrap_or_default(),
             provenance: evaluation.provenance.clone(),
@@ -76,7 +80,7 @@ impl Serialize for Evaluation {
 impl From<EvaluationRecord> for Evaluation {
     /// An evaluation of which the same would be written down.
     fn from(record: EvaluationRecord) -> Self {
-        let EvaluationRecord { outcome, score, metrics, credit, reason, budget, whose, usage, diagnosis, provenance } =
+        let EvaluationRecord { outcome, score, metrics, credit, reason, budget, whose, caused_by, usage, diagnosis, provenance } =
             record;
         let what = |prefix: &str| {
             let reason = reason.clone().unwrap_or_default();
@@ -101,7 +105,7 @@ impl From<EvaluationRecord> for Evaluation {
             }
         };
         let diagnosis = (diagnosis != Diagnosis::default()).then_some(diagnosis);
-        Self { outcome, usage, provenance, diagnosis }
+        Self { outcome, usage, provenance, diagnosis, caused_by }
     }
 }
 
@@ -141,7 +145,13 @@ mod tests {
         let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()) };
         let usage = Usage { elapsed_us: 7, cpu_us: 5, fuel: Some(3), peak_memory: 1 << 20 };
         let outcome = Outcome::Scored(score);
-        assert_comes_back(&Evaluation { outcome, usage, provenance: Some(provenance()), diagnosis: None });
+        assert_comes_back(&Evaluation {
+            outcome,
+            usage,
+            provenance: Some(provenance()),
+            diagnosis: None,
+            caused_by: None,
+        });
     }
 
     #[test]
@@ -149,9 +159,16 @@ mod tests {
         let diagnosis = Diagnosis { backtrace: vec!["score".into()], stderr: "no".into() };
         let outcome = Outcome::Fault { whose: Blame::Plugin, what: "trap".into() };
         let provenance = Some(provenance());
-        assert_comes_back(&Evaluation { outcome, usage: Usage::default(), provenance, diagnosis: Some(diagnosis) });
+        let (usage, diagnosis) = (Usage::default(), Some(diagnosis));
+        assert_comes_back(&Evaluation { outcome, usage, provenance, diagnosis, caused_by: None });
         let outcome = Outcome::OutOfBudget { which: Budget::Cpu, what: "2 s".into() };
-        assert_comes_back(&Evaluation::without_call(outcome));
+        assert_comes_back(&Evaluation::without_call(outcome.clone()));
+        for caused_by in CausedBy::ALL {
+            let blamed = Evaluation { caused_by: Some(caused_by), ..Evaluation::without_call(outcome.clone()) };
+            assert_comes_back(&blamed);
+            let text = serde_json::to_string(&blamed).unwrap();
+            assert!(text.contains(&format!(r#""caused_by":"{}""#, caused_by.as_str())), "{text}");
+        }
     }
 
     #[test]

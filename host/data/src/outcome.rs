@@ -35,7 +35,7 @@ pub struct Credit {
 }
 
 /// A plugin's score of a sample.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Score {
     /// The score, finite.
     pub value: f64,
@@ -66,6 +66,32 @@ impl Blame {
             Self::Plugin => "",
             Self::Input => "invalid input: ",
             Self::Host => "the host failed: ",
+        }
+    }
+}
+
+/// Who caused that a call failed: the plugin and the task are tried with another response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CausedBy {
+    /// The response: with another one, the same plugin ends well on the same task.
+    Response,
+    /// The plugin, or the reference: it fails with other responses too.
+    Plugin,
+    /// Nobody knows: the plugin judges whole groups, or reaches what may change between two calls.
+    Unknown,
+}
+
+impl CausedBy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Response, Self::Plugin, Self::Unknown];
+
+    /// The name in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Response => "response",
+            Self::Plugin => "plugin",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -107,6 +133,14 @@ impl Budget {
         Self::Requests,
         Self::Handles,
     ];
+
+    /// Whether it is a limit of what the call itself computes: neither of the wall clock, nor of what it says or asks.
+    pub fn is_computation(self) -> bool {
+        match self {
+            Self::Cpu | Self::Memory | Self::Stack | Self::Fuel => true,
+            Self::Deadline | Self::Output | Self::Log | Self::Requests | Self::Handles => false,
+        }
+    }
 
     /// The name in logs and metrics.
     pub fn as_str(self) -> &'static str {

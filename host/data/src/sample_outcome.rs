@@ -20,13 +20,44 @@ pub struct SampleOutcome {
     /// The plugins that were not called, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_called: BTreeMap<String, NotCalled>,
+    /// The weighted sum where each plugin whose budget of computation the response exhausted counts with the least
+    /// that it can add; absent where there is a reward, or something else is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowest_reward: Option<f64>,
+    /// When the calls answered; it is not recorded.
+    #[serde(skip)]
+    pub timing: Timing,
+}
+
+/// When the calls for a sample answered.
+#[derive(Debug, Clone, Default)]
+pub struct Timing {
+    /// By plugin, the seconds from when its call could start until it answered, the wait for a processor or for a turn
+    /// at an endpoint included. A judger's call can start when its group is whole.
+    pub latency: BTreeMap<String, f64>,
+    /// The plugin that answered last; absent where none was called.
+    pub last: Option<String>,
+}
+
+/// What the clock says is no part of what was said of a sample: all are equal.
+impl PartialEq for Timing {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl SampleOutcome {
     /// What is said of a sample that no plugin was called for.
     pub fn without_calls(outcome: OutcomeKind, reason: impl Into<String>) -> Self {
-        let (plugins, not_called) = Default::default();
-        Self { reward: None, outcome, reason: Some(reason.into()), plugins, not_called }
+        Self {
+            reward: None,
+            outcome,
+            reason: Some(reason.into()),
+            plugins: BTreeMap::new(),
+            not_called: BTreeMap::new(),
+            lowest_reward: None,
+            timing: Timing::default(),
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use gavel_train::{Advantage, Experience, SampleId, ScoredGroup};
 /// Which samples of a group have a reward, and their rewards; nothing where they are too few to learn from.
 fn scored(group: &Group, table: &RlTable) -> Option<(Vec<usize>, ScoredGroup)> {
     let grouping = table.grouping();
-    let reward = |member: &Member| grouping.reward(member.outcome.reward, member.outcome.outcome);
+    let reward = |Member { outcome, .. }: &Member| {
+        grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)
+    };
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
     (rewards.len() >= table.min_scored).then_some((indices, ScoredGroup { rewards }))
@@ -106,5 +108,20 @@ mod tests {
         assert_eq!(Useless::of(&group, &table), None);
         assert_eq!(advantages(&mut [&mut group], &rl_table(""))[0].len(), 0);
         assert_eq!(Useless::of(&group, &rl_table("")), Some(Useless::TooFewScored));
+    }
+
+    #[test]
+    fn a_response_that_exhausts_its_judge_does_not_escape_where_the_run_says_so() {
+        let outcomes = [(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None), (OutcomeKind::Fault, None)];
+        let mut group = group(&outcomes);
+        // As scoring finds for the second one alone.
+        group.members[1].outcome.lowest_reward = Some(-1.0);
+        let learned = |text: &str| {
+            let mut group = group.clone();
+            advantages(&mut [&mut group], &rl_table(text));
+            group.members.iter().map(|member| member.advantage.map(f64::signum)).collect::<Vec<_>>()
+        };
+        assert_eq!(learned(r#"on_outcome = {out-of-budget = "lowest-if-caused"}"#), [Some(1.0), Some(-1.0), None]);
+        assert_eq!(learned(""), [None; 3]);
     }
 }

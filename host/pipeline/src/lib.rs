@@ -2,6 +2,7 @@
 //! what is recorded and how it is taken up again.
 
 mod advantages;
+mod broken_judges;
 pub mod config;
 mod dataset;
 mod dry_run;

@@ -1,6 +1,7 @@
 //! One step of reinforcement learning: groups are started, taken as they become whole, and trained on.
 
 use crate::advantages::{Useless, advantages};
+use crate::broken_judges::BrokenJudges;
 use crate::config::{RlTable, ScheduleTable};
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
@@ -22,6 +23,7 @@ pub(crate) struct RlRun<'a> {
     pub(crate) pace: Pace,
     pub(crate) numbering: Numbering,
     pub(crate) failures: FailureWindow,
+    pub(crate) broken_judges: BrokenJudges,
 }
 
 /// A step under way.
@@ -204,6 +206,8 @@ impl RlRun<'_> {
         describe_updates(&updates, &mut metrics);
         metrics.set("learning_rate", learning_rate);
         metrics.set("time/update", seconds.update);
+        let warnings = self.broken_judges.add(considered().map(|drawn| &drawn.group), table);
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let recorder = &mut self.run.recorder;
         recorder.count_outcomes(outcomes(considered().map(|drawn| &drawn.group)));
         for drawn in considered() {

@@ -24,6 +24,7 @@ pub(crate) fn describe(groups: &[&Group], max_tokens: usize, metrics: &mut Metri
     for (name, scores) in &scores {
         metrics.describe(&format!("reward/{name}"), scores);
     }
+    describe_latencies(groups, metrics);
     let trajectories = || members().flat_map(|member| &member.sample.trajectories);
     let tokens = || trajectories().filter_map(Trajectory::tokens);
     let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
@@ -39,6 +40,21 @@ pub(crate) fn describe(groups: &[&Group], max_tokens: usize, metrics: &mut Metri
     metrics.describe("advantage", &members().filter_map(|member| member.advantage).collect::<Vec<_>>());
 }
 
+/// The seconds that calls took from when they could start, by plugin. The quantiles are nearest ranks.
+fn describe_latencies(groups: &[&Group], metrics: &mut Metrics) {
+    let mut latencies: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (name, seconds) in members(groups.iter().copied()).flat_map(|member| &member.outcome.timing.latency) {
+        latencies.entry(name).or_default().push(*seconds);
+    }
+    for (name, mut seconds) in latencies {
+        seconds.sort_by(f64::total_cmp);
+        for percent in [50, 99] {
+            let rank = (seconds.len() * percent).div_ceil(100).max(1);
+            metrics.set(format!("reward/{name}/latency_p{percent}"), seconds[rank - 1]);
+        }
+    }
+}
+
 /// Counts, below `prefix`, how often each plugin had which outcome; every kind
 /// is there, and of its details those that occurred.
 pub(crate) fn count_outcomes<'a>(prefix: &str, groups: impl IntoIterator<Item = &'a Group>, metrics: &mut Metrics) {
@@ -52,8 +68,9 @@ pub(crate) fn count_outcomes<'a>(prefix: &str, groups: impl IntoIterator<Item = 
     }
 }
 
-/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`, and
-/// how often it was not called, by `not-called/WHY`.
+/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`, who
+/// caused that it failed, by `caused-by/WHO`, and how often it was not called, by
+/// `not-called/WHY`.
 pub(crate) fn outcomes<'a>(groups: impl IntoIterator<Item = &'a Group>) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for member in members(groups) {
@@ -64,6 +81,9 @@ pub(crate) fn outcomes<'a>(groups: impl IntoIterator<Item = &'a Group>) -> BTree
             if let Some(detail) = evaluation.detail() {
                 *counts.entry(format!("{kind}/{detail}")).or_default() += 1;
             }
+            if let Some(caused_by) = evaluation.caused_by {
+                *counts.entry(format!("caused-by/{}", caused_by.as_str())).or_default() += 1;
+            }
         }
         for (name, why) in &member.outcome.not_called {
             let counts = counts.entry(name.clone()).or_default();
@@ -71,4 +91,30 @@ pub(crate) fn outcomes<'a>(groups: impl IntoIterator<Item = &'a Group>) -> BTree
         }
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::group;
+    use gavel_data::{Blame, CausedBy, Evaluation, Outcome};
+
+    #[test]
+    fn latencies_are_nearest_ranks_and_causes_are_counted() {
+        let mut group = group(&[(OutcomeKind::Fault, None); 200]);
+        for (number, member) in (1..).zip(&mut group.members) {
+            member.outcome.timing.latency.insert("math".into(), f64::from(201 - number));
+            let fault = Evaluation::without_call(Outcome::Fault { whose: Blame::Plugin, what: "trap".into() });
+            let caused_by = Some(if number <= 3 { CausedBy::Plugin } else { CausedBy::Response });
+            member.outcome.plugins.insert("math".into(), Evaluation { caused_by, ..fault });
+        }
+        let mut metrics = Metrics::default();
+        describe(&[&group], 8, &mut metrics);
+        let found = |name: &str| metrics.get(name);
+        assert_eq!(found("reward/math/latency_p50"), Some(100.0));
+        assert_eq!(found("reward/math/latency_p99"), Some(198.0));
+        assert_eq!(found("outcome/math/caused-by/plugin"), Some(3.0));
+        assert_eq!(found("outcome/math/caused-by/response"), Some(197.0));
+        assert_eq!(found("outcome/math/caused-by/unknown"), None);
+    }
 }

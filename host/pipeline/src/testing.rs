@@ -4,7 +4,6 @@ use crate::config::RlTable;
 use gavel_data::{
     FinishReason, Group, Member, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Tokens, Trajectory,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A `[train]` table with these keys beside those that must be there.
@@ -30,8 +29,7 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
             finish_reason: FinishReason::Stop,
         };
         let sample = Sample { task: task.clone(), index, trajectories: vec![trajectory] };
-        let outcome =
-            SampleOutcome { reward, outcome, reason: None, plugins: BTreeMap::new(), not_called: BTreeMap::new() };
+        let outcome = SampleOutcome { reward, reason: None, ..SampleOutcome::without_calls(outcome, "") };
         Member { sample, outcome, advantage: None }
     };
     Group { task: task.clone(), members: (0..).zip(outcomes).map(member).collect() }

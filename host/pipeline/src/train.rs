@@ -1,5 +1,6 @@
 //! `gavel train`: reinforcement learning, one policy version after another.
 
+use crate::broken_judges::BrokenJudges;
 use crate::config::{Config, RlTable};
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
@@ -47,7 +48,8 @@ pub fn train(config: &Config<RlTable>, start: Start) -> Result<Summary> {
         let score_again = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
         let steps = run.steps();
-        let mut rl = RlRun { run, groups, pace, numbering, failures: FailureWindow::new(table) };
+        let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
+        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges };
         for step in steps {
             let metrics = rl.step(step, learning_rate.at(step - 1)).await?;
             report(step, table.steps, &metrics);

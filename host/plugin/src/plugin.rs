@@ -11,7 +11,7 @@ use crate::question::{Get, Judge, Len, Question, Score};
 use crate::sandbox::Sandbox;
 use crate::snapshot::NoSnapshot;
 use crate::spec::PluginSpec;
-use gavel_data::{Columns, Evaluation, JudgeId, Outcome, Provenance, Sample, ShownLines};
+use gavel_data::{Columns, Evaluation, JudgeId, Outcome, Provenance, SampleInput, ShownLines};
 use std::sync::Arc;
 use wasmtime::component::Component;
 
@@ -79,16 +79,21 @@ impl Plugin {
 
     /// Scores a sample in a fresh instance. Whatever the plugin does, this
     /// comes back within its budgets.
-    pub async fn score(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
-        let (outcome, call) = self.ask(Score(sample.clone()), seed).await;
+    pub async fn score(&self, sample: impl Into<SampleInput>, seed: u64) -> Evaluation {
+        let (outcome, call) = self.ask(Score(sample.into()), seed).await;
         self.evaluation(outcome.unwrap_or_else(|outcome| outcome), &call)
     }
 
     /// Judges the samples of a group, which are attempts at one task, in one
     /// call: an evaluation a sample, in their order. Each has the usage of the
     /// whole call.
-    pub async fn judge(&self, samples: &[Arc<Sample>], seed: u64) -> Vec<Evaluation> {
-        let (outcomes, call) = self.ask(Judge(samples.into()), seed).await;
+    pub async fn judge<S: Into<SampleInput>>(
+        &self,
+        samples: impl IntoIterator<Item = S>,
+        seed: u64,
+    ) -> Vec<Evaluation> {
+        let samples: Arc<[SampleInput]> = samples.into_iter().map(Into::into).collect();
+        let (outcomes, call) = self.ask(Judge(samples.clone()), seed).await;
         let outcomes = outcomes.unwrap_or_else(|outcome| vec![outcome; samples.len()]);
         outcomes.into_iter().map(|outcome| self.evaluation(outcome, &call)).collect()
     }
@@ -125,6 +130,7 @@ impl Plugin {
             usage: call.details.usage,
             provenance: Some(provenance),
             diagnosis: call.details.diagnosis.clone(),
+            caused_by: None,
         }
     }
 

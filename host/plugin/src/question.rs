@@ -7,7 +7,7 @@ use crate::loaded::Loaded;
 use crate::resources::{ReferenceRef, SampleRef};
 use crate::state::State;
 use crate::verdict::{self, cut};
-use gavel_data::{Blame, Columns, Outcome, Sample};
+use gavel_data::{Blame, Columns, Outcome, SampleInput};
 use std::future::Future;
 use std::sync::Arc;
 use wasmtime::component::Resource;
@@ -38,7 +38,7 @@ pub(crate) trait Question: Clone + Send + 'static {
 
 /// `reward.score`
 #[derive(Clone)]
-pub(crate) struct Score(pub(crate) Arc<Sample>);
+pub(crate) struct Score(pub(crate) SampleInput);
 
 impl Question for Score {
     type Answer = Outcome;
@@ -54,7 +54,7 @@ impl Question for Score {
     async fn ask(self, plugin: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Outcome> {
         let reward = exports.reward.as_ref().ok_or_else(|| missing("reward"))?;
         let table = &mut store.data_mut().table;
-        let reference = table.push(ReferenceRef(self.0.task.clone()))?;
+        let reference = table.push(ReferenceRef(self.0.sample.task.clone()))?;
         let sample = table.push(SampleRef(self.0.clone()))?;
         let handles = (Resource::new_borrow(sample.rep()), Resource::new_borrow(reference.rep()));
         let answer = reward.call_score(&mut *store, handles.0, handles.1).await?;
@@ -62,7 +62,7 @@ impl Question for Score {
         table.delete(sample)?;
         table.delete(reference)?;
         Ok(match answer {
-            Ok(verdict) => verdict::outcome(verdict, &plugin.info, &self.0),
+            Ok(verdict) => verdict::outcome(verdict, &plugin.info, &self.0.sample),
             Err(failure) => verdict::failed(failure),
         })
     }
@@ -74,7 +74,7 @@ impl Question for Score {
 
 /// `judger.judge`: one outcome a sample, in their order.
 #[derive(Clone)]
-pub(crate) struct Judge(pub(crate) Arc<[Arc<Sample>]>);
+pub(crate) struct Judge(pub(crate) Arc<[SampleInput]>);
 
 impl Question for Judge {
     type Answer = Vec<Outcome>;
@@ -95,7 +95,7 @@ impl Question for Judge {
         let judger = exports.judger.as_ref().ok_or_else(|| missing("judger"))?;
         let Some(first) = self.0.first() else { return Ok(Vec::new()) };
         let table = &mut store.data_mut().table;
-        let reference = table.push(ReferenceRef(first.task.clone()))?;
+        let reference = table.push(ReferenceRef(first.sample.task.clone()))?;
         let samples = self.0.iter().map(|sample| Ok(table.push(SampleRef(sample.clone()))?));
         let samples = samples.collect::<Result<Vec<Resource<SampleRef>>>>()?;
         let answer = judger.call_judge(&mut *store, &samples, Resource::new_borrow(reference.rep())).await?;
@@ -111,13 +111,13 @@ impl Question for Judge {
 fn verdicts(
     answer: Result<Vec<types::Verdict>, types::Failure>,
     plugin: &Loaded,
-    samples: &[Arc<Sample>],
+    samples: &[SampleInput],
 ) -> Vec<Outcome> {
     let all = |outcome: Outcome| vec![outcome; samples.len()];
     match answer {
         Ok(verdicts) if verdicts.len() == samples.len() => {
             let each = verdicts.into_iter().zip(samples);
-            each.map(|(verdict, sample)| verdict::outcome(verdict, &plugin.info, sample)).collect()
+            each.map(|(verdict, input)| verdict::outcome(verdict, &plugin.info, &input.sample)).collect()
         }
         Ok(verdicts) => {
             let what = format!("{} verdicts were given for {} samples", verdicts.len(), samples.len());

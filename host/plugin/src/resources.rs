@@ -1,10 +1,10 @@
 //! What stands behind the handles of the contract's resources.
 
-use gavel_data::{ContentPart, Media, Sample, Task, Trajectory};
+use gavel_data::{ContentPart, Media, Sample, SampleInput, Task, Trajectory};
 use std::sync::Arc;
 
 /// Behind `samples.sample`.
-pub struct SampleRef(pub(crate) Arc<Sample>);
+pub struct SampleRef(pub(crate) SampleInput);
 
 /// Behind `samples.trajectory`: the trajectory at an index that exists.
 pub struct TrajectoryRef {

@@ -40,7 +40,7 @@ fn verdicts_are_in_the_order_of_the_samples() {
         assert!(evaluations.iter().all(|evaluation| evaluation.provenance == Some(made_of(&evaluations))));
         let other = plugin.judge(&group("x", &["long", "", "ab", "ef"]), 7).await;
         assert_ne!(made_of(&other).input, made_of(&evaluations).input);
-        assert!(plugin.judge(&[], 7).await.is_empty());
+        assert!(plugin.judge([] as [Arc<Sample>; 0], 7).await.is_empty());
     });
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of a step. What depends on the clock (`time/*`, `perf/*`) is
+//! The numbers of a step. What depends on the clock (`time/*`, `perf/*`, `reward/*/latency_*`) is
 //! kept apart by name, so that two runs can be compared without it.
 
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! Several judges' answers into one outcome.
 
-use crate::reward::{NoReward, NoScore, Term, weighted_sum};
-use gavel_data::{Evaluation, MOST_REWARD, NotCalled, OutcomeKind, SampleOutcome};
+use crate::reward::{NoReward, NoScore, Term, lowest_sum, weighted_sum};
+use gavel_data::{Evaluation, MOST_REWARD, NotCalled, Outcome, OutcomeKind, SampleOutcome};
 
 /// What came of a judge for a sample: its evaluation, or why it was not called.
 pub(crate) type Answer = Result<Evaluation, NotCalled>;
@@ -14,16 +14,24 @@ pub(crate) struct JudgeCall<'a> {
     pub(crate) weight: f64,
     /// The judge that its gate looks at.
     pub(crate) gate: Option<&'a str>,
+    /// The scores that it may give, where it says so.
+    pub(crate) range: Option<(f64, f64)>,
     pub(crate) answer: Answer,
 }
 
 impl<'a> JudgeCall<'a> {
     fn term(&self) -> Term<'a> {
         let score = match &self.answer {
-            Ok(evaluation) => evaluation.outcome.score().ok_or(NoScore::Outcome(evaluation.outcome.kind())),
+            Ok(Evaluation { outcome, caused_by, .. }) => {
+                let budget = match outcome {
+                    Outcome::OutOfBudget { which, .. } => Some(*which),
+                    _ => None,
+                };
+                outcome.score().ok_or(NoScore::of(outcome.kind(), budget, *caused_by))
+            }
             Err(why) => Err(NoScore::NotCalled(*why)),
         };
-        Term { name: self.name, weight: self.weight, gate: self.gate, score }
+        Term { name: self.name, weight: self.weight, gate: self.gate, score, range: self.range }
     }
 }
 
@@ -35,8 +43,8 @@ pub(crate) fn combine(calls: Vec<JudgeCall<'_>>) -> SampleOutcome {
         Ok(reward) => (Some(reward), OutcomeKind::Scored, None),
         Err(none) => (None, none.kind().unwrap_or(OutcomeKind::Fault), reason(&none, &terms, &calls)),
     };
-    let mut all =
-        SampleOutcome { reward, outcome, reason, plugins: Default::default(), not_called: Default::default() };
+    let lowest_reward = if reward.is_none() { lowest_sum(&terms) } else { None };
+    let mut all = SampleOutcome { reward, reason, lowest_reward, ..SampleOutcome::without_calls(outcome, "") };
     for call in calls {
         match call.answer {
             Ok(evaluation) => {
@@ -76,7 +84,7 @@ mod tests {
     use gavel_data::{Blame, Outcome, Score};
 
     fn call(name: &'static str, weight: f64, answer: Answer) -> JudgeCall<'static> {
-        JudgeCall { name, weight, gate: None, answer }
+        JudgeCall { name, weight, gate: None, range: None, answer }
     }
 
     fn scored(value: f64) -> Answer {

@@ -1,5 +1,5 @@
-//! Which samples a plugin is called for: those of its data sources, for which
-//! a condition on another plugin's score holds.
+//! Which samples a plugin is called for, and when: those of its data sources,
+//! for which a condition on another plugin's score holds, after other plugins.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,6 +14,9 @@ pub struct When {
     /// The data sources that it is for; all where none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_sources: Vec<SourcePattern>,
+    /// The plugins whose verdicts it sees, for which it waits; only a judger has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
 }
 
 impl When {

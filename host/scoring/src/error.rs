@@ -38,19 +38,24 @@ pub enum ScorerError {
         /// The plugins that there are.
         known: Vec<String>,
     },
-    /// Gates that wait for each other.
-    #[error("reward `{0}`: `only_if` leads back to the reward itself, so that neither can be called first")]
-    GateCircle(String),
-    /// A judger that waits for a judger.
-    #[error(
-        "reward `{plugin}`: `only_if` waits for `{gate}`, and both judge whole groups, which happens at once\nhint: gate it on a reward that scores samples one by one"
-    )]
-    GatedByJudger {
-        /// The gated judger.
+    /// Verdicts of nobody.
+    #[error("reward `{plugin}`: `after` names `{name}`, and no reward is called that; they are: {}", known.join(", "))]
+    UnknownAfter {
+        /// The plugin that would wait.
         plugin: String,
-        /// The judger that it would wait for.
-        gate: String,
+        /// The name in its list.
+        name: String,
+        /// The plugins that there are.
+        known: Vec<String>,
     },
+    /// A plugin that waits for others and sees one sample.
+    #[error(
+        "reward `{0}`: `after` is for a plugin that judges whole groups, and this one scores samples one by one\nhint: remove `after`, or make it a condition: only_if = \"NAME > 0\""
+    )]
+    AfterOfReward(String),
+    /// Plugins that wait for each other.
+    #[error("rewards wait for each other, so that none can be called first: {0}")]
+    Circle(String),
 }
 
 /// Rows that nobody would judge.

@@ -1,9 +1,8 @@
 //! What gives samples their scores.
 
 use futures::future::BoxFuture;
-use gavel_data::{Evaluation, Sample};
+use gavel_data::{Evaluation, SampleInput};
 use gavel_plugin::Plugin;
-use std::sync::Arc;
 
 /// Something that gives samples their scores, one by one or group by group.
 pub(crate) trait Judge: Send + Sync {
@@ -13,9 +12,15 @@ pub(crate) trait Judge: Send + Sync {
     /// Whether it sees the samples of a group together, and not one by one.
     fn sees_groups(&self) -> bool;
 
+    /// The scores that it may give, where it says so.
+    fn score_range(&self) -> Option<(f64, f64)>;
+
+    /// Whether two calls with one input may differ, because it reaches what changes.
+    fn reaches_what_changes(&self) -> bool;
+
     /// What it says of each of `samples`, in their order: of a group, or of one
     /// alone. `seed` is what it sees as random.
-    fn judge<'a>(&'a self, samples: &'a [Arc<Sample>], seed: u64) -> BoxFuture<'a, Vec<Evaluation>>;
+    fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>>;
 }
 
 /// A component that is both scores samples as a judger, which sees more.
@@ -28,7 +33,15 @@ impl Judge for Plugin {
         self.is_judger()
     }
 
-    fn judge<'a>(&'a self, samples: &'a [Arc<Sample>], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
+    fn score_range(&self) -> Option<(f64, f64)> {
+        self.info().score_range
+    }
+
+    fn reaches_what_changes(&self) -> bool {
+        self.grants().reach_what_changes()
+    }
+
+    fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
         Box::pin(async move {
             if self.is_judger() {
                 return self.judge(samples, seed).await;

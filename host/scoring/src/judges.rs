@@ -1,8 +1,10 @@
-//! The judges of a run, and the gates between them.
+//! The judges of a run, and what they wait for.
 
 use crate::condition::When;
+use crate::counterfactual::EmptyResponses;
 use crate::error::{ScorerError, Uncovered};
 use crate::judge::Judge;
+use crate::waits::{Key, find_circle};
 use gavel_data::Shown;
 use std::sync::Arc;
 
@@ -12,43 +14,50 @@ pub(crate) struct WeightedJudge {
     /// The factor of its score in the reward; 0 makes it a shadow.
     pub(crate) weight: f64,
     pub(crate) when: When,
-    /// The number of the judge that its condition is about.
+    pub(crate) waits: Waits,
+}
+
+/// The judges that a judge waits for, by number.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Waits {
+    /// The one that its condition is about.
     pub(crate) gate: Option<usize>,
+    /// Those whose verdicts it sees.
+    pub(crate) after: Vec<usize>,
 }
 
 /// The judges of a run, in the order of the configuration.
-pub(crate) struct Judges(Vec<WeightedJudge>);
+pub(crate) struct Judges {
+    all: Vec<WeightedJudge>,
+    pub(crate) empty_responses: EmptyResponses,
+}
 
 impl Judges {
-    /// The judges of a run, whose gates [`gates`] found.
+    /// The judges of a run, which wait for each other as [`waits`] found.
     ///
     /// # Errors
-    /// One that sees groups would wait for another: a group is judged once.
+    /// One that sees samples one by one would wait for the verdicts of others.
     pub(crate) fn new(judges: Vec<WeightedJudge>) -> Result<Self, ScorerError> {
-        let judges = Self(judges);
-        for each in judges.0.iter().filter(|each| each.judge.sees_groups()) {
-            if let Some(gate) = judges.gates(each).find(|gate| gate.judge.sees_groups()) {
-                let (plugin, gate) = (each.judge.name().to_owned(), gate.judge.name().to_owned());
-                return Err(ScorerError::GatedByJudger { plugin, gate });
-            }
+        match judges.iter().find(|each| !each.waits.after.is_empty() && !each.judge.sees_groups()) {
+            Some(each) => Err(ScorerError::AfterOfReward(each.judge.name().to_owned())),
+            None => Ok(Self { all: judges, empty_responses: EmptyResponses::default() }),
         }
-        Ok(judges)
     }
 
     /// All of them.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &WeightedJudge> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// The judge of this number.
     pub(crate) fn get(&self, number: usize) -> &WeightedJudge {
-        &self.0[number]
+        &self.all[number]
     }
 
     /// The judge that the condition of `judge` is about, the one that the
     /// condition of that one is about, and so on.
     fn gates<'a>(&'a self, judge: &'a WeightedJudge) -> impl Iterator<Item = &'a WeightedJudge> {
-        let gate = |of: &WeightedJudge| Some(&self.0[of.gate?]);
+        let gate = |of: &WeightedJudge| Some(&self.all[of.waits.gate?]);
         std::iter::successors(gate(judge), move |judge| gate(judge))
     }
 
@@ -62,7 +71,7 @@ impl Judges {
             Some(source) => format!("the data source `{}`", Shown(source)),
             None => "rows without a data source".to_owned(),
         };
-        let mut weighted = self.0.iter().filter(|each| each.weight != 0.0).peekable();
+        let mut weighted = self.all.iter().filter(|each| each.weight != 0.0).peekable();
         if weighted.peek().is_none() {
             return Ok(());
         }
@@ -81,33 +90,35 @@ impl Judges {
     }
 }
 
-/// For each of a run's judges, the number of the one that its condition is
-/// about.
+/// For each of a run's judges, those that it waits for.
 ///
 /// # Errors
-/// A condition is about none of them, or leads back to the judge itself.
-pub(crate) fn gates(judges: &[(&str, &When)]) -> Result<Vec<Option<usize>>, ScorerError> {
-    let mut gates = Vec::with_capacity(judges.len());
-    for (name, when) in judges {
-        let gate = match &when.only_if {
-            None => None,
-            Some(condition) => {
-                let found = judges.iter().position(|(other, _)| *other == condition.plugin);
-                Some(found.ok_or_else(|| ScorerError::UnknownGate {
-                    plugin: (*name).to_owned(),
-                    gate: condition.plugin.clone(),
-                    known: judges.iter().map(|(name, _)| (*name).to_owned()).collect(),
-                })?)
+/// A condition or a list names none of them, or they wait for each other.
+pub(crate) fn waits(judges: &[(&str, &When)]) -> Result<Vec<Waits>, ScorerError> {
+    let number = |plugin: &str, key: Key, name: &str| {
+        judges.iter().position(|(other, _)| *other == name).ok_or_else(|| {
+            let known = judges.iter().map(|(name, _)| (*name).to_owned()).collect();
+            let (plugin, name) = (plugin.to_owned(), name.to_owned());
+            match key {
+                Key::OnlyIf => ScorerError::UnknownGate { plugin, gate: name, known },
+                Key::After => ScorerError::UnknownAfter { plugin, name, known },
             }
-        };
-        gates.push(gate);
-    }
-    for (number, (name, _)) in judges.iter().enumerate() {
-        // A way that is longer than there are judges never ends.
-        let way = std::iter::successors(Some(number), |at| gates[*at]);
-        if way.take(judges.len() + 1).count() > judges.len() {
-            return Err(ScorerError::GateCircle((*name).to_owned()));
+        })
+    };
+    let mut all = Vec::with_capacity(judges.len());
+    for (plugin, when) in judges {
+        let mut waits = Waits::default();
+        for (key, name) in when.waits_for() {
+            let number = number(plugin, key, name)?;
+            match key {
+                Key::OnlyIf => waits.gate = Some(number),
+                Key::After => waits.after.push(number),
+            }
         }
+        all.push(waits);
     }
-    Ok(gates)
+    match find_circle(judges) {
+        Some(circle) => Err(ScorerError::Circle(circle)),
+        None => Ok(all),
+    }
 }

@@ -7,6 +7,7 @@
 pub mod chat;
 mod combine;
 mod condition;
+mod counterfactual;
 mod error;
 mod exec;
 mod in_flight;
@@ -19,6 +20,7 @@ pub mod replay;
 mod reward;
 mod round;
 mod scorer;
+mod waits;
 
 pub use condition::{Condition, SourcePattern, When};
 pub use error::{ScorerError, Uncovered};

@@ -1,82 +1,108 @@
 //! The samples of a task on their way to the judges that see them together.
 
-use crate::judges::Judges;
-use futures::future::join_all;
-use gavel_data::{Evaluation, Sample};
+use crate::judge::Judge;
+use gavel_data::{Evaluation, SampleInput};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::oneshot;
+use std::time::Instant;
+use tokio::sync::{oneshot, watch};
 
 /// The samples of a task on their way to the judges that see them together.
-/// They are judged when the last of them has come; until then each waits.
+/// Each of these judges is called once the last sample has come to it; until
+/// then the others wait.
 #[derive(Clone)]
 pub struct PendingGroup(Arc<Waiting>);
 
 struct Waiting {
     size: usize,
-    members: Mutex<Vec<Member>>,
+    /// The samples that have come to a judge, by the judge's number.
+    members: Mutex<BTreeMap<usize, Vec<Member>>>,
+    ended: watch::Sender<Ended>,
+}
+
+/// How far the samples of a group are.
+#[derive(Default)]
+struct Ended {
+    /// Samples for which all judges have answered.
+    samples: usize,
+    /// The judges that gave one of them a verdict, by number.
+    well: BTreeSet<usize>,
+}
+
+/// A sample that has come to a judge.
+pub(crate) struct Arrival {
+    /// Its place in the group.
+    pub(crate) index: u32,
+    pub(crate) seed: u64,
+    /// What the judge is to see of it; absent where it is not to see it.
+    pub(crate) input: Option<SampleInput>,
 }
 
 struct Member {
-    sample: Arc<Sample>,
-    seed: u64,
-    /// The judges that are to see it.
-    judges: Vec<usize>,
-    answer: oneshot::Sender<Judged>,
+    arrival: Arrival,
+    answer: oneshot::Sender<(Evaluation, Instant)>,
 }
-
-/// What each of these judges says of one sample, by the judge's number.
-pub(crate) type Judged = Vec<(usize, Evaluation)>;
 
 impl PendingGroup {
     /// A group of `size` samples.
     pub fn new(size: usize) -> Self {
-        Self(Arc::new(Waiting { size, members: Mutex::default() }))
+        let ended = watch::Sender::new(Ended::default());
+        Self(Arc::new(Waiting { size, members: Mutex::default(), ended }))
     }
 
-    /// Adds a sample and waits for what those of `judges` with the numbers
-    /// `asked` say of it; nothing where the group is given up before it is
-    /// whole.
+    /// Brings a sample to the judge of this number and waits for what it says
+    /// of it, and when it was asked; nothing where it is not to see it, or the
+    /// group is given up before it is whole.
     pub(crate) async fn judged(
         &self,
-        judges: &Judges,
-        sample: &Arc<Sample>,
-        seed: u64,
-        asked: Vec<usize>,
-    ) -> Option<Judged> {
+        number: usize,
+        judge: &dyn Judge,
+        arrival: Arrival,
+    ) -> Option<(Evaluation, Instant)> {
         let (answer, waiting) = oneshot::channel();
         let whole = {
             let mut members = self.0.members.lock().unwrap_or_else(PoisonError::into_inner);
-            members.push(Member { sample: sample.clone(), seed, judges: asked, answer });
-            (members.len() == self.0.size).then(|| std::mem::take(&mut *members))
+            let came = members.entry(number).or_default();
+            came.push(Member { arrival, answer });
+            (came.len() == self.0.size).then(|| std::mem::take(came))
         };
         if let Some(members) = whole {
-            judge(judges, members).await;
+            call(judge, members).await;
         }
         waiting.await.ok()
+    }
+
+    /// Says that all judges have answered for a sample, and which of them, by
+    /// number, gave it a verdict.
+    pub(crate) fn end_sample(&self, well: impl Iterator<Item = usize>) {
+        self.0.ended.send_modify(|ended| {
+            ended.samples += 1;
+            ended.well.extend(well);
+        });
+    }
+
+    /// Waits until it is known whether the judge of this number gives a sample
+    /// of the group a verdict.
+    pub(crate) async fn ends_well(&self, number: usize) -> bool {
+        let known = |ended: &Ended| ended.well.contains(&number) || ended.samples >= self.0.size;
+        // The sender lives as long as this group.
+        self.0.ended.subscribe().wait_for(known).await.is_ok_and(|ended| ended.well.contains(&number))
     }
 }
 
 /// Whoever came last sees to it that all are judged.
-async fn judge(judges: &Judges, mut members: Vec<Member>) {
+async fn call(judge: &dyn Judge, mut members: Vec<Member>) {
     // Whatever ended first: a judgement must not depend on it.
-    members.sort_by_key(|member| member.sample.index);
-    let seed = members.first().map_or(0, |first| first.seed);
-    let mut judged: Vec<Judged> = members.iter().map(|_| Vec::new()).collect();
-    let mut numbers: Vec<usize> = members.iter().flat_map(|member| member.judges.iter().copied()).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let calls = numbers.into_iter().map(async |number| {
-        let seen: Vec<usize> = (0..members.len()).filter(|at| members[*at].judges.contains(&number)).collect();
-        let samples: Vec<Arc<Sample>> = seen.iter().map(|at| members[*at].sample.clone()).collect();
-        (number, seen, judges.get(number).judge.judge(&samples, seed).await)
-    });
-    for (number, seen, evaluations) in join_all(calls).await {
-        for (at, evaluation) in seen.into_iter().zip(evaluations) {
-            judged[at].push((number, evaluation));
-        }
+    members.sort_by_key(|member| member.arrival.index);
+    let seed = members.first().map_or(0, |first| first.arrival.seed);
+    let seen = members.into_iter().filter_map(|Member { arrival, answer }| Some((arrival.input?, answer)));
+    let (inputs, answers): (Vec<SampleInput>, Vec<_>) = seen.unzip();
+    if inputs.is_empty() {
+        return;
     }
-    for (member, judged) in members.into_iter().zip(judged) {
+    let asked = Instant::now();
+    for (answer, evaluation) in answers.into_iter().zip(judge.judge(&inputs, seed).await) {
         // Nobody may be waiting any more.
-        let _ = member.answer.send(judged);
+        let _ = answer.send((evaluation, asked));
     }
 }

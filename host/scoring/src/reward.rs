@@ -1,6 +1,6 @@
 //! The reward of a sample: the one place that says what a missing score means.
 
-use gavel_data::{MOST_REWARD, NotCalled, OutcomeKind};
+use gavel_data::{Budget, CausedBy, MOST_REWARD, NotCalled, OutcomeKind};
 
 /// What a judge of a run adds to the reward of a sample.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,8 @@ pub(crate) struct Term<'a> {
     /// The judge that its gate looks at.
     pub(crate) gate: Option<&'a str>,
     pub(crate) score: Result<f64, NoScore>,
+    /// The scores that it may give, where it says so.
+    pub(crate) range: Option<(f64, f64)>,
 }
 
 /// Why a judge has no score.
@@ -19,6 +21,8 @@ pub(crate) struct Term<'a> {
 pub(crate) enum NoScore {
     /// It was called, and this came of it.
     Outcome(OutcomeKind),
+    /// It was called, and the response exhausted its budget of computation.
+    Exhausted,
     /// It was not called.
     NotCalled(NotCalled),
     /// Nothing is known of it.
@@ -63,7 +67,7 @@ pub(crate) fn weighted_sum<'a>(terms: &[Term<'a>]) -> Result<f64, NoReward<'a>> 
             Ok(score) => (sum, counted) = (sum + term.weight * score, true),
             Err(NoScore::NotCalled(NotCalled::Gate)) => counted = true,
             Err(NoScore::NotCalled(NotCalled::DataSource)) => elsewhere = true,
-            Err(NoScore::Outcome(_) | NoScore::NotCalled(NotCalled::NoGate) | NoScore::Unknown) => {
+            Err(_) => {
                 return Err(NoReward::Missing(weighted().find_map(|term| missing(terms, term))));
             }
         }
@@ -79,10 +83,106 @@ pub(crate) fn weighted_sum<'a>(terms: &[Term<'a>]) -> Result<f64, NoReward<'a>> 
 fn missing<'a>(terms: &[Term<'a>], term: &Term<'a>) -> Option<(&'a str, OutcomeKind)> {
     match term.score {
         Err(NoScore::Outcome(kind)) => Some((term.name, kind)),
+        Err(NoScore::Exhausted) => Some((term.name, OutcomeKind::OutOfBudget)),
         // Gates lead to no circle: a scorer with one does not start, a recording with one is not read.
         Err(NoScore::NotCalled(NotCalled::NoGate)) => {
             missing(terms, terms.iter().find(|other| Some(other.name) == term.gate)?)
         }
         _ => None,
+    }
+}
+
+/// The sum where each judge that the response exhausted adds the least that it can: a response must not gain by
+/// breaking its judge. A judge behind such a gate adds the least of what it can and 0, which a shut gate adds.
+/// There is none where another score is missing, or a judge that counts so has no range.
+pub(crate) fn lowest_sum(terms: &[Term<'_>]) -> Option<f64> {
+    let mut sum = 0.0;
+    for term in terms.iter().filter(|term| term.weight != 0.0) {
+        sum += match term.score {
+            Ok(score) => term.weight * score,
+            Err(NoScore::NotCalled(NotCalled::Gate | NotCalled::DataSource)) => 0.0,
+            Err(NoScore::Exhausted) => term.least()?,
+            Err(NoScore::NotCalled(NotCalled::NoGate)) if is_behind_exhausted(terms, term) => term.least()?.min(0.0),
+            Err(NoScore::Outcome(_) | NoScore::NotCalled(NotCalled::NoGate) | NoScore::Unknown) => return None,
+        };
+    }
+    (-MOST_REWARD..=MOST_REWARD).contains(&sum).then_some(sum)
+}
+
+/// Whether the gate of `term`, or the one that this gate waits for, was exhausted by the response.
+fn is_behind_exhausted(terms: &[Term<'_>], term: &Term<'_>) -> bool {
+    let gate = terms.iter().find(|other| Some(other.name) == term.gate);
+    gate.is_some_and(|gate| match gate.score {
+        Err(NoScore::Exhausted) => true,
+        Err(NoScore::NotCalled(NotCalled::NoGate)) => is_behind_exhausted(terms, gate),
+        _ => false,
+    })
+}
+
+impl Term<'_> {
+    /// The least that it can add to the sum, where its scores have bounds.
+    fn least(&self) -> Option<f64> {
+        let (min, max) = self.range?;
+        Some((self.weight * min).min(self.weight * max))
+    }
+}
+
+impl NoScore {
+    /// Why there is no score of a call with this outcome.
+    pub(crate) fn of(outcome: OutcomeKind, budget: Option<Budget>, caused_by: Option<CausedBy>) -> Self {
+        match (budget, caused_by) {
+            (Some(budget), Some(CausedBy::Response)) if budget.is_computation() => Self::Exhausted,
+            _ => Self::Outcome(outcome),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn term(name: &'static str, weight: f64, score: Result<f64, NoScore>, range: (f64, f64)) -> Term<'static> {
+        Term { name, weight, gate: None, score, range: Some(range) }
+    }
+
+    #[test]
+    fn an_exhausted_judge_adds_the_least_that_it_can() {
+        let scored = term("format", 0.5, Ok(1.0), (0.0, 1.0));
+        let exhausted = |weight| term("math", weight, Err(NoScore::Exhausted), (-1.0, 3.0));
+        assert_eq!(lowest_sum(&[scored, exhausted(2.0)]), Some(0.5 - 2.0));
+        // The other end of the range, where more is worse.
+        assert_eq!(lowest_sum(&[scored, exhausted(-2.0)]), Some(0.5 - 6.0));
+        assert_eq!(lowest_sum(&[scored, exhausted(0.0)]), Some(0.5));
+        assert_eq!(lowest_sum(&[scored, Term { range: None, ..exhausted(2.0) }]), None);
+        for missing in [NoScore::Outcome(OutcomeKind::Fault), NoScore::Unknown, NoScore::NotCalled(NotCalled::NoGate)] {
+            assert_eq!(lowest_sum(&[exhausted(2.0), term("other", 1.0, Err(missing), (0.0, 1.0))]), None);
+        }
+        assert_eq!(lowest_sum(&[exhausted(1e30), term("other", 1e30, Ok(-1.0), (-1.0, 0.0))]), None);
+    }
+
+    #[test]
+    fn what_is_behind_an_exhausted_gate_adds_no_more_than_a_shut_one() {
+        let gate = |weight| term("gate", weight, Err(NoScore::Exhausted), (0.0, 1.0));
+        let behind = |name, gate, weight, range| Term {
+            gate: Some(gate),
+            ..term(name, weight, Err(NoScore::NotCalled(NotCalled::NoGate)), range)
+        };
+        let first = behind("first", "gate", 1.0, (-2.0, 1.0));
+        assert_eq!(lowest_sum(&[gate(0.0), first]), Some(-2.0));
+        assert_eq!(lowest_sum(&[gate(-1.0), first, behind("second", "first", 1.0, (1.0, 2.0))]), Some(-3.0));
+        assert_eq!(lowest_sum(&[gate(1.0), Term { range: None, ..first }]), None);
+    }
+
+    #[test]
+    fn only_what_the_response_computes_is_held_against_it() {
+        let is_exhausted = |budget, caused_by| {
+            matches!(NoScore::of(OutcomeKind::OutOfBudget, Some(budget), Some(caused_by)), NoScore::Exhausted)
+        };
+        let held: Vec<Budget> =
+            Budget::ALL.into_iter().filter(|each| is_exhausted(*each, CausedBy::Response)).collect();
+        assert_eq!(held, [Budget::Cpu, Budget::Memory, Budget::Stack, Budget::Fuel]);
+        assert!(Budget::ALL.into_iter().all(|each| !is_exhausted(each, CausedBy::Plugin)));
+        assert!(Budget::ALL.into_iter().all(|each| !is_exhausted(each, CausedBy::Unknown)));
+        assert!(matches!(NoScore::of(OutcomeKind::Fault, None, Some(CausedBy::Response)), NoScore::Outcome(_)));
     }
 }

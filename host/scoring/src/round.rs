@@ -2,12 +2,16 @@
 //! as it is known whether it is to be.
 
 use crate::combine::{Answer, JudgeCall, combine};
-use crate::judges::Judges;
-use crate::pending_group::{Judged, PendingGroup};
+use crate::judges::{Judges, WeightedJudge};
+use crate::pending_group::{Arrival, PendingGroup};
 use futures::FutureExt;
-use futures::future::{BoxFuture, join, join_all};
-use gavel_data::{Blame, Evaluation, NotCalled, Outcome, Sample, SampleOutcome};
+use futures::future::{BoxFuture, join_all};
+use gavel_data::{
+    Blame, CausedBy, Evaluation, NotCalled, Outcome, PriorVerdict, PriorVerdicts, Sample, SampleInput, SampleOutcome,
+    Timing,
+};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::OnceCell;
 
 /// A sample on its way.
@@ -16,44 +20,109 @@ pub(crate) struct Round<'a> {
     group: &'a PendingGroup,
     sample: &'a Arc<Sample>,
     seed: u64,
-    answers: Vec<OnceCell<Answer>>,
-    judged: OnceCell<Judged>,
+    /// Verdicts of an earlier run, which are shown in place of those of this one.
+    recorded: &'a PriorVerdicts,
+    answers: Vec<OnceCell<Timed>>,
+}
+
+/// What came of a judge for the sample, and when.
+struct Timed {
+    answer: Answer,
+    /// When it could start and when it answered; absent where it was not called.
+    span: Option<(Instant, Instant)>,
 }
 
 impl<'a> Round<'a> {
-    pub(crate) fn new(judges: &'a Judges, group: &'a PendingGroup, sample: &'a Arc<Sample>, seed: u64) -> Self {
+    pub(crate) fn new(
+        judges: &'a Judges,
+        group: &'a PendingGroup,
+        sample: &'a Arc<Sample>,
+        seed: u64,
+        recorded: &'a PriorVerdicts,
+    ) -> Self {
         let answers = judges.iter().map(|_| OnceCell::new()).collect();
-        Self { judges, group, sample, seed, answers, judged: OnceCell::new() }
+        Self { judges, group, sample, seed, recorded, answers }
     }
 
     /// What all judges say of the sample.
     pub(crate) async fn evaluate(self) -> SampleOutcome {
-        // The group waits for this sample also where no judge is to see it with the others.
-        join(join_all((0..self.answers.len()).map(|number| self.answer(number))), self.judged()).await;
-        let calls = self.judges.iter().zip(self.answers).map(|(each, answer)| JudgeCall {
+        let answers = join_all((0..self.answers.len()).map(|number| self.answer(number))).await;
+        let well =
+            |(number, answer): (usize, &&Answer)| answer.as_ref().is_ok_and(Evaluation::ended_well).then_some(number);
+        self.group.end_sample(answers.iter().enumerate().filter_map(well));
+        let causes = answers.iter().enumerate().map(|(number, answer)| self.caused_by(number, answer));
+        let causes = join_all(causes).await;
+        let timing = self.timing();
+        let answers = self.answers.into_iter().zip(causes).map(|(answer, caused_by)| {
+            let answer = answer.into_inner().map_or_else(|| Ok(given_up()), |timed| timed.answer);
+            answer.map(|evaluation| Evaluation { caused_by, ..evaluation })
+        });
+        let calls = self.judges.iter().zip(answers).map(|(each, answer)| JudgeCall {
             name: each.judge.name(),
             weight: each.weight,
             gate: each.when.only_if.as_ref().map(|condition| condition.plugin.as_str()),
-            answer: answer.into_inner().unwrap_or_else(|| Ok(given_up())),
+            range: each.judge.score_range(),
+            answer,
         });
-        combine(calls.collect())
+        SampleOutcome { timing, ..combine(calls.collect()) }
+    }
+
+    /// Who caused what came of the judge of this number, where it failed.
+    async fn caused_by(&self, number: usize, answer: &Answer) -> Option<CausedBy> {
+        let evaluation = answer.as_ref().ok().filter(|evaluation| evaluation.failed())?;
+        let judge = &*self.judges.get(number).judge;
+        let is_of_host = matches!(evaluation.outcome, Outcome::Fault { whose: Blame::Host, .. });
+        Some(if judge.sees_groups() || judge.reaches_what_changes() || is_of_host {
+            CausedBy::Unknown
+        } else if self.group.ends_well(number).await {
+            CausedBy::Response
+        } else {
+            self.judges.empty_responses.caused_by(number, judge, self.sample).await
+        })
+    }
+
+    fn timing(&self) -> Timing {
+        let called = |(each, answer): (&'a WeightedJudge, &OnceCell<Timed>)| {
+            let (start, end) = answer.get()?.span?;
+            Some((each.judge.name(), start, end))
+        };
+        let called: Vec<_> = self.judges.iter().zip(&self.answers).filter_map(called).collect();
+        let latency = called.iter().map(|(name, start, end)| ((*name).to_owned(), (*end - *start).as_secs_f64()));
+        let last = called.iter().max_by_key(|(.., end)| *end).map(|(name, ..)| (*name).to_owned());
+        Timing { latency: latency.collect(), last }
     }
 
     /// What the judge of this number says; it is called once, whoever asks.
     fn answer(&self, number: usize) -> BoxFuture<'_, &Answer> {
-        self.answers[number].get_or_init(move || self.call(number)).boxed()
+        let timed = self.answers[number].get_or_init(move || self.call(number));
+        timed.map(|timed| &timed.answer).boxed()
     }
 
-    async fn call(&self, number: usize) -> Answer {
-        if let Some(why) = self.not_called(number).await {
-            return Err(why);
+    async fn call(&self, number: usize) -> Timed {
+        let not_called = self.not_called(number).await;
+        let judge = &*self.judges.get(number).judge;
+        if judge.sees_groups() {
+            let input = match not_called {
+                None => Some(self.input(number).await),
+                Some(_) => None,
+            };
+            // The group waits for this sample also where the judge is not to see it.
+            let arrival = Arrival { index: self.sample.index, seed: self.seed, input };
+            let judged = self.group.judged(number, judge, arrival).await;
+            return match (not_called, judged) {
+                (Some(why), _) => Timed { answer: Err(why), span: None },
+                (None, Some((evaluation, asked))) => {
+                    Timed { answer: Ok(evaluation), span: Some((asked, Instant::now())) }
+                }
+                (None, None) => Timed { answer: Ok(given_up()), span: None },
+            };
         }
-        let judge = &self.judges.get(number).judge;
-        let evaluation = match judge.sees_groups() {
-            true => self.judged().await.iter().find(|(other, _)| *other == number).map(|(_, found)| found.clone()),
-            false => judge.judge(std::slice::from_ref(self.sample), self.seed).await.pop(),
-        };
-        Ok(evaluation.unwrap_or_else(given_up))
+        if let Some(why) = not_called {
+            return Timed { answer: Err(why), span: None };
+        }
+        let asked = Instant::now();
+        let evaluation = judge.judge(&[self.sample.into()], self.seed).await.pop();
+        Timed { answer: Ok(evaluation.unwrap_or_else(given_up)), span: Some((asked, Instant::now())) }
     }
 
     /// Why the judge of this number is not to be called, once that is known.
@@ -62,7 +131,7 @@ impl<'a> Round<'a> {
         if !each.when.is_for(self.sample.task.data_source.as_deref()) {
             return Some(NotCalled::DataSource);
         }
-        let (gate, condition) = (each.gate?, each.when.only_if.as_ref()?);
+        let (gate, condition) = (each.waits.gate?, each.when.only_if.as_ref()?);
         match self.answer(gate).await {
             Ok(evaluation) => match evaluation.outcome.score() {
                 Some(score) if condition.holds(score) => None,
@@ -74,29 +143,22 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// What the judges that see groups say of the sample, by their number.
-    async fn judged(&self) -> &Judged {
-        self.judged.get_or_init(|| self.join_group()).await
-    }
-
-    async fn join_group(&self) -> Judged {
-        let source = self.sample.task.data_source.as_deref();
-        let sees_it = |number: &usize| {
-            let each = self.judges.get(*number);
-            each.judge.sees_groups() && each.when.is_for(source)
-        };
-        // The samples of a group are of one task, so that all of them come here or none.
-        let judges: Vec<usize> = (0..self.answers.len()).filter(sees_it).collect();
-        if judges.is_empty() {
-            return Judged::new();
+    /// What the judge of this number sees of the sample, once those that it
+    /// comes after have answered.
+    async fn input(&self, number: usize) -> SampleInput {
+        let mut verdicts = PriorVerdicts::new();
+        for other in &self.judges.get(number).waits.after {
+            let name = self.judges.get(*other).judge.name();
+            let verdict = match self.recorded.get(name) {
+                Some(verdict) => verdict.clone(),
+                None => match self.answer(*other).await {
+                    Ok(evaluation) => evaluation.into(),
+                    Err(_) => PriorVerdict::NotCalled,
+                },
+            };
+            verdicts.insert(name.to_owned(), verdict);
         }
-        let mut asked = Vec::with_capacity(judges.len());
-        for judge in judges {
-            if self.not_called(judge).await.is_none() {
-                asked.push(judge);
-            }
-        }
-        self.group.judged(self.judges, self.sample, self.seed, asked).await.unwrap_or_default()
+        SampleInput { sample: self.sample.clone(), verdicts: Arc::new(verdicts) }
     }
 }
 

@@ -4,10 +4,10 @@ use crate::chat::{self, ChatEndpoint};
 use crate::condition::When;
 use crate::error::{ScorerError, Uncovered};
 use crate::exec::{self, LoadedProgram};
-use crate::judges::{Judges, WeightedJudge, gates};
+use crate::judges::{Judges, WeightedJudge, waits};
 use crate::pending_group::PendingGroup;
 use crate::round::Round;
-use gavel_data::{OutcomeKind, Sample, SampleOutcome};
+use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
 use gavel_plugin::{Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Scorer {
             return Err(ScorerError::Weight { plugin: plugin.spec.name.clone(), weight: plugin.weight });
         }
         let named: Vec<_> = plugins.iter().map(|plugin| (plugin.spec.name.as_str(), &plugin.when)).collect();
-        let gates = gates(&named)?;
+        let waits = waits(&named)?;
         let ScorerConfig { sandbox, chat, programs } = config;
         let sandbox = Sandbox::new(sandbox)?;
         match &tape {
@@ -100,7 +100,7 @@ impl Scorer {
         }
         let mut loaded: Vec<LoadedPlugin> = Vec::with_capacity(plugins.len());
         let mut judges = Vec::with_capacity(plugins.len());
-        for (WeightedPlugin { spec, weight, when }, gate) in plugins.into_iter().zip(gates) {
+        for (WeightedPlugin { spec, weight, when }, waits) in plugins.into_iter().zip(waits) {
             if loaded.iter().any(|other| other.spec.name == spec.name) {
                 return Err(ScorerError::SameName(spec.name));
             }
@@ -108,7 +108,7 @@ impl Scorer {
             if !plugin.is_reward() && !plugin.is_judger() {
                 return Err(ScorerError::ScoresNothing(spec.name));
             }
-            judges.push(WeightedJudge { judge: plugin.clone(), weight, when, gate });
+            judges.push(WeightedJudge { judge: plugin.clone(), weight, when, waits });
             loaded.push(LoadedPlugin { plugin, spec });
         }
         Ok(Self { judges: Arc::new(Judges::new(judges)?), plugins: loaded, chat, programs, sandbox })
@@ -162,8 +162,20 @@ impl Scorer {
     /// Starts all plugins on a sample; `seed` is what they see as random. Its
     /// `group` is judged when it is whole, with the seed of its first sample.
     pub fn start(&self, group: &PendingGroup, sample: impl Into<Arc<Sample>>, seed: u64) -> Pending {
+        self.start_after(group, sample, seed, PriorVerdicts::new())
+    }
+
+    /// The same; plugins that come after one of `recorded` see what it said
+    /// there, and not what it says now.
+    pub(crate) fn start_after(
+        &self,
+        group: &PendingGroup,
+        sample: impl Into<Arc<Sample>>,
+        seed: u64,
+        recorded: PriorVerdicts,
+    ) -> Pending {
         let (judges, group, sample) = (self.judges.clone(), group.clone(), sample.into());
-        let scored = async move { Round::new(&judges, &group, &sample, seed).evaluate().await };
+        let scored = async move { Round::new(&judges, &group, &sample, seed, &recorded).evaluate().await };
         Pending(self.sandbox.handle().spawn(scored))
     }
 

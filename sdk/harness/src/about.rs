@@ -1,7 +1,8 @@
 //! The columns of a row that are about it as a golden case.
 
 use crate::expectation::Expectation;
-use gavel_data::{Columns, Json};
+use crate::verdicts::verdicts;
+use gavel_data::{Columns, Json, PriorVerdicts};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,8 @@ pub(crate) struct About {
     pub(crate) params: Option<Map<String, Value>>,
     /// What endpoints reply in it.
     pub(crate) replies: BTreeMap<String, Vec<String>>,
+    /// What other rewards said of the sample.
+    pub(crate) verdicts: PriorVerdicts,
     /// What must come.
     pub(crate) expected: Option<Expectation>,
 }
@@ -39,7 +42,11 @@ impl About {
                 .and_then(serde_json::from_value)
                 .map_err(|error| format!("`replies` must be an object such as {{\"judge\": [\"yes\"]}}: {error}"))?,
         };
+        let verdicts = match given("verdicts") {
+            None => PriorVerdicts::new(),
+            Some(given) => given.parse().map_err(|error| error.to_string()).and_then(verdicts)?,
+        };
         let (name, params, expected) = (name.transpose()?, params.transpose()?, expected.transpose()?);
-        Ok(Self { name, params, replies, expected })
+        Ok(Self { name, params, replies, verdicts, expected })
     }
 }

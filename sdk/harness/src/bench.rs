@@ -7,12 +7,11 @@ use crate::plugin::{LoadedPlugin, verdict};
 use crate::rows::DataRow;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use gavel_data::{Evaluation, OutcomeKind, Sample, Usage};
+use gavel_data::{Evaluation, OutcomeKind, SampleInput, Usage};
 use gavel_plugin::{PluginSpec, ProgramSpec};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Calls of an instance where instances are used again: enough to share out
@@ -172,8 +171,8 @@ fn advice(reuse: Option<&Reuse>) -> String {
 
 /// What one call is about.
 enum Input {
-    Sample(Arc<Sample>, u64),
-    Group(Vec<Arc<Sample>>, u64),
+    Sample(SampleInput, u64),
+    Group(Vec<SampleInput>, u64),
 }
 
 impl Input {
@@ -190,12 +189,12 @@ impl Input {
 }
 
 fn inputs(rows: &[DataRow], judged: bool) -> Vec<Input> {
-    let rows: Vec<(&Arc<Sample>, u64)> = rows.iter().filter_map(|row| Some((row.sample.as_ref()?, row.seed))).collect();
+    let rows: Vec<(SampleInput, u64)> = rows.iter().filter_map(|row| Some((row.input()?, row.seed))).collect();
     match judged {
-        false => rows.into_iter().map(|(sample, seed)| Input::Sample(sample.clone(), seed)).collect(),
+        false => rows.into_iter().map(|(input, seed)| Input::Sample(input, seed)).collect(),
         true => rows
-            .chunk_by(|(one, _), (next, _)| one.task.id == next.task.id)
-            .map(|group| Input::Group(group.iter().map(|(sample, _)| Arc::clone(sample)).collect(), group[0].1))
+            .chunk_by(|(one, _), (next, _)| one.sample.task.id == next.sample.task.id)
+            .map(|group| Input::Group(group.iter().map(|(input, _)| input.clone()).collect(), group[0].1))
             .collect(),
     }
 }

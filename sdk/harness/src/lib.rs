@@ -39,6 +39,7 @@ mod rows;
 mod sample;
 mod script;
 mod trajectory;
+mod verdicts;
 
 pub use bench::{BenchReport, Reuse, bench};
 pub use call::Call;

@@ -5,7 +5,7 @@ use crate::error::HarnessError;
 use crate::golden::{CaseFile, CaseResults, run};
 use crate::harness::{Harness, Recorded};
 use futures::future::join_all;
-use gavel_data::{Blame, Evaluation, Outcome, Sample};
+use gavel_data::{Blame, Evaluation, Outcome, Sample, SampleInput};
 use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, Sandbox};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -108,30 +108,30 @@ impl LoadedPlugin {
 
     /// Scores one sample, with 0 as the seed of what the plugin sees as random.
     /// Not to be called from asynchronous code.
-    pub fn score(&self, sample: impl Into<Arc<Sample>>) -> Call {
+    pub fn score(&self, sample: impl Into<SampleInput>) -> Call {
         self.score_seeded(sample, 0)
     }
 
     /// Scores one sample; what the plugin sees as random follows from `seed`.
-    pub fn score_seeded(&self, sample: impl Into<Arc<Sample>>, seed: u64) -> Call {
-        let sample = sample.into();
-        let evaluation = self.sandbox.handle().block_on(self.plugin.score(&sample, seed));
-        Call::new(self.plugin.name(), sample, evaluation)
+    pub fn score_seeded(&self, sample: impl Into<SampleInput>, seed: u64) -> Call {
+        let input = sample.into();
+        let evaluation = self.block_on(self.plugin.score(&input, seed));
+        Call::new(self.plugin.name(), input.sample, evaluation)
     }
 
     /// Judges a group, with 0 as the seed of what the plugin sees as random: a
     /// call a sample, in their order. The row is that of the first sample, and
     /// each sample gets its place as its group index. Not to be called from
     /// asynchronous code.
-    pub fn judge<S: Into<Arc<Sample>>>(&self, group: impl IntoIterator<Item = S>) -> Vec<Call> {
+    pub fn judge<S: Into<SampleInput>>(&self, group: impl IntoIterator<Item = S>) -> Vec<Call> {
         self.judge_seeded(group, 0)
     }
 
     /// Judges a group; what the plugin sees as random follows from `seed`.
-    pub fn judge_seeded<S: Into<Arc<Sample>>>(&self, group: impl IntoIterator<Item = S>, seed: u64) -> Vec<Call> {
+    pub fn judge_seeded<S: Into<SampleInput>>(&self, group: impl IntoIterator<Item = S>, seed: u64) -> Vec<Call> {
         let group = placed(group);
         let evaluations = self.block_on(self.plugin.judge(&group, seed));
-        let call = |(sample, evaluation)| Call::new(self.plugin.name(), sample, evaluation);
+        let call = |(input, evaluation): (SampleInput, _)| Call::new(self.plugin.name(), input.sample, evaluation);
         group.into_iter().zip(evaluations).map(call).collect()
     }
 
@@ -160,26 +160,26 @@ impl LoadedPlugin {
     }
 
     /// What is said of a sample; a judger judges it as a group of one.
-    pub(crate) fn evaluate(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
-        self.block_on(self.evaluation(sample, seed))
+    pub(crate) fn evaluate(&self, input: &SampleInput, seed: u64) -> Evaluation {
+        self.block_on(self.evaluation(input, seed))
     }
 
     /// The same of many samples at once, each before its own plugin.
-    pub(crate) fn evaluate_together(&self, asked: Vec<(&LoadedPlugin, Arc<Sample>, u64)>) -> Vec<Evaluation> {
-        let calls = asked.iter().map(|(plugin, sample, seed)| plugin.evaluation(sample, *seed));
+    pub(crate) fn evaluate_together(&self, asked: Vec<(&LoadedPlugin, SampleInput, u64)>) -> Vec<Evaluation> {
+        let calls = asked.iter().map(|(plugin, input, seed)| plugin.evaluation(input, *seed));
         self.block_on(join_all(calls))
     }
 
     /// What is said of a group.
-    pub(crate) fn judge_all(&self, group: &[Arc<Sample>], seed: u64) -> Vec<Evaluation> {
-        self.block_on(self.plugin.judge(&placed(group.iter().cloned()), seed))
+    pub(crate) fn judge_all(&self, group: &[SampleInput], seed: u64) -> Vec<Evaluation> {
+        self.block_on(self.plugin.judge(&placed(group), seed))
     }
 
-    async fn evaluation(&self, sample: &Arc<Sample>, seed: u64) -> Evaluation {
+    async fn evaluation(&self, input: &SampleInput, seed: u64) -> Evaluation {
         if !self.judges() {
-            return self.plugin.score(sample, seed).await;
+            return self.plugin.score(input, seed).await;
         }
-        verdict(self.plugin.judge(std::slice::from_ref(sample), seed).await.pop())
+        verdict(self.plugin.judge([input], seed).await.pop())
     }
 
     /// Scores a sample of a recording as it was scored then.
@@ -189,8 +189,11 @@ impl LoadedPlugin {
 }
 
 /// Samples with their places in the group.
-fn placed<S: Into<Arc<Sample>>>(group: impl IntoIterator<Item = S>) -> Vec<Arc<Sample>> {
-    let placed = |(index, sample): (u32, S)| Arc::new(Sample { index, ..Arc::unwrap_or_clone(sample.into()) });
+fn placed<S: Into<SampleInput>>(group: impl IntoIterator<Item = S>) -> Vec<SampleInput> {
+    let placed = |(index, input): (u32, S)| {
+        let SampleInput { sample, verdicts } = input.into();
+        SampleInput { sample: Arc::new(Sample { index, ..Arc::unwrap_or_clone(sample) }), verdicts }
+    };
     (0..).zip(group).map(placed).collect()
 }
 

@@ -4,7 +4,7 @@ use crate::about::About;
 use crate::error::HarnessError;
 use crate::expectation::Expectation;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{OutcomeKind, Row, RowReader, Sample, Task};
+use gavel_data::{OutcomeKind, PriorVerdicts, Row, RowReader, Sample, SampleInput, Task};
 use gavel_scoring::{Attempts, completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub struct DataRow {
     pub params: Option<Map<String, Value>>,
     /// What endpoints reply, where it is a golden case that says so.
     pub replies: BTreeMap<String, Vec<String>>,
+    /// What other rewards said of the completion, where it is a golden case that says so.
+    pub verdicts: Arc<PriorVerdicts>,
     /// Whether it is a golden case that expects no score.
     pub expects_no_score: bool,
 }
@@ -68,6 +70,11 @@ fn numbered(path: &Path) -> Result<impl Iterator<Item = Result<(usize, DataRow),
 }
 
 impl DataRow {
+    /// What a call is given of its completion, where it has one.
+    pub(crate) fn input(&self) -> Option<SampleInput> {
+        Some(SampleInput { sample: self.sample.clone()?, verdicts: self.verdicts.clone() })
+    }
+
     fn new(row: Row, place: &str, attempts: &mut Attempts) -> Result<Self, String> {
         let Row { position, place: in_file, mut columns } = row;
         let about = if columns.get("expect").is_some() { About::take(&mut columns)? } else { About::default() };
@@ -81,8 +88,17 @@ impl DataRow {
         } else {
             (Arc::new(Task::from_row(columns, position, "data").map_err(|error| error.to_string())?), None)
         };
-        let (params, replies) = (about.params, about.replies);
-        Ok(Self { place: place.to_owned(), task, sample, seed, params, replies, expects_no_score })
+        let About { params, replies, verdicts, .. } = about;
+        Ok(Self {
+            place: place.to_owned(),
+            task,
+            sample,
+            seed,
+            params,
+            replies,
+            verdicts: verdicts.into(),
+            expects_no_score,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Samples, made by hand.
 
 use crate::trajectory::{TrajectoryBuilder, trajectory};
-use gavel_data::{Message, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, Trajectory};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ pub fn sample_of(trajectories: impl IntoIterator<Item = TrajectoryBuilder>) -> S
         columns: serde_json::Map::new(),
         group_index: 0,
         trajectories: trajectories.into_iter().map(TrajectoryBuilder::build).collect(),
+        verdicts: PriorVerdicts::new(),
     }
 }
 
@@ -27,6 +28,7 @@ pub struct SampleBuilder {
     columns: serde_json::Map<String, Value>,
     group_index: u32,
     trajectories: Vec<Trajectory>,
+    verdicts: PriorVerdicts,
 }
 
 impl SampleBuilder {
@@ -68,9 +70,16 @@ impl SampleBuilder {
         self
     }
 
-    /// The sample.
+    /// What another reward said of it, for a judger that comes after that one:
+    /// a score, or any [`PriorVerdict`].
+    pub fn verdict(mut self, name: impl Into<String>, verdict: impl Into<PriorVerdict>) -> Self {
+        self.verdicts.insert(name.into(), verdict.into());
+        self
+    }
+
+    /// The sample, without what other rewards said of it.
     pub fn build(self) -> Sample {
-        let Self { prompt, mut columns, group_index, trajectories } = self;
+        let Self { prompt, mut columns, group_index, trajectories, verdicts: _ } = self;
         if !prompt.is_empty() && !columns.contains_key("prompt") {
             // Messages become JSON whatever they hold.
             columns.insert("prompt".into(), serde_json::to_value(&prompt).unwrap_or_default());
@@ -83,6 +92,19 @@ impl SampleBuilder {
 impl From<SampleBuilder> for Arc<Sample> {
     fn from(builder: SampleBuilder) -> Self {
         Arc::new(builder.build())
+    }
+}
+
+impl From<SampleBuilder> for SampleInput {
+    fn from(mut builder: SampleBuilder) -> Self {
+        let verdicts = Arc::new(std::mem::take(&mut builder.verdicts));
+        Self { verdicts, ..builder.build().into() }
+    }
+}
+
+impl From<&SampleBuilder> for SampleInput {
+    fn from(builder: &SampleBuilder) -> Self {
+        builder.clone().into()
     }
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{assert_shows, built, panic_of};
-use gavel_data::{Blame, Budget, FinishReason, OutcomeKind};
+use gavel_data::{Blame, Budget, FinishReason, OutcomeKind, PriorVerdict};
 use gavel_harness::{
     Call, CaseFile, FakeChat, FakeHttp, Harness, LoadedPlugin, groups, recorded, sample, sample_of, samples,
     samples_like, trajectory,
@@ -93,10 +93,10 @@ plugin `obeys`: expected score 1, got 0.25 (difference -0.75)
         str![[r#"
 plugin `obeys`: expected score 0 to 1, got fault (trap)
   outcome   fault (trap)
-  reason    thread '<unnamed>' (1) panicked at obeys/src/lib.rs:64:28: it is gone (wasm trap: wasm `unreachable` instruction executed)
+  reason    thread '<unnamed>' (1) panicked at obeys/src/lib.rs:71:28: it is gone (wasm trap: wasm `unreachable` instruction executed)
   printed   no such table
 
-            thread '<unnamed>' (1) panicked at obeys/src/lib.rs:64:28:
+            thread '<unnamed>' (1) panicked at obeys/src/lib.rs:71:28:
             it is gone
             note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
   trapped   gavel:plugin/reward@0.1.0#score
@@ -257,6 +257,38 @@ fn a_group_is_judged_together() {
     calls[0].assert_score(0.0).assert_metric("index", 0.0);
     calls[1].assert_abstained();
     calls[2].assert_score(1.0).assert_metric("index", 2.0);
+}
+
+#[test]
+fn a_judger_sees_what_the_test_says_that_others_said() {
+    let harness = Harness::new().unwrap();
+    let ranks = || harness.plugin(built("guests/ranks.wasm")).params(json!({"by": "quality"}));
+    let calls = ranks().load().unwrap().judge([
+        sample("a").verdict("quality", 0.5),
+        sample("b").verdict("quality", 0.75),
+        sample("c").verdict("quality", PriorVerdict::Abstained("no".into())),
+        sample("d").verdict("other", 1.0),
+    ]);
+    calls[0].assert_score(0.0);
+    calls[1].assert_score(0.5).assert_reason("scored 0.75");
+    calls[2].assert_abstained().assert_reason("abstained: no");
+    calls[3].assert_abstained().assert_reason("nothing is shown");
+
+    let folder = tempfile::tempdir().unwrap();
+    let cases = folder.path().join("cases.jsonl");
+    let case = |verdict: Value, expect: Value| {
+        format!("{}\n", json!({"id": "a", "response": "x", "verdicts": {"quality": verdict}, "expect": expect}))
+    };
+    let noted = json!({"score": 2, "note": "good", "metrics": {"m": 3}});
+    let text = case(json!(1), json!({"score": 0}))
+        + &case(noted, json!({"score": 0.5, "reason": "scored 2, good", "metrics": {"sum": 3}}))
+        + &case(json!("not-called"), json!({"outcome": "abstained", "reason": "not called"}))
+        + &case(json!("no-verdict"), json!({"outcome": "abstained", "reason": "no verdict"}));
+    std::fs::write(&cases, &text).unwrap();
+    ranks().cases(&cases).unwrap().assert_pass();
+    std::fs::write(&cases, text.replace("not-called", "not called")).unwrap();
+    let error = ranks().cases(&cases).unwrap_err().to_string();
+    assert!(error.contains("`verdicts.quality` must be a score"), "{error}");
 }
 
 #[test]

@@ -27,6 +27,16 @@ export interface Abstained {
 
 export type Verdict = number | boolean | Score | Abstained;
 
+/**
+ * What another reward said of a sample. "not-called": its gate is shut, or it is
+ * for other data sources. "no-verdict": a fault, out of budget, or unavailable.
+ */
+export type PriorVerdict =
+  | { score: number; metrics: Record<string, number>; note: string | null; credit: Credit[] }
+  | Abstained
+  | "not-called"
+  | "no-verdict";
+
 /** No score: the plugin does not judge samples of this kind. `return abstain("why")`. */
 export function abstain(reason: string): Abstained;
 
@@ -117,6 +127,8 @@ export class Sample {
       taskId?: string;
       dataSource?: string;
       groupIndex?: number;
+      /** What other rewards said of it, by name. */
+      verdicts?: Record<string, Verdict | "not-called" | "no-verdict">;
     },
   );
   /** The id of the task, the same in every sample of a group. */
@@ -131,6 +143,11 @@ export class Sample {
   readonly response: string;
   /** The messages of the first trajectory. */
   readonly messages: Message[];
+  /**
+   * What the reward of this name said of the sample; null unless the run's
+   * configuration has it in this reward's `after`.
+   */
+  verdict(name: string): PriorVerdict | null;
 }
 
 /** Everything that the dataset's row says. The host makes it; a test can. */

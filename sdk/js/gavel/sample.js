@@ -1,6 +1,8 @@
 // What the policy did. A value is read from the host when it is first asked for.
 // The host's 64-bit integers are bigints.
 
+import { asVerdict } from "./verdict.js";
+
 /** An attachment; its bytes stay in the host until they are read. */
 export class Media {
   #handle;
@@ -123,8 +125,13 @@ lazy(Trajectory, {
 });
 
 export class Sample {
-  /** In a test: `new Sample("42", { prompt: "6 * 7?" })`. */
-  constructor(response = "", { prompt = "", trajectories, taskId = "0", dataSource = null, groupIndex = 0 } = {}) {
+  /** In a test: `new Sample("42", { prompt: "6 * 7?", verdicts: { quality: 0.5 } })`. */
+  constructor(
+    response = "",
+    { prompt = "", trajectories, taskId = "0", dataSource = null, groupIndex = 0, verdicts = {} } = {},
+  ) {
+    const given = new Map(Object.entries(verdicts).map(([name, said]) => [name, ofContract(said)]));
+    Object.defineProperty(this, "handle", { value: { verdict: (name) => given.get(name) } });
     const attempts = trajectories ?? [new Trajectory(response)];
     fill(this, {
       taskId,
@@ -143,6 +150,25 @@ export class Sample {
   get messages() {
     return this.trajectories[0]?.messages ?? [];
   }
+
+  verdict(name) {
+    const said = this.handle.verdict(name) ?? null;
+    switch (said?.tag) {
+      case "scored": {
+        const { value, metrics, note = null, credit } = said.val;
+        return { score: value, metrics: Object.fromEntries(metrics.map((each) => [each.name, each.value])), note, credit };
+      }
+      case "abstained":
+        return { abstained: said.val };
+      default:
+        return said?.tag ?? null;
+    }
+  }
+}
+
+/** A verdict that a test gives, as a variant of the contract. */
+function ofContract(said) {
+  return said === "not-called" || said === "no-verdict" ? { tag: said } : asVerdict(said);
 }
 
 lazy(Sample, {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readParams } from "../gavel/exports.js";
 import { rowJson } from "../gavel/row.js";
-import { Media } from "../gavel/sample.js";
+import { Media, Sample } from "../gavel/sample.js";
 import { abstain, asVerdict } from "../gavel/verdict.js";
 
 const part = { trajectory: 0, message: 0, start: 1, end: 2, value: true };
@@ -39,6 +39,15 @@ test("parameters are an object of the defaults' kinds", () => {
   ]) {
     assert.throws(() => readParams({ a: 1, b: null }, given), what);
   }
+});
+
+test("a test says what other rewards said", () => {
+  const verdicts = { a: 0.5, b: { score: 1, metrics: { m: 2 }, note: "x" }, c: abstain("no"), d: "not-called", e: "no-verdict" };
+  const sample = new Sample("42", { verdicts });
+  assert.deepEqual(sample.verdict("a"), { score: 0.5, metrics: {}, note: null, credit: [] });
+  assert.deepEqual(sample.verdict("b"), { score: 1, metrics: { m: 2 }, note: "x", credit: [] });
+  assert.deepEqual(["c", "d", "e", "f"].map((name) => sample.verdict(name)), [{ abstained: "no" }, "not-called", "no-verdict", null]);
+  assert.equal(new Sample("42").verdict("a"), null);
 });
 
 test("an attachment is read to its end, however much is asked for", () => {

@@ -18,7 +18,18 @@ from .answers import after_last, last_boxed, last_number, last_tag
 from .exports import judger, reward, taskset
 from .reference import Reference
 from .sample import FinishReason, Media, Message, Role, Sample, ToolCall, Trajectory
-from .verdict import Abstained, Credit, InvalidInput, Score, Unavailable, Verdict, abstain
+from .verdict import (
+    Abstained,
+    Credit,
+    InvalidInput,
+    NotCalled,
+    NoVerdict,
+    PriorVerdict,
+    Score,
+    Unavailable,
+    Verdict,
+    abstain,
+)
 
 __all__ = [
     "Abstained",
@@ -27,6 +38,9 @@ __all__ = [
     "InvalidInput",
     "Media",
     "Message",
+    "NoVerdict",
+    "NotCalled",
+    "PriorVerdict",
     "Reference",
     "Role",
     "Sample",

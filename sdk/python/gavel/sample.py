@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Union, cast
 
+from .verdict import Abstained, Credit, NotCalled, NoVerdict, PriorVerdict, Score, Verdict, as_verdict
+
 __all__ = ["FinishReason", "Media", "Message", "Role", "Sample", "ToolCall", "Trajectory"]
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -209,6 +211,7 @@ class Sample:
 
     The host makes it. A test makes one from a response, or from messages:
     `Sample("42")`, `Sample([{"role": "assistant", "content": "42"}], prompt="6 * 7?")`.
+    `verdicts` are those of other rewards: `Sample("42", verdicts={"quality": 0.5})`.
     """
 
     def __init__(
@@ -220,6 +223,7 @@ class Sample:
         task_id: str = "0",
         data_source: str | None = None,
         group_index: int = 0,
+        verdicts: Mapping[str, Verdict | NotCalled | NoVerdict] | None = None,
     ) -> None:
         self.task_id = task_id
         self.data_source = data_source
@@ -227,14 +231,17 @@ class Sample:
         self.prompt = _messages(prompt, "user")
         self.trajectories = [Trajectory(response)] if trajectories is None else list(trajectories)
         self.response = self.trajectories[0].response if self.trajectories else ""
+        self._verdicts = {name: _prior(said) for name, said in (verdicts or {}).items()}
 
     @classmethod
     def _from_host(cls, handle: Any) -> Sample:
         sample = cls.__new__(cls)
         sample._handle = handle
+        sample._verdicts = {}
         return sample
 
-    _handle: Any
+    _handle: Any = None
+    _verdicts: dict[str, PriorVerdict | None]
 
     @cached_property
     def task_id(self) -> str:
@@ -271,3 +278,28 @@ class Sample:
     def messages(self) -> list[Message]:
         """The messages of the first trajectory."""
         return self.trajectories[0].messages if self.trajectories else []
+
+    def verdict(self, name: str) -> PriorVerdict | None:
+        """What the reward `name` said of the sample: a `Score`, `Abstained`,
+        `NotCalled` or `NoVerdict`. `None` unless the run's configuration has it
+        in this reward's `after`."""
+        if name not in self._verdicts and self._handle is not None:
+            self._verdicts[name] = _prior_from_host(self._handle.verdict(name))
+        return self._verdicts.get(name)
+
+
+def _prior(said: Verdict | NotCalled | NoVerdict) -> PriorVerdict:
+    return said if isinstance(said, (NotCalled, NoVerdict)) else as_verdict(said)
+
+
+def _prior_from_host(verdict: Any) -> PriorVerdict | None:
+    """A case of the contract's variant, whose class is named after it."""
+    case = type(verdict).__name__.rpartition("_")[2]
+    if case == "Scored":
+        score = verdict.value
+        metrics = {metric.name: metric.value for metric in score.metrics}
+        credit = [Credit(part.trajectory, part.message, part.start, part.end, part.value) for part in score.credit]
+        return Score(score.value, metrics, score.note, credit)
+    if case == "Abstained":
+        return Abstained(verdict.value)
+    return {"NotCalled": NotCalled(), "NoVerdict": NoVerdict()}.get(case)

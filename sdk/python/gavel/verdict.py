@@ -9,7 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-__all__ = ["Abstained", "Credit", "InvalidInput", "Score", "Unavailable", "Verdict", "abstain", "as_verdict"]
+__all__ = [
+    "Abstained",
+    "Credit",
+    "InvalidInput",
+    "NoVerdict",
+    "NotCalled",
+    "PriorVerdict",
+    "Score",
+    "Unavailable",
+    "Verdict",
+    "abstain",
+    "as_verdict",
+]
 
 
 class InvalidInput(Exception):
@@ -61,6 +73,21 @@ def abstain(reason: str) -> Abstained:
     samples of this kind. `return abstain("why")`."""
     return Abstained(reason)
 
+
+@dataclass(frozen=True)
+class NotCalled:
+    """Another reward was not called for the sample: its gate is shut, or it is
+    for other data sources."""
+
+
+@dataclass(frozen=True)
+class NoVerdict:
+    """Another reward was called for the sample and gave no verdict: a fault, out
+    of budget, or unavailable."""
+
+
+PriorVerdict = Union[Score, Abstained, NotCalled, NoVerdict]
+"""What another reward said of a sample."""
 
 Verdict = Union[float, Mapping[str, Any], Score, Abstained]
 """What a reward may return: a number; a dict with `score`, whose other numbers

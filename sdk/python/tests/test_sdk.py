@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Literal, Optional
 
 from gavel import Credit, InvalidInput, Message, Reference, Sample, Score, Trajectory, Unavailable, abstain, chat, exports
-from gavel import asyncs, judger, params, reward, taskset
+from gavel import NotCalled, NoVerdict, asyncs, judger, params, reward, taskset
 from gavel.testing import scripted_chat
 from gavel.trl import from_trl
 from gavel.verdict import as_verdict
@@ -45,6 +45,17 @@ class Verdicts(unittest.TestCase):
             with self.subTest(value=value), self.assertRaises((TypeError, ValueError)) as raised:
                 as_verdict(value)
             self.assertIn(words, str(raised.exception))
+
+
+class PriorVerdicts(unittest.TestCase):
+    def test_a_test_says_what_other_rewards_said(self) -> None:
+        given = {"a": 0.5, "b": {"score": 1, "m": 2, "why": "x"}, "c": abstain("no"), "d": NotCalled(), "e": NoVerdict()}
+        sample = Sample("42", verdicts=given)
+        self.assertEqual(sample.verdict("a"), Score(0.5))
+        self.assertEqual(sample.verdict("b"), Score(1.0, {"m": 2.0}, "why: x"))
+        self.assertEqual([sample.verdict(name) for name in "cde"], [abstain("no"), NotCalled(), NoVerdict()])
+        self.assertIsNone(sample.verdict("f"))
+        self.assertIsNone(Sample("42").verdict("a"))
 
 
 @dataclass

@@ -92,7 +92,7 @@ mod verdict;
 pub use bindings::gavel::plugin::references::Reference;
 pub use bindings::gavel::plugin::samples::{Sample, Trajectory};
 pub use bindings::gavel::plugin::types::{
-    ContentPart, Credit, Failure, FinishReason, Media, Message, Metric, Role, Score, ToolCall, Verdict,
+    ContentPart, Credit, Failure, FinishReason, Media, Message, Metric, PriorVerdict, Role, Score, ToolCall, Verdict,
 };
 pub use bindings::lifecycle::{Info, ScoreRange};
 pub use instance::NoParams;

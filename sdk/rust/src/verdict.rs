@@ -1,6 +1,6 @@
 //! Conveniences for what a plugin gives back.
 
-use crate::bindings::gavel::plugin::types::{Failure, Metric, Score, Verdict};
+use crate::bindings::gavel::plugin::types::{Failure, Metric, PriorVerdict, Score, Verdict};
 use crate::bindings::lifecycle::{Info, ScoreRange};
 
 impl Score {
@@ -35,6 +35,16 @@ impl Verdict {
     /// judge samples of this kind.
     pub fn abstain(reason: impl Into<String>) -> Self {
         Verdict::Abstained(reason.into())
+    }
+}
+
+impl PriorVerdict {
+    /// The value of the score, where there is one.
+    pub fn score(&self) -> Option<f64> {
+        match self {
+            PriorVerdict::Scored(score) => Some(score.value),
+            PriorVerdict::Abstained(_) | PriorVerdict::NotCalled | PriorVerdict::NoVerdict => None,
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn read(input: &[u8]) -> bool {
                 return false;
             }
         };
-        let outcome = plugin.score(&SAMPLE, 1).await.outcome;
+        let outcome = plugin.score(&*SAMPLE, 1).await.outcome;
         match &outcome {
             Outcome::Fault { whose: Blame::Host, what } => panic!("the host failed: {what}"),
             Outcome::Scored(score) => assert!(score.value.is_finite(), "{score:?}"),

@@ -128,7 +128,9 @@ every = 3
         lines(&self.path(run).join("metrics.jsonl"))
             .into_iter()
             .map(|mut line| {
-                line.retain(|name, _| !name.starts_with("time/") && !name.starts_with("perf/"));
+                let is_clock =
+                    |name: &str| name.starts_with("time/") || name.starts_with("perf/") || name.contains("/latency_p");
+                line.retain(|name, _| !is_clock(name));
                 line
             })
             .collect()

@@ -22,6 +22,10 @@ pub struct RewardTable {
     /// does not hold, this one is not called and adds 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_if: Option<Condition>,
+    /// The rewards whose verdicts a judger sees: it is called once they have
+    /// answered for all samples of its group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
     /// The data sources of the rows that it is for, in which `*` stands for any
     /// characters; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +82,8 @@ impl RewardTable {
             reuse: self.reuse,
             grants: self.grant.clone(),
         };
-        let data_sources = self.data_sources.clone().unwrap_or_default();
-        WeightedPlugin { spec, weight: self.weight, when: When { only_if: self.only_if.clone(), data_sources } }
+        let (only_if, after) = (self.only_if.clone(), self.after.clone());
+        let when = When { only_if, data_sources: self.data_sources.clone().unwrap_or_default(), after };
+        WeightedPlugin { spec, weight: self.weight, when }
     }
 }

@@ -5,7 +5,7 @@ use super::error::ConfigError;
 use super::learning::{LearningConfig, train_table};
 use super::train_table::TrainTable;
 use gavel_data::{MOST_REWARD, OutcomeKind};
-use gavel_scoring::recording::Grouping;
+use gavel_scoring::recording::{Grouping, OfSample, Substitute};
 use gavel_train::{AdvantageConfig, Estimator, LossConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +19,10 @@ pub enum OnOutcome {
     Drop,
     /// It counts with this reward: an explicit choice, never a default.
     Score(f64),
+    /// It counts with the lowest reward that there may be, where its response exhausted a plugin; otherwise it is left
+    /// out of its group.
+    #[serde(rename = "lowest-if-caused")]
+    LowestIfCaused,
 }
 
 /// `[train.filter_groups]`: groups whose rewards are all equal are dropped, and others drawn in their place ("dynamic
@@ -100,7 +104,8 @@ impl RlTable {
     /// What decides, beside the rewards, which samples are learned from.
     pub fn grouping(&self) -> Grouping {
         let scores = self.on_outcome.iter().filter_map(|(kind, choice)| match choice {
-            OnOutcome::Score(score) => Some((*kind, *score)),
+            OnOutcome::Score(score) => Some((*kind, Substitute::Score(*score))),
+            OnOutcome::LowestIfCaused => Some((*kind, Substitute::OfSample(OfSample::LowestIfCaused))),
             OnOutcome::Drop => None,
         });
         Grouping { on_outcome: scores.collect(), min_scored: self.min_scored }
@@ -140,10 +145,15 @@ impl TrainTable for RlTable {
                     let must = format!("a score from -{MOST_REWARD:e} to {MOST_REWARD:e}");
                     return Err(ConfigError::value(&key, &must, score));
                 }
-                OnOutcome::Score(_) | OnOutcome::Drop if *kind == OutcomeKind::Scored => {
+                _ if *kind == OutcomeKind::Scored => {
                     return Err(ConfigError::Invalid(format!("{key}: what is scored keeps its score")));
                 }
-                OnOutcome::Score(_) | OnOutcome::Drop => {}
+                OnOutcome::LowestIfCaused if *kind != OutcomeKind::OutOfBudget => {
+                    return Err(ConfigError::Invalid(format!(
+                        "{key}: \"lowest-if-caused\" is for out-of-budget alone: an honest answer may meet a fault"
+                    )));
+                }
+                OnOutcome::Score(_) | OnOutcome::Drop | OnOutcome::LowestIfCaused => {}
             }
         }
         Ok(self.loss.validate().map_err(|error| error.within("train.loss"))?)

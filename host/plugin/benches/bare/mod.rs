@@ -165,6 +165,9 @@ impl samples::HostSample for State {
     fn response(&mut self, _: Resource<samples::Sample>) -> Result<String> {
         Ok(self.sample.response())
     }
+    fn verdict(&mut self, _: Resource<samples::Sample>, _: String) -> Result<Option<types::PriorVerdict>> {
+        unused()
+    }
     fn drop(&mut self, _: Resource<samples::Sample>) -> Result<()> {
         Ok(())
     }

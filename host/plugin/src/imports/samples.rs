@@ -4,7 +4,7 @@
 use crate::bindings::gavel::plugin::{references, samples, types};
 use crate::resources::{MediaRef, ReferenceRef, SampleRef, TrajectoryRef};
 use crate::state::State;
-use gavel_data::{ContentPart, FinishReason, Message, Role, Sample};
+use gavel_data::{ContentPart, Credit, FinishReason, Message, Metric, PriorVerdict, Role, Sample, Score};
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -49,6 +49,28 @@ impl State {
             name: message.name.clone(),
         })
     }
+}
+
+fn prior_verdict(verdict: &PriorVerdict) -> types::PriorVerdict {
+    match verdict {
+        PriorVerdict::Scored(Score { value, metrics, credit, note }) => types::PriorVerdict::Scored(types::Score {
+            value: *value,
+            metrics: metrics
+                .iter()
+                .map(|Metric { name, value }| types::Metric { name: name.clone(), value: *value })
+                .collect(),
+            credit: credit.iter().map(lowered_credit).collect(),
+            note: note.clone(),
+        }),
+        PriorVerdict::Abstained(reason) => types::PriorVerdict::Abstained(reason.clone()),
+        PriorVerdict::NotCalled => types::PriorVerdict::NotCalled,
+        PriorVerdict::NoVerdict => types::PriorVerdict::NoVerdict,
+    }
+}
+
+fn lowered_credit(credit: &Credit) -> types::Credit {
+    let Credit { trajectory, message, start, end, value } = *credit;
+    types::Credit { trajectory, message, start, end, value }
 }
 
 impl types::Host for State {}
@@ -135,19 +157,19 @@ impl samples::HostTrajectory for State {
 
 impl samples::HostSample for State {
     fn task_id(&mut self, sample: Resource<SampleRef>) -> Result<String> {
-        Ok(self.table.get(&sample)?.0.task.id.clone())
+        Ok(self.table.get(&sample)?.0.sample.task.id.clone())
     }
 
     fn data_source(&mut self, sample: Resource<SampleRef>) -> Result<Option<String>> {
-        Ok(self.table.get(&sample)?.0.task.data_source.clone())
+        Ok(self.table.get(&sample)?.0.sample.task.data_source.clone())
     }
 
     fn group_index(&mut self, sample: Resource<SampleRef>) -> Result<u32> {
-        Ok(self.table.get(&sample)?.0.index)
+        Ok(self.table.get(&sample)?.0.sample.index)
     }
 
     fn prompt(&mut self, sample: Resource<SampleRef>) -> Result<Vec<types::Message>> {
-        let sample = self.table.get(&sample)?.0.clone();
+        let sample = self.table.get(&sample)?.0.sample.clone();
         sample
             .task
             .prompt
@@ -158,11 +180,11 @@ impl samples::HostSample for State {
     }
 
     fn trajectory_count(&mut self, sample: Resource<SampleRef>) -> Result<u32> {
-        Ok(self.table.get(&sample)?.0.trajectories.len() as u32)
+        Ok(self.table.get(&sample)?.0.sample.trajectories.len() as u32)
     }
 
     fn trajectory(&mut self, sample: Resource<SampleRef>, index: u32) -> Result<Option<Resource<TrajectoryRef>>> {
-        let sample = self.table.get(&sample)?.0.clone();
+        let sample = self.table.get(&sample)?.0.sample.clone();
         let index = index as usize;
         if index >= sample.trajectories.len() {
             return Ok(None);
@@ -171,7 +193,11 @@ impl samples::HostSample for State {
     }
 
     fn response(&mut self, sample: Resource<SampleRef>) -> Result<String> {
-        Ok(self.table.get(&sample)?.0.response())
+        Ok(self.table.get(&sample)?.0.sample.response())
+    }
+
+    fn verdict(&mut self, sample: Resource<SampleRef>, name: String) -> Result<Option<types::PriorVerdict>> {
+        Ok(self.table.get(&sample)?.0.verdicts.get(&name).map(prior_verdict))
     }
 
     fn drop(&mut self, sample: Resource<SampleRef>) -> Result<()> {

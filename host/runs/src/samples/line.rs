@@ -56,6 +56,7 @@ pub(super) struct ReadLine {
     pub(super) plugins: BTreeMap<String, EvaluationRecord>,
     #[serde(default)]
     pub(super) not_called: BTreeMap<String, NotCalled>,
+    pub(super) lowest_reward: Option<f64>,
 }
 
 impl ReadLine {

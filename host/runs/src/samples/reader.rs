@@ -42,6 +42,9 @@ pub struct RecordedSample {
     pub plugins: BTreeMap<String, EvaluationRecord>,
     /// The plugins that were not called, and why.
     pub not_called: BTreeMap<String, NotCalled>,
+    /// The reward that it counts with where its response exhausted a plugin and the run says so; see
+    /// [`SampleOutcome`](gavel_data::SampleOutcome).
+    pub lowest_reward: Option<f64>,
 }
 
 impl RecordedSample {
@@ -178,6 +181,7 @@ impl Lines<'_> {
             reason: line.reason,
             plugins: line.plugins,
             not_called: line.not_called,
+            lowest_reward: line.lowest_reward,
         })
     }
 }

@@ -33,6 +33,7 @@ fn outcome() -> SampleOutcome {
         reason: None,
         plugins: [("a".to_owned(), Evaluation::without_call(Outcome::Scored(score)))].into(),
         not_called: [("b".to_owned(), NotCalled::Gate)].into(),
+        ..SampleOutcome::without_calls(OutcomeKind::Scored, "")
     }
 }
 

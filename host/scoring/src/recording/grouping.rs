@@ -8,15 +8,57 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Grouping {
     /// The reward of a sample without one, for these kinds of outcomes.
-    pub on_outcome: BTreeMap<OutcomeKind, f64>,
+    pub on_outcome: BTreeMap<OutcomeKind, Substitute>,
     /// A group with fewer rewards is dropped.
     pub min_scored: usize,
 }
 
+/// What stands in for a reward that there is not.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Substitute {
+    /// This reward.
+    Score(f64),
+    /// A reward that the sample itself gives.
+    OfSample(OfSample),
+}
+
+/// A reward that a sample without one gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OfSample {
+    /// The lowest that there may be, where the response exhausted a plugin; none elsewhere.
+    LowestIfCaused,
+}
+
 impl Grouping {
-    /// The reward that a sample counts with in its group: its own, or what its
-    /// kind of outcome is given.
-    pub fn reward(&self, own: Option<f64>, outcome: OutcomeKind) -> Option<f64> {
-        own.or_else(|| self.on_outcome.get(&outcome).copied())
+    /// The reward that a sample counts with in its group: its own, or what its kind of outcome is given. `lowest` is
+    /// that of [`SampleOutcome::lowest_reward`](gavel_data::SampleOutcome::lowest_reward).
+    pub fn reward(&self, own: Option<f64>, outcome: OutcomeKind, lowest: Option<f64>) -> Option<f64> {
+        own.or_else(|| match self.on_outcome.get(&outcome)? {
+            Substitute::Score(score) => Some(*score),
+            Substitute::OfSample(OfSample::LowestIfCaused) => lowest,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reward_that_is_not_there_may_have_a_substitute() {
+        let text = r#"{"on_outcome":{"abstained":0.5,"out-of-budget":"lowest-if-caused"},"min_scored":2}"#;
+        let grouping: Grouping = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&grouping).unwrap(), text);
+        for (own, outcome, lowest, expected) in [
+            (Some(1.0), OutcomeKind::Scored, None, Some(1.0)),
+            (None, OutcomeKind::Abstained, None, Some(0.5)),
+            (None, OutcomeKind::OutOfBudget, Some(-2.0), Some(-2.0)),
+            (None, OutcomeKind::OutOfBudget, None, None),
+            (None, OutcomeKind::Fault, Some(-2.0), None),
+        ] {
+            assert_eq!(grouping.reward(own, outcome, lowest), expected, "{outcome:?}");
+        }
     }
 }

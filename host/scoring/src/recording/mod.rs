@@ -11,7 +11,7 @@ mod trust;
 
 pub use damage::Damage;
 pub use error::RecordingError;
-pub use grouping::Grouping;
+pub use grouping::{Grouping, OfSample, Substitute};
 pub use plugin_set::{PluginSet, keep_plugin_set};
 pub use reader::Recording;
 pub use record::PluginRecord;

@@ -5,11 +5,12 @@ use super::grouping::Grouping;
 use super::record::{PluginRecord, ProgramRecord};
 use crate::chat::ChatEndpoint;
 use crate::scorer::Scorer;
+use crate::waits::find_circle;
 use gavel_runs::{RunError, keep_component, layout, read_plugin_sets, write_plugin_sets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::iter::{once, successors};
+use std::iter::once;
 use std::path::Path;
 
 /// The plugins of a run from some step on.
@@ -47,23 +48,38 @@ impl PluginSet {
         self.plugins.iter().find(|plugin| plugin.name == name)
     }
 
-    /// The plugin that the gate of `plugin` looks at, the one that the gate of
-    /// that one looks at, and so on.
-    pub(crate) fn gates<'a>(&'a self, plugin: &'a PluginRecord) -> impl Iterator<Item = &'a PluginRecord> {
-        let gate = |of: &PluginRecord| self.plugin(&of.when.only_if.as_ref()?.plugin);
-        successors(gate(plugin), move |plugin| gate(plugin))
+    /// The plugins that `plugin` waits for, those that these wait for, and so on.
+    pub(crate) fn waited_for<'a>(&'a self, plugin: &'a PluginRecord) -> Vec<&'a PluginRecord> {
+        let mut found: Vec<&PluginRecord> = Vec::new();
+        let mut left = vec![plugin];
+        while let Some(plugin) = left.pop() {
+            for other in plugin.when.waits_for().filter_map(|(_, name)| self.plugin(name)) {
+                if !found.iter().any(|found| found.name == other.name) {
+                    found.push(other);
+                    left.push(other);
+                }
+            }
+        }
+        found
+    }
+
+    /// The plugins whose verdicts others see.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &str> {
+        self.plugins
+            .iter()
+            .map(|plugin| plugin.name.as_str())
+            .filter(|name| self.plugins.iter().any(|other| other.when.after.iter().any(|shown| shown == name)))
     }
 
     /// Whether a change of the plugins with these names can change what `plugin`
-    /// says: of itself, or of what its gates look at.
+    /// says: of itself, or of what it waits for.
     pub(crate) fn is_affected(&self, plugin: &PluginRecord, changed: &[&str]) -> bool {
-        once(plugin).chain(self.gates(plugin)).any(|each| changed.contains(&each.name.as_str()))
+        once(plugin).chain(self.waited_for(plugin)).any(|each| changed.contains(&each.name.as_str()))
     }
 
-    /// A plugin whose gates never end.
-    fn gated_in_a_circle(&self) -> Option<&PluginRecord> {
-        // A way that is longer than there are plugins never ends.
-        self.plugins.iter().find(|plugin| self.gates(plugin).nth(self.plugins.len()).is_some())
+    fn circle(&self) -> Option<String> {
+        let plugins: Vec<_> = self.plugins.iter().map(|plugin| (plugin.name.as_str(), &plugin.when)).collect();
+        find_circle(&plugins)
     }
 
     fn changes(&self, old: &Self) -> Vec<String> {
@@ -96,9 +112,9 @@ impl PluginSet {
 
 pub(super) fn read(folder: &Path) -> Result<Vec<PluginSet>> {
     let sets: Vec<PluginSet> = read_plugin_sets(folder)?;
-    match sets.iter().find_map(PluginSet::gated_in_a_circle) {
-        Some(PluginRecord { name, .. }) => {
-            let what = format!("`only_if` of `{name}` leads into a circle of gates");
+    match sets.iter().find_map(PluginSet::circle) {
+        Some(circle) => {
+            let what = format!("its plugins wait for each other: {circle}");
             Err(RunError::Damaged { path: layout::plugin_sets(folder), what }.into())
         }
         None => Ok(sets),
@@ -209,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_in_a_circle_are_refused() {
+    fn plugins_that_wait_for_each_other_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let gated = |name, gate: &str| {
             let only_if = Some(format!("{gate} > 0").parse().unwrap());
@@ -220,16 +236,21 @@ mod tests {
             read(folder.path()).map(|sets| sets[0].plugins.len()).map_err(|error| error.to_string())
         };
         assert_eq!(read_again(vec![gated("a", "b"), gated("b", "c"), plugin("c")]), Ok(3));
-        for circle in [
-            vec![gated("a", "a")],
-            vec![plugin("c"), gated("a", "b"), gated("b", "a")],
-            vec![gated("a", "b"), gated("b", "b")],
+        let after = |name, others: &[&str]| {
+            let after = others.iter().map(|other| (*other).to_owned()).collect();
+            PluginRecord { when: When { after, ..When::default() }, ..plugin(name) }
+        };
+        assert_eq!(read_again(vec![after("a", &["b", "c"]), gated("b", "c"), plugin("c")]), Ok(3));
+        for (circle, says) in [
+            (vec![gated("a", "a")], "`only_if` of `a` names `a`"),
+            (
+                vec![plugin("c"), gated("a", "b"), after("b", &["a"])],
+                "`only_if` of `a` names `b`, `after` of `b` names `a`",
+            ),
+            (vec![gated("a", "b"), gated("b", "b")], "`only_if` of `b` names `b`"),
         ] {
             let error = read_again(circle).unwrap_err();
-            assert!(
-                error.ends_with("lineups.json is damaged: `only_if` of `a` leads into a circle of gates"),
-                "{error}"
-            );
+            assert!(error.ends_with(&format!("is damaged: its plugins wait for each other: {says}")), "{error}");
         }
     }
 

@@ -135,6 +135,8 @@ impl PluginRecord {
             [] => "all".to_owned(),
             some => some.iter().map(|source| source.0.as_str()).collect::<Vec<_>>().join(", "),
         };
+        let after = |when: &When| if when.after.is_empty() { "none".to_owned() } else { when.after.join(", ") };
+        compare("`after`", after(&self.when), after(&old.when));
         compare("list of data sources", sources(&self.when), sources(&old.when));
         let text = |params: &Map<String, Value>| Value::Object(params.clone()).to_string();
         compare("set of parameters", text(&self.params), text(&old.params));

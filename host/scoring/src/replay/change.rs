@@ -39,7 +39,9 @@ pub fn compare(
     check_names(recording, changes)?;
     let mut tally = Tally::new(changes.iter().map(|change| change.name.as_str()).collect(), worst);
     let plugins = |set: &PluginSet| changed(recording, set, changes);
-    rerun(recording, selection, config, plugins, |Rerun { set, scorer, recorded, outcome }| {
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    let is_kept = |set: &PluginSet, name: &str| !set.plugin(name).is_some_and(|plugin| set.is_affected(plugin, &names));
+    rerun(recording, selection, config, plugins, is_kept, |Rerun { set, scorer, recorded, outcome }| {
         match outcome {
             Some(outcome) => tally.add(set, scorer, &recorded, &ReplayedSample::from(&outcome)),
             None => tally.add_without_call(set, scorer, &recorded),
@@ -64,12 +66,12 @@ fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {
 }
 
 /// The plugins of a set that have to run again, as they are now: those that
-/// are changed, those whose gates look at them, and what these gates need.
+/// are changed, those that wait for them, and what these wait for.
 fn changed(recording: &Recording, set: &PluginSet, changes: &[Change]) -> recording::Result<Vec<WeightedPlugin>> {
     let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
     let affected: Vec<&PluginRecord> = set.plugins.iter().filter(|plugin| set.is_affected(plugin, &names)).collect();
     let is_needed = |plugin: &&PluginRecord| {
-        let mut needed = affected.iter().flat_map(|other| std::iter::once(*other).chain(set.gates(other)));
+        let mut needed = affected.iter().flat_map(|other| std::iter::once(*other).chain(set.waited_for(other)));
         needed.any(|other| other.name == plugin.name)
     };
     let again = set.plugins.iter().filter(is_needed).map(|record| {

@@ -137,7 +137,7 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        let rewards = (ReplayedSample::default().reward(set, recorded), replayed.reward(set, recorded));
+        let rewards = (ReplayedSample::default().reward(set, None, recorded), replayed.reward(set, scorer, recorded));
         let key = (recorded.step, recorded.group);
         match &mut self.group {
             Some((last, group, _)) if *last == key => group.push(rewards),

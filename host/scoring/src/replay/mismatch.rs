@@ -1,6 +1,6 @@
 //! Whether two verdicts are the same, to the last bit.
 
-use gavel_data::{Budget, Credit, EvaluationRecord};
+use gavel_data::{Budget, CausedBy, Credit, EvaluationRecord};
 
 /// What differs, as it was recorded and as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +41,11 @@ pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> V
         text(&recorded.whose.map(|whose| format!("{whose:?}"))),
         text(&replayed.whose.map(|whose| format!("{whose:?}"))),
     );
+    // Older records do not say who caused it.
+    if recorded.caused_by.is_some() {
+        let cause = |record: &EvaluationRecord| text(&record.caused_by.map(CausedBy::as_str));
+        compare("caused by", cause(recorded), cause(replayed));
+    }
     let by_the_clock = |record: &EvaluationRecord| matches!(record.budget, Some(Budget::Deadline | Budget::Cpu));
     if !(by_the_clock(recorded) && by_the_clock(replayed)) {
         compare("reason", text(&recorded.reason), text(&replayed.reason));

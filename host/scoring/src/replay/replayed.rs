@@ -1,7 +1,8 @@
 //! What plugins say now of a recorded sample, and the reward that comes of it.
 
-use crate::recording::PluginSet;
-use crate::reward::{NoScore, Term, weighted_sum};
+use crate::recording::{PluginRecord, PluginSet};
+use crate::reward::{NoScore, Term, lowest_sum, weighted_sum};
+use crate::scorer::Scorer;
 use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, SampleOutcome};
 use gavel_runs::RecordedSample;
 use std::collections::BTreeMap;
@@ -23,17 +24,23 @@ impl From<&SampleOutcome> for ReplayedSample {
 
 impl ReplayedSample {
     /// The reward that the sample counts with in its group, where this takes
-    /// the place of what was recorded.
-    pub(super) fn reward(&self, set: &PluginSet, recorded: &RecordedSample) -> Option<f64> {
+    /// the place of what was recorded; `scorer` has the plugins that ran again.
+    pub(super) fn reward(&self, set: &PluginSet, scorer: Option<&Scorer>, recorded: &RecordedSample) -> Option<f64> {
+        let range = |record: &PluginRecord| {
+            let now = scorer.into_iter().flat_map(Scorer::plugins).find(|(plugin, _)| plugin.name() == record.name);
+            now.map_or(record.info.score_range, |(plugin, _)| plugin.info().score_range)
+        };
         let terms = set.plugins.iter().map(|plugin| Term {
             name: &plugin.name,
             weight: plugin.weight,
             gate: plugin.when.only_if.as_ref().map(|condition| condition.plugin.as_str()),
             score: self.score(recorded, &plugin.name),
+            range: range(plugin),
         });
-        match weighted_sum(&terms.collect::<Vec<_>>()) {
+        let terms: Vec<Term<'_>> = terms.collect();
+        match weighted_sum(&terms) {
             Ok(reward) => Some(reward),
-            Err(none) => set.grouping.reward(None, none.kind()?),
+            Err(none) => set.grouping.reward(None, none.kind()?, lowest_sum(&terms)),
         }
     }
 
@@ -53,7 +60,7 @@ fn score(
     let said = plugins.get(name).map(|said| match said.outcome {
         // Of a recording anybody may have written.
         OutcomeKind::Scored => said.score.ok_or(NoScore::Unknown),
-        other => said.score.ok_or(NoScore::Outcome(other)),
+        other => said.score.ok_or(NoScore::of(other, said.budget, said.caused_by)),
     });
     said.or_else(|| not_called.get(name).map(|why| Err(NoScore::NotCalled(*why))))
 }

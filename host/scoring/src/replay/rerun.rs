@@ -6,7 +6,7 @@ use crate::in_flight::InFlight;
 use crate::pending_group::PendingGroup;
 use crate::recording::{self, PluginSet, Recording, RecordingError};
 use crate::scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
-use gavel_data::SampleOutcome;
+use gavel_data::{CausedBy, PriorVerdict, PriorVerdicts, SampleOutcome};
 use gavel_plugin::{ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::{RecordedSample, layout};
 
@@ -45,12 +45,14 @@ pub(super) struct Rerun<'a> {
 }
 
 /// Runs plugins over the selected samples and hands over each of them, in
-/// order. `plugins` are those of a recorded set that run again.
+/// order. `plugins` are those of a recorded set that run again; those that come
+/// after one that `is_kept` see what it was recorded to say.
 pub(super) fn rerun(
     recording: &Recording,
     selection: &Selection,
     config: SandboxConfig,
     plugins: impl Fn(&PluginSet) -> recording::Result<Vec<WeightedPlugin>>,
+    is_kept: impl Fn(&PluginSet, &str) -> bool,
     mut done: impl FnMut(Rerun<'_>),
 ) -> Result<()> {
     let tape = Tape::replay(&layout::tape(recording.folder()))?;
@@ -65,23 +67,26 @@ pub(super) fn rerun(
             }
         };
         let scorer = scorer.as_ref();
+        let shown: Vec<&str> = set.shown().filter(|name| is_kept(set, name)).collect();
         let mut finish = |Started { recorded, pending }: Started| {
             let outcome = scorer.zip(pending).map(|(scorer, pending)| scorer.wait(pending));
             done(Rerun { set, scorer, recorded, outcome });
         };
-        // A judger is asked about whole groups, whatever of them was selected.
-        let is_whole = scorer.is_some_and(Scorer::has_judgers);
+        let has_judgers = scorer.is_some_and(Scorer::has_judgers);
         let mut in_flight = InFlight::default();
         for step in steps {
             for group in RecordedGroups::open(recording, step)? {
                 let RecordedGroup { members, is_torn } = group?;
                 let selected = selection.count(&members);
                 found += selected;
+                // A judger is asked about whole groups, and who caused a failure is found beside the other samples,
+                // whatever of a group was selected.
+                let is_whole = has_judgers || members.iter().any(|member| selection.has(member) && has_cause(member));
                 match selected {
                     0 => {}
-                    // A member may be missing, without which a judger would say something else.
+                    // A member may be missing, without which something else would come out.
                     left_out if is_whole && is_torn => recording.leave_out(left_out),
-                    _ => in_flight.start(start(members, selection, scorer, is_whole)).for_each(&mut finish),
+                    _ => in_flight.start(start(members, selection, scorer, &shown, is_whole)).for_each(&mut finish),
                 }
             }
         }
@@ -105,6 +110,7 @@ fn start(
     mut members: Vec<RecordedSample>,
     selection: &Selection,
     scorer: Option<&Scorer>,
+    shown: &[&str],
     is_whole: bool,
 ) -> impl Iterator<Item = Started> {
     if !is_whole {
@@ -113,10 +119,27 @@ fn start(
     let group = PendingGroup::new(members.iter().filter(|member| member.seed().is_some()).count());
     let started = members.into_iter().map(move |recorded| {
         let called = scorer.zip(recorded.seed());
-        let pending = called.map(|(scorer, seed)| scorer.start(&group, recorded.sample.clone(), seed));
+        let pending = called.map(|(scorer, seed)| {
+            let verdicts = verdicts(&recorded, shown);
+            scorer.start_after(&group, recorded.sample.clone(), seed, verdicts)
+        });
         Started { recorded, pending }
     });
     started.filter(|started| selection.has(&started.recorded))
+}
+
+/// Whether a call for the sample failed, and it was found who caused that.
+fn has_cause(recorded: &RecordedSample) -> bool {
+    recorded.plugins.values().any(|said| matches!(said.caused_by, Some(CausedBy::Response | CausedBy::Plugin)))
+}
+
+/// What the plugins with these names said of a sample when it was recorded.
+fn verdicts(recorded: &RecordedSample, names: &[&str]) -> PriorVerdicts {
+    let verdict = |name: &str| match recorded.plugins.get(name) {
+        Some(said) => PriorVerdict::recorded(said),
+        None => recorded.not_called.get(name).map(|_| PriorVerdict::NotCalled),
+    };
+    names.iter().filter_map(|name| Some(((*name).to_owned(), verdict(name)?))).collect()
 }
 
 fn nothing_selected(recording: &Recording) -> ReplayError {

@@ -67,14 +67,22 @@ pub fn verify(
 ) -> Result<Verification> {
     let mut found = Verification::default();
     let plugins = |set: &PluginSet| set.plugins.iter().map(|plugin| recording.plugin(plugin)).collect();
-    rerun(recording, selection, config, plugins, |Rerun { recorded, outcome, .. }| {
-        found.samples += 1;
-        match outcome {
-            Some(replayed) => found.compare(&recorded, &replayed),
-            None => found.without_call += 1,
-        }
-        done();
-    })?;
+    // Each plugin answers for itself: where one says something else, those after it see what they saw.
+    rerun(
+        recording,
+        selection,
+        config,
+        plugins,
+        |_, _| true,
+        |Rerun { recorded, outcome, .. }| {
+            found.samples += 1;
+            match outcome {
+                Some(replayed) => found.compare(&recorded, &replayed),
+                None => found.without_call += 1,
+            }
+            done();
+        },
+    )?;
     found.damage = recording.damage();
     Ok(found)
 }
@@ -102,10 +110,15 @@ impl Verification {
             }
         }
         // Equal verdicts, and yet another sum: the weights are not those of the recording.
-        let (was, now) = (number(recorded.reward), number(replayed.reward));
-        if self.different == before && was != now {
-            self.add(recorded, None, vec![mismatch("reward", &was, &now)]);
+        let mut sums = vec![("reward", recorded.reward, replayed.reward)];
+        // Recordings from before causes were found have no lowest reward.
+        if recorded.lowest_reward.is_some() {
+            sums.push(("lowest reward", recorded.lowest_reward, replayed.lowest_reward));
         }
+        let sums = sums.into_iter().map(|(what, was, now)| (what, number(was), number(now)));
+        let differ = sums.filter(|(_, was, now)| self.different == before && was != now);
+        let mismatches = differ.map(|(what, was, now)| mismatch(what, &was, &now)).collect();
+        self.add(recorded, None, mismatches);
     }
 
     fn add(&mut self, sample: &RecordedSample, plugin: Option<&str>, mismatches: Vec<Mismatch>) {

@@ -118,6 +118,7 @@ fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSa
         reason: said.reason.clone(),
         plugins: said.plugins.iter().map(|(name, said)| (name.clone(), EvaluationRecord::from(said))).collect(),
         not_called: said.not_called.clone(),
+        lowest_reward: said.lowest_reward,
         sample,
     }
 }

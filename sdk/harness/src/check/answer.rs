@@ -150,6 +150,7 @@ mod tests {
                 seed: 0,
                 params: None,
                 replies: Default::default(),
+                verdicts: Default::default(),
                 expects_no_score: false,
             }
         };

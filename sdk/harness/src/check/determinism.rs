@@ -6,11 +6,10 @@ use crate::error::HarnessError;
 use crate::harness::Harness;
 use crate::plugins::Plugins;
 use crate::rows::DataRow;
-use gavel_data::{Budget, Evaluation, EvaluationRecord, Sample};
+use gavel_data::{Budget, Evaluation, EvaluationRecord, SampleInput};
 use gavel_plugin::PluginSpec;
 use gavel_scoring::replay::mismatches;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 /// Calls of an instance that is used again.
 const REUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(15);
@@ -27,25 +26,25 @@ pub(super) fn check(
     findings: &mut Findings,
     report: &mut CheckReport,
 ) -> Result<(), HarnessError> {
-    let rows: Vec<(&DataRow, &Arc<Sample>)> = rows.iter().filter_map(|row| Some((row, row.sample.as_ref()?))).collect();
+    let rows: Vec<(&DataRow, SampleInput)> = rows.iter().filter_map(|row| Some((row, row.input()?))).collect();
     if rows.is_empty() {
         return Ok(());
     }
-    let ask = |subjects: &Plugins, row: &DataRow, sample: &Arc<Sample>, seed: u64| {
+    let ask = |subjects: &Plugins, row: &DataRow, input: &SampleInput, seed: u64| {
         endpoints.restart(&row.replies);
-        subjects.of(row.params.as_ref()).evaluate(sample, seed)
+        subjects.of(row.params.as_ref()).evaluate(input, seed)
     };
     let first: Vec<Evaluation> = rows.iter().map(|(row, sample)| ask(subjects, row, sample, row.seed)).collect();
     let pure = subjects.any().info().pure;
     let CheckReport { compared, notes, .. } = report;
     let mut compare = |what: &str, severity, again: Vec<Evaluation>| {
         let mut differs = 0;
-        for (((row, sample), first), again) in rows.iter().zip(&first).zip(&again) {
+        for (((row, input), first), again) in rows.iter().zip(&first).zip(&again) {
             *compared += 1;
             let Some(different) = difference(first, again) else { continue };
             differs += 1;
             if let Some(severity) = severity {
-                let (row, example) = (row.place.clone(), sample.response());
+                let (row, example) = (row.place.clone(), input.sample.response());
                 let what = format!("{what}: {different}");
                 let kind = Kind::NonDeterminism;
                 findings.add(Finding { severity, kind, mutation: None, what, count: 1, row, example });
@@ -59,7 +58,7 @@ pub(super) fn check(
 
     if spec.grants.chat.is_empty() {
         let together =
-            rows.iter().rev().map(|(row, sample)| (subjects.of(row.params.as_ref()), Arc::clone(sample), row.seed));
+            rows.iter().rev().map(|(row, sample)| (subjects.of(row.params.as_ref()), sample.clone(), row.seed));
         let mut again = subjects.any().evaluate_together(together.collect());
         again.reverse();
         compare("the same input beside others", Some(Severity::High), again);

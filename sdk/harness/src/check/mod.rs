@@ -51,10 +51,10 @@ pub fn check(
     let mut usages = Vec::new();
     for row in rows {
         let trial = Trial { plugin: subjects.of(row.params.as_ref()), row, endpoints: &endpoints };
-        if let Some(sample) = &row.sample {
-            let said = trial.own(sample);
+        if let Some(input) = row.input() {
+            let said = trial.own(&input);
             if !row.expects_no_score {
-                failed(&mut findings, row, None, &said, &sample.response());
+                failed(&mut findings, row, None, &said, &input.sample.response());
             }
             usages.push(said.usage);
         }

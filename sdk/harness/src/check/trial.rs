@@ -4,7 +4,7 @@ use super::golden::Golden;
 use crate::endpoints::Endpoints;
 use crate::plugin::{LoadedPlugin, verdict};
 use crate::rows::DataRow;
-use gavel_data::{ContentPart, Evaluation, FinishReason, Json, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{ContentPart, Evaluation, FinishReason, Json, Message, Role, Sample, SampleInput, Task, Trajectory};
 use std::sync::Arc;
 
 /// A plugin and the row that it is asked about.
@@ -16,9 +16,9 @@ pub(super) struct Trial<'a> {
 
 impl Trial<'_> {
     /// What is said of a sample.
-    pub(super) fn own(&self, sample: &Arc<Sample>) -> Evaluation {
+    pub(super) fn own(&self, input: &SampleInput) -> Evaluation {
         self.endpoints.restart(&self.row.replies);
-        self.plugin.evaluate(sample, self.row.seed)
+        self.plugin.evaluate(input, self.row.seed)
     }
 
     /// What a judger says of two responses beside each other.
@@ -41,14 +41,15 @@ impl Trial<'_> {
     pub(super) fn looks_at_truth(&self, golden: &Golden) -> bool {
         // Alone in its group an answer may be the best whatever the truth is.
         let (Some(wrong), false) = (&golden.wrong, self.plugin.judges()) else { return true };
-        let sample = self.with_response(&golden.response);
+        let SampleInput { sample, verdicts } = self.with_response(&golden.response);
         let task = Arc::new(with_truth(&sample.task, wrong));
-        let said = self.own(&Arc::new(Sample { task, ..Arc::unwrap_or_clone(sample) }));
+        let sample = Arc::new(Sample { task, ..Arc::unwrap_or_clone(sample) });
+        let said = self.own(&SampleInput { sample, verdicts });
         said.outcome.score() != golden.said.outcome.score()
     }
 
     /// The row's sample with another last answer.
-    pub(super) fn with_response(&self, response: &str) -> Arc<Sample> {
+    pub(super) fn with_response(&self, response: &str) -> SampleInput {
         let mut sample = match &self.row.sample {
             Some(sample) => Sample::clone(sample),
             None => Sample { task: self.row.task.clone(), index: 0, trajectories: Vec::new() },
@@ -66,7 +67,7 @@ impl Trial<'_> {
                 }]
             }
         }
-        Arc::new(sample)
+        SampleInput { sample: Arc::new(sample), verdicts: self.row.verdicts.clone() }
     }
 }
 

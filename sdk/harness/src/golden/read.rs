@@ -5,7 +5,7 @@ use crate::error::CaseError;
 use crate::expectation::Expectation;
 use gavel_data::files::without_bom;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Columns, Row, Sample};
+use gavel_data::{Columns, PriorVerdicts, Row, Sample, SampleInput};
 use gavel_scoring::{Attempts, completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub struct Case {
     pub params: Option<Map<String, Value>>,
     /// What endpoints reply in it, in place of what they reply in all.
     pub replies: BTreeMap<String, Vec<String>>,
+    /// What other rewards said of the sample, for a judger that comes after them.
+    pub verdicts: Arc<PriorVerdicts>,
     /// What must come; absent only until `--update` has written it.
     pub expected: Option<Expectation>,
 }
@@ -91,14 +93,19 @@ impl CaseFile {
 }
 
 impl Case {
+    /// What the call is given of it.
+    pub(super) fn input(&self) -> SampleInput {
+        SampleInput { sample: self.sample.clone(), verdicts: self.verdicts.clone() }
+    }
+
     fn parse(text: &str, position: usize, line: NonZeroUsize, attempts: &mut Attempts) -> Result<Self, String> {
         let mut columns: Columns = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
-        let About { name, params, replies, expected } = About::take(&mut columns)?;
+        let About { name, params, replies, verdicts, expected } = About::take(&mut columns)?;
         let row = Row { position, place: format!("line {line}"), columns };
         let sample = completion(row, "data").map_err(|error| error.to_string())?;
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
         let name = name.unwrap_or_else(|| format!("line {line}"));
-        let sample = Arc::new(attempts.number(sample));
-        Ok(Self { name, line, sample, seed, params, replies, expected })
+        let (sample, verdicts) = (Arc::new(attempts.number(sample)), verdicts.into());
+        Ok(Self { name, line, sample, seed, params, replies, verdicts, expected })
     }
 }

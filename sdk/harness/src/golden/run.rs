@@ -78,13 +78,13 @@ pub fn run(
                 return Err(line(odd, what).into());
             }
             endpoints.restart(&first.replies);
-            let samples = group.iter().map(|case| case.sample.clone());
+            let samples = group.iter().map(Case::input);
             let calls = plugins.of(first.params.as_ref()).judge_seeded(samples, first.seed);
             cases.extend(group.iter().zip(calls).map(|(case, call)| CaseResult::new(case, call)));
         } else {
             for case in group {
                 endpoints.restart(&case.replies);
-                let call = plugins.of(case.params.as_ref()).score_seeded(case.sample.clone(), case.seed);
+                let call = plugins.of(case.params.as_ref()).score_seeded(case.input(), case.seed);
                 cases.push(CaseResult::new(case, call));
             }
         }

@@ -283,6 +283,38 @@ pub mod gavel {
                     }
                 }
             }
+            /// What another reward of the run said of a sample.
+            #[derive(Clone)]
+            pub enum PriorVerdict {
+                Scored(Score),
+                Abstained(_rt::String),
+                /// It was not called: its gate is shut, or it is for other data sources.
+                NotCalled,
+                /// It was called and gave no verdict: a fault, out of budget, or
+                /// unavailable.
+                NoVerdict,
+            }
+            impl ::core::fmt::Debug for PriorVerdict {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        PriorVerdict::Scored(e) => {
+                            f.debug_tuple("PriorVerdict::Scored").field(e).finish()
+                        }
+                        PriorVerdict::Abstained(e) => {
+                            f.debug_tuple("PriorVerdict::Abstained").field(e).finish()
+                        }
+                        PriorVerdict::NotCalled => {
+                            f.debug_tuple("PriorVerdict::NotCalled").finish()
+                        }
+                        PriorVerdict::NoVerdict => {
+                            f.debug_tuple("PriorVerdict::NoVerdict").finish()
+                        }
+                    }
+                }
+            }
             /// Why a call could not be answered.
             #[derive(Clone)]
             pub enum Failure {
@@ -442,6 +474,7 @@ pub mod gavel {
             use super::super::super::_rt;
             pub type Message = super::super::super::gavel::plugin::types::Message;
             pub type FinishReason = super::super::super::gavel::plugin::types::FinishReason;
+            pub type PriorVerdict = super::super::super::gavel::plugin::types::PriorVerdict;
             /// One conversation. Its messages are those after the prompt.
             #[derive(Debug)]
             #[repr(transparent)]
@@ -1431,6 +1464,171 @@ pub mod gavel {
                         let bytes4 = _rt::Vec::from_raw_parts(l2.cast(), len4, len4);
                         let result5 = _rt::string_lift(bytes4);
                         result5
+                    }
+                }
+            }
+            impl Sample {
+                #[allow(unused_unsafe, clippy::all)]
+                /// What the reward of this name said of the sample; nothing unless the
+                /// run's configuration has it in this reward's `after`.
+                #[allow(async_fn_in_trait)]
+                pub fn verdict(
+                    &self,
+                    name: &str,
+                ) -> ::core::option::Option<PriorVerdict> {
+                    unsafe {
+                        #[repr(align(8))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 32 + 6 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 32
+                                + 6 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let vec0 = name;
+                        let ptr0 = vec0.as_ptr().cast::<u8>();
+                        let len0 = vec0.len();
+                        let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]sample.verdict"]
+                            fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import2(
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        ) {
+                            unreachable!()
+                        }
+                        wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+                        let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                        let result24 = match l3 {
+                            0 => None,
+                            1 => {
+                                let e = {
+                                    let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                    use super::super::super::gavel::plugin::types::PriorVerdict as V23;
+                                    let v23 = match l4 {
+                                        0 => {
+                                            let e23 = {
+                                                let l5 = *ptr1.add(16).cast::<f64>();
+                                                let l6 = *ptr1.add(24).cast::<*mut u8>();
+                                                let l7 = *ptr1
+                                                    .add(24 + 1 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let base12 = l6;
+                                                let len12 = l7;
+                                                let mut result12 = _rt::Vec::with_capacity(len12);
+                                                for i in 0..len12 {
+                                                    let base = base12
+                                                        .add(i * (8 + 2 * ::core::mem::size_of::<*const u8>()));
+                                                    let e12 = {
+                                                        let l8 = *base.add(0).cast::<*mut u8>();
+                                                        let l9 = *base
+                                                            .add(::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        let len10 = l9;
+                                                        let bytes10 = _rt::Vec::from_raw_parts(
+                                                            l8.cast(),
+                                                            len10,
+                                                            len10,
+                                                        );
+                                                        let l11 = *base
+                                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<f64>();
+                                                        super::super::super::gavel::plugin::types::Metric {
+                                                            name: _rt::string_lift(bytes10),
+                                                            value: l11,
+                                                        }
+                                                    };
+                                                    result12.push(e12);
+                                                }
+                                                _rt::cabi_dealloc(
+                                                    base12,
+                                                    len12 * (8 + 2 * ::core::mem::size_of::<*const u8>()),
+                                                    8,
+                                                );
+                                                let l13 = *ptr1
+                                                    .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l14 = *ptr1
+                                                    .add(24 + 3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len15 = l14;
+                                                let l16 = i32::from(
+                                                    *ptr1
+                                                        .add(24 + 4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<u8>(),
+                                                );
+                                                super::super::super::gavel::plugin::types::Score {
+                                                    value: l5,
+                                                    metrics: result12,
+                                                    credit: <_ as From<
+                                                        _rt::Vec<_>,
+                                                    >>::from(
+                                                        _rt::Vec::from_raw_parts(l13.cast(), len15, len15),
+                                                    ),
+                                                    note: match l16 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l17 = *ptr1
+                                                                    .add(24 + 5 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l18 = *ptr1
+                                                                    .add(24 + 6 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len19 = l18;
+                                                                let bytes19 = _rt::Vec::from_raw_parts(
+                                                                    l17.cast(),
+                                                                    len19,
+                                                                    len19,
+                                                                );
+                                                                _rt::string_lift(bytes19)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                }
+                                            };
+                                            V23::Scored(e23)
+                                        }
+                                        1 => {
+                                            let e23 = {
+                                                let l20 = *ptr1.add(16).cast::<*mut u8>();
+                                                let l21 = *ptr1
+                                                    .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len22 = l21;
+                                                let bytes22 = _rt::Vec::from_raw_parts(
+                                                    l20.cast(),
+                                                    len22,
+                                                    len22,
+                                                );
+                                                _rt::string_lift(bytes22)
+                                            };
+                                            V23::Abstained(e23)
+                                        }
+                                        2 => V23::NotCalled,
+                                        n => {
+                                            debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                            V23::NoVerdict
+                                        }
+                                    };
+                                    v23
+                                };
+                                Some(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result24
                     }
                 }
             }
@@ -2878,9 +3076,9 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2451] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x95\x12\x01A\x02\x01\
-A\x0c\x01B#\x01m\x04\x06system\x04user\x09assistant\x04tool\x04\0\x04role\x03\0\0\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2611] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb5\x13\x01A\x02\x01\
+A\x0d\x01B%\x01m\x04\x06system\x04user\x09assistant\x04tool\x04\0\x04role\x03\0\0\
 \x01r\x03\x02ids\x04names\x09argumentss\x04\0\x09tool-call\x03\0\x02\x04\0\x05me\
 dia\x03\x01\x01i\x04\x01q\x02\x04text\x01s\0\x05media\x01\x05\0\x04\0\x0ccontent\
 -part\x03\0\x06\x01p\x07\x01p\x03\x01ks\x01r\x05\x04role\x01\x07content\x08\x0at\
@@ -2890,49 +3088,52 @@ ool-calls\x09\x0ctool-call-id\x0a\x04name\x0a\x04\0\x07message\x03\0\x0b\x01m\x0
 yy\x07messagey\x05starty\x03endy\x05valueu\x04\0\x06credit\x03\0\x11\x01p\x10\x01\
 p\x12\x01r\x04\x05valueu\x07metrics\x13\x06credit\x14\x04note\x0a\x04\0\x05score\
 \x03\0\x15\x01q\x02\x06scored\x01\x16\0\x09abstained\x01s\0\x04\0\x07verdict\x03\
-\0\x17\x01q\x03\x0dinvalid-input\x01s\0\x0bunavailable\x01s\0\x08internal\x01s\0\
-\x04\0\x07failure\x03\0\x19\x01h\x04\x01@\x01\x04self\x1b\0s\x04\0\x18[method]me\
-dia.media-type\x01\x1c\x01@\x01\x04self\x1b\0w\x04\0\x12[method]media.size\x01\x1d\
-\x01p}\x01@\x03\x04self\x1b\x06offsetw\x06lengthy\0\x1e\x04\0\x12[method]media.r\
-ead\x01\x1f\x03\0\x18gavel:plugin/types@0.1.0\x05\0\x02\x03\0\0\x07message\x02\x03\
-\0\0\x0dfinish-reason\x01B*\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\
-\x02\x01\x02\x04\0\x0dfinish-reason\x03\0\x02\x04\0\x0atrajectory\x03\x01\x04\0\x06\
-sample\x03\x01\x01h\x04\x01@\x01\x04self\x06\0y\x04\0\x20[method]trajectory.mess\
-age-count\x01\x07\x01k\x01\x01@\x02\x04self\x06\x05indexy\0\x08\x04\0\x1a[method\
-]trajectory.message\x01\x09\x01@\x01\x04self\x06\0s\x04\0\x1b[method]trajectory.\
-response\x01\x0a\x01@\x01\x04self\x06\0\x03\x04\0\x20[method]trajectory.finish-r\
-eason\x01\x0b\x04\0\x18[method]trajectory.turns\x01\x07\x04\0\x1d[method]traject\
-ory.tool-turns\x01\x07\x01ky\x01@\x01\x04self\x06\0\x0c\x04\0\x20[method]traject\
-ory.prompt-tokens\x01\x0d\x04\0\"[method]trajectory.response-tokens\x01\x0d\x01k\
-w\x01@\x01\x04self\x06\0\x0e\x04\0![method]trajectory.policy-version\x01\x0f\x01\
-h\x05\x01@\x01\x04self\x10\0s\x04\0\x16[method]sample.task-id\x01\x11\x01ks\x01@\
-\x01\x04self\x10\0\x12\x04\0\x1a[method]sample.data-source\x01\x13\x01@\x01\x04s\
-elf\x10\0y\x04\0\x1a[method]sample.group-index\x01\x14\x01p\x01\x01@\x01\x04self\
-\x10\0\x15\x04\0\x15[method]sample.prompt\x01\x16\x04\0\x1f[method]sample.trajec\
-tory-count\x01\x14\x01i\x04\x01k\x17\x01@\x02\x04self\x10\x05indexy\0\x18\x04\0\x19\
-[method]sample.trajectory\x01\x19\x04\0\x17[method]sample.response\x01\x11\x03\0\
-\x1agavel:plugin/samples@0.1.0\x05\x03\x01B\x0c\x04\0\x09reference\x03\x01\x01h\0\
-\x01ks\x01@\x01\x04self\x01\0\x02\x04\0\x1e[method]reference.ground-truth\x01\x03\
-\x01@\x02\x04self\x01\x04names\0\x02\x04\0\x18[method]reference.column\x01\x04\x01\
-ps\x01@\x01\x04self\x01\0\x05\x04\0\x1e[method]reference.column-names\x01\x06\x01\
-@\x01\x04self\x01\0s\x04\0\x19[method]reference.columns\x01\x07\x03\0\x1dgavel:p\
-lugin/references@0.1.0\x05\x04\x01B\x15\x02\x03\x02\x01\x01\x04\0\x07message\x03\
-\0\0\x01p\x01\x01r\x03\x08endpoints\x08messages\x02\x07optionss\x04\0\x07request\
-\x03\0\x03\x04\0\x05reply\x03\x01\x01q\x03\x0finvalid-request\x01s\0\x07refused\x01\
-s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x06\x01h\x05\x01@\x01\x04self\x08\
-\0s\x04\0\x12[method]reply.text\x01\x09\x01ks\x01@\x01\x04self\x08\0\x0a\x04\0\x1b\
-[method]reply.finish-reason\x01\x0b\x04\0\x12[method]reply.body\x01\x09\x01p\x04\
-\x01i\x05\x01j\x01\x0d\x01\x07\x01p\x0e\x01@\x01\x08requests\x0c\0\x0f\x04\0\x08\
-complete\x01\x10\x03\0\x17gavel:plugin/chat@0.1.0\x05\x05\x01B\x11\x01ps\x01p}\x01\
-ky\x01kw\x01r\x05\x07programs\x04args\0\x05stdin\x01\x06cpu-ms\x02\x06memory\x03\
-\x04\0\x03job\x03\0\x04\x01q\x03\x06exited\x01}\0\x0dout-of-budget\x01s\0\x07tra\
-pped\x01s\0\x04\0\x06ending\x03\0\x06\x01r\x04\x06ending\x07\x06stdout\x01\x06st\
-derr\x01\x06cpu-usw\x04\0\x06output\x03\0\x08\x01q\x02\x0finvalid-request\x01s\0\
-\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x0a\x01p\x05\x01j\x01\x09\x01\x0b\x01\
-p\x0d\x01@\x01\x04jobs\x0c\0\x0e\x04\0\x03run\x01\x0f\x03\0\x17gavel:plugin/exec\
-@0.1.0\x05\x06\x04\0\x11gavel:sdk/imports\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\
-\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bind\
-gen-rust\x060.61.1";
+\0\x17\x01q\x04\x06scored\x01\x16\0\x09abstained\x01s\0\x0anot-called\0\0\x0ano-\
+verdict\0\0\x04\0\x0dprior-verdict\x03\0\x19\x01q\x03\x0dinvalid-input\x01s\0\x0b\
+unavailable\x01s\0\x08internal\x01s\0\x04\0\x07failure\x03\0\x1b\x01h\x04\x01@\x01\
+\x04self\x1d\0s\x04\0\x18[method]media.media-type\x01\x1e\x01@\x01\x04self\x1d\0\
+w\x04\0\x12[method]media.size\x01\x1f\x01p}\x01@\x03\x04self\x1d\x06offsetw\x06l\
+engthy\0\x20\x04\0\x12[method]media.read\x01!\x03\0\x18gavel:plugin/types@0.1.0\x05\
+\0\x02\x03\0\0\x07message\x02\x03\0\0\x0dfinish-reason\x02\x03\0\0\x0dprior-verd\
+ict\x01B/\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x02\x04\0\
+\x0dfinish-reason\x03\0\x02\x02\x03\x02\x01\x03\x04\0\x0dprior-verdict\x03\0\x04\
+\x04\0\x0atrajectory\x03\x01\x04\0\x06sample\x03\x01\x01h\x06\x01@\x01\x04self\x08\
+\0y\x04\0\x20[method]trajectory.message-count\x01\x09\x01k\x01\x01@\x02\x04self\x08\
+\x05indexy\0\x0a\x04\0\x1a[method]trajectory.message\x01\x0b\x01@\x01\x04self\x08\
+\0s\x04\0\x1b[method]trajectory.response\x01\x0c\x01@\x01\x04self\x08\0\x03\x04\0\
+\x20[method]trajectory.finish-reason\x01\x0d\x04\0\x18[method]trajectory.turns\x01\
+\x09\x04\0\x1d[method]trajectory.tool-turns\x01\x09\x01ky\x01@\x01\x04self\x08\0\
+\x0e\x04\0\x20[method]trajectory.prompt-tokens\x01\x0f\x04\0\"[method]trajectory\
+.response-tokens\x01\x0f\x01kw\x01@\x01\x04self\x08\0\x10\x04\0![method]trajecto\
+ry.policy-version\x01\x11\x01h\x07\x01@\x01\x04self\x12\0s\x04\0\x16[method]samp\
+le.task-id\x01\x13\x01ks\x01@\x01\x04self\x12\0\x14\x04\0\x1a[method]sample.data\
+-source\x01\x15\x01@\x01\x04self\x12\0y\x04\0\x1a[method]sample.group-index\x01\x16\
+\x01p\x01\x01@\x01\x04self\x12\0\x17\x04\0\x15[method]sample.prompt\x01\x18\x04\0\
+\x1f[method]sample.trajectory-count\x01\x16\x01i\x06\x01k\x19\x01@\x02\x04self\x12\
+\x05indexy\0\x1a\x04\0\x19[method]sample.trajectory\x01\x1b\x04\0\x17[method]sam\
+ple.response\x01\x13\x01k\x05\x01@\x02\x04self\x12\x04names\0\x1c\x04\0\x16[meth\
+od]sample.verdict\x01\x1d\x03\0\x1agavel:plugin/samples@0.1.0\x05\x04\x01B\x0c\x04\
+\0\x09reference\x03\x01\x01h\0\x01ks\x01@\x01\x04self\x01\0\x02\x04\0\x1e[method\
+]reference.ground-truth\x01\x03\x01@\x02\x04self\x01\x04names\0\x02\x04\0\x18[me\
+thod]reference.column\x01\x04\x01ps\x01@\x01\x04self\x01\0\x05\x04\0\x1e[method]\
+reference.column-names\x01\x06\x01@\x01\x04self\x01\0s\x04\0\x19[method]referenc\
+e.columns\x01\x07\x03\0\x1dgavel:plugin/references@0.1.0\x05\x05\x01B\x15\x02\x03\
+\x02\x01\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x03\x08endpoints\x08messages\
+\x02\x07optionss\x04\0\x07request\x03\0\x03\x04\0\x05reply\x03\x01\x01q\x03\x0fi\
+nvalid-request\x01s\0\x07refused\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\
+\0\x06\x01h\x05\x01@\x01\x04self\x08\0s\x04\0\x12[method]reply.text\x01\x09\x01k\
+s\x01@\x01\x04self\x08\0\x0a\x04\0\x1b[method]reply.finish-reason\x01\x0b\x04\0\x12\
+[method]reply.body\x01\x09\x01p\x04\x01i\x05\x01j\x01\x0d\x01\x07\x01p\x0e\x01@\x01\
+\x08requests\x0c\0\x0f\x04\0\x08complete\x01\x10\x03\0\x17gavel:plugin/chat@0.1.\
+0\x05\x06\x01B\x11\x01ps\x01p}\x01ky\x01kw\x01r\x05\x07programs\x04args\0\x05std\
+in\x01\x06cpu-ms\x02\x06memory\x03\x04\0\x03job\x03\0\x04\x01q\x03\x06exited\x01\
+}\0\x0dout-of-budget\x01s\0\x07trapped\x01s\0\x04\0\x06ending\x03\0\x06\x01r\x04\
+\x06ending\x07\x06stdout\x01\x06stderr\x01\x06cpu-usw\x04\0\x06output\x03\0\x08\x01\
+q\x02\x0finvalid-request\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x0a\x01\
+p\x05\x01j\x01\x09\x01\x0b\x01p\x0d\x01@\x01\x04jobs\x0c\0\x0e\x04\0\x03run\x01\x0f\
+\x03\0\x17gavel:plugin/exec@0.1.0\x05\x07\x04\0\x11gavel:sdk/imports\x04\0\x0b\x0d\
+\x01\0\x07imports\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-compone\
+nt\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

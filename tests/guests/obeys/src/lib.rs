@@ -16,6 +16,8 @@ struct Params {
     factor: f64,
     /// What it calls itself.
     name: Option<String>,
+    /// The scores that it promises.
+    range: Option<(f64, f64)>,
     /// Why it does not start.
     refuse: Option<String>,
 }
@@ -38,7 +40,12 @@ impl Reward for Obeys {
     }
 
     fn info(&self) -> Info {
-        Info::new(self.params.name.as_deref().unwrap_or(env!("CARGO_PKG_NAME")), env!("CARGO_PKG_VERSION"))
+        let name = self.params.name.as_deref().unwrap_or(env!("CARGO_PKG_NAME"));
+        let info = Info::new(name, env!("CARGO_PKG_VERSION"));
+        match self.params.range {
+            Some((min, max)) => info.score_range(min, max),
+            None => info,
+        }
     }
 
     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {

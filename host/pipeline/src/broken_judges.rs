@@ -1,0 +1,138 @@
+//! Warns where responses break their judge more and more often: a sample that
+//! is dropped escapes a negative advantage, which a policy may learn to do.
+
+use crate::config::{OnOutcome, RlTable};
+use crate::step_metrics::members;
+use gavel_data::{CausedBy, Group, OutcomeKind};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Steps that are compared with as many before them.
+const STEPS: usize = 10;
+/// Failures below which nothing is said.
+const LEAST: u64 = 10;
+/// Standard errors by which the later rate must be above the earlier one: a run of 10,000 comparisons shows a dozen
+/// false ones.
+const STANDARD_ERRORS: f64 = 3.0;
+
+/// The calls of a plugin, and those that a response made fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Calls {
+    all: u64,
+    broken: u64,
+}
+
+/// How often responses broke each plugin in the last steps.
+#[derive(Default)]
+pub(crate) struct BrokenJudges(BTreeMap<String, VecDeque<Calls>>);
+
+impl BrokenJudges {
+    /// Adds the samples of a step and gives a warning for each plugin whose
+    /// rate rises.
+    pub(crate) fn add<'a>(&mut self, groups: impl IntoIterator<Item = &'a Group>, table: &RlTable) -> Vec<String> {
+        let mut calls: BTreeMap<&str, Calls> = BTreeMap::new();
+        for (name, evaluation) in members(groups).flat_map(|member| &member.outcome.plugins) {
+            let calls = calls.entry(name).or_default();
+            let is_broken = evaluation.caused_by == Some(CausedBy::Response);
+            calls.all += 1;
+            calls.broken += u64::from(is_broken && is_dropped(table, evaluation.outcome.kind()));
+        }
+        let mut warnings = Vec::new();
+        for (name, calls) in calls {
+            let steps = self.0.entry(name.to_owned()).or_default();
+            steps.push_back(calls);
+            if steps.len() < 2 * STEPS {
+                continue;
+            }
+            let sum = |steps: &mut dyn Iterator<Item = &Calls>| {
+                steps.fold(Calls::default(), |sum, step| Calls {
+                    all: sum.all + step.all,
+                    broken: sum.broken + step.broken,
+                })
+            };
+            let (before, now) = (sum(&mut steps.iter().take(STEPS)), sum(&mut steps.iter().skip(STEPS)));
+            if rises(before, now) {
+                warnings.push(warning(name, before, now));
+                // What was warned of is what later steps are compared with.
+                steps.drain(..STEPS);
+            } else {
+                steps.pop_front();
+            }
+        }
+        warnings
+    }
+}
+
+fn is_dropped(table: &RlTable, kind: OutcomeKind) -> bool {
+    matches!(table.on_outcome.get(&kind), None | Some(OnOutcome::Drop))
+}
+
+/// Whether the second rate is above the first: a test of two proportions with a pooled variance (Agresti, "Categorical
+/// Data Analysis", 3.1).
+fn rises(before: Calls, now: Calls) -> bool {
+    let rate = |calls: Calls| calls.broken as f64 / calls.all as f64;
+    let pooled = (before.broken + now.broken) as f64 / (before.all + now.all) as f64;
+    let error = (pooled * (1.0 - pooled) * (1.0 / before.all as f64 + 1.0 / now.all as f64)).sqrt();
+    now.broken >= LEAST && rate(now) - rate(before) > STANDARD_ERRORS * error
+}
+
+fn warning(name: &str, before: Calls, now: Calls) -> String {
+    format!(
+        "responses break the reward `{name}` more often: {} of {} calls in the last {STEPS} steps, {} of {} in the {STEPS} before; a sample that is dropped escapes a negative advantage\nhint: set on_outcome = {{ out-of-budget = \"lowest-if-caused\" }} in [train]; a fault is for the plugin to repair",
+        now.broken, now.all, before.broken, before.all
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{group, rl_table};
+    use gavel_data::{Budget, Evaluation, Outcome, Score};
+
+    /// A step of 100 calls, of which this many failed.
+    fn step(broken: usize, caused_by: CausedBy) -> [Group; 1] {
+        let mut group = group(&[(OutcomeKind::Scored, Some(1.0)); 100]);
+        for (index, member) in group.members.iter_mut().enumerate() {
+            let evaluation = if index < broken {
+                let outcome = Outcome::OutOfBudget { which: Budget::Cpu, what: "2 s".into() };
+                Evaluation { caused_by: Some(caused_by), ..Evaluation::without_call(outcome) }
+            } else {
+                Evaluation::without_call(Outcome::Scored(Score::default()))
+            };
+            member.outcome.plugins.insert("math".into(), evaluation);
+        }
+        [group]
+    }
+
+    /// The steps after which there is a warning, and the last one.
+    fn warned(table: &str, steps: impl Iterator<Item = (usize, CausedBy)>) -> (Vec<usize>, String) {
+        let (mut judges, table) = (BrokenJudges::default(), rl_table(table));
+        let (mut at, mut last) = (Vec::new(), String::new());
+        for (number, (broken, caused_by)) in steps.enumerate() {
+            for warning in judges.add(&step(broken, caused_by), &table) {
+                at.push(number + 1);
+                last = warning;
+            }
+        }
+        (at, last)
+    }
+
+    #[test]
+    fn a_rate_that_rises_is_told_once_with_the_line_to_set() {
+        let rising = |caused_by| (0..60).map(move |step| (if step < 20 { 1 } else { 5 }, caused_by));
+        let (at, last) = warned("", rising(CausedBy::Response));
+        // 5 more steps at 5 % beside 5 at 1 % are 30 of 1,000 against 10, which is more than 3 standard errors.
+        assert_eq!(at, [25], "{last}");
+        assert!(last.contains("`math` more often: 30 of 1000 calls in the last 10 steps, 10 of 1000 in the 10 before"));
+        assert!(last.contains(r#"on_outcome = { out-of-budget = "lowest-if-caused" }"#));
+        // What the plugin caused, or what is no escape, is not meant.
+        assert_eq!(warned("", rising(CausedBy::Plugin)).0, [0; 0]);
+        let set = r#"on_outcome = { out-of-budget = "lowest-if-caused" }"#;
+        assert_eq!(warned(set, rising(CausedBy::Response)).0, [0; 0]);
+    }
+
+    #[test]
+    fn a_rate_that_stays_or_falls_is_none_of_it() {
+        assert_eq!(warned("", (0..60).map(|step| (5 + step % 3, CausedBy::Response))).0, [0; 0]);
+        assert_eq!(warned("", (0..60).map(|step| (60 - step, CausedBy::Response))).0, [0; 0]);
+    }
+}

@@ -1,0 +1,105 @@
+//! Who caused that a call failed: the same judge and the same task, with
+//! another response.
+
+use crate::judge::Judge;
+use gavel_data::{CausedBy, FinishReason, Message, Role, Sample, SampleInput, Trajectory};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
+
+/// What a call about the empty response sees as random: the same in every run of one task.
+const SEED: u64 = 0;
+
+/// The calls about empty responses, of a run: one for each judge and task at most.
+#[derive(Default)]
+pub(crate) struct EmptyResponses(Mutex<HashMap<Key, Arc<OnceCell<bool>>>>);
+
+/// The number of the judge, and the hash of what it is given.
+type Key = (usize, String);
+
+impl EmptyResponses {
+    /// Who caused that the judge of this number failed on a sample, where it
+    /// failed on all responses of the group.
+    pub(crate) async fn caused_by(&self, number: usize, judge: &dyn Judge, sample: &Sample) -> CausedBy {
+        let empty = SampleInput::from(empty(sample));
+        let known = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.entry((number, empty.hash())).or_default().clone()
+        };
+        let ends_well = known.get_or_init(|| async {
+            judge.judge(&[empty], SEED).await.pop().is_some_and(|evaluation| evaluation.ended_well())
+        });
+        if *ends_well.await { CausedBy::Response } else { CausedBy::Plugin }
+    }
+}
+
+/// The empty response to the task of a sample.
+fn empty(sample: &Sample) -> Sample {
+    let messages = vec![Message::new(Role::Assistant, "")];
+    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
+    Sample { task: sample.task.clone(), index: 0, trajectories }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::{BoxFuture, join_all};
+    use gavel_data::{Blame, Evaluation, Outcome, Score, Task};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Fails where the task has no id.
+    #[derive(Default)]
+    struct Counts(AtomicUsize);
+
+    impl Judge for Counts {
+        fn name(&self) -> &str {
+            "counts"
+        }
+
+        fn sees_groups(&self) -> bool {
+            false
+        }
+
+        fn score_range(&self) -> Option<(f64, f64)> {
+            None
+        }
+
+        fn reaches_what_changes(&self) -> bool {
+            false
+        }
+
+        fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
+            Box::pin(async move {
+                let sample = &samples[0].sample;
+                assert_eq!((sample.response(), sample.index, seed), (String::new(), 0, SEED));
+                self.0.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                let outcome = match sample.task.id.as_str() {
+                    "" => Outcome::Fault { whose: Blame::Plugin, what: "trap".into() },
+                    _ => Outcome::Scored(Score::default()),
+                };
+                vec![Evaluation::without_call(outcome)]
+            })
+        }
+    }
+
+    #[test]
+    fn a_judge_is_asked_once_about_the_empty_response_to_a_task() {
+        let sample = |id: &str, index| {
+            let task = Task { id: id.into(), data_source: None, prompt: Vec::new(), reference: Default::default() };
+            let messages = vec![Message::new(Role::Assistant, format!("answer {index}"))];
+            let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Length }];
+            Sample { task: Arc::new(task), index, trajectories }
+        };
+        let (judge, responses) = (Counts::default(), EmptyResponses::default());
+        let samples = [sample("a", 0), sample("a", 1), sample("", 0), sample("", 7), sample("b", 0)];
+        let asked = samples.iter().map(|sample| responses.caused_by(0, &judge, sample));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let causes = runtime.block_on(join_all(asked));
+        let (response, plugin) = (CausedBy::Response, CausedBy::Plugin);
+        assert_eq!(causes, [response, response, plugin, plugin, response]);
+        assert_eq!(judge.0.load(Ordering::Relaxed), 3);
+        runtime.block_on(responses.caused_by(1, &judge, &samples[0]));
+        assert_eq!(judge.0.load(Ordering::Relaxed), 4, "another judge is another question");
+    }
+}

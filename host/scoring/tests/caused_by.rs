@@ -1,0 +1,126 @@
+//! Who caused that a call failed, and what that makes of the reward.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use gavel_data::{CausedBy, FinishReason, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_plugin::{ClockGrant, PluginSpec, SandboxConfig};
+use gavel_scoring::{PendingGroup, Scorer, WeightedPlugin};
+use serde_json::json;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn plugin(name: &str, file: &str, weight: f64) -> WeightedPlugin {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/{file}.wasm"));
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    let mut spec = PluginSpec::new(name, path);
+    spec.limits.cpu = Duration::from_millis(100);
+    WeightedPlugin::new(spec, weight)
+}
+
+/// Does what the response says, and promises scores from -1 to 3.
+fn obeys(name: &str, weight: f64) -> WeightedPlugin {
+    let mut plugin = plugin(name, "guests/obeys", weight);
+    plugin.spec.params.insert("range".into(), json!([-1, 3]));
+    plugin
+}
+
+/// Scores responses to a task as a group.
+fn scored(plugins: Vec<WeightedPlugin>, responses: &[&str]) -> Vec<SampleOutcome> {
+    let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN).into()).unwrap();
+    let columns = serde_json::from_value(json!({"prompt": "?", "answer": "none"})).unwrap();
+    let task = Arc::new(Task::from_row(columns, 0, "test").unwrap());
+    let group = PendingGroup::new(responses.len());
+    let start = |(index, response): (u32, &&str)| {
+        let messages = vec![Message::new(Role::Assistant, *response)];
+        let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
+        scorer.start(&group, Sample { task: task.clone(), index, trajectories }, u64::from(index))
+    };
+    let started: Vec<_> = (0..).zip(responses).map(start).collect();
+    started.into_iter().map(|pending| scorer.wait(pending)).collect()
+}
+
+fn causes(outcomes: &[SampleOutcome], name: &str) -> Vec<Option<CausedBy>> {
+    outcomes.iter().map(|outcome| outcome.plugins[name].caused_by).collect()
+}
+
+const RESPONSE: Option<CausedBy> = Some(CausedBy::Response);
+const PLUGIN: Option<CausedBy> = Some(CausedBy::Plugin);
+const UNKNOWN: Option<CausedBy> = Some(CausedBy::Unknown);
+
+#[test]
+fn a_response_caused_what_another_one_did_not() {
+    // A sibling that was scored, or abstained, is the counterfactual.
+    let outcomes = scored(vec![obeys("obeys", 1.0)], &["panic", "score 1", "loop", "dance", "unavailable no"]);
+    assert_eq!(causes(&outcomes, "obeys"), [RESPONSE, None, RESPONSE, RESPONSE, None]);
+    let outcomes = scored(vec![obeys("obeys", 1.0)], &["abstain", "panic"]);
+    assert_eq!(causes(&outcomes, "obeys"), [None, RESPONSE]);
+    // Without one it is the empty response, which gets a 0 here and traps there.
+    let outcomes = scored(vec![obeys("obeys", 1.0), plugin("trap", "hostile/trap", 0.0)], &["panic", "panic"]);
+    assert_eq!(causes(&outcomes, "obeys"), [RESPONSE; 2]);
+    assert_eq!(causes(&outcomes, "trap"), [PLUGIN; 2]);
+}
+
+#[test]
+fn of_what_reaches_outside_or_judges_groups_nobody_knows() {
+    let mut clock = obeys("clock", 1.0);
+    clock.spec.grants.clock = ClockGrant::Real;
+    let outcomes = scored(vec![clock, plugin("shortest", "guests/shortest", 1.0)], &["panic", "score 1"]);
+    assert_eq!(causes(&outcomes, "clock"), [UNKNOWN, None]);
+    // The ground truth is one that the judger refuses.
+    assert_eq!(causes(&outcomes, "shortest"), [UNKNOWN; 2]);
+}
+
+#[test]
+fn a_response_that_exhausts_its_judge_counts_with_the_least_that_the_judge_can_give() {
+    let lowest = |plugins: Vec<WeightedPlugin>| {
+        let outcomes = scored(plugins, &["loop", "score 1", "panic", "take 1000000000"]);
+        assert_eq!(outcomes[0].outcome, OutcomeKind::OutOfBudget);
+        assert!(outcomes.iter().all(|outcome| outcome.reward.is_none() || outcome.lowest_reward.is_none()));
+        outcomes.iter().map(|outcome| outcome.lowest_reward).collect::<Vec<_>>()
+    };
+    let format = || {
+        let mut format = plugin("format", "plugins/format", 0.5);
+        format.spec.params.insert("pattern".into(), "l.*".into());
+        format
+    };
+    // A trap is a fault, and has none; memory is a budget.
+    assert_eq!(lowest(vec![obeys("obeys", 2.0), format()]), [Some(-1.5), None, None, Some(-2.0)]);
+    assert_eq!(lowest(vec![obeys("obeys", -2.0)]), [Some(-6.0), None, None, Some(-6.0)]);
+    assert_eq!(lowest(vec![plugin("obeys", "guests/obeys", 1.0)]), [None; 4], "it promises no range");
+    // Whoever breaks every judge, or the reference that no judge can read, is not told from an honest answer.
+    let outcomes = scored(vec![plugin("loop", "hostile/endless-loop", 1.0)], &["a", "b"]);
+    assert_eq!(causes(&outcomes, "loop"), [PLUGIN; 2]);
+    assert!(outcomes.iter().all(|outcome| outcome.lowest_reward.is_none()));
+}
+
+#[test]
+fn the_wall_clock_is_not_held_against_a_response() {
+    let mut late = plugin("late", "guests/obeys", 1.0);
+    late.spec.params.insert("range".into(), json!([-1, 3]));
+    late.spec.limits.deadline = Duration::from_millis(50);
+    late.spec.limits.cpu = Duration::from_secs(5);
+    let outcomes = scored(vec![late], &["loop", "score 1"]);
+    assert_eq!(outcomes[0].plugins["late"].detail(), Some("deadline"));
+    assert_eq!((causes(&outcomes, "late")[0], outcomes[0].lowest_reward), (RESPONSE, None));
+}
+
+#[test]
+fn each_call_is_timed_from_when_it_could_start() {
+    const SLEEP: f64 = 0.6;
+    let mut slow = plugin("slow", "guests/sleepy", 1.0);
+    slow.spec.params.insert("milliseconds".into(), json!((SLEEP * 1000.0) as u64));
+    slow.spec.grants.clock = ClockGrant::Real;
+    let mut rank = plugin("rank", "guests/ranks", 1.0);
+    rank.spec.params.insert("by".into(), "slow".into());
+    rank.when.after = vec!["slow".into()];
+    let mut gated = obeys("gated", 1.0);
+    gated.when.only_if = Some("slow > 5".parse().unwrap());
+    for outcome in scored(vec![rank, slow, gated], &["", ""]) {
+        let timing = &outcome.timing;
+        assert_eq!(timing.latency.keys().collect::<Vec<_>>(), ["rank", "slow"], "what was not called took no time");
+        assert!(timing.latency["slow"] >= SLEEP, "{timing:?}");
+        assert!(timing.latency["rank"] < SLEEP, "the wait for the other is not its own: {timing:?}");
+        assert_eq!(timing.last.as_deref(), Some("rank"));
+    }
+}
