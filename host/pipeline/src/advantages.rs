@@ -45,6 +45,8 @@ fn trajectories(sample: &Sample, id: SampleId, advantage: &Advantage) -> impl It
             response: tokens.response.clone(),
             loss_mask: tokens.loss_mask.clone(),
             logprobs: tokens.logprobs.clone(),
+            proximal: Vec::new(),
+            versions: tokens.versions.clone(),
             advantages: advantage.of_trajectory(index, tokens.response.len()),
         }
     })

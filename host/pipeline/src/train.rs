@@ -16,7 +16,7 @@ use crate::{Start, Summary};
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
-use gavel_train::{Experience, UpdateStats};
+use gavel_train::{Experience, Staleness, UpdateStats};
 use std::time::Instant;
 
 /// Runs `gavel train`.
@@ -81,15 +81,22 @@ fn rl_step(
     }
     check_failures(&groups, step, table)?;
 
+    let (loss, temperature) = (table.loss(), f64::from(config.rollout.temperature));
+    let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
+    let mut mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| !mini_batch.is_empty()).collect();
+    if loss.off_policy.is_some() {
+        describe_staleness(&mini_batches, step - 1, &mut metrics);
+    }
+    if loss.needs_proximal() {
+        let start = Instant::now();
+        mini_batches = run.updater.set_proximal(step, mini_batches, temperature)?;
+        metrics.time("old_log_prob", start);
+    }
+
     let update = Instant::now();
     let mut updates = Vec::new();
-    for mini_batch in experiences.chunks(table.mini_batch()) {
-        let mini_batch: Vec<Experience> = mini_batch.concat();
-        if mini_batch.is_empty() {
-            continue;
-        }
-        let temperature = f64::from(config.rollout.temperature);
-        updates.push(run.updater.update(step, mini_batch, table.loss, temperature, learning_rate)?);
+    for mini_batch in mini_batches {
+        updates.push(run.updater.update(step, mini_batch, loss, temperature, learning_rate)?);
     }
     describe_updates(&updates, &mut metrics);
     metrics.set("learning_rate", learning_rate);
@@ -121,6 +128,16 @@ fn roll_out(
     metrics.set("time/generate", timing.generate);
     metrics.set("time/wait_for_reward", timing.wait);
     Ok(groups)
+}
+
+/// How far behind the policy with this version the data of a step is.
+fn describe_staleness(mini_batches: &[Vec<Experience>], version: u64, metrics: &mut Metrics) {
+    let mut staleness = Staleness::default();
+    mini_batches.iter().for_each(|mini_batch| staleness.add(mini_batch, version));
+    if let Some(mean) = staleness.mean() {
+        metrics.set("off_policy/staleness_mean", mean);
+        metrics.count("off_policy/staleness_max", staleness.max());
+    }
 }
 
 /// The means over a step's updates.

@@ -28,6 +28,22 @@ impl Updater {
         Self { engine, runtime, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference })) }
     }
 
+    /// Sets the proximal log-probabilities of the mini-batches of step `step`: those under the policy as it is now.
+    pub(crate) fn set_proximal(
+        &self,
+        step: u64,
+        mut mini_batches: Vec<Vec<Experience>>,
+        temperature: f64,
+    ) -> Result<Vec<Vec<Experience>>> {
+        self.on_device(move |model, UpdateParts { trainer, .. }| {
+            for mini_batch in &mut mini_batches {
+                trainer.set_proximal(model, mini_batch, temperature)?;
+            }
+            Ok(mini_batches)
+        })?
+        .map_err(|source| PipelineError::Train { step, source })
+    }
+
     /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout.
     pub(crate) fn update(
         &self,
