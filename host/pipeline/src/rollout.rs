@@ -40,7 +40,7 @@ impl Rollout {
         self.table.sampling(self.stop_ids())
     }
 
-    /// How responses are drawn in validation: always the most probable token.
+    /// How responses are drawn in validation where there is one of each task: always the most probable token.
     pub(crate) fn greedy(&self) -> Sampling {
         self.table.greedy(self.stop_ids())
     }

@@ -61,7 +61,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         };
         let Setup { scorer, validation, .. } = setup;
         let Policy { model, text } = policy;
-        let engine = AsyncEngine::start(model, text, config.rollout.engine(drawn.max(validation.len())), Arc::new(()))?;
+        let answers = config.data.validation_samples * validation.len();
+        let engine = AsyncEngine::start(model, text, config.rollout.engine(drawn.max(answers)), Arc::new(()))?;
         // Once all that it needs is loaded.
         let recorder = opened.into_recorder(config)?;
         let rollout = Rollout { engine: engine.clone(), scorer, table: config.rollout.clone() };
