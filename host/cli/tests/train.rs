@@ -182,6 +182,50 @@ fn a_response_ends_at_a_stop_text_and_keeps_it() {
 }
 
 #[test]
+fn a_correction_of_on_policy_data_corrects_only_rounding() {
+    let project = Project::new();
+    project.succeed(&["train", "-c", "train.toml"]);
+    project.succeed(&["train", "-c", "train.toml", "--set", "train.off_policy={}"]);
+    let config: toml::Table = std::fs::read_to_string(project.path("runs/run-2/config.toml")).unwrap().parse().unwrap();
+    assert_eq!(config["train"]["loss"]["old_logprobs"].as_str(), Some("proximal"));
+    assert_eq!(config["train"]["off_policy"]["rollout_is"].as_str(), Some("token"));
+    let (plain, corrected) = (project.metrics("runs/run"), project.metrics("runs/run-2"));
+    assert!(!plain[1].keys().any(|name| name.starts_with("off_policy/")));
+    for (step, (plain, corrected)) in plain.iter().zip(&corrected).enumerate().skip(1) {
+        assert_eq!(corrected["off_policy/staleness_max"], 0);
+        let number = |metrics: &Map<String, Value>, name: &str| metrics[name].as_f64().unwrap();
+        assert!((number(corrected, "off_policy/effective_sample_size") - 1.0).abs() < 1e-4, "step {step}");
+        assert!(number(corrected, "off_policy/k3_kl") < 1e-6, "step {step}");
+        assert!((number(corrected, "loss") - number(plain, "loss")).abs() < 1e-3, "step {step}");
+    }
+}
+
+#[test]
+fn several_samples_of_a_row_are_validated_together() {
+    let project = Project::new();
+    let several = ["--set", "data.validation_samples=3"];
+    project.succeed(&[&["train", "-c", "train.toml"], &several[..]].concat());
+    let metrics = project.metrics("runs/run");
+    let last = &metrics[6];
+    let number = |name: &str| last[name].as_f64().unwrap();
+    assert_eq!(number("val/outcome/letter/scored"), 18.0);
+    assert!((number("val/letters/pass@1") - number("val/accuracy")).abs() < 1e-12);
+    assert!(number("val/letters/pass@1") <= number("val/letters/pass@2"));
+    assert!(number("val/letters/pass@2") <= number("val/letters/pass@3"));
+    // The reward is 1 or 0, and its weight 1.
+    assert_eq!(number("val/letters/best@3/mean"), number("val/letters/pass@3"));
+    assert_eq!(number("val/letters/mean@3"), number("val/reward/mean"));
+    assert!(!last.contains_key("val/letters/mean@1"));
+    // The same policy gives the same samples.
+    let eval = ["eval", "-c", "train.toml", "--checkpoint", "runs/run/checkpoints/step-000006", "--json"];
+    let output = project.succeed(&[&eval[..], &several[..]].concat());
+    let found: Map<String, Value> = serde_json::from_slice(&output.stdout).unwrap();
+    for name in ["val/accuracy", "val/letters/pass@2", "val/response_length/mean"] {
+        assert_eq!(found[name], last[name], "{name}");
+    }
+}
+
+#[test]
 fn a_dry_run_checks_and_leaves_nothing() {
     let project = Project::new();
     let output = project.succeed(&["train", "-c", "train.toml", "--dry-run"]);
@@ -206,7 +250,7 @@ fn a_byte_order_mark_is_not_a_part_of_a_configuration_or_a_dataset() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 24] = [
+    let cases: [(&[&str], &str); 28] = [
         (&["train.setps=3"], "train.toml: train.setps: unknown field `setps`"),
         (&["train.steps=many"], "train.steps: invalid type"),
         (&["train.steps=0"], "train.steps must be at least 1, not 0"),
@@ -221,6 +265,16 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         ),
         (&["train.learning_rate=-1.0"], "train.learning_rate must be a number above 0"),
         (&["train.loss.clip_low=2.0"], "train.loss.clip_low must be"),
+        (
+            &["train.off_policy.rollout_rs=token_k1", "train.off_policy.rollout_rs_threshold=0.5"],
+            "train.off_policy.rollout_rs_threshold must be a number of at least 1, not 0.5",
+        ),
+        (&["train.off_policy.rollout_is=geometric"], "train.off_policy.rollout_is: unknown variant `geometric`"),
+        (
+            &["train.off_policy={}", "train.loss.old_logprobs=rollout"],
+            "train.off_policy.rollout_is must be \"none\" with old_logprobs = \"rollout\"",
+        ),
+        (&["data.validation_samples=0"], "data.validation_samples must be at least 1, not 0"),
         (&["rollout.temperature=0.0"], "rollout.temperature must be above 0"),
         (&["rollout.repetition_penalty=0.0"], "rollout: `repetition_penalty` must be from 0.01 to 100, not 0"),
         (&["rollout.logit_bias={a = 1.0}"], "rollout.logit_bias must be by token ids, not \"a\""),

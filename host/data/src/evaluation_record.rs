@@ -80,8 +80,19 @@ impl Serialize for Evaluation {
 impl From<EvaluationRecord> for Evaluation {
     /// An evaluation of which the same would be written down.
     fn from(record: EvaluationRecord) -> Self {
-        let EvaluationRecord { outcome, score, metrics, credit, reason, budget, whose, caused_by, usage, diagnosis, provenance } =
-            record;
+        let EvaluationRecord {
+            outcome,
+            score,
+            metrics,
+            credit,
+            reason,
+            budget,
+            whose,
+            caused_by,
+            usage,
+            diagnosis,
+            provenance,
+        } = record;
         let what = |prefix: &str| {
             let reason = reason.clone().unwrap_or_default();
             reason.strip_prefix(prefix).map(str::to_owned).unwrap_or(reason)

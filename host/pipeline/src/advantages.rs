@@ -7,9 +7,8 @@ use gavel_train::{Advantage, Experience, SampleId, ScoredGroup};
 /// Which samples of a group have a reward, and their rewards; nothing where they are too few to learn from.
 fn scored(group: &Group, table: &RlTable) -> Option<(Vec<usize>, ScoredGroup)> {
     let grouping = table.grouping();
-    let reward = |Member { outcome, .. }: &Member| {
-        grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)
-    };
+    let reward =
+        |Member { outcome, .. }: &Member| grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward);
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
     (rewards.len() >= table.min_scored).then_some((indices, ScoredGroup { rewards }))
@@ -73,6 +72,8 @@ fn trajectories(sample: &Sample, id: SampleId, advantage: &Advantage) -> impl It
             response: tokens.response.clone(),
             loss_mask: tokens.loss_mask.clone(),
             logprobs: tokens.logprobs.clone(),
+            proximal: Vec::new(),
+            versions: tokens.versions.clone(),
             advantages: advantage.of_trajectory(index, tokens.response.len()),
         }
     })

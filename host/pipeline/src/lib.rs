@@ -2,6 +2,7 @@
 //! what is recorded and how it is taken up again.
 
 mod advantages;
+mod at_k;
 mod broken_judges;
 pub mod config;
 mod dataset;
@@ -29,6 +30,7 @@ mod testing;
 mod train;
 mod updater;
 mod validation;
+mod validation_metrics;
 
 pub use config::Config;
 pub use dry_run::{Check, DryRun, dry_run_sft, dry_run_train};

@@ -13,7 +13,7 @@ use crate::task_stream::Numbering;
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
-use gavel_train::{Experience, UpdateStats};
+use gavel_train::{Experience, Staleness, UpdateStats};
 use std::time::Instant;
 
 /// A run of `gavel train` between two steps.
@@ -27,6 +27,7 @@ pub(crate) struct RlRun<'a> {
 }
 
 /// A step under way.
+#[derive(Default)]
 struct Step {
     number: u64,
     learning_rate: f64,
@@ -36,6 +37,7 @@ struct Step {
     /// Groups that it drew others in place of.
     dropped: Vec<DrawnGroup>,
     updates: Vec<UpdateStats>,
+    staleness: Staleness,
     seconds: Seconds,
 }
 
@@ -46,6 +48,8 @@ struct Seconds {
     generate: f64,
     /// Without, until something was scored.
     wait: f64,
+    /// Under the policy before its updates.
+    old_log_prob: f64,
     update: f64,
 }
 
@@ -61,9 +65,7 @@ impl RlRun<'_> {
     /// Takes a step, and gives its metrics.
     pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<Metrics> {
         let start = Instant::now();
-        let (taken, dropped, updates) = Default::default();
-        let seconds = Seconds::default();
-        let mut step = Step { number, learning_rate, taken, trained: 0, dropped, updates, seconds };
+        let mut step = Step { number, learning_rate, ..Step::default() };
         self.run.rollout.engine.set_version(number - 1)?;
         self.start(&step, self.room(&step)).await?;
         self.collect(&mut step).await?;
@@ -168,18 +170,23 @@ impl RlRun<'_> {
 
     /// Trains on the next `count` groups, mini-batch by mini-batch.
     async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
-        let start = Instant::now();
         let (table, config) = (&self.run.config.train, self.run.config);
         let next = &mut step.taken[step.trained..step.trained + count];
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let experiences = advantages(&mut groups, table);
-        for mini_batch in experiences.chunks(table.mini_batch()) {
-            let mini_batch: Vec<Experience> = mini_batch.concat();
-            if mini_batch.is_empty() {
-                continue;
-            }
-            let temperature = f64::from(config.rollout.temperature);
-            let update = self.run.updater.update(step.number, mini_batch, table.loss, temperature, step.learning_rate);
+        let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
+        let mut mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| !mini_batch.is_empty()).collect();
+        mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
+        let (loss, temperature) = (table.loss(), f64::from(config.rollout.temperature));
+        if loss.needs_proximal() {
+            let start = Instant::now();
+            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature);
+            mini_batches = self.groups.meanwhile(proximal).await?;
+            step.seconds.old_log_prob += start.elapsed().as_secs_f64();
+        }
+        let start = Instant::now();
+        for mini_batch in mini_batches {
+            let update = self.run.updater.update(step.number, mini_batch, loss, temperature, step.learning_rate);
             step.updates.push(self.groups.meanwhile(update).await?);
         }
         step.trained += count;
@@ -189,7 +196,7 @@ impl RlRun<'_> {
 
     /// The numbers of a step that is done; keeps its samples.
     fn describe(&mut self, step: Step, start: Instant) -> Result<Metrics> {
-        let Step { number, learning_rate, taken, dropped, updates, seconds, .. } = step;
+        let Step { number, learning_rate, taken, dropped, updates, staleness, seconds, .. } = step;
         let (config, table) = (self.run.config, &self.run.config.train);
         let mut metrics = Metrics::of_step(number);
         metrics.set("time/generate", seconds.generate);
@@ -206,6 +213,13 @@ impl RlRun<'_> {
         describe_updates(&updates, &mut metrics);
         metrics.set("learning_rate", learning_rate);
         metrics.set("time/update", seconds.update);
+        if seconds.old_log_prob > 0.0 {
+            metrics.set("time/old_log_prob", seconds.old_log_prob);
+        }
+        if let Some(mean) = staleness.mean().filter(|_| table.off_policy.is_some()) {
+            metrics.set("off_policy/staleness_mean", mean);
+            metrics.count("off_policy/staleness_max", staleness.max());
+        }
         let warnings = self.broken_judges.add(considered().map(|drawn| &drawn.group), table);
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let recorder = &mut self.run.recorder;

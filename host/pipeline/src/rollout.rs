@@ -9,6 +9,7 @@ use gavel_data::{Group, Member, Sample};
 use gavel_policy::Sampling;
 use gavel_rollout::{AsyncEngine, Episode};
 use gavel_scoring::{PendingGroup, Scorer};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A sample to draw.
@@ -34,7 +35,7 @@ impl Rollout {
         self.table.sampling(self.stop_ids())
     }
 
-    /// How responses are drawn in validation: always the most probable token.
+    /// How responses are drawn in validation where there is one of each task: always the most probable token.
     pub(crate) fn greedy(&self) -> Sampling {
         self.table.greedy(self.stop_ids())
     }
@@ -84,24 +85,40 @@ impl Rollout {
         Event::Scored(key, sample, pending.outcome().await)
     }
 
-    /// Draws and scores one sample of each prompt; the groups are in the order of `draws`, whatever ended first.
-    pub(crate) async fn draw_each(&self, draws: &[(&Prompt, Seeds)], sampling: &Sampling) -> Result<Vec<Group>> {
+    /// Draws and scores a group of each prompt, with a sample for each of the seeds that `seeds` gives for its number.
+    /// The groups are in the order of the prompts, whatever ended first.
+    pub(crate) async fn draw_all(
+        &self,
+        prompts: &[Prompt],
+        seeds: impl Fn(usize) -> Vec<Seeds>,
+        sampling: &Sampling,
+    ) -> Result<Vec<Group>> {
         let mut in_flight = SamplesInFlight::default();
-        let mut samples = Vec::with_capacity(draws.len());
-        for (draw, &(prompt, seeds)) in (0..).zip(draws) {
-            let (key, judged_together) = (SampleKey { draw, index: 0 }, PendingGroup::new(1));
-            samples.push(SampleDraw { key, prompt, seeds, judged_together });
+        let mut draws = Vec::new();
+        for (number, prompt) in prompts.iter().enumerate() {
+            let seeds = seeds(number);
+            let judged_together = PendingGroup::new(seeds.len());
+            draws.extend(seeds.into_iter().enumerate().map(|(index, seeds)| SampleDraw {
+                key: SampleKey { draw: number as u64, index },
+                prompt,
+                seeds,
+                judged_together: judged_together.clone(),
+            }));
         }
-        self.start(&samples, sampling, &mut in_flight).await?;
-        let mut groups: Vec<Option<Group>> = draws.iter().map(|_| None).collect();
+        self.start(&draws, sampling, &mut in_flight).await?;
+        let mut members = BTreeMap::new();
         while let Some(event) = in_flight.next().await {
             if let Event::Scored(key, sample, outcome) = event? {
-                let (task, sample) = (sample.task.clone(), Arc::unwrap_or_clone(sample));
-                groups[key.draw as usize] =
-                    Some(Group { task, members: vec![Member { sample, outcome, advantage: None }] });
+                members.insert(key, Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None });
             }
         }
-        Ok(groups.into_iter().flatten().collect())
+        let mut groups: Vec<Group> =
+            prompts.iter().map(|prompt| Group { task: prompt.task.clone(), members: Vec::new() }).collect();
+        // In the order of their keys.
+        for (key, member) in members {
+            groups[key.draw as usize].members.push(member);
+        }
+        Ok(groups)
     }
 
     fn episode(&self, draw: &SampleDraw<'_>, sampling: &Sampling) -> Episode {

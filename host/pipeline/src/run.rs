@@ -73,9 +73,10 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         };
         let Setup { scorer, validation, .. } = setup;
         let Policy { model, text } = policy;
+        let answers = config.data.validation_samples * validation.len();
         let decoding = EngineConfig {
             recompute_cache: config.schedule.recompute_cache,
-            ..config.rollout.engine(drawn.max(validation.len()))
+            ..config.rollout.engine(drawn.max(answers))
         };
         let engine = AsyncEngine::start(model, text, decoding, Arc::new(()))?;
         // Once all that it needs is loaded.

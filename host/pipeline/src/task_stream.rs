@@ -72,11 +72,11 @@ impl Numbering {
     }
 }
 
-/// The seeds of the answer to row `row` of the validation set.
-pub(crate) fn validation_seeds(seed: u64, row: usize) -> Seeds {
+/// The seeds of answer `answer` to the validation set, counted over all rows.
+pub(crate) fn validation_seeds(seed: u64, answer: usize) -> Seeds {
     Seeds {
-        sampling: derive(seed, 0, row as u64, Purpose::Validation),
-        plugin: derive(seed, 0, row as u64, Purpose::Plugin),
+        sampling: derive(seed, 0, answer as u64, Purpose::Validation),
+        plugin: derive(seed, 0, answer as u64, Purpose::Plugin),
     }
 }
 

@@ -25,6 +25,24 @@ impl Updater {
         Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference })) }
     }
 
+    /// Sets the proximal log-probabilities of the mini-batches of step `step`: those under the policy as it is now.
+    pub(crate) async fn set_proximal(
+        &self,
+        step: u64,
+        mut mini_batches: Vec<Vec<Experience>>,
+        temperature: f64,
+    ) -> Result<Vec<Vec<Experience>>> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| {
+            let UpdateParts { trainer, .. } = &*lock(&parts);
+            for mini_batch in &mut mini_batches {
+                trainer.set_proximal(model, mini_batch, temperature)?;
+            }
+            Ok(mini_batches)
+        };
+        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
     /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout.
     pub(crate) async fn update(
         &self,

@@ -57,6 +57,7 @@ fn grouped_rows() -> Vec<Experience> {
         loss_mask: vec![true; 32],
         logprobs: vec![-5.5; 32],
         advantages: vec![if row.is_multiple_of(2) { 1.0 } else { -1.0 }; 32],
+        ..Default::default()
     };
     (0..64).map(row).collect()
 }

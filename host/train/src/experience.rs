@@ -28,6 +28,12 @@ pub struct Experience {
     /// For each response token: its log-probability when it was sampled, at
     /// the temperature of the update.
     pub logprobs: Vec<f32>,
+    /// For each response token: its log-probability under the policy before the
+    /// step's first update, as [`Trainer::set_proximal`](crate::Trainer::set_proximal)
+    /// finds it; empty where no update needs it.
+    pub proximal: Vec<f32>,
+    /// For each response token: the version of the policy that drew it.
+    pub versions: Vec<u64>,
     /// For each response token: how much better it was than could be expected.
     pub advantages: Vec<f32>,
 }
@@ -37,11 +43,17 @@ impl Experience {
         Sequence { prompt: &self.prompt, response: &self.response, loss_mask: Some(&self.loss_mask) }
     }
 
-    /// Refuses what would silently train on something else.
-    pub(crate) fn check(&self, index: usize) -> Result<()> {
+    /// Refuses what would silently train on something else; proximal
+    /// log-probabilities are looked at only where they are needed.
+    pub(crate) fn check(&self, index: usize, needs_proximal: bool) -> Result<()> {
         let wrong = |what: String| Err(TrainError::Row { index, what });
         let tokens = self.response.len();
-        for (what, count) in [("log-probabilities", self.logprobs.len()), ("advantages", self.advantages.len())] {
+        let counts = [
+            ("log-probabilities", self.logprobs.len()),
+            ("advantages", self.advantages.len()),
+            ("proximal log-probabilities", if needs_proximal { self.proximal.len() } else { tokens }),
+        ];
+        for (what, count) in counts {
             if count != tokens {
                 return wrong(format!("has {count} {what} for {tokens} response tokens"));
             }
@@ -49,11 +61,12 @@ impl Experience {
         if let Some(at) = self.advantages.iter().position(|advantage| !advantage.is_finite()) {
             return wrong(format!("has the advantage {} at response token {at}", self.advantages[at]));
         }
-        let written =
-            self.loss_mask.iter().zip(&self.logprobs).position(|(&mask, logprob)| mask && !logprob.is_finite());
-        match written {
-            Some(at) => wrong(format!("has the log-probability {} at response token {at}", self.logprobs[at])),
-            None => Ok(()),
+        for (what, logprobs) in [("", &self.logprobs), ("proximal ", &self.proximal)] {
+            let written = self.loss_mask.iter().zip(logprobs).position(|(&mask, logprob)| mask && !logprob.is_finite());
+            if let Some(at) = written {
+                return wrong(format!("has the {what}log-probability {} at response token {at}", logprobs[at]));
+            }
         }
+        Ok(())
     }
 }

@@ -4,7 +4,8 @@
 //! log-probabilities it was sampled with, and the advantages that
 //! [`AdvantageConfig::estimate`] gave it among the groups of its step. A [`Trainer`] takes
 //! one optimiser step over a mini-batch of them ([`Trainer::update`]) or over
-//! supervised rows ([`Trainer::sft_step`]). Nothing here draws from libtorch's
+//! supervised rows ([`Trainer::sft_step`]). What another policy drew is weighed by
+//! [`OffPolicyConfig`]. Nothing here draws from libtorch's
 //! random generator: the same inputs give the same policy.
 
 pub mod advantage;
@@ -15,6 +16,7 @@ pub mod experience;
 pub mod kl;
 pub mod logprobs;
 pub mod loss;
+pub mod off_policy;
 pub mod optimizer;
 pub mod schedule;
 pub mod sft;
@@ -31,6 +33,7 @@ pub use experience::{Experience, SampleId};
 pub use kl::{KlConfig, KlEstimator};
 pub use logprobs::log_probs;
 pub use loss::{Aggregation, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
+pub use off_policy::{OffPolicyConfig, RolloutIs, RolloutRs, Staleness};
 pub use optimizer::{AdamW, OptimizerConfig};
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
 pub use sft::{SftRow, SftStats};

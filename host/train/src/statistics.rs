@@ -67,6 +67,11 @@ impl Statistics {
         self.0.insert(at, (name, value));
     }
 
+    /// Adds numbers that are not of single chunks.
+    pub(crate) fn extend(&mut self, numbers: impl IntoIterator<Item = (&'static str, f64)>) {
+        self.0.extend(numbers);
+    }
+
     /// A number by name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)

@@ -55,6 +55,7 @@ pub fn experiences(model: &Model, temperature: f64) -> Vec<Experience> {
             loss_mask: (0..response).map(|at| (at + row) % 4 != 3).collect(),
             logprobs: vec![0.0; response],
             advantages: vec![[1.0, -0.5, -1.5, 0.75, 0.25][row]; response],
+            ..Default::default()
         })
         .collect();
     let logprobs = crate::log_probs(model, &rows, temperature, 1000).unwrap();

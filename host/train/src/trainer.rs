@@ -4,8 +4,9 @@ use crate::batch::{Chunk, MicroBatch, micro_batches};
 use crate::config::check;
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
-use crate::logprobs::target_logprobs;
-use crate::loss::{LossConfig, Targets, objective};
+use crate::logprobs::{log_probs, target_logprobs};
+use crate::loss::{LossConfig, OldLogProbs, Targets, objective};
+use crate::off_policy::Correction;
 use crate::optimizer::{AdamW, OptimizerConfig};
 use crate::statistics::{ChunkSums, Statistics};
 use gavel_policy::{Model, Phase, TrainingPass};
@@ -63,6 +64,21 @@ impl Trainer {
         Ok(self.optimizer.load(path)?)
     }
 
+    /// Sets the proximal log-probabilities of a mini-batch's rows: those under
+    /// `model` as it is now. To be asked for each mini-batch of a step before
+    /// the first of them is learned from; the rows go through the model in the
+    /// same company as in the update.
+    ///
+    /// # Errors
+    /// The temperature is not positive, a row is malformed, or the model fails.
+    pub fn set_proximal(&self, model: &Model, mini_batch: &mut [Experience], temperature: f64) -> Result<()> {
+        let tokens = self.max_tokens;
+        let found = log_probs(model, mini_batch, temperature, tokens)
+            .map_err(|error| error.during(Phase::MicroBatch { tokens }))?;
+        mini_batch.iter_mut().zip(found).for_each(|(row, proximal)| row.proximal = proximal);
+        Ok(())
+    }
+
     /// One optimiser step with the learning rate `lr` over `mini_batch`.
     /// `temperature` is that of the rollout (1 where that was greedy).
     /// `reference` is needed, and used, only with a KL penalty.
@@ -86,20 +102,32 @@ impl Trainer {
             None => None,
         };
         for (index, experience) in mini_batch.iter().enumerate() {
-            experience.check(index)?;
+            experience.check(index, config.needs_proximal())?;
         }
         let sequences: Vec<_> = mini_batch.iter().map(Experience::sequence).collect();
         let batches = micro_batches(&sequences, self.max_tokens, model)?;
         let rows = mini_batch.iter().zip(&sequences).map(|(row, sequence)| (row.sample, sequence.trained()));
         let norm_tokens = config.norm_tokens.unwrap_or(1);
         let weights = config.aggregation.token_weights(&rows.collect::<Vec<_>>(), norm_tokens);
+        let correction = match &config.off_policy {
+            Some(off_policy) if config.needs_proximal() => Some(Correction::new(off_policy, mini_batch)),
+            _ => None,
+        };
 
         let (mut statistics, tokens) =
             self.accumulate(model, reference, &batches, mini_batch.len(), |chunk, states| {
                 let logits = chunk.logits(model, states.policy, temperature)?;
+                let rollout = chunk.values(&logits, |row, at| f64::from(mini_batch[row].logprobs[at]))?;
                 let targets = Targets {
                     ids: &chunk.targets,
-                    rollout: chunk.values(&logits, |row, at| f64::from(mini_batch[row].logprobs[at]))?,
+                    old: match config.old_logprobs() {
+                        OldLogProbs::Rollout => Some(rollout.shallow_clone()),
+                        OldLogProbs::Proximal => {
+                            Some(chunk.values(&logits, |row, at| f64::from(mini_batch[row].proximal[at]))?)
+                        }
+                        OldLogProbs::Current => None,
+                    },
+                    rollout,
                     reference: match (reference, &states.reference) {
                         (Some(reference), Some(hidden)) => {
                             Some(frozen_logprobs(reference, hidden, chunk, temperature)?)
@@ -108,12 +136,19 @@ impl Trainer {
                     },
                     advantages: chunk.values(&logits, |row, at| f64::from(mini_batch[row].advantages[at]))?,
                     weights: chunk.values(&logits, |row, _| weights[row])?,
+                    correction: match &correction {
+                        Some(Correction { weights, .. }) => Some(chunk.values(&logits, |row, at| weights[row][at])?),
+                        None => None,
+                    },
                 };
                 objective(&logits, &targets, config)
             })?;
         let grad_norm = self.finish(statistics.loss(), lr)?;
         // The place that it has in the log of a run.
         statistics.insert_before("logprob_mismatch", "grad_norm", grad_norm);
+        if let Some(correction) = correction {
+            statistics.extend(correction.statistics);
+        }
         Ok(UpdateStats { tokens, statistics })
     }
 

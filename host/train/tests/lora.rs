@@ -29,6 +29,7 @@ fn experiences(model: &Model) -> Vec<Experience> {
             loss_mask: vec![true; 5 + row as usize],
             logprobs: vec![0.0; 5 + row as usize],
             advantages: vec![advantage; 5 + row as usize],
+            ..Default::default()
         })
         .collect();
     let said = log_probs(model, &rows, 1.0, 1000).unwrap();

@@ -108,6 +108,7 @@ fn rows(args: &TrainArgs, config: &ModelConfig) -> Vec<Experience> {
         loss_mask: vec![true; length],
         logprobs: vec![-(config.vocab_size as f32).ln(); length],
         advantages: vec![if row.is_multiple_of(2) { 1.0 } else { -1.0 }; length],
+        ..Default::default()
     };
     (0..args.prompts * args.group_size).map(row).collect()
 }

@@ -17,11 +17,12 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     for setting in settings {
         set(&mut table, setting).map_err(|what| ConfigError::Set { setting: setting.clone(), what })?;
     }
-    let config: Config<T> = serde_path_to_error::deserialize(table).map_err(|error| {
+    let mut config: Config<T> = serde_path_to_error::deserialize(table).map_err(|error| {
         let key = error.path().to_string();
         let what = error.into_inner().message().to_owned();
         ConfigError::Key { path: path.to_owned(), key, what }
     })?;
+    config.train.complete(config.schedule.max_staleness);
     config.validate()?;
     Ok(config)
 }

@@ -97,12 +97,26 @@ pub struct DataTable {
     /// Which reward says whether an answer is right (a score of 1 or more):
     /// `val/accuracy` is its share. The first by default.
     pub accuracy: Option<String>,
+    /// Answers to each row in validation; 1 by default, which is greedy. Several
+    /// are sampled as in training.
+    #[serde(default = "one_sample", skip_serializing_if = "is_one_sample")]
+    pub validation_samples: usize,
+}
+
+fn one_sample() -> usize {
+    1
+}
+
+/// As [`is_one`] has it.
+fn is_one_sample(value: &usize) -> bool {
+    *value == 1
 }
 
 impl DataTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         self.train.validate("data.train")?;
         self.validation.iter().try_for_each(|dataset| dataset.validate("data.validation"))?;
+        at_least_one("data.validation_samples", self.validation_samples)?;
         at_least_one("data.max_prompt_tokens", self.max_prompt_tokens.unwrap_or(1))
     }
 }
@@ -116,7 +130,8 @@ pub struct RolloutTable {
     pub group_size: usize,
     /// The longest response, in tokens.
     pub max_tokens: usize,
-    /// Of sampling in training; validation is greedy. 1 by default.
+    /// Of sampling in training, and in validation with several samples. 1 by
+    /// default.
     #[serde(default = "one")]
     pub temperature: f32,
     /// Only the most probable tokens; all by default.
@@ -223,7 +238,7 @@ impl RolloutTable {
         }
     }
 
-    /// The same in validation: always the most probable token.
+    /// The same in validation with one sample: always the most probable token.
     pub fn greedy(&self, stop_ids: Vec<u32>) -> Sampling {
         Sampling { temperature: 0.0, ..self.sampling(stop_ids) }
     }

@@ -6,7 +6,7 @@ use super::learning::{LearningConfig, train_table};
 use super::train_table::TrainTable;
 use gavel_data::{MOST_REWARD, OutcomeKind};
 use gavel_scoring::recording::{Grouping, OfSample, Substitute};
-use gavel_train::{AdvantageConfig, Estimator, LossConfig};
+use gavel_train::{AdvantageConfig, Estimator, LossConfig, OffPolicyConfig, OldLogProbs};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,6 +53,10 @@ train_table! {
         /// The loss; PPO's clipped surrogate by default.
         #[serde(default)]
         pub loss: LossConfig,
+        /// How data that another policy drew is corrected; by default not at all in a run that is on-policy, else as
+        /// [`OffPolicyConfig::of_run`] has it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub off_policy: Option<OffPolicyConfig>,
         /// What becomes of samples without a reward, by outcome; all are dropped by default.
         #[serde(default)]
         pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
@@ -111,6 +115,11 @@ impl RlTable {
         Grouping { on_outcome: scores.collect(), min_scored: self.min_scored }
     }
 
+    /// The loss, with the correction of off-policy data.
+    pub fn loss(&self) -> LossConfig {
+        LossConfig { off_policy: self.off_policy, ..self.loss }
+    }
+
     /// Prompts in each optimiser step.
     pub fn mini_batch(&self) -> usize {
         self.mini_batch_prompts.unwrap_or(self.prompts_per_step)
@@ -120,6 +129,14 @@ impl RlTable {
 impl TrainTable for RlTable {
     const LEARNS: bool = true;
     const DRAWS: bool = true;
+
+    fn complete(&mut self, max_staleness: u64) {
+        if max_staleness > 0 || self.off_policy.is_some() {
+            let old = *self.loss.old_logprobs.get_or_insert(OldLogProbs::Proximal);
+            let off_policy = self.off_policy.unwrap_or(OffPolicyConfig::of_run(old));
+            self.off_policy = Some(off_policy.complete());
+        }
+    }
 
     fn validate(&self) -> Result<(), ConfigError> {
         self.learning().validate()?;
@@ -156,6 +173,9 @@ impl TrainTable for RlTable {
                 OnOutcome::Score(_) | OnOutcome::Drop | OnOutcome::LowestIfCaused => {}
             }
         }
+        if let Some(off_policy) = &self.off_policy {
+            off_policy.validate(self.loss.old_logprobs()).map_err(|error| error.within("train.off_policy"))?;
+        }
         Ok(self.loss.validate().map_err(|error| error.within("train.loss"))?)
     }
 }
@@ -171,5 +191,52 @@ impl TrainTable for SftTable {
             return Err(ConfigError::value("train.stop_accuracy", "at least 0 and below 1", accuracy));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::rl_table;
+    use gavel_train::{RolloutIs, RolloutRs};
+
+    fn completed(text: &str, max_staleness: u64) -> RlTable {
+        let mut table = rl_table(text);
+        table.complete(max_staleness);
+        assert!(table.validate().is_ok(), "{text}");
+        table
+    }
+
+    #[test]
+    fn a_run_that_is_on_policy_corrects_nothing() {
+        for text in ["", "loss.old_logprobs = 'current'", "loss.old_logprobs = 'proximal'"] {
+            assert_eq!(completed(text, 0), rl_table(text));
+        }
+        assert!(!completed("", 0).loss().needs_proximal());
+        assert!(completed("loss.old_logprobs = 'proximal'", 0).loss().needs_proximal());
+    }
+
+    #[test]
+    fn a_run_that_is_off_policy_has_a_default_that_is_written_out() {
+        let of = |text: &str, max_staleness| {
+            let table = completed(text, max_staleness);
+            (table.loss.old_logprobs(), table.off_policy.unwrap())
+        };
+        let (old, off_policy) = of("", 4);
+        assert_eq!((old, off_policy), (OldLogProbs::Proximal, OffPolicyConfig::default()));
+        assert_eq!((off_policy.rollout_is, off_policy.rollout_is_threshold), (RolloutIs::Token, 2.0));
+        // The table alone asks for it, too.
+        assert_eq!(of("off_policy = {}", 0), (old, off_policy));
+        let (old, off_policy) = of("loss.old_logprobs = 'rollout'", 4);
+        assert_eq!(
+            (old, off_policy.rollout_is, off_policy.rollout_rs),
+            (OldLogProbs::Rollout, RolloutIs::None, RolloutRs::None)
+        );
+        assert!(!completed("loss.old_logprobs = 'rollout'", 4).loss().needs_proximal());
+        let (_, off_policy) = of("off_policy.rollout_rs = 'geometric'", 4);
+        assert_eq!(off_policy.rollout_rs_threshold, Some(1.01));
+
+        let written = toml::to_string(&completed("off_policy.rollout_rs = 'token'", 1)).unwrap();
+        assert_eq!(toml::from_str::<RlTable>(&written).unwrap(), completed("off_policy.rollout_rs = 'token'", 1));
     }
 }

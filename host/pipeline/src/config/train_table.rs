@@ -9,6 +9,9 @@ pub trait TrainTable {
     /// Whether it draws what it learns from.
     const DRAWS: bool;
 
+    /// Fills in what depends on how many versions behind the policy its data may be.
+    fn complete(&mut self, _max_staleness: u64) {}
+
     /// Refuses what no run could mean, naming the key.
     fn validate(&self) -> Result<(), ConfigError>;
 }

@@ -82,7 +82,7 @@ impl<'a> Plan<'a> {
         prompt: u64,
     ) -> Result<Self> {
         let rollout = &config.rollout;
-        let most = drawn.max(setup.validation.len() as u64);
+        let most = drawn.max((config.data.validation_samples * setup.validation.len()) as u64);
         let adapters = adapters(&config.model, &setup.sizes)?;
         let plan = Self {
             sizes: &setup.sizes,

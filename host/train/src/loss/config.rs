@@ -6,6 +6,7 @@ use super::policy_loss::PolicyLoss;
 use super::table::LossTable;
 use crate::config::ConfigError;
 use crate::kl::KlConfig;
+use crate::off_policy::OffPolicyConfig;
 use serde::{Deserialize, Serialize};
 
 /// The settings of the loss.
@@ -14,8 +15,8 @@ use serde::{Deserialize, Serialize};
 pub struct LossConfig {
     /// The loss of a token; PPO's clipped surrogate by default.
     pub policy: PolicyLoss,
-    /// What the ratio is taken to; `rollout` by default.
-    pub old_logprobs: OldLogProbs,
+    /// What the ratio is taken to, where it is set; see [`old_logprobs`](Self::old_logprobs).
+    pub old_logprobs: Option<OldLogProbs>,
     /// How tokens become one number; `token-mean` by default.
     pub aggregation: Aggregation,
     /// What `seq-mean-token-sum-norm` divides by, in tokens: the longest
@@ -23,24 +24,38 @@ pub struct LossConfig {
     pub norm_tokens: Option<usize>,
     /// The penalty on the distance from a reference; none by default.
     pub kl: Option<KlConfig>,
+    /// How data of other policies is corrected, a table of its own; not at all by default.
+    pub off_policy: Option<OffPolicyConfig>,
 }
 
 impl From<LossTable> for LossConfig {
     fn from(table: LossTable) -> Self {
         let policy = PolicyLoss::read(&table);
         let LossTable { old_logprobs, aggregation, norm_tokens, kl, .. } = table;
-        Self { policy, old_logprobs, aggregation, norm_tokens, kl }
+        Self { policy, old_logprobs, aggregation, norm_tokens, kl, off_policy: None }
     }
 }
 
 impl From<LossConfig> for LossTable {
     fn from(config: LossConfig) -> Self {
-        let LossConfig { policy, old_logprobs, aggregation, norm_tokens, kl } = config;
+        let LossConfig { policy, aggregation, norm_tokens, kl, .. } = config;
+        let old_logprobs = Some(config.old_logprobs());
         Self { old_logprobs, aggregation, norm_tokens, kl, ..policy.written() }
     }
 }
 
 impl LossConfig {
+    /// What the ratio is taken to: `rollout` where it is not set.
+    pub fn old_logprobs(&self) -> OldLogProbs {
+        self.old_logprobs.unwrap_or_default()
+    }
+
+    /// Whether an update needs the proximal log-probabilities of its experiences.
+    pub fn needs_proximal(&self) -> bool {
+        let corrected = self.off_policy.is_some_and(|off_policy| off_policy.has_weights());
+        self.old_logprobs() == OldLogProbs::Proximal || corrected
+    }
+
     /// Refuses what no run could mean, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.policy.validate()?;
@@ -51,7 +66,13 @@ impl LossConfig {
             (_, Some(0)) => return Err(ConfigError::new("norm_tokens", "at least 1", 0)),
             _ => {}
         }
-        self.kl.map_or(Ok(()), |kl| kl.validate().map_err(|error| error.within("kl")))
+        if let Some(kl) = &self.kl {
+            kl.validate().map_err(|error| error.within("kl"))?;
+        }
+        match &self.off_policy {
+            Some(off_policy) => off_policy.validate(self.old_logprobs()).map_err(|error| error.within("off_policy")),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The loss of a micro-batch: its share of the mini-batch's.
 
 use super::config::LossConfig;
-use super::old_logprobs::OldLogProbs;
 use super::token_loss::{TokenLoss, Tokens};
 use crate::error::Result;
 use crate::kl::KlEstimator;
@@ -21,11 +20,15 @@ pub(crate) struct Targets<'a> {
     pub ids: &'a Tensor,
     /// Their log-probabilities when they were sampled.
     pub rollout: Tensor,
+    /// Those that the ratio is taken to; absent where that is the policy's own.
+    pub old: Option<Tensor>,
     /// Their log-probabilities under the reference.
     pub reference: Option<Tensor>,
     pub advantages: Tensor,
     /// Their share in the mini-batch ([`super::Aggregation`]).
     pub weights: Tensor,
+    /// What the policy's loss of each is multiplied by because another policy drew it; absent for 1.
+    pub correction: Option<Tensor>,
 }
 
 /// The loss to differentiate, a scalar, and what the tokens of this chunk add to
@@ -34,13 +37,13 @@ pub(crate) struct Targets<'a> {
 pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig) -> Result<(Tensor, ChunkSums)> {
     let (logprobs, normaliser) = target_logprobs(logits, targets.ids)?;
     let now = logprobs.f_detach()?;
-    let old = match config.old_logprobs {
-        OldLogProbs::Rollout => &targets.rollout,
-        OldLogProbs::Current => &now,
-    };
+    let old = targets.old.as_ref().unwrap_or(&now);
     let tokens = Tokens { logprobs: &logprobs, old, advantages: &targets.advantages };
     let TokenLoss { loss, statistics } = config.policy.token_loss(&tokens)?;
-    let policy_loss = loss.f_dot(&targets.weights)?;
+    let policy_loss = match &targets.correction {
+        Some(correction) => loss.f_dot(&targets.weights.f_mul(correction)?)?,
+        None => loss.f_dot(&targets.weights)?,
+    };
     // How far the policy is from the one that wrote the responses: KL(rollout ‖ policy).
     let rollout_kl = KlEstimator::K3.estimate(&targets.rollout, &now)?;
     let (loss, kl) = match (&config.kl, &targets.reference) {

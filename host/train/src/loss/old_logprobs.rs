@@ -9,6 +9,8 @@ pub enum OldLogProbs {
     /// Those that rollout recorded.
     #[default]
     Rollout,
+    /// The policy's own before the step's first update (decoupled PPO).
+    Proximal,
     /// The policy's own at this update: the ratio is 1 and nothing is clipped.
     /// Right for a single update on on-policy data.
     Current,

@@ -21,7 +21,7 @@ pub(crate) struct LossTable {
     pub policy: PolicyLossName,
     pub clip_low: Option<f64>,
     pub clip_high: Option<f64>,
-    pub old_logprobs: OldLogProbs,
+    pub old_logprobs: Option<OldLogProbs>,
     pub aggregation: Aggregation,
     pub norm_tokens: Option<usize>,
     pub kl: Option<KlConfig>,

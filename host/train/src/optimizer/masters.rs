@@ -117,7 +117,7 @@ mod tests {
         let rows = experiences(&tiny(1), 0.7);
         let mut trainer = Trainer::new(model, bare, max_tokens).unwrap();
         // Ratios of 1: rounding must not decide what is clipped.
-        let loss = LossConfig { old_logprobs: OldLogProbs::Current, ..Default::default() };
+        let loss = LossConfig { old_logprobs: Some(OldLogProbs::Current), ..Default::default() };
         let stats = trainer.update(model, None, &rows, &loss, 0.7, 0.0).unwrap();
         let names = model.parameters().into_iter().map(|(name, _)| name);
         (stats, names.flat_map(|name| exp_avg(&trainer.optimizer, &name)).collect())

@@ -5,6 +5,8 @@ use crate::testing::{experiences, tiny, tiny_f64};
 use crate::{AdvantageConfig, KlConfig, KlEstimator, PolicyLoss, PpoClip, SampleId, ScoredGroup};
 
 mod micro_batches;
+mod off_policy;
+mod staleness;
 
 /// An optimiser whose first moment is the gradient itself.
 const BARE: OptimizerConfig =
@@ -188,7 +190,7 @@ fn stats_are_means_over_the_tokens_that_were_learned_from() {
 fn on_policy_both_kinds_of_old_logprobs_have_one_gradient() {
     let (model, reference) = (tiny_f64(1), tiny_f64(2));
     let rows = experiences(&model, 0.7);
-    let current = LossConfig { old_logprobs: OldLogProbs::Current, ..config(Aggregation::TokenMean) };
+    let current = LossConfig { old_logprobs: Some(OldLogProbs::Current), ..config(Aggregation::TokenMean) };
     let (_, a) = gradients(&model, &reference, &rows, &config(Aggregation::TokenMean), 64);
     let (stats, b) = gradients(&model, &reference, &off_policy(rows.clone()), &current, 64);
     assert_eq!(number(&stats, "clip_fraction"), 0.0);

@@ -37,6 +37,7 @@ fn grouped(model: &Model) -> Vec<Experience> {
                 loss_mask: (0..length).map(|at| (at + row) % 4 != 3).collect(),
                 logprobs: vec![0.0; length],
                 advantages: vec![row as f32 / 4.0 - 1.5; length],
+                ..Default::default()
             }
         })
         .collect();
@@ -47,6 +48,7 @@ fn grouped(model: &Model) -> Vec<Experience> {
         loss_mask: vec![true; 3],
         logprobs: vec![0.0; 3],
         advantages: vec![-1.5; 3],
+        ..Default::default()
     });
     let logprobs = crate::log_probs(model, &rows, 0.7, 1).unwrap();
     rows.iter_mut().zip(logprobs).for_each(|(row, logprobs)| row.logprobs = logprobs);
@@ -123,7 +125,7 @@ fn in_16_bits_a_shared_prompt_changes_only_rounding() {
     let model = tiny(1).to_kind(tch::Kind::BFloat16).unwrap();
     let rows = grouped(&model);
     // Ratios of 1: rounding must not decide what is clipped.
-    let config = LossConfig { old_logprobs: OldLogProbs::Current, ..Default::default() };
+    let config = LossConfig { old_logprobs: Some(OldLogProbs::Current), ..Default::default() };
     let flat = |max_tokens: usize| -> Vec<f64> {
         gradients(&model, &model, &rows, &config, max_tokens).1.into_iter().flat_map(|(_, values)| values).collect()
     };

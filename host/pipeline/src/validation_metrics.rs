@@ -1,0 +1,202 @@
+//! The numbers of a validation: accuracy, rewards and what several samples come to, by data source.
+
+use crate::at_k::{Votes, expected_best, expected_majority, sizes};
+use crate::step_metrics::{count_outcomes, members};
+use gavel_data::{Group, Member, NotCalled, Outcome, SampleOutcome};
+use gavel_runs::Metrics;
+use gavel_runs::metrics::mean;
+use std::collections::BTreeMap;
+
+/// A score of at least this is a right answer.
+const RIGHT: f64 = 1.0;
+
+/// The metric of a reward that is the answer it found, as verl names it.
+const ANSWER: &str = "pred";
+
+/// The numbers of groups of `samples` samples each; `accuracy` is the reward that says what is right.
+pub(crate) fn describe(groups: &[Group], accuracy: Option<&str>, samples: usize) -> Metrics {
+    let mut metrics = Metrics::default();
+    let right: Vec<f64> = members(groups).filter_map(|member| right(&member.outcome, accuracy?)).collect();
+    if !right.is_empty() {
+        metrics.set("val/accuracy", mean(&right));
+    }
+    let mut sources: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
+    for group in groups {
+        sources.entry(group.task.data_source.as_deref().unwrap_or("unknown")).or_default().push(group);
+    }
+    let rewards: Vec<f64> = sources.values().flatten().flat_map(|group| rewards(group)).collect();
+    if !rewards.is_empty() {
+        metrics.set("val/reward/mean", mean(&rewards));
+    }
+    for (source, groups) in &sources {
+        describe_source(source, groups, accuracy, samples, &mut metrics);
+    }
+    let lengths: Vec<f64> = members(groups)
+        .flat_map(|member| &member.sample.trajectories)
+        .filter_map(|trajectory| Some(trajectory.tokens()?.response.len() as f64))
+        .collect();
+    metrics.set("val/response_length/mean", mean(&lengths));
+    count_outcomes("val/outcome", groups, &mut metrics);
+    metrics
+}
+
+/// The numbers of a data source: the mean reward of all samples and, where there are several of each task, what `k` of
+/// them come to, as means over the tasks with that many.
+fn describe_source(source: &str, groups: &[&Group], accuracy: Option<&str>, samples: usize, metrics: &mut Metrics) {
+    let of_tasks: Vec<Vec<f64>> = groups.iter().map(|group| rewards(group)).collect();
+    let all = of_tasks.concat();
+    if !all.is_empty() {
+        metrics.set(format!("val/{source}/mean@{samples}"), mean(&all));
+    }
+    if samples == 1 {
+        return;
+    }
+    let mut set = |name: String, values: Vec<f64>| {
+        if !values.is_empty() {
+            metrics.set(format!("val/{source}/{name}"), mean(&values));
+        }
+    };
+    for k in sizes(samples).filter(|k| *k > 1) {
+        set(format!("best@{k}/mean"), of_tasks.iter().filter_map(|rewards| expected_best(rewards, k)).collect());
+    }
+    let Some(accuracy) = accuracy else { return };
+    let of_task = |group: &&Group| group.members.iter().filter_map(|member| right(&member.outcome, accuracy)).collect();
+    let right: Vec<Vec<f64>> = groups.iter().map(of_task).collect();
+    for k in sizes(samples) {
+        set(format!("pass@{k}"), right.iter().filter_map(|right| expected_best(right, k)).collect());
+    }
+    let Some(answers) = groups.iter().map(|group| answers(group, accuracy)).collect::<Option<Vec<_>>>() else { return };
+    for k in sizes(samples).filter(|k| *k > 1) {
+        set(format!("maj@{k}/mean"), answers.iter().filter_map(|answers| expected_majority(answers, k)).collect());
+    }
+}
+
+fn rewards(group: &Group) -> Vec<f64> {
+    group.members.iter().filter_map(|member| member.outcome.reward).collect()
+}
+
+/// Whether an answer is right, 1 or 0; unknown where the reward gave no score, or is for other data sources.
+fn right(outcome: &SampleOutcome, accuracy: &str) -> Option<f64> {
+    let right = match outcome.not_called.get(accuracy) {
+        Some(NotCalled::Gate) => false,
+        Some(NotCalled::NoGate | NotCalled::DataSource) => return None,
+        None => outcome.plugins.get(accuracy)?.outcome.score()? >= RIGHT,
+    };
+    Some(f64::from(u8::from(right)))
+}
+
+/// The answers of a task's samples with their votes; absent where the reward does not say what a sample answered.
+/// Samples behind a shut gate vote together.
+fn answers(group: &Group, accuracy: &str) -> Option<Vec<Votes>> {
+    let mut answers: BTreeMap<Option<String>, Vec<f64>> = BTreeMap::new();
+    for Member { outcome, .. } in &group.members {
+        let Some(right) = right(outcome, accuracy) else { continue };
+        let answer = match outcome.plugins.get(accuracy) {
+            Some(evaluation) => Some(answer(&evaluation.outcome)?),
+            None => None,
+        };
+        answers.entry(answer).or_default().push(right);
+    }
+    Some(answers.values().map(|right| Votes { count: right.len(), worth: mean(right) }).collect())
+}
+
+/// What a reward says that the answer was: its metric `pred`, or else its note.
+fn answer(outcome: &Outcome) -> Option<String> {
+    let Outcome::Scored(score) = outcome else { return None };
+    let metric = score.metrics.iter().find(|metric| metric.name == ANSWER).map(|metric| metric.value.to_string());
+    metric.or_else(|| score.note.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::group;
+    use gavel_data::{Evaluation, Metric, OutcomeKind, Score};
+
+    /// A group whose samples the reward `answer` scored so, with these notes.
+    fn noted(samples: &[(f64, Option<&str>)]) -> Group {
+        let outcomes: Vec<_> = samples.iter().map(|(score, _)| (OutcomeKind::Scored, Some(2.0 * score))).collect();
+        let mut group = group(&outcomes);
+        for (member, (value, note)) in group.members.iter_mut().zip(samples) {
+            let score = Score { value: *value, note: note.map(str::to_owned), ..Score::default() };
+            let evaluation = Evaluation::without_call(Outcome::Scored(score));
+            member.outcome.plugins.insert("answer".into(), evaluation);
+        }
+        group
+    }
+
+    fn assert_number(metrics: &Metrics, name: &str, expected: Option<f64>) {
+        let found = metrics.get(name);
+        let is_close = found.zip(expected).is_some_and(|(found, expected)| (found - expected).abs() < 1e-12);
+        assert!(is_close || (found, expected) == (None, None), "{name}: {found:?} is not {expected:?}");
+    }
+
+    #[test]
+    fn several_samples_of_a_task_are_counted_together() {
+        let groups = [
+            noted(&[(1.0, Some("7")), (0.0, Some("8")), (1.0, Some("7")), (0.0, Some("9"))]),
+            noted(&[(0.0, Some("1")), (0.0, Some("1")), (1.0, Some("2")), (0.0, Some("none"))]),
+        ];
+        let found = describe(&groups, Some("answer"), 4);
+        for (name, expected) in [
+            ("val/accuracy", 3.0 / 8.0),
+            ("val/unknown/mean@4", 6.0 / 8.0),
+            ("val/unknown/pass@1", 3.0 / 8.0),
+            // Both are wrong in 1 of 6 pairs, and in 3 of 6.
+            ("val/unknown/pass@2", (5.0 / 6.0 + 3.0 / 6.0) / 2.0),
+            ("val/unknown/pass@4", 1.0),
+            ("val/unknown/best@2/mean", 5.0 / 6.0 + 3.0 / 6.0),
+            ("val/unknown/best@4/mean", 2.0),
+            // In a pair, two answers that differ are a tie.
+            ("val/unknown/maj@2/mean", ((1.0 + 4.0 * 0.5) / 6.0 + (3.0 * 0.5) / 6.0) / 2.0),
+            ("val/unknown/maj@4/mean", 0.5),
+        ] {
+            assert_number(&found, name, Some(expected));
+        }
+        for absent in ["val/unknown/mean@1", "val/unknown/best@1/mean", "val/unknown/maj@1/mean", "val/unknown/pass@3"]
+        {
+            assert_number(&found, absent, None);
+        }
+    }
+
+    #[test]
+    fn one_sample_has_the_numbers_that_it_always_had() {
+        let found = describe(&[noted(&[(1.0, Some("7"))]), noted(&[(0.0, None)])], Some("answer"), 1);
+        let names: Vec<&String> = found.as_json().keys().filter(|name| !name.starts_with("val/outcome/")).collect();
+        assert_eq!(names, ["val/accuracy", "val/reward/mean", "val/unknown/mean@1", "val/response_length/mean"]);
+    }
+
+    #[test]
+    fn there_is_no_majority_where_the_reward_does_not_say_what_was_answered() {
+        let found = describe(&[noted(&[(1.0, Some("7")), (0.0, None)])], Some("answer"), 2);
+        assert_number(&found, "val/unknown/maj@2/mean", None);
+        assert_number(&found, "val/unknown/pass@2", Some(1.0));
+        // A number that is named as the answer is one.
+        let mut group = noted(&[(1.0, None), (1.0, None), (0.0, None)]);
+        for (member, value) in group.members.iter_mut().zip([7.0, 7.0, 1.5]) {
+            let evaluation = member.outcome.plugins.get_mut("answer").unwrap();
+            let Outcome::Scored(score) = &mut evaluation.outcome else { panic!("it is scored") };
+            score.metrics.push(Metric { name: "pred".into(), value });
+        }
+        assert_number(&describe(&[group], Some("answer"), 3), "val/unknown/maj@3/mean", Some(1.0));
+    }
+
+    #[test]
+    fn what_was_not_scored_takes_no_part() {
+        let mut tasks = [noted(&[(1.0, Some("7")), (0.0, Some("8"))]), noted(&[(1.0, Some("7")), (1.0, Some("7"))])];
+        let missing = &mut tasks[0].members[1].outcome;
+        (missing.reward, missing.outcome) = (None, OutcomeKind::Fault);
+        missing.plugins.clear();
+        let found = describe(&tasks, Some("answer"), 2);
+        assert_number(&found, "val/unknown/mean@2", Some(2.0));
+        // Only the second task has two.
+        assert_number(&found, "val/unknown/best@2/mean", Some(2.0));
+        assert_number(&found, "val/unknown/maj@2/mean", Some(1.0));
+        // Behind a shut gate, both samples are wrong and have one answer.
+        for member in &mut tasks[0].members {
+            member.outcome.plugins.clear();
+            member.outcome.not_called.insert("answer".into(), NotCalled::Gate);
+        }
+        assert_number(&describe(&tasks, Some("answer"), 2), "val/unknown/maj@2/mean", Some(0.5));
+    }
+}

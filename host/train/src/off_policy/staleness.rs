@@ -1,0 +1,54 @@
+//! How old the data of a step is, in versions of the policy.
+
+use crate::experience::Experience;
+
+/// How many versions behind the policy the tokens of a step were drawn, added up over its mini-batches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Staleness {
+    tokens: u64,
+    sum: u64,
+    max: u64,
+}
+
+impl Staleness {
+    /// Adds the tokens of a mini-batch that the policy with this version learns from.
+    pub fn add(&mut self, mini_batch: &[Experience], version: u64) {
+        for row in mini_batch {
+            let learned = row.versions.iter().zip(&row.loss_mask).filter(|(_, mask)| **mask);
+            for (&drawn, _) in learned {
+                let behind = version.saturating_sub(drawn);
+                *self = Self { tokens: self.tokens + 1, sum: self.sum + behind, max: self.max.max(behind) };
+            }
+        }
+    }
+
+    /// The mean over tokens; absent where there is none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.tokens > 0).then(|| self.sum as f64 / self.tokens as f64)
+    }
+
+    /// That of the oldest token.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tokens_that_are_learned_from_count() {
+        let row = |versions: &[u64], loss_mask: &[bool]| Experience {
+            versions: versions.to_vec(),
+            loss_mask: loss_mask.to_vec(),
+            ..Default::default()
+        };
+        let mut staleness = Staleness::default();
+        assert_eq!(staleness.mean(), None);
+        staleness.add(&[row(&[3, 4, 0], &[true, true, false]), row(&[5], &[true])], 5);
+        staleness.add(&[row(&[1], &[true])], 5);
+        // 2, 1, 0 and 4 versions.
+        assert_eq!((staleness.mean(), staleness.max()), (Some(1.75), 4));
+    }
+}
