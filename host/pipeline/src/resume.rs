@@ -9,6 +9,7 @@ use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, State, layout};
 use gavel_scoring::Scorer;
 use gavel_scoring::recording::{Grouping, RecordingError, keep_plugin_set};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 /// A run's folder, and the checkpoint to resume from.
@@ -19,7 +20,7 @@ pub(crate) struct Opened {
 }
 
 /// Makes the folder of a new run, or finds the one to resume. What that one has is kept for now.
-pub(crate) fn open_folder<T: TrainTable + Serialize>(
+pub(crate) fn open_folder<T: TrainTable + Serialize + DeserializeOwned>(
     config: &Config<T>,
     scorer: &Scorer,
     grouping: Grouping,
@@ -28,7 +29,7 @@ pub(crate) fn open_folder<T: TrainTable + Serialize>(
     let (folder, checkpoint, allow_changes) = match start {
         Start::New => (RunFolder::create(&config.log.folder(), &config.resolved()?)?, None, false),
         Start::Resume { from, allow_changed_plugins } => {
-            let folder = RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER)?;
+            let folder = RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
             let checkpoint = folder.checkpoints().find(from)?;
             (folder, Some(checkpoint), allow_changed_plugins)
         }

@@ -18,6 +18,7 @@ use gavel_runs::{Metrics, QueuedGroup};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// A run under way: who rolls out, who updates, and who writes.
@@ -50,7 +51,7 @@ pub(crate) struct RunShape {
     pub(crate) needs_reference: bool,
 }
 
-impl<'a, T: TrainTable + Serialize> Run<'a, T> {
+impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
     /// Starts a run in a folder of its own, or resumes one.
     pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: RunShape, start: Start) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference } = shape;

@@ -24,12 +24,13 @@ pub(crate) fn write(run: &Path, text: &str) -> Result<()> {
 }
 
 /// Whether `run` has the configuration `text`, but for the keys `may_differ`
-/// and those in the tables `may_differ`.
+/// and those in the tables `may_differ`. `complete` adds the defaults of keys
+/// that the run was written down without, since it is older than they.
 ///
 /// # Errors
 /// It has another one, or none that is understood.
-pub(crate) fn check(run: &Path, text: &str, may_differ: &[&str]) -> Result<()> {
-    let old = read_config(run)?;
+pub(crate) fn check(run: &Path, text: &str, may_differ: &[&str], complete: impl FnOnce(Table) -> Table) -> Result<()> {
+    let old = complete(read_config(run)?);
     let new = parse(&layout::config(run), text)?;
     let mut keys = Vec::new();
     differences(&Value::Table(old), &Value::Table(new), "", &mut keys);

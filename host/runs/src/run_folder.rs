@@ -18,6 +18,7 @@ use gavel_data::files::make_folder;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use toml::Table;
 
 /// Where a run is recorded, and what of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,16 +72,21 @@ impl RunFolder {
     }
 
     /// The newest folder of the configured name, to continue in. Its
-    /// configuration must be `text`, but for the keys and tables `may_differ`.
-    /// It keeps all that it has for now.
+    /// configuration, to which `complete` adds the defaults of newer keys, must
+    /// be `text`, but for the keys and tables `may_differ`. It keeps all that it has for now.
     ///
     /// # Errors
     /// There is none, another process has it, or its configuration is another.
-    pub fn resume(folder: &FolderConfig, text: &str, may_differ: &[&str]) -> Result<Self> {
+    pub fn resume(
+        folder: &FolderConfig,
+        text: &str,
+        may_differ: &[&str],
+        complete: impl FnOnce(Table) -> Table,
+    ) -> Result<Self> {
         let FolderConfig { dir, name, .. } = folder;
         let newest = newest(dir, name).ok_or_else(|| RunError::NoRun { run: dir.join(name) })?;
         let lock = RunLock::take(&newest)?;
-        config::check(&newest, text, may_differ)?;
+        config::check(&newest, text, may_differ, complete)?;
         Self::open(newest, folder, lock)
     }
 

@@ -9,6 +9,7 @@ use gavel_plugin::LimitsTable;
 use gavel_policy::Dtype;
 use gavel_scoring::ExecTable;
 use gavel_scoring::chat::ChatEndpoint;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -75,6 +76,18 @@ impl<T: Serialize> Config<T> {
     pub(crate) fn resolved(&self) -> Result<String, ConfigError> {
         toml::to_string(self)
             .map_err(|error| ConfigError::Invalid(format!("the configuration cannot be written down: {error}")))
+    }
+}
+
+impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
+    /// The configuration `written` with every default, also those of keys that are newer than it.
+    pub(crate) fn with_defaults(written: toml::Table) -> toml::Table {
+        let complete = |mut config: Self| {
+            config.train.complete(config.schedule.max_staleness);
+            toml::Table::try_from(config).ok()
+        };
+        // What is no configuration is compared as it stands.
+        written.clone().try_into().ok().and_then(complete).unwrap_or(written)
     }
 }
 

@@ -52,7 +52,7 @@ fn step(folder: &mut RunFolder, step: u64) {
     folder.keep_samples(step, [scored]).unwrap();
     folder.log(step, &Metrics::of_step(step)).unwrap();
     if step.is_multiple_of(2) {
-        folder.save_checkpoint(&state(step), RETENTION, write(step)).unwrap();
+        folder.save_checkpoint(&state(step), &[], RETENTION, write(step)).unwrap();
     }
 }
 
@@ -205,8 +205,8 @@ fn checkpoints_without_hashes_are_as_whole_as_can_be_seen() {
         }
         Ok(())
     };
-    folder.save_checkpoint(&state(2), RETENTION, tensors).unwrap();
-    folder.save_checkpoint(&state(4), RETENTION, tensors).unwrap();
+    folder.save_checkpoint(&state(2), &[], RETENTION, tensors).unwrap();
+    folder.save_checkpoint(&state(4), &[], RETENTION, tensors).unwrap();
     for step in [2, 4] {
         fs::remove_file(kept.path(step).join("BLAKE3SUMS")).unwrap();
     }
