@@ -2,14 +2,19 @@
 
 use crate::openmp::quiet_openmp;
 use crate::terminal::{self, errln, outln};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
 use gavel_pipeline::config::{RlTable, SftTable, load};
-use gavel_pipeline::{Check, DryRun, Start, Summary};
+use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The exit status of a run that a signal ended after a step, as a shell gives it for Ctrl-C.
+const STOPPED: u8 = 130;
 
 /// Post-train a policy with GRPO from the scores of its rewards.
 #[derive(Args)]
@@ -92,7 +97,11 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
         return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
     }
     quiet_openmp()?;
-    print_summary(&gavel_pipeline::train(&config, run.start())?, run.json)
+    let control = Control::default();
+    listen(control.clone())?;
+    let summary = gavel_pipeline::train(&config, run.start(), &control)?;
+    print_summary(&summary, run.json)?;
+    Ok(if summary.is_stopped { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
 }
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
@@ -157,11 +166,15 @@ fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
             "checkpoint": summary.checkpoint,
             "best": summary.best,
             "outcomes": summary.outcomes,
+            "groups": summary.groups,
+            "device_wait": summary.device_wait,
+            "stopped": summary.is_stopped,
         });
         terminal::json(&summary)?;
         return Ok(ExitCode::SUCCESS);
     }
-    errln!("done after step {}: {}", summary.step, summary.folder.display());
+    let how = if summary.is_stopped { "stopped" } else { "done" };
+    errln!("{how} after step {}: {}", summary.step, summary.folder.display());
     if let Some((first, last)) = summary.accuracy {
         errln!("  validation accuracy {:.1} % -> {:.1} %", first * 100.0, last * 100.0);
     }
@@ -174,5 +187,47 @@ fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
     for (plugin, counts) in &summary.outcomes {
         errln!("  {plugin}: {}", counted(counts));
     }
+    print_waits(summary);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the device waited for, where it waited for more than a moment.
+fn print_waits(Summary { device_wait, longest_waits, .. }: &Summary) {
+    let waits: Vec<_> = device_wait.iter().filter(|(_, seconds)| **seconds >= 0.05).collect();
+    if waits.is_empty() {
+        return;
+    }
+    errln!("  the device waited for");
+    for (name, seconds) in waits {
+        errln!("    {name:<30} {seconds:>8.1} s");
+    }
+    for LongWait { seconds, name, sample } in longest_waits.iter().filter(|wait| wait.seconds >= 0.05) {
+        errln!("    once {seconds:.1} s for {name} of sample {sample}");
+    }
+}
+
+/// Waits for signals on a thread of its own: Ctrl-C and SIGTERM end the run after the step under way, the second one at
+/// once; SIGUSR1 asks what the run waits for.
+fn listen(control: Control) -> Result<()> {
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1]).context("cannot wait for signals")?;
+    let wait = move || {
+        let mut is_stopping = false;
+        for signal in signals.forever() {
+            match signal {
+                SIGUSR1 => control.report(),
+                _ if is_stopping => {
+                    // Fails for a signal that has no default, and these have one.
+                    let _ = emulate_default_handler(signal);
+                }
+                _ => {
+                    is_stopping = true;
+                    errln!("ending after the step under way, with a checkpoint; again ends the run at once");
+                    control.stop();
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("gavel-signals".into()).spawn(wait).context("cannot wait for signals")?;
+    Ok(())
 }

@@ -4,10 +4,10 @@
 
 mod project;
 
-use project::{Project, lines};
+use project::{Project, lines, stderr};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A run of 12 steps whose judge takes its time.
@@ -64,11 +64,7 @@ fn where_nothing_depends_on_a_clock_random_delays_change_nothing() {
     ] {
         train(&quick, "run", schedule);
         train(&slow, "run", schedule);
-        let newest = |project: &Project| {
-            let mut metrics = project.metrics(&format!("runs/{}", newest_run(project)));
-            metrics.iter_mut().for_each(|step| step.retain(|name, _| !name.contains("latency")));
-            metrics
-        };
+        let newest = |project: &Project| project.metrics(&format!("runs/{}", newest_run(project)));
         assert_eq!(newest(&quick), newest(&slow), "{schedule}");
     }
 }
@@ -166,12 +162,7 @@ fn a_killed_run_trains_on_every_draw_once() {
     let project = project("milliseconds = 5, each_byte = 3, random = 30");
     train(&project, "whole", "schedule.max_staleness=1");
     kill_and_resume(&project, "killed", "schedule.max_staleness=1", 3);
-    let metrics = |run: &str| {
-        let mut metrics = project.metrics(run);
-        metrics.iter_mut().for_each(|step| step.retain(|name, _| !name.contains("latency")));
-        metrics
-    };
-    assert_eq!(metrics("runs/killed"), metrics("runs/whole"));
+    assert_eq!(project.metrics("runs/killed"), project.metrics("runs/whole"));
     let weights =
         |run: &str| std::fs::read(project.path(run).join("checkpoints/step-000012/model.safetensors")).unwrap();
     assert!(weights("runs/killed") == weights("runs/whole"), "the weights differ");
@@ -190,4 +181,57 @@ fn a_killed_run_trains_on_every_draw_once() {
         let count = |fate: &str| state["groups"].get(fate).and_then(Value::as_u64).unwrap_or_default();
         assert_eq!((state["draws"].as_u64(), count("trained") + count("too-few-scored")), (Some(48), 48), "{name}");
     }
+}
+
+/// Sends a signal to a run.
+fn signal(child: &std::process::Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+#[test]
+fn a_run_says_what_it_waits_for_and_ends_with_a_checkpoint_when_asked_to() {
+    let project = project("milliseconds = 0, random = 40");
+    let schedule = "schedule.max_staleness=1 schedule.watchdog=1s checkpoint.every=100";
+    train(&project, "whole", schedule);
+    // The checkpoint that it is to end with is the first one.
+    let args = args("asked", schedule);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut run = project.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    let metrics = project.path("runs/asked/metrics.jsonl");
+    while lines(&metrics).len() < 3 {
+        assert!(run.try_wait().unwrap().is_none(), "it ended before it was asked to");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signal(&run, "-USR1");
+    std::thread::sleep(Duration::from_millis(20));
+    signal(&run, "-INT");
+    let output = run.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("ending after the step under way, with a checkpoint"), "{said}");
+    assert!(said.contains("stopped after step "), "{said}");
+    assert!(said.contains(" samples that wait for their group, "), "{said}");
+    let steps = lines(&metrics).len() - 1;
+    assert!(steps < 12 && project.path(&format!("runs/asked/checkpoints/step-{steps:06}")).is_dir(), "{said}");
+    project.succeed(&[&args[..], &["--resume"]].concat());
+    assert_eq!(project.metrics("runs/asked"), project.metrics("runs/whole"));
+}
+
+#[test]
+fn a_silent_run_says_what_it_waits_for_and_who_the_device_waited_for() {
+    let project = project("milliseconds = 1500");
+    let args = args("run", "train.steps=1 schedule.watchdog=1s");
+    let output = project.succeed(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let said = stderr(&output);
+    assert!(said.contains("nothing has ended for 1 s (schedule.watchdog)"), "{said}");
+    assert!(said.contains("\n  sample 1.0.0: reward slow, 1."), "{said}");
+    assert!(said.contains("the device waited for\n    reward/slow "), "{said}");
+    assert!(said.contains(" s for reward/slow of sample 1."), "{said}");
+    let step = &lines(&project.path("runs/run/metrics.jsonl"))[1];
+    let seconds = |name: &str| step[name].as_f64().unwrap();
+    assert!((1.4..2.5).contains(&seconds("device_wait/reward/slow")), "{step:?}");
+    assert_eq!(step["device_wait/total"], step["device_wait/reward/slow"]);
+    assert!((0.5..=1.0).contains(&seconds("perf/device_idle")), "{step:?}");
+    assert!(seconds("reward/slow/latency_p50") >= 1.5, "{step:?}");
 }

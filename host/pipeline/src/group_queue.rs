@@ -1,17 +1,23 @@
 //! The groups of a run between their start and their training: a group waits here for its samples.
 
+use crate::config::ScheduleTable;
+use crate::control::Control;
 use crate::error::{PipelineError, Result};
+use crate::ledger::Cause;
 use crate::prompts::Prompt;
 use crate::rollout::{Rollout, SampleDraw};
 use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::{Numbering, Seeds, TaskStream};
-use gavel_data::{Group, Member, OutcomeKind, Sample};
+use gavel_data::{Group, Member, OutcomeKind, Sample, SampleOutcome};
 use gavel_runs::{QueuedGroup, QueuedSample};
-use gavel_scoring::PendingGroup;
+use gavel_scoring::{PendingGroup, Progress};
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Waits that the watchdog lists.
+const WATCHDOG_SHOWS: usize = 20;
 
 /// A group whose samples all have their outcomes.
 pub(crate) struct DrawnGroup {
@@ -37,6 +43,10 @@ pub(crate) struct GroupQueue {
     drawing: usize,
     /// The number of the next draw.
     next: u64,
+    /// What the sample that was scored last had waited for.
+    last_scored: Option<Cause>,
+    control: Control,
+    watchdog: Duration,
 }
 
 /// A group under way.
@@ -56,24 +66,33 @@ struct StartedSample {
 
 enum SampleState {
     Drawing,
-    Scoring(Arc<Sample>),
+    Scoring(Arc<Sample>, Progress),
     Done(Box<Member>),
 }
 
 impl GroupQueue {
-    pub(crate) fn new(rollout: Rollout, prompts: Vec<Prompt>, numbering: Numbering, retries: u32) -> Self {
+    pub(crate) fn new(
+        rollout: Rollout,
+        prompts: Vec<Prompt>,
+        numbering: Numbering,
+        schedule: &ScheduleTable,
+        control: Control,
+    ) -> Self {
         let stream = TaskStream::new(numbering.seed, prompts.len());
         Self {
             rollout,
             prompts,
             stream,
             numbering,
-            retries,
+            retries: schedule.retries,
             in_flight: SamplesInFlight::default(),
             groups: BTreeMap::new(),
             whole: VecDeque::new(),
             drawing: 0,
             next: 0,
+            last_scored: None,
+            control,
+            watchdog: schedule.watchdog,
         }
     }
 
@@ -162,10 +181,65 @@ impl GroupQueue {
     /// # Errors
     /// A response failed, or nothing is under way that could be waited for.
     pub(crate) async fn wait(&mut self) -> Result<()> {
-        match self.in_flight.next().await {
-            Some(event) => self.note(event?).await,
-            None => Err(PipelineError::Stopped("the schedule waits for a group that nobody works on".into())),
+        let deadline = tokio::time::Instant::now() + self.watchdog;
+        let mut silence = pin!(tokio::time::sleep_until(deadline));
+        loop {
+            tokio::select! {
+                biased;
+                event = self.in_flight.next() => return match event {
+                    Some(event) => self.note(event?).await,
+                    None => Err(PipelineError::Stopped("the schedule waits for a group that nobody works on".into())),
+                },
+                () = self.control.report_asked() => self.report(usize::MAX),
+                () = &mut silence => {
+                    tracing::warn!("nothing has ended for {} s (schedule.watchdog)", self.watchdog.as_secs());
+                    self.report(WATCHDOG_SHOWS);
+                    silence.as_mut().reset(tokio::time::Instant::now() + self.watchdog);
+                }
+            }
         }
+    }
+
+    /// What the sample that was scored last had waited for; nothing where that was asked before.
+    pub(crate) fn take_last_scored(&mut self) -> Option<Cause> {
+        self.last_scored.take()
+    }
+
+    fn cause(&self, key: SampleKey, outcome: &SampleOutcome) -> Option<Cause> {
+        let (step, group) = self.numbering.place(key.draw);
+        let name = format!("reward/{}", outcome.timing.last.as_ref()?);
+        Some(Cause { name, sample: format!("{step}.{group}.{}", key.index) })
+    }
+
+    /// Says what the samples in flight wait for and since when: the longest first, and `most` of them.
+    fn report(&self, most: usize) {
+        let mut waits = Vec::new();
+        let [mut of_group, mut of_batch] = [0, 0];
+        for (draw, group) in &self.groups {
+            let (step, number) = self.numbering.place(*draw);
+            for (index, sample) in group.samples.iter().enumerate() {
+                let mut wait = |what: &str, since: Instant| {
+                    waits.push((since.elapsed().as_secs_f64(), format!("sample {step}.{number}.{index}: {what}")));
+                };
+                match &sample.state {
+                    SampleState::Drawing => wait("generation", sample.since),
+                    SampleState::Scoring(_, progress) => {
+                        progress.waits().iter().for_each(|(name, since)| wait(&format!("reward {name}"), *since));
+                    }
+                    SampleState::Done(_) if self.whole.contains(draw) => of_batch += 1,
+                    SampleState::Done(_) => of_group += 1,
+                }
+            }
+        }
+        waits.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let shown = waits.iter().take(most).map(|(seconds, what)| format!("\n  {what}, {seconds:.1} s"));
+        let left = waits.len().saturating_sub(most);
+        let more = if left > 0 { format!("\n  and {left} more") } else { String::new() };
+        tracing::info!(
+            "{} waits, {of_group} samples that wait for their group, {of_batch} for their batch{}{more}",
+            waits.len(),
+            shown.collect::<String>()
+        );
     }
 
     /// Waits until no response is under way.
@@ -190,12 +264,13 @@ impl GroupQueue {
 
     async fn note(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Drawn(key, sample) => {
+            Event::Drawn(key, sample, progress) => {
                 self.drawing -= 1;
-                self.set(key, SampleState::Scoring(sample));
+                self.set(key, SampleState::Scoring(sample, progress));
                 Ok(())
             }
             Event::Scored(key, sample, outcome) => {
+                self.last_scored = self.cause(key, &outcome);
                 let member = Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None };
                 self.set(key, SampleState::Done(Box::new(member)));
                 self.check_whole(key.draw).await
@@ -246,7 +321,7 @@ impl GroupQueue {
         let StartedGroup { row, samples, .. } = self.groups.remove(&draw)?;
         let member = |sample: StartedSample| match sample.state {
             SampleState::Done(member) => Some(*member),
-            SampleState::Drawing | SampleState::Scoring(_) => None,
+            SampleState::Drawing | SampleState::Scoring(..) => None,
         };
         let members = samples.into_iter().filter_map(member).collect();
         let group = Group { task: self.prompts[row].task.clone(), members };
@@ -258,7 +333,7 @@ impl GroupQueue {
         let sample = |(index, sample): (u32, &StartedSample)| {
             let (trajectories, outcome) = match &sample.state {
                 SampleState::Drawing => return None,
-                SampleState::Scoring(drawn) => (drawn.trajectories.clone(), None),
+                SampleState::Scoring(drawn, _) => (drawn.trajectories.clone(), None),
                 SampleState::Done(member) => (member.sample.trajectories.clone(), Some(member.outcome.clone())),
             };
             Some(QueuedSample { index, retry: sample.retry, trajectories, outcome })
@@ -280,28 +355,24 @@ impl GroupQueue {
             let mut group = self.new_group(draw, version);
             let size = group.samples.len();
             let is_scored = !score_again && samples.len() == size && samples.iter().all(|s| s.outcome.is_some());
-            let task = self.prompts[group.row].task.clone();
+            let (task, judged_together) = (self.prompts[group.row].task.clone(), group.judged_together.clone());
             for QueuedSample { index, retry, trajectories, outcome } in samples {
                 let Some(started) = group.samples.get_mut(index as usize) else { continue };
                 let sample = Sample { task: task.clone(), index, trajectories };
                 started.retry = retry;
                 started.state = match outcome.filter(|_| is_scored) {
                     Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantage: None })),
-                    None => SampleState::Scoring(Arc::new(sample)),
+                    None => {
+                        let (key, sample) = (SampleKey { draw, index: index as usize }, Arc::new(sample));
+                        let (seed, together) = (self.seeds(key, retry).plugin, &judged_together);
+                        let progress =
+                            self.rollout.score_again(key, sample.clone(), seed, together, &mut self.in_flight);
+                        SampleState::Scoring(sample, progress)
+                    }
                 };
             }
-            for (index, sample) in group.samples.iter().enumerate() {
-                let key = SampleKey { draw, index };
-                match &sample.state {
-                    SampleState::Drawing => undrawn.push(key),
-                    SampleState::Done(_) => {}
-                    SampleState::Scoring(drawn) => {
-                        let seed = self.seeds(key, sample.retry).plugin;
-                        let together = group.judged_together.clone();
-                        self.rollout.score_again(key, drawn.clone(), seed, together, &mut self.in_flight);
-                    }
-                }
-            }
+            let is_undrawn = |index: &usize| matches!(group.samples[*index].state, SampleState::Drawing);
+            undrawn.extend((0..size).filter(is_undrawn).map(|index| SampleKey { draw, index }));
             self.groups.insert(draw, group);
             if is_scored {
                 self.whole.push_back(draw);

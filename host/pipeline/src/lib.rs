@@ -5,11 +5,13 @@ mod advantages;
 mod at_k;
 mod broken_judges;
 pub mod config;
+mod control;
 mod dataset;
 mod dry_run;
 mod error;
 mod failure_rate;
 mod group_queue;
+mod ledger;
 mod memory;
 mod pace;
 mod policy;
@@ -33,8 +35,10 @@ mod validation;
 mod validation_metrics;
 
 pub use config::Config;
+pub use control::Control;
 pub use dry_run::{Check, DryRun, dry_run_sft, dry_run_train};
 pub use error::PipelineError;
+pub use ledger::LongWait;
 pub use memory::{Part, Prediction};
 pub use sft::sft;
 pub use train::train;
@@ -72,4 +76,12 @@ pub struct Summary {
     pub best: Option<PathBuf>,
     /// Outcomes in training by plugin and kind.
     pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// What became of groups: trained on, or dropped for which reason.
+    pub groups: BTreeMap<String, u64>,
+    /// Seconds that the device had nothing to do, by what it waited for.
+    pub device_wait: BTreeMap<String, f64>,
+    /// The longest of these waits.
+    pub longest_waits: Vec<LongWait>,
+    /// Whether the run was asked to end before its last step.
+    pub is_stopped: bool,
 }

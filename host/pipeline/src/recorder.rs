@@ -65,6 +65,13 @@ impl Recorder {
         *self.state.groups.entry(fate.to_owned()).or_default() += 1;
     }
 
+    /// Adds seconds that the device had nothing to do, by what it waited for.
+    pub(crate) fn add_waits(&mut self, waits: &BTreeMap<String, f64>) {
+        for (name, seconds) in waits {
+            *self.state.device_wait.entry(name.clone()).or_default() += seconds;
+        }
+    }
+
     /// Notes how many groups were started so far.
     pub(crate) fn note_draws(&mut self, draws: u64) {
         self.state.draws = draws;
@@ -125,6 +132,10 @@ impl Recorder {
             checkpoint: checkpoints.newest()?,
             best: state.best.map(|(step, _)| checkpoints.path(step)).filter(|path| path.exists()),
             outcomes: state.outcomes.clone(),
+            groups: state.groups.clone(),
+            device_wait: state.device_wait.clone(),
+            longest_waits: Vec::new(),
+            is_stopped: false,
         })
     }
 }

@@ -29,7 +29,8 @@ pub(crate) fn open_folder<T: TrainTable + Serialize + DeserializeOwned>(
     let (folder, checkpoint, allow_changes) = match start {
         Start::New => (RunFolder::create(&config.log.folder(), &config.resolved()?)?, None, false),
         Start::Resume { from, allow_changed_plugins } => {
-            let folder = RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
+            let folder =
+                RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
             let checkpoint = folder.checkpoints().find(from)?;
             (folder, Some(checkpoint), allow_changed_plugins)
         }

@@ -6,6 +6,7 @@ use crate::config::{RlTable, ScheduleTable};
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::{DrawnGroup, GroupQueue};
+use crate::ledger::Ledger;
 use crate::pace::Pace;
 use crate::run::Run;
 use crate::step_metrics::{describe, outcomes};
@@ -24,6 +25,7 @@ pub(crate) struct RlRun<'a> {
     pub(crate) numbering: Numbering,
     pub(crate) failures: FailureWindow,
     pub(crate) broken_judges: BrokenJudges,
+    pub(crate) ledger: Ledger,
 }
 
 /// A step under way.
@@ -90,6 +92,9 @@ impl RlRun<'_> {
     }
 
     async fn start(&mut self, step: &Step, count: usize) -> Result<()> {
+        if count > 0 {
+            self.ledger.end_wait();
+        }
         self.groups.start(count, step.number - 1).await
     }
 
@@ -163,13 +168,22 @@ impl RlRun<'_> {
         let seconds = start.elapsed().as_secs_f64();
         match is_drawing {
             true => step.seconds.generate += seconds,
-            false => step.seconds.wait += seconds,
+            false => {
+                step.seconds.wait += seconds;
+                let cause = self.groups.take_last_scored();
+                self.ledger.wait(seconds, cause);
+                if self.groups.is_drawing() {
+                    // A sample is drawn again.
+                    self.ledger.end_wait();
+                }
+            }
         }
         Ok(())
     }
 
     /// Trains on the next `count` groups, mini-batch by mini-batch.
     async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
+        self.ledger.end_wait();
         let (table, config) = (&self.run.config.train, self.run.config);
         let next = &mut step.taken[step.trained..step.trained + count];
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
@@ -232,6 +246,8 @@ impl RlRun<'_> {
             let all: Vec<&DrawnGroup> = considered().collect();
             recorder.keep_samples(number, &all, &self.numbering)?;
         }
+        let waits = self.ledger.end_step(&mut metrics);
+        self.run.recorder.add_waits(&waits);
         let seconds = metrics.time("step", start);
         let tokens = metrics.get("tokens/response").unwrap_or(0.0) + metrics.get("tokens/prompt").unwrap_or(0.0);
         metrics.set("perf/tokens_per_second", tokens / seconds);

@@ -8,9 +8,10 @@ use crate::task_stream::Seeds;
 use gavel_data::{Group, Member, Sample};
 use gavel_policy::Sampling;
 use gavel_rollout::{AsyncEngine, Episode};
-use gavel_scoring::{PendingGroup, Scorer};
+use gavel_scoring::{PendingGroup, Progress, Scorer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A sample to draw.
 pub(crate) struct SampleDraw<'a> {
@@ -59,40 +60,39 @@ impl Rollout {
             let (key, seed, judged_together) = (draw.key, draw.seeds.plugin, draw.judged_together.clone());
             in_flight.push(async move {
                 let sample = Arc::new(episode.play(&rollout.engine, response).await?);
+                let pending = rollout.scorer.start(&judged_together, sample.clone(), seed);
                 // Nobody listens where the run has given its samples up.
-                let _ = reports.send(Event::Drawn(key, sample.clone()));
-                Ok(rollout.score(key, sample, seed, &judged_together).await)
+                let _ = reports.send(Event::Drawn(key, sample.clone(), pending.progress()));
+                Ok(Event::Scored(key, sample, pending.outcome().await))
             });
         }
         Ok(())
     }
 
-    /// Scores a sample that was drawn before.
+    /// Scores a sample that was drawn before, and gives what it waits for.
     pub(crate) fn score_again(
         &self,
         key: SampleKey,
         sample: Arc<Sample>,
         seed: u64,
-        judged_together: PendingGroup,
+        judged_together: &PendingGroup,
         in_flight: &mut SamplesInFlight,
-    ) {
-        let rollout = self.clone();
-        in_flight.push(async move { Ok(rollout.score(key, sample, seed, &judged_together).await) });
-    }
-
-    async fn score(&self, key: SampleKey, sample: Arc<Sample>, seed: u64, judged_together: &PendingGroup) -> Event {
+    ) -> Progress {
         let pending = self.scorer.start(judged_together, sample.clone(), seed);
-        Event::Scored(key, sample, pending.outcome().await)
+        let progress = pending.progress();
+        in_flight.push(async move { Ok(Event::Scored(key, sample, pending.outcome().await)) });
+        progress
     }
 
     /// Draws and scores a group of each prompt, with a sample for each of the seeds that `seeds` gives for its number.
-    /// The groups are in the order of the prompts, whatever ended first.
+    /// The groups are in the order of the prompts, whatever ended first; beside them, the seconds in which no response was
+    /// under way any more.
     pub(crate) async fn draw_all(
         &self,
         prompts: &[Prompt],
         seeds: impl Fn(usize) -> Vec<Seeds>,
         sampling: &Sampling,
-    ) -> Result<Vec<Group>> {
+    ) -> Result<(Vec<Group>, f64)> {
         let mut in_flight = SamplesInFlight::default();
         let mut draws = Vec::new();
         for (number, prompt) in prompts.iter().enumerate() {
@@ -107,18 +107,23 @@ impl Rollout {
         }
         self.start(&draws, sampling, &mut in_flight).await?;
         let mut members = BTreeMap::new();
+        let mut last_drawn = Instant::now();
         while let Some(event) = in_flight.next().await {
-            if let Event::Scored(key, sample, outcome) = event? {
-                members.insert(key, Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None });
+            match event? {
+                Event::Drawn(..) => last_drawn = Instant::now(),
+                Event::Scored(key, sample, outcome) => {
+                    members.insert(key, Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None });
+                }
             }
         }
+        let waited = last_drawn.elapsed().as_secs_f64();
         let mut groups: Vec<Group> =
             prompts.iter().map(|prompt| Group { task: prompt.task.clone(), members: Vec::new() }).collect();
         // In the order of their keys.
         for (key, member) in members {
             groups[key.draw as usize].members.push(member);
         }
-        Ok(groups)
+        Ok((groups, waited))
     }
 
     fn episode(&self, draw: &SampleDraw<'_>, sampling: &Sampling) -> Episode {

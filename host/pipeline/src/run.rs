@@ -10,7 +10,7 @@ use crate::rollout::Rollout;
 use crate::setup::Setup;
 use crate::task_stream::Numbering;
 use crate::updater::Updater;
-use crate::validation::validate;
+use crate::validation::{Validation, validate};
 use crate::{Start, Summary};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
@@ -39,6 +39,8 @@ pub(crate) struct StepEnd {
     pub(crate) accuracy: Option<f64>,
     /// Whether the policy is to be kept.
     pub(crate) is_checkpoint_due: bool,
+    /// Seconds that the validation waited for its rewards alone.
+    pub(crate) validation_wait: f64,
 }
 
 /// What a command asks of its run.
@@ -106,7 +108,7 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
             return Ok(());
         }
         let mut metrics = Metrics::of_step(0);
-        if let Some(accuracy) = self.validate(&mut metrics).await? {
+        if let (Some(accuracy), _) = self.validate(&mut metrics).await? {
             self.recorder.note_accuracy(accuracy);
             tracing::info!("step 0: validation accuracy {accuracy:.3}");
         }
@@ -122,16 +124,17 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
     pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
         let is_last = step == self.learning.steps;
         self.recorder.end_step(step);
-        let (mut accuracy, mut is_best) = (None, false);
+        let (mut accuracy, mut validation_wait, mut is_best) = (None, 0.0, false);
         if self.is_validated(step) {
-            accuracy = self.validate(&mut metrics).await?;
+            (accuracy, validation_wait) = self.validate(&mut metrics).await?;
             if let Some(accuracy) = accuracy {
                 tracing::info!("step {step}: validation accuracy {accuracy:.3}");
                 is_best = self.recorder.note_accuracy(accuracy);
             }
         }
         self.recorder.log(step, &metrics)?;
-        Ok(StepEnd { accuracy, is_checkpoint_due: is_last || self.recorder.is_checkpoint_due(is_best) })
+        let is_checkpoint_due = is_last || self.recorder.is_checkpoint_due(is_best);
+        Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait })
     }
 
     /// Keeps the policy as it is now, and all that led to it, with the groups that it has not been trained on yet.
@@ -139,14 +142,15 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
         self.recorder.save(&self.updater, self.rollout.engine.text(), queue)
     }
 
-    async fn validate(&mut self, metrics: &mut Metrics) -> Result<Option<f64>> {
+    /// The accuracy, and the seconds in which the device waited for rewards.
+    async fn validate(&mut self, metrics: &mut Metrics) -> Result<(Option<f64>, f64)> {
         if self.validation.is_empty() {
-            return Ok(None);
+            return Ok((None, 0.0));
         }
-        let found = validate(self.config, &self.rollout, &self.validation).await?;
+        let Validation { metrics: found, waited } = validate(self.config, &self.rollout, &self.validation).await?;
         let accuracy = found.get("val/accuracy");
         metrics.extend(found);
-        Ok(accuracy)
+        Ok((accuracy, waited))
     }
 
     /// What the run came to.

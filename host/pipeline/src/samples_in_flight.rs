@@ -5,6 +5,7 @@ use futures::StreamExt;
 use futures::future::LocalBoxFuture;
 use futures::stream::FuturesUnordered;
 use gavel_data::{Sample, SampleOutcome};
+use gavel_scoring::Progress;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -18,8 +19,8 @@ pub(crate) struct SampleKey {
 
 /// What happened to a sample.
 pub(crate) enum Event {
-    /// Its last response ended.
-    Drawn(SampleKey, Arc<Sample>),
+    /// Its last response ended, and its judges are asked.
+    Drawn(SampleKey, Arc<Sample>, Progress),
     /// It has its outcome.
     Scored(SampleKey, Arc<Sample>, SampleOutcome),
 }

@@ -2,9 +2,11 @@
 
 use crate::broken_judges::BrokenJudges;
 use crate::config::{Config, RlTable};
+use crate::control::Control;
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::GroupQueue;
+use crate::ledger::Ledger;
 use crate::memory::predict_train;
 use crate::pace::Pace;
 use crate::rl_step::RlRun;
@@ -13,13 +15,14 @@ use crate::setup::Setup;
 use crate::task_stream::Numbering;
 use crate::{Start, Summary};
 use gavel_runs::Metrics;
+use std::time::Instant;
 
-/// Runs `gavel train`.
+/// Runs `gavel train`, until its last step or until `control` asks it to end.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used, too many samples
 /// cannot be scored, or training fails.
-pub fn train(config: &Config<RlTable>, start: Start) -> Result<Summary> {
+pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Result<Summary> {
     let table = &config.train;
     let learning = table.learning();
     let learning_rate = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
@@ -41,7 +44,7 @@ pub fn train(config: &Config<RlTable>, start: Start) -> Result<Summary> {
         prompts_per_step: table.prompts_per_step,
         group_size: config.rollout.group_size,
     };
-    let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, config.schedule.retries);
+    let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
         run.begin().await?;
@@ -49,13 +52,19 @@ pub fn train(config: &Config<RlTable>, start: Start) -> Result<Summary> {
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
         let steps = run.steps();
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
-        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges };
+        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger: Ledger::new() };
+        let mut is_stopped = false;
         for step in steps {
             let metrics = rl.step(step, learning_rate.at(step - 1)).await?;
             report(step, table.steps, &metrics);
-            rl.end_step(step, metrics).await?;
+            rl.end_step(step, metrics, control.is_stopping()).await?;
+            if control.is_stopping() && step < table.steps {
+                is_stopped = true;
+                break;
+            }
         }
-        rl.run.summary()
+        let longest_waits = rl.ledger.worst().to_vec();
+        Ok(Summary { longest_waits, is_stopped, ..rl.run.summary()? })
     })
 }
 
@@ -73,14 +82,19 @@ fn report(step: u64, steps: u64, metrics: &Metrics) {
 
 impl RlRun<'_> {
     /// Validates, logs and keeps a checkpoint, if it is time.
-    async fn end_step(&mut self, step: u64, metrics: Metrics) -> Result<()> {
+    async fn end_step(&mut self, step: u64, metrics: Metrics, is_last: bool) -> Result<()> {
         if self.run.is_validated(step) {
             // On the weights of one version, and in a batch of its own.
             self.groups.finish_drawing().await?;
         }
         let end = self.groups.meanwhile(self.run.end_step(step, metrics)).await?;
-        if end.is_checkpoint_due {
+        if end.validation_wait > 0.0 {
+            self.ledger.charge("validation", end.validation_wait);
+        }
+        if end.is_checkpoint_due || is_last {
+            let start = Instant::now();
             self.run.save(&self.groups.stored())?;
+            self.ledger.charge("saving", start.elapsed().as_secs_f64());
         }
         Ok(())
     }

@@ -40,7 +40,14 @@ pub fn evaluate(config: &Config<toml::Table>, checkpoint: Option<&Path>) -> Resu
     )?;
     let rollout = Rollout { engine, scorer: Arc::new(scorer), table: config.rollout.clone() };
     let runtime = rollout.scorer.sandbox().handle().clone();
-    runtime.block_on(validate(&config, &rollout, &validation))
+    Ok(runtime.block_on(validate(&config, &rollout, &validation))?.metrics)
+}
+
+/// What a validation came to.
+pub(crate) struct Validation {
+    pub(crate) metrics: Metrics,
+    /// Seconds in which all answers were there, and not all of their scores.
+    pub(crate) waited: f64,
 }
 
 /// `val/accuracy`, `val/reward/*`, `val/<data source>/mean@n` and the like.
@@ -48,13 +55,13 @@ pub(crate) async fn validate<T: TrainTable>(
     config: &Config<T>,
     rollout: &Rollout,
     prompts: &[Prompt],
-) -> Result<Metrics> {
+) -> Result<Validation> {
     let start = Instant::now();
     let samples = config.data.validation_samples;
     let seeds = |row: usize| (row * samples..(row + 1) * samples).map(|answer| validation_seeds(config.seed, answer));
     let sampling = if samples == 1 { rollout.greedy() } else { rollout.sampling() };
-    let groups = rollout.draw_all(prompts, |row| seeds(row).collect(), &sampling).await?;
+    let (groups, waited) = rollout.draw_all(prompts, |row| seeds(row).collect(), &sampling).await?;
     let mut metrics = describe(&groups, config.accuracy_reward(), samples);
     metrics.time("validate", start);
-    Ok(metrics)
+    Ok(Validation { metrics, waited })
 }

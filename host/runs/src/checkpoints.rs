@@ -40,6 +40,9 @@ pub struct State {
     /// What became of groups: trained on, or dropped for which reason.
     #[serde(default)]
     pub groups: BTreeMap<String, u64>,
+    /// Seconds that the device had nothing to do, by what it waited for.
+    #[serde(default)]
+    pub device_wait: BTreeMap<String, f64>,
 }
 
 /// Which checkpoints stay when a new one is made.

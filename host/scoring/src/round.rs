@@ -4,6 +4,7 @@
 use crate::combine::{Answer, JudgeCall, combine};
 use crate::judges::{Judges, WeightedJudge};
 use crate::pending_group::{Arrival, PendingGroup};
+use crate::progress::Progress;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use gavel_data::{
@@ -22,6 +23,7 @@ pub(crate) struct Round<'a> {
     seed: u64,
     /// Verdicts of an earlier run, which are shown in place of those of this one.
     recorded: &'a PriorVerdicts,
+    progress: Progress,
     answers: Vec<OnceCell<Timed>>,
 }
 
@@ -41,7 +43,12 @@ impl<'a> Round<'a> {
         recorded: &'a PriorVerdicts,
     ) -> Self {
         let answers = judges.iter().map(|_| OnceCell::new()).collect();
-        Self { judges, group, sample, seed, recorded, answers }
+        Self { judges, group, sample, seed, recorded, progress: Progress::default(), answers }
+    }
+
+    /// Where it notes what it waits for.
+    pub(crate) fn with_progress(self, progress: Progress) -> Self {
+        Self { progress, ..self }
     }
 
     /// What all judges say of the sample.
@@ -107,6 +114,7 @@ impl<'a> Round<'a> {
                 Some(_) => None,
             };
             // The group waits for this sample also where the judge is not to see it.
+            let _wait = self.progress.wait_for(judge.name());
             let arrival = Arrival { index: self.sample.index, seed: self.seed, input };
             let judged = self.group.judged(number, judge, arrival).await;
             return match (not_called, judged) {
@@ -120,6 +128,7 @@ impl<'a> Round<'a> {
         if let Some(why) = not_called {
             return Timed { answer: Err(why), span: None };
         }
+        let _wait = self.progress.wait_for(judge.name());
         let asked = Instant::now();
         let evaluation = judge.judge(&[self.sample.into()], self.seed).await.pop();
         Timed { answer: Ok(evaluation.unwrap_or_else(given_up)), span: Some((asked, Instant::now())) }

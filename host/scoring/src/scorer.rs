@@ -6,6 +6,7 @@ use crate::error::{ScorerError, Uncovered};
 use crate::exec::{self, LoadedProgram};
 use crate::judges::{Judges, WeightedJudge, waits};
 use crate::pending_group::PendingGroup;
+use crate::progress::Progress;
 use crate::round::Round;
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
 use gavel_plugin::{Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
@@ -65,7 +66,10 @@ pub(crate) struct LoadedPlugin {
 }
 
 /// A sample on its way.
-pub struct Pending(JoinHandle<SampleOutcome>);
+pub struct Pending {
+    outcome: JoinHandle<SampleOutcome>,
+    progress: Progress,
+}
 
 impl Scorer {
     /// Loads the plugins into a sandbox of their own.
@@ -175,8 +179,12 @@ impl Scorer {
         recorded: PriorVerdicts,
     ) -> Pending {
         let (judges, group, sample) = (self.judges.clone(), group.clone(), sample.into());
-        let scored = async move { Round::new(&judges, &group, &sample, seed, &recorded).evaluate().await };
-        Pending(self.sandbox.handle().spawn(scored))
+        let progress = Progress::default();
+        let seen = progress.clone();
+        let scored = async move {
+            Round::new(&judges, &group, &sample, seed, &recorded).with_progress(progress).evaluate().await
+        };
+        Pending { outcome: self.sandbox.handle().spawn(scored), progress: seen }
     }
 
     /// Starts all plugins on a sample that is alone in its group.
@@ -194,7 +202,7 @@ impl Scorer {
 impl Pending {
     /// Waits for the outcome, on any executor; never longer than the deadlines of the calls before it.
     pub async fn outcome(self) -> SampleOutcome {
-        self.0.await.unwrap_or_else(|error| {
+        self.outcome.await.unwrap_or_else(|error| {
             let what = format!("the scoring task ended early: {error}");
             SampleOutcome::without_calls(OutcomeKind::Fault, what)
         })
@@ -202,6 +210,11 @@ impl Pending {
 
     /// Whether the outcome is there.
     pub fn is_done(&self) -> bool {
-        self.0.is_finished()
+        self.outcome.is_finished()
+    }
+
+    /// What it waits for.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
     }
 }

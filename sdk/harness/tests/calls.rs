@@ -325,14 +325,19 @@ fn the_samples_of_a_recording_are_scored_as_they_were() {
     for group in 0..3u64 {
         let scored: Arc<gavel_data::Sample> = sample(format!("response {group}")).into();
         let outcome = scorer.wait(scorer.start_alone(scored.clone(), 100 + group));
-        writer.write(&mut tasks, &ScoredSample {
-            step: 1,
-            group,
-            trained_step: None,
-            sample: &scored,
-            outcome: &outcome,
-            advantage: None,
-        }).unwrap();
+        writer
+            .write(
+                &mut tasks,
+                &ScoredSample {
+                    step: 1,
+                    group,
+                    trained_step: None,
+                    sample: &scored,
+                    outcome: &outcome,
+                    advantage: None,
+                },
+            )
+            .unwrap();
         outcomes.push(outcome.plugins["random"].outcome.clone());
     }
     writer.finish(&mut tasks).unwrap();

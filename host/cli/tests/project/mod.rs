@@ -128,8 +128,10 @@ every = 3
         lines(&self.path(run).join("metrics.jsonl"))
             .into_iter()
             .map(|mut line| {
-                let is_clock =
-                    |name: &str| name.starts_with("time/") || name.starts_with("perf/") || name.contains("/latency_p");
+                let is_clock = |name: &str| {
+                    ["time/", "perf/", "device_wait/"].iter().any(|prefix| name.starts_with(prefix))
+                        || name.contains("/latency_p")
+                };
                 line.retain(|name, _| !is_clock(name));
                 line
             })

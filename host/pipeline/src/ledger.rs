@@ -1,0 +1,114 @@
+//! The ledger: every second that the device had nothing to do is charged to what it waited for.
+
+use gavel_runs::Metrics;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Waits that are remembered by the sample that ended them.
+const WORST: usize = 5;
+
+/// What ended a wait: the judge of a sample that answered last.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cause {
+    /// Such as `reward/math`.
+    pub(crate) name: String,
+    /// The sample's id.
+    pub(crate) sample: String,
+}
+
+/// A long wait of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LongWait {
+    /// How long the device had nothing to do, in seconds.
+    pub seconds: f64,
+    /// What it waited for, such as `reward/math`.
+    pub name: String,
+    /// The sample that ended the wait.
+    pub sample: String,
+}
+
+/// Who the device waited for.
+pub(crate) struct Ledger {
+    /// Seconds since the last step's, by name.
+    step: BTreeMap<String, f64>,
+    step_began: Instant,
+    /// Of a wait that nothing has ended yet.
+    open: f64,
+    last: Option<Cause>,
+    worst: Vec<LongWait>,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self { step: BTreeMap::new(), step_began: Instant::now(), open: 0.0, last: None, worst: Vec::new() }
+    }
+
+    /// Adds seconds in which the device had nothing to do; `cause` is what came at their end.
+    pub(crate) fn wait(&mut self, seconds: f64, cause: Option<Cause>) {
+        self.open += seconds;
+        self.last = cause.or(self.last.take());
+    }
+
+    /// The device goes on: the wait is charged to what came last.
+    pub(crate) fn end_wait(&mut self) {
+        let seconds = std::mem::take(&mut self.open);
+        let Some(Cause { name, sample }) = self.last.take().filter(|_| seconds > 0.0) else { return };
+        *self.step.entry(name.clone()).or_default() += seconds;
+        self.worst.push(LongWait { seconds, name, sample });
+        self.worst.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        self.worst.truncate(WORST);
+    }
+
+    /// Charges seconds to something that is no sample.
+    pub(crate) fn charge(&mut self, name: &str, seconds: f64) {
+        *self.step.entry(name.to_owned()).or_default() += seconds;
+    }
+
+    /// Writes the seconds since the last step's down, and gives them by name.
+    pub(crate) fn end_step(&mut self, metrics: &mut Metrics) -> BTreeMap<String, f64> {
+        let waits = std::mem::take(&mut self.step);
+        let total = waits.values().fold(0.0, |sum, seconds| sum + seconds);
+        for (name, seconds) in &waits {
+            metrics.set(format!("device_wait/{name}"), *seconds);
+        }
+        metrics.set("device_wait/total", total);
+        let elapsed = std::mem::replace(&mut self.step_began, Instant::now()).elapsed().as_secs_f64();
+        metrics.set("perf/device_idle", total / elapsed.max(f64::MIN_POSITIVE));
+        waits
+    }
+
+    /// The longest waits of the run, the longest first.
+    pub(crate) fn worst(&self) -> &[LongWait] {
+        &self.worst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(name: &str, sample: &str) -> Option<Cause> {
+        Some(Cause { name: name.to_owned(), sample: sample.to_owned() })
+    }
+
+    #[test]
+    fn a_wait_is_charged_to_what_ended_it() {
+        let mut ledger = Ledger::new();
+        ledger.wait(2.0, cause("reward/a", "1.0.0"));
+        ledger.wait(1.0, cause("reward/b", "1.0.1"));
+        ledger.end_wait();
+        // Nothing was waited for since.
+        ledger.end_wait();
+        ledger.wait(0.5, cause("reward/a", "1.1.0"));
+        ledger.end_wait();
+        ledger.charge("saving", 4.0);
+        let mut metrics = Metrics::default();
+        let waits = ledger.end_step(&mut metrics);
+        let expected = [("reward/a", 0.5), ("reward/b", 3.0), ("saving", 4.0)];
+        assert_eq!(waits, expected.map(|(name, seconds)| (name.to_owned(), seconds)).into());
+        assert_eq!(metrics.get("device_wait/total"), Some(7.5));
+        assert_eq!(metrics.get("device_wait/reward/b"), Some(3.0));
+        assert_eq!(ledger.worst()[0], LongWait { seconds: 3.0, name: "reward/b".into(), sample: "1.0.1".into() });
+        assert!(ledger.end_step(&mut metrics).is_empty());
+    }
+}
