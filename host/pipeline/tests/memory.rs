@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_pipeline::config::{RlTable, SftTable, load};
-use gavel_pipeline::{Prediction, Start, dry_run_sft, dry_run_train, sft, train};
+use gavel_pipeline::{Control, Prediction, Start, dry_run_sft, dry_run_train, sft, train};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -123,7 +123,7 @@ fn one_run() {
     let before = status("VmRSS");
     match load::<SftTable>(&file, &[]) {
         Ok(config) => sft(&config, Start::New).unwrap(),
-        Err(_) => train(&load::<RlTable>(&file, &[]).unwrap(), Start::New).unwrap(),
+        Err(_) => train(&load::<RlTable>(&file, &[]).unwrap(), Start::New, &Control::default()).unwrap(),
     };
     std::fs::write(folder.join("peak"), (status("VmHWM") - before).to_string()).unwrap();
 }
