@@ -7,6 +7,8 @@ mod project;
 use project::{Project, lines, stderr};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -69,6 +71,73 @@ fn where_nothing_depends_on_a_clock_random_delays_change_nothing() {
     }
 }
 
+#[test]
+fn a_device_of_its_own_draws_what_one_device_would() {
+    let project = project("milliseconds = 0");
+    train(&project, "one", "schedule.max_staleness=1");
+    train(&project, "two", "schedule.max_staleness=1 rollout.device=cpu");
+    assert_eq!(project.metrics("runs/one"), project.metrics("runs/two"));
+    let weights =
+        |run: &str| std::fs::read(project.path(run).join("checkpoints/step-000012/model.safetensors")).unwrap();
+    assert!(weights("runs/one") == weights("runs/two"), "the weights differ");
+}
+
+#[test]
+fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times() {
+    let project = Project::new();
+    // The first requests of a run are refused.
+    let (address, refused) = (server(10), "retries = 0");
+    let chat = format!("[chat.judge]\nbase_url = \"http://{address}/v1\"\nmodel = \"none\"\n{refused}\n");
+    project.add_reward("asks", "guests/asks.wasm", &format!("weight = 0.5\ngrant = {{ chat = [\"judge\"] }}\n{chat}"));
+    project.write("train.toml", &project.read("train.toml").replace("validation = \"validation.jsonl\"\n", ""));
+    train(&project, "run", "train.steps=2 schedule.retries=1");
+    let metrics = project.metrics("runs/run");
+    let outcomes = |step: usize| (&metrics[step]["outcome/asks/scored"], &metrics[step]["outcome/asks/unavailable"]);
+    assert_eq!(outcomes(1), (&16.into(), &0.into()));
+    assert_eq!(outcomes(2), (&16.into(), &0.into()));
+    // What was drawn again has seeds of its own, and the id of its draw.
+    let lines = trajectories(&project, "runs/run");
+    let seeds: BTreeSet<u64> = lines.iter().map(|line| line["plugins"]["letter"]["seed"].as_u64().unwrap()).collect();
+    assert_eq!((seeds.len(), ids(&lines).into_iter().collect::<BTreeSet<_>>().len()), (32, 32));
+
+    // Without retries they are dropped, and the run goes on.
+    let address = server(10);
+    let text = project.read("train.toml");
+    let old = text.lines().find(|line| line.starts_with("base_url")).unwrap();
+    project.write("train.toml", &text.replace(old, &format!("base_url = \"http://{address}/v1\"")));
+    train(&project, "dropped", "train.steps=2 train.max_failure_rate=0.7");
+    let metrics = project.metrics("runs/dropped");
+    assert_eq!(
+        (&metrics[1]["outcome/asks/unavailable"], &metrics[2]["outcome/asks/unavailable"]),
+        (&10.into(), &0.into())
+    );
+}
+
+/// The address of a server that refuses so many requests and answers 1 to all others.
+fn server(refused: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while stream.read_line(&mut line).unwrap() > 2 {
+                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            stream.read_exact(&mut vec![0; length]).unwrap();
+            let body = r#"{"choices": [{"message": {"role": "assistant", "content": "1"}, "finish_reason": "stop"}]}"#;
+            let status = if number < refused { "503 Service Unavailable" } else { "200 OK" };
+            let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n");
+            let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
 fn newest_run(project: &Project) -> String {
     let runs = std::fs::read_dir(project.path("runs")).unwrap();
     let names = runs.map(|run| run.unwrap().file_name().into_string().unwrap());
@@ -89,6 +158,7 @@ fn nothing_is_staler_than_allowed_and_every_draw_is_trained_on_once_however_slow
             1,
             "schedule.max_staleness=1 schedule.partial_rollout=true schedule.recompute_cache=true rollout.max_batch=5",
         ),
+        ("beside", 2, "rollout.device=cpu schedule.stream=true schedule.max_staleness=2"),
     ] {
         train(&project, name, schedule);
         let lines = trajectories(&project, &format!("runs/{name}"));

@@ -68,7 +68,6 @@ impl RlRun<'_> {
     pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<Metrics> {
         let start = Instant::now();
         let mut step = Step { number, learning_rate, ..Step::default() };
-        self.run.rollout.engine.set_version(number - 1)?;
         self.start(&step, self.room(&step)).await?;
         self.collect(&mut step).await?;
         let metrics = self.describe(step, start)?;
@@ -128,7 +127,7 @@ impl RlRun<'_> {
 
     /// Whether the weights may be changed now: without partial rollout, a response has one policy.
     fn may_update(&self) -> bool {
-        self.schedule().partial_rollout || !self.groups.is_drawing()
+        self.run.has_two_devices() || self.schedule().partial_rollout || !self.groups.is_drawing()
     }
 
     /// Takes the groups that are whole, as far as the others can still be trained on in time.
@@ -167,7 +166,13 @@ impl RlRun<'_> {
         self.groups.wait().await?;
         let seconds = start.elapsed().as_secs_f64();
         match is_drawing {
-            true => step.seconds.generate += seconds,
+            true => {
+                step.seconds.generate += seconds;
+                if self.run.has_two_devices() {
+                    // Of the device that trains.
+                    self.ledger.charge("generation", seconds);
+                }
+            }
             false => {
                 step.seconds.wait += seconds;
                 let cause = self.groups.take_last_scored();

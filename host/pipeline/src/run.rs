@@ -1,6 +1,6 @@
 //! What `gavel sft` and `gavel train` have in common: a run is opened, validated, recorded and checkpointed.
 
-use crate::config::{Config, LearningConfig, TrainTable};
+use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
 use crate::prompts::Prompt;
@@ -81,13 +81,39 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
             recompute_cache: config.schedule.recompute_cache,
             ..config.rollout.engine(drawn.max(answers))
         };
-        let engine = AsyncEngine::start(model, text, decoding, Arc::new(()))?;
+        let (engine, trained) = match &config.rollout.device {
+            None => {
+                let engine = AsyncEngine::start(model, text, decoding, Arc::new(()))?;
+                (engine.clone(), engine)
+            }
+            Some(device) => {
+                let resources = config.resources.half(&table.device, device);
+                let rollout = Policy::load(&ModelTable { device: device.clone(), ..table }, &resources, config.seed)?;
+                tracing::info!("responses are drawn on {}", gavel_policy::device::name(rollout.model.device()));
+                let engine = AsyncEngine::start(rollout.model, rollout.text, decoding, Arc::new(()))?;
+                // It draws nothing.
+                (engine, AsyncEngine::start(model, text, EngineConfig::default(), Arc::new(()))?)
+            }
+        };
         // Once all that it needs is loaded.
         let queued = opened.queue()?;
         let recorder = opened.into_recorder(config)?;
-        let rollout = Rollout { engine: engine.clone(), scorer: Arc::new(scorer), table: config.rollout.clone() };
-        let updater = Updater::new(engine, trainer, reference);
+        let rollout = Rollout { engine, scorer: Arc::new(scorer), table: config.rollout.clone() };
+        let updater = Updater::new(trained, trainer, reference);
         Ok(Self { config, rollout, updater, recorder, queued, validation, learning })
+    }
+
+    /// Whether one device draws and another one trains.
+    pub(crate) fn has_two_devices(&self) -> bool {
+        self.config.rollout.device.is_some()
+    }
+
+    /// Declares the weights to be those of `version`, on the device that draws.
+    pub(crate) async fn publish(&self, version: u64) -> Result<()> {
+        if self.has_two_devices() {
+            self.updater.publish(&self.rollout.engine).await?;
+        }
+        Ok(self.rollout.engine.set_version(version)?)
     }
 
     /// The steps that are to be taken.

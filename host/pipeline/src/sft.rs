@@ -53,7 +53,10 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
         if step.is_multiple_of(10) {
             tracing::info!("step {step}: loss {:.4}, token accuracy {:.3}", stats.loss, stats.token_accuracy);
         }
-        let end = runtime.block_on(run.end_step(step, metrics))?;
+        let end = runtime.block_on(async {
+            run.publish(step).await?;
+            run.end_step(step, metrics).await
+        })?;
         if end.is_checkpoint_due || enough(end.accuracy) {
             run.save(&[])?;
         }

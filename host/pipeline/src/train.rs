@@ -54,6 +54,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger: Ledger::new() };
         let mut is_stopped = false;
+        rl.publish(rl.run.recorder.state().step).await?;
         for step in steps {
             let metrics = rl.step(step, learning_rate.at(step - 1)).await?;
             report(step, table.steps, &metrics);
@@ -81,8 +82,17 @@ fn report(step: u64, steps: u64, metrics: &Metrics) {
 }
 
 impl RlRun<'_> {
+    /// Hands the weights of `version` to those who draw: without partial rollout, once no response is under way.
+    async fn publish(&mut self, version: u64) -> Result<()> {
+        if !self.run.config.schedule.partial_rollout {
+            self.groups.finish_drawing().await?;
+        }
+        self.groups.meanwhile(self.run.publish(version)).await
+    }
+
     /// Validates, logs and keeps a checkpoint, if it is time.
     async fn end_step(&mut self, step: u64, metrics: Metrics, is_last: bool) -> Result<()> {
+        self.publish(step).await?;
         if self.run.is_validated(step) {
             // On the weights of one version, and in a batch of its own.
             self.groups.finish_drawing().await?;

@@ -60,6 +60,12 @@ impl Updater {
         self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
+    /// Copies the weights to another device's model.
+    pub(crate) async fn publish(&self, to: &AsyncEngine) -> Result<()> {
+        let parameters = self.engine.run(Model::parameters).await?;
+        Ok(to.run(move |model| model.set_parameters(&parameters)).await??)
+    }
+
     /// Takes step `step` over rows to imitate.
     pub(crate) fn sft_step(&self, step: u64, rows: Vec<SftRow>, learning_rate: f64) -> Result<SftStats> {
         self.on_device(move |model, parts| parts.trainer.sft_step(model, &rows, learning_rate))?

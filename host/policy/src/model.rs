@@ -87,6 +87,25 @@ impl Model {
         if self.is_adapted() { self.adapters() } else { self.weights() }
     }
 
+    /// Overwrites the [`parameters`](Self::parameters) with `from`, those of a model of the same configuration, which
+    /// may be on another device.
+    pub fn set_parameters(&self, from: &[(String, Tensor)]) -> Result<()> {
+        let own = self.parameters();
+        let alike = |((name, own), (other, from)): (&(String, Tensor), &(String, Tensor))| {
+            name == other && own.size() == from.size()
+        };
+        if own.len() != from.len() || !own.iter().zip(from).all(alike) {
+            return Err(PolicyError::Input(
+                "weights can only be copied between models of the same configuration".into(),
+            ));
+        }
+        let _guard = tch::no_grad_guard();
+        for ((_, mut own), (_, from)) in own.into_iter().zip(from) {
+            own.f_copy_(from)?;
+        }
+        Ok(())
+    }
+
     /// The weights that adapters stand beside.
     fn weights(&self) -> Vec<(String, Tensor)> {
         let mut all = vec![("model.embed_tokens.weight".to_owned(), self.embedding.shallow_clone())];

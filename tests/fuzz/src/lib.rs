@@ -78,5 +78,5 @@ fn watch_panics() {
 /// assert what they do not check.
 fn is_caught(panic: &PanicHookInfo<'_>) -> bool {
     let file = panic.location().map(|place| place.file()).unwrap_or_default();
-    ["/wasmtime-wizer-", "/minijinja-", "/parquet-", "/arrow-"].iter().any(|library| file.contains(library))
+    ["/wasmtime-wizer-", "/minijinja-", "/parquet-", "/arrow-", "/bytes-"].iter().any(|library| file.contains(library))
 }

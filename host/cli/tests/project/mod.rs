@@ -77,6 +77,10 @@ every = 3
         std::fs::write(self.path(name), text).unwrap();
     }
 
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
     pub fn add_reward(&self, name: &str, guest: &str, more: &str) {
         let text = std::fs::read_to_string(self.path("train.toml")).unwrap();
         let reward = format!("[[reward]]\nname = {name:?}\npath = {:?}\n{more}\n", built(guest));

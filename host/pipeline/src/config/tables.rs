@@ -157,6 +157,10 @@ pub struct RolloutTable {
     /// Tokens that end a response beside those of the tokenizer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_token_ids: Vec<u32>,
+    /// The device that draws, where it is not the one that trains: `cpu` or `cuda:N`. Weights are copied over after each
+    /// step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Responses that are decoded together; 256 by default.
     #[serde(default = "batch")]
     pub max_batch: usize,
@@ -342,6 +346,14 @@ impl ResourcesTable {
         at_least_one("resources.plugin_threads", self.plugin_threads)?;
         at_least_one("resources.plugin_memory", bytes(self.plugin_memory))?;
         self.loading.validate()
+    }
+
+    /// Half of libtorch's threads where two devices share a processor's; all of them otherwise.
+    pub(crate) fn half(&self, first: &str, second: &str) -> Self {
+        let is_cpu =
+            |device: &str| device == "cpu" || (device == "auto" && gavel_policy::device::why_no_gpu().is_some());
+        let share = if is_cpu(first) && is_cpu(second) { 2 } else { 1 };
+        Self { torch_threads: (self.torch_threads / share).max(1), ..self.clone() }
     }
 
     /// What plugins share.

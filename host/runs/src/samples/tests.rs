@@ -96,6 +96,7 @@ fn a_line_without_token_ids_has_the_keys_that_it_always_had() {
         "task_id",
         "data_source",
         "step",
+        "trained_step",
         "group",
         "sample",
         "trajectory",
