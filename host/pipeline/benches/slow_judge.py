@@ -12,8 +12,7 @@ each round has every schedule with every delay once. Figures are medians over th
 wall      seconds of all steps (the sum of `time/step`: no loading, validation or checkpoint)
 ratio     to the same schedule with a judge that answers at once
 gain      of the wall clock against off/0 with the same delay
-idle      share of the wall clock in which the device waited: `perf/device_idle`, in its absence the share of
-          `time/wait_for_reward`
+idle      share of the wall clock in which the device had nothing to do (the sum of `device_wait/total`)
 accuracy  on the validation set after the last step, so after equal samples: lowest, mean and highest of the seeds
 
 No schedule here has a cap on calls under way, as a pool of 256 threads would be: Gavel has no such key.
@@ -87,8 +86,7 @@ def train(schedule, milliseconds, seed):
 def measure(schedule, milliseconds, seed):
     steps = train(schedule, milliseconds, seed)
     wall = sum(step["time/step"] for step in steps)
-    idle = sum(step["perf/device_idle"] * step["time/step"] if "perf/device_idle" in step
-               else step["time/wait_for_reward"] for step in steps)
+    idle = sum(step["device_wait/total"] for step in steps)
     return dict(wall=wall, idle=idle / wall, accuracy=steps[-1]["val/accuracy"], seed=seed,
                 staleness=statistics.mean(step.get("off_policy/staleness_mean", 0.0) for step in steps))
 
