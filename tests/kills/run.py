@@ -182,10 +182,15 @@ folder = Path(tempfile.mkdtemp(prefix="gavel-kills-"))
     json.dumps({"prompt": [{"role": "user", "content": f"Say {number}"}]}) + "\n" for number in range(40)))
 
 begin = time.monotonic()
-finish("behind-whole", start("behind-whole", False))
-# Some kills come while a process starts, and each run takes several.
-window = (time.monotonic() - begin) / 4
-print(f"seed {given.seed}, {folder}: a run takes {4 * window:.1f} s", flush=True)
+process = start("behind-whole", False)
+while not checkpoints(folder / "runs/behind-whole") and process.poll() is None:
+    time.sleep(0.01)
+begun = time.monotonic() - begin
+finish("behind-whole", process)
+whole = time.monotonic() - begin
+# Some kills come while a process starts, and a run takes several of them.
+window = begun + (whole - begun) / 4
+print(f"seed {given.seed}, {folder}: {begun:.1f} s until the first checkpoint, {whole:.1f} s in all", flush=True)
 failed = False
 for number, name in enumerate(SCHEDULES):
     left, runs = given.kills // len(SCHEDULES) + (number < given.kills % len(SCHEDULES)), 0

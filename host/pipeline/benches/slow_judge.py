@@ -22,6 +22,7 @@ import json
 import math
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -118,7 +119,9 @@ for number in range(given.runs):
     for delay, schedule in cases:
         # Uniform below this number of milliseconds.
         milliseconds = round(1000 * delay * step)
-        results[delay, schedule].append(measure(schedule, milliseconds, number % given.seeds))
+        found = measure(schedule, milliseconds, number % given.seeds)
+        results[delay, schedule].append(found)
+        print(f"round {number + 1}, b {delay:g}, {name(schedule)}: {found['wall']:.1f} s", file=sys.stderr, flush=True)
 
 table = [row(delay, schedule, results[0, schedule], found, results[delay, (False, 0)])
          for (delay, schedule), found in results.items()]
