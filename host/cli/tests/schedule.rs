@@ -51,6 +51,11 @@ fn all_draws() -> BTreeSet<String> {
         .collect()
 }
 
+/// How many versions the policy that drew a trajectory was behind when it was trained on.
+fn staleness(line: &Map<String, Value>) -> u64 {
+    number(line, "trained_step") - 1 - line["tokens"]["policy_version"].as_u64().unwrap()
+}
+
 fn ids(lines: &[Map<String, Value>]) -> Vec<String> {
     lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
 }
@@ -165,10 +170,6 @@ fn nothing_is_staler_than_allowed_and_every_draw_is_trained_on_once_however_slow
         let found = ids(&lines);
         assert_eq!(found.len(), all_draws().len(), "{name}");
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), all_draws(), "{name}");
-        let staleness = |line: &Map<String, Value>| {
-            let version = line["tokens"]["policy_version"].as_u64().unwrap();
-            number(line, "trained_step") - 1 - version
-        };
         let stalest = lines.iter().map(staleness).max().unwrap();
         assert!(stalest <= allowed, "{name}: {stalest}");
         assert_eq!(allowed == 0, stalest == 0, "{name} never ran ahead");
@@ -246,6 +247,7 @@ fn a_killed_run_trains_on_every_draw_once() {
         let found = ids(&lines);
         assert_eq!(found.len(), all_draws().len(), "{name}");
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), all_draws(), "{name}");
+        assert!(lines.iter().map(staleness).max() <= Some(2), "{name}");
         let state = project.path(&format!("runs/{name}/checkpoints/step-000012/state.json"));
         let state: Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();
         let count = |fate: &str| state["groups"].get(fate).and_then(Value::as_u64).unwrap_or_default();

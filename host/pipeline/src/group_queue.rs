@@ -1,5 +1,8 @@
 //! The groups of a run between their start and their training: a group waits here for its samples.
 
+mod report;
+mod stored;
+
 use crate::config::ScheduleTable;
 use crate::control::Control;
 use crate::error::{PipelineError, Result};
@@ -9,7 +12,6 @@ use crate::rollout::{Rollout, SampleDraw};
 use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::{Numbering, Seeds, TaskStream};
 use gavel_data::{Group, Member, OutcomeKind, Sample, SampleOutcome};
-use gavel_runs::{QueuedGroup, QueuedSample};
 use gavel_scoring::{PendingGroup, Progress};
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -211,37 +213,6 @@ impl GroupQueue {
         Some(Cause { name, sample: format!("{step}.{group}.{}", key.index) })
     }
 
-    /// Says what the samples in flight wait for and since when: the longest first, and `most` of them.
-    fn report(&self, most: usize) {
-        let mut waits = Vec::new();
-        let [mut of_group, mut of_batch] = [0, 0];
-        for (draw, group) in &self.groups {
-            let (step, number) = self.numbering.place(*draw);
-            for (index, sample) in group.samples.iter().enumerate() {
-                let mut wait = |what: &str, since: Instant| {
-                    waits.push((since.elapsed().as_secs_f64(), format!("sample {step}.{number}.{index}: {what}")));
-                };
-                match &sample.state {
-                    SampleState::Drawing => wait("generation", sample.since),
-                    SampleState::Scoring(_, progress) => {
-                        progress.waits().iter().for_each(|(name, since)| wait(&format!("reward {name}"), *since));
-                    }
-                    SampleState::Done(_) if self.whole.contains(draw) => of_batch += 1,
-                    SampleState::Done(_) => of_group += 1,
-                }
-            }
-        }
-        waits.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let shown = waits.iter().take(most).map(|(seconds, what)| format!("\n  {what}, {seconds:.1} s"));
-        let left = waits.len().saturating_sub(most);
-        let more = if left > 0 { format!("\n  and {left} more") } else { String::new() };
-        tracing::info!(
-            "{} waits, {of_group} samples that wait for their group, {of_batch} for their batch{}{more}",
-            waits.len(),
-            shown.collect::<String>()
-        );
-    }
-
     /// Waits until no response is under way.
     pub(crate) async fn finish_drawing(&mut self) -> Result<()> {
         while self.is_drawing() {
@@ -326,58 +297,5 @@ impl GroupQueue {
         let members = samples.into_iter().filter_map(member).collect();
         let group = Group { task: self.prompts[row].task.clone(), members };
         Some(DrawnGroup { draw, group, dropped: None })
-    }
-
-    /// The groups as a checkpoint keeps them: what is not drawn yet is drawn again.
-    pub(crate) fn stored(&self) -> Vec<QueuedGroup> {
-        let sample = |(index, sample): (u32, &StartedSample)| {
-            let (trajectories, outcome) = match &sample.state {
-                SampleState::Drawing => return None,
-                SampleState::Scoring(drawn, _) => (drawn.trajectories.clone(), None),
-                SampleState::Done(member) => (member.sample.trajectories.clone(), Some(member.outcome.clone())),
-            };
-            Some(QueuedSample { index, retry: sample.retry, trajectories, outcome })
-        };
-        let group = |(draw, group): (&u64, &StartedGroup)| QueuedGroup {
-            draw: *draw,
-            version: group.version,
-            samples: (0..).zip(&group.samples).filter_map(sample).collect(),
-        };
-        self.groups.iter().map(group).collect()
-    }
-
-    /// Takes up what a checkpoint kept, after `started` groups were started. A group that was not whole is scored again,
-    /// since its samples are judged together; so are all of them where `score_again`.
-    pub(crate) async fn restore(&mut self, started: u64, groups: Vec<QueuedGroup>, score_again: bool) -> Result<()> {
-        self.next = started;
-        let mut undrawn = Vec::new();
-        for QueuedGroup { draw, version, samples } in groups {
-            let mut group = self.new_group(draw, version);
-            let size = group.samples.len();
-            let is_scored = !score_again && samples.len() == size && samples.iter().all(|s| s.outcome.is_some());
-            let (task, judged_together) = (self.prompts[group.row].task.clone(), group.judged_together.clone());
-            for QueuedSample { index, retry, trajectories, outcome } in samples {
-                let Some(started) = group.samples.get_mut(index as usize) else { continue };
-                let sample = Sample { task: task.clone(), index, trajectories };
-                started.retry = retry;
-                started.state = match outcome.filter(|_| is_scored) {
-                    Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantage: None })),
-                    None => {
-                        let (key, sample) = (SampleKey { draw, index: index as usize }, Arc::new(sample));
-                        let (seed, together) = (self.seeds(key, retry).plugin, &judged_together);
-                        let progress =
-                            self.rollout.score_again(key, sample.clone(), seed, together, &mut self.in_flight);
-                        SampleState::Scoring(sample, progress)
-                    }
-                };
-            }
-            let is_undrawn = |index: &usize| matches!(group.samples[*index].state, SampleState::Drawing);
-            undrawn.extend((0..size).filter(is_undrawn).map(|index| SampleKey { draw, index }));
-            self.groups.insert(draw, group);
-            if is_scored {
-                self.whole.push_back(draw);
-            }
-        }
-        self.draw(undrawn).await
     }
 }

@@ -49,12 +49,13 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     runtime.block_on(async {
         run.begin().await?;
         let score_again = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
+        // Before anything is drawn again.
+        run.publish(run.recorder.state().step).await?;
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
         let steps = run.steps();
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger: Ledger::new() };
         let mut is_stopped = false;
-        rl.publish(rl.run.recorder.state().step).await?;
         for step in steps {
             let metrics = rl.step(step, learning_rate.at(step - 1)).await?;
             report(step, table.steps, &metrics);

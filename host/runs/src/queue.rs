@@ -17,18 +17,18 @@ pub struct QueuedGroup {
     pub draw: u64,
     /// The version of the policy that it was started under.
     pub version: u64,
-    /// Its samples that are drawn.
+    /// Its samples that are drawn, or were drawn before.
     pub samples: Vec<QueuedSample>,
 }
 
-/// A sample that is drawn.
+/// A sample that is drawn, or is being drawn again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedSample {
     /// Its number in its group.
     pub index: u32,
     /// How often it was drawn again.
     pub retry: u32,
-    /// What came of it, with its tokens.
+    /// What came of it, with its tokens; nothing while it is being drawn again.
     pub trajectories: Vec<Trajectory>,
     /// What was said of it, where all was said.
     pub outcome: Option<SampleOutcome>,

@@ -1,0 +1,39 @@
+//! What the samples in flight wait for, in words.
+
+use super::{GroupQueue, SampleState};
+use std::time::Instant;
+
+impl GroupQueue {
+    /// Says what the samples in flight wait for and since when: the longest first, and `most` of them.
+    pub(super) fn report(&self, most: usize) {
+        let mut waits = Vec::new();
+        let [mut of_group, mut of_batch] = [0, 0];
+        for (draw, group) in &self.groups {
+            let (step, number) = self.numbering.place(*draw);
+            for (index, sample) in group.samples.iter().enumerate() {
+                let mut wait = |what: &str, since: Instant| {
+                    waits.push((since.elapsed().as_secs_f64(), format!("sample {step}.{number}.{index}: {what}")));
+                };
+                match &sample.state {
+                    SampleState::Drawing => wait("generation", sample.since),
+                    SampleState::Scoring(_, progress) => match progress.waits() {
+                        // Who caused a failure is known once others of the group have ended.
+                        none if none.is_empty() => of_group += 1,
+                        waits => waits.iter().for_each(|(name, since)| wait(&format!("reward {name}"), *since)),
+                    },
+                    SampleState::Done(_) if self.whole.contains(draw) => of_batch += 1,
+                    SampleState::Done(_) => of_group += 1,
+                }
+            }
+        }
+        waits.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let shown = waits.iter().take(most).map(|(seconds, what)| format!("\n  {what}, {seconds:.1} s"));
+        let left = waits.len().saturating_sub(most);
+        let more = if left > 0 { format!("\n  and {left} more") } else { String::new() };
+        tracing::info!(
+            "{} waits, {of_group} samples that wait for their group, {of_batch} for their batch{}{more}",
+            waits.len(),
+            shown.collect::<String>()
+        );
+    }
+}
