@@ -269,21 +269,25 @@ fn a_run_says_what_it_waits_for_and_ends_with_a_checkpoint_when_asked_to() {
     // The checkpoint that it is to end with is the first one.
     let args = args("asked", schedule);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let mut run = project.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    let log = project.path("asked.log");
+    let mut run = project.command(&args).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    let said = || std::fs::read_to_string(&log).unwrap();
     let metrics = project.path("runs/asked/metrics.jsonl");
-    while lines(&metrics).len() < 3 {
-        assert!(run.try_wait().unwrap().is_none(), "it ended before it was asked to");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let wait_for = |run: &mut std::process::Child, happened: &dyn Fn() -> bool| {
+        while !happened() {
+            assert!(run.try_wait().unwrap().is_none(), "it ended before it did what it was asked to: {}", said());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    wait_for(&mut run, &|| lines(&metrics).len() > 2);
     signal(&run, "-USR1");
-    std::thread::sleep(Duration::from_millis(20));
+    wait_for(&mut run, &|| said().contains(" samples that wait for their group, "));
     signal(&run, "-INT");
-    let output = run.wait_with_output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(130), "{said}");
+    let status = run.wait().unwrap();
+    let said = said();
+    assert_eq!(status.code(), Some(130), "{said}");
     assert!(said.contains("ending after the step under way, with a checkpoint"), "{said}");
     assert!(said.contains("stopped after step "), "{said}");
-    assert!(said.contains(" samples that wait for their group, "), "{said}");
     let steps = lines(&metrics).len() - 1;
     assert!(steps < 12 && project.path(&format!("runs/asked/checkpoints/step-{steps:06}")).is_dir(), "{said}");
     project.succeed(&[&args[..], &["--resume"]].concat());

@@ -2,11 +2,13 @@
 //! types, nested structs, nulls, decimals) arrives as plain JSON, column by
 //! column, with every number as it is written.
 
+mod parquet_file;
 mod parquet_rows;
 
 use crate::files::without_bom;
 use crate::json::Columns;
 use crate::task::TaskError;
+use parquet_file::ParquetFile;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
@@ -88,7 +90,7 @@ impl RowReader {
         let source = if kind == "jsonl" {
             Source::Jsonl { lines: BufReader::new(file).lines(), line: 0 }
         } else {
-            let batches = caught(|| ParquetRecordBatchReaderBuilder::try_new(file)?.build()).map_err(|error| {
+            let batches = caught(|| ParquetRecordBatchReaderBuilder::try_new(ParquetFile(file))?.build()).map_err(|error| {
                 RowError::Broken {
                     path: path.to_owned(),
                     place: "footer".into(),
@@ -256,5 +258,15 @@ mod tests {
             let error = rows(name).unwrap_err().to_string();
             assert!(error.ends_with(panicked), "{error}");
         }
+    }
+
+    #[test]
+    fn a_page_header_that_claims_more_than_the_file_has_is_an_error() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/rows");
+        // A list of two thousand million numbers, in a file of 483 bytes.
+        let mut rows = RowReader::open(&corpus.join("list-that-never-ends.parquet")).unwrap();
+        let error = rows.next().unwrap().unwrap_err().to_string();
+        assert!(error.ends_with("the file ends within a page"), "{error}");
+        assert!(rows.next().is_none());
     }
 }

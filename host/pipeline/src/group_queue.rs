@@ -228,6 +228,7 @@ impl GroupQueue {
             tokio::select! {
                 biased;
                 Some(event) = self.in_flight.next() => self.note(event?).await?,
+                () = self.control.report_asked() => self.report(usize::MAX),
                 result = &mut work => return result,
             }
         }
