@@ -8,8 +8,8 @@ mod parquet_rows;
 use crate::files::without_bom;
 use crate::json::Columns;
 use crate::task::TaskError;
-use parquet_file::ParquetFile;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet_file::ParquetFile;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,13 +90,14 @@ impl RowReader {
         let source = if kind == "jsonl" {
             Source::Jsonl { lines: BufReader::new(file).lines(), line: 0 }
         } else {
-            let batches = caught(|| ParquetRecordBatchReaderBuilder::try_new(ParquetFile(file))?.build()).map_err(|error| {
-                RowError::Broken {
-                    path: path.to_owned(),
-                    place: "footer".into(),
-                    what: format!("not a readable Parquet file: {error}"),
-                }
-            })?;
+            let batches =
+                caught(|| ParquetRecordBatchReaderBuilder::try_new(ParquetFile(file))?.build()).map_err(|error| {
+                    RowError::Broken {
+                        path: path.to_owned(),
+                        place: "footer".into(),
+                        what: format!("not a readable Parquet file: {error}"),
+                    }
+                })?;
             Source::Parquet { batches, ready: Vec::new().into_iter(), broken: false }
         };
         Ok(Self { path: path.to_owned(), position: 0, source })

@@ -29,5 +29,5 @@ pub use exec::ExecTable;
 pub use in_flight::InFlight;
 pub use offline::{Attempts, CompletionError, completion};
 pub use pending_group::PendingGroup;
-pub use progress::Progress;
+pub use progress::{JudgeWait, Progress};
 pub use scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
