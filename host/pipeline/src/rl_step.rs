@@ -104,8 +104,9 @@ impl RlRun<'_> {
             self.take_whole(step).await?;
             let is_full = step.taken.len() == self.pace.groups_per_step;
             if self.schedule().stream {
-                while step.taken.len() - step.trained >= mini_batch && self.may_update() {
-                    self.update(step, mini_batch).await?;
+                let ready = step.taken.len() - step.trained;
+                if ready >= mini_batch && self.may_update() {
+                    self.update(step, ready - ready % mini_batch).await?;
                 }
             }
             if is_full && self.may_update() {
@@ -199,7 +200,8 @@ impl RlRun<'_> {
         let (loss, temperature) = (table.loss(), f64::from(config.rollout.temperature));
         if loss.needs_proximal() {
             let start = Instant::now();
-            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature);
+            let is_last = step.trained + count == self.pace.groups_per_step;
+            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature, is_last);
             mini_batches = self.groups.meanwhile(proximal).await?;
             step.seconds.old_log_prob += start.elapsed().as_secs_f64();
         }

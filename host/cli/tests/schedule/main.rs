@@ -198,3 +198,15 @@ fn a_killed_run_trains_on_every_draw_once() {
         assert_eq!((state["draws"].as_u64(), count("trained") + count("too-few-scored")), (Some(48), 48), "{name}");
     }
 }
+
+#[test]
+fn the_proximal_policy_is_that_before_the_step_also_where_mini_batches_come_one_by_one() {
+    let project = project("milliseconds = 0, random = 60");
+    let schedule = "schedule.stream=true schedule.max_staleness=1 train.steps=2 train.mini_batch_prompts=1";
+    train(&project, "run", &format!("{schedule} train.learning_rate=0.01"));
+    let metrics = &project.metrics("runs/run")[1..];
+    let number = |step: usize, name: &str| metrics[step][name].as_f64().unwrap();
+    // The policy before the first step drew all of its data; the one before the second did not.
+    assert!(number(0, "off_policy/k3_kl") < 1e-9 && number(0, "kl") > 1e-6, "{:?}", metrics[0]);
+    assert!(number(1, "off_policy/k3_kl") > 1e-6, "{:?}", metrics[1]);
+}
