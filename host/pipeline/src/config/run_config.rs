@@ -114,7 +114,10 @@ impl<T: TrainTable> Config<T> {
         }
         for (at, reward) in self.reward.iter().enumerate() {
             if self.reward[..at].iter().any(|other| other.name == reward.name) {
-                return Err(ConfigError::value("reward.name", "unlike every other reward's", &reward.name));
+                return Err(ConfigError::Invalid(format!(
+                    "two rewards are named `{}`\nhint: give each [[reward]] a name of its own",
+                    reward.name
+                )));
             }
         }
         if let Some(name) = &self.data.accuracy
