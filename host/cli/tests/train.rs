@@ -104,13 +104,37 @@ fn a_crash_is_never_a_score() {
     }
 
     // Told to go on, it learns from nothing rather than from made-up zeros.
-    project.succeed(&["train", "-c", "train.toml", "--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"]);
+    let settings = ["--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"];
+    let unlearned = project.run(&[&["train", "-c", "train.toml"][..], &settings].concat());
+    assert_eq!(unlearned.status.code(), Some(2));
+    let said = stderr(&unlearned);
+    for part in [
+        "step 1/2: no sample had a reward (broken: 16 fault; the first: sample 0 of ",
+        "; nothing was learned; length ",
+        "error: step 2: nothing was learned in any step of the run: no sample had a reward (broken: 16 fault; ",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
     let step = &project.metrics("runs/run-2")[1];
     assert_eq!((&step["outcome/broken/fault"], &step["groups/dropped"]), (&json!(16), &json!(4)));
     assert_eq!(step["outcome/broken/fault/trap"], 16);
     assert!(!step.contains_key("reward/mean") && !step.contains_key("loss"));
     let trajectories = lines(&project.path("runs/run-2/trajectories/step-000001.jsonl"));
     assert!(trajectories.iter().all(|line| line["reward"].is_null() && line["advantage"].is_null()));
+}
+
+#[test]
+fn a_run_whose_reward_abstains_from_everything_stops() {
+    let project = Project::new();
+    project.add_reward("none", "guests/abstain.wasm", "");
+    let output = project.run(&["train", "-c", "train.toml"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let why = "no sample had a reward (none: 16 abstained; the first: sample 0 of train/";
+    assert!(said.contains(&format!("step 2/6: {why}")), "{said}");
+    let error = "error: step 3: nothing was learned in 3 steps in a row (train.max_steps_without_update = 3): ";
+    assert!(said.contains(&format!("{error}{why}")), "{said}");
+    assert_eq!(project.metrics("runs/run").len(), 1 + 3);
 }
 
 #[test]

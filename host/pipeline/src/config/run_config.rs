@@ -58,8 +58,9 @@ pub struct Config<T> {
 /// What a run may be resumed with another value of: plugins and their limits are
 /// compared as they were loaded, which the run keeps, and a run that was out of
 /// memory may continue with less of it.
-pub(crate) const MAY_DIFFER: [&str; 10] = [
+pub(crate) const MAY_DIFFER: [&str; 11] = [
     "train.steps",
+    "train.max_steps_without_update",
     "schedule.watchdog",
     "train.max_tokens_per_micro_batch",
     "train.gradient_checkpointing",
