@@ -128,7 +128,7 @@ pub fn eval(args: EvalArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> Result<ExitCode> {
+fn print_dry_run(DryRun { config, checks, warnings, memory }: &DryRun) -> Result<ExitCode> {
     terminal::data(&format!("{config}\n"))?;
     for Check { what, found } in checks {
         outln!("# ok: {what}: {found}");
@@ -136,7 +136,8 @@ fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> Result<ExitCode>
     for line in memory.to_string().lines() {
         outln!("# memory, {line}");
     }
-    for line in memory.warning().unwrap_or_default().lines() {
+    for line in warnings.iter().flat_map(|warning| warning.lines()).chain(memory.warning().unwrap_or_default().lines())
+    {
         outln!("# warning: {line}");
     }
     Ok(ExitCode::SUCCESS)

@@ -15,6 +15,7 @@ mod ledger;
 mod memory;
 mod pace;
 mod policy;
+mod probe;
 mod prompts;
 mod recorder;
 mod resume;
@@ -30,6 +31,7 @@ mod task_stream;
 #[cfg(test)]
 mod testing;
 mod train;
+mod unlearned;
 mod updater;
 mod validation;
 mod validation_metrics;

@@ -120,6 +120,13 @@ impl Plugin {
         evaluations
     }
 
+    /// Ends the instances that wait for another call, so that none has answered a call before the next one.
+    pub fn end_idle_instances(&self) {
+        if let Some(idle) = &self.loaded.idle {
+            idle.clear();
+        }
+    }
+
     /// How many rows a taskset has; none where they never end.
     pub async fn rows(&self) -> Result<Option<u64>, TasksetError> {
         let (answer, call) = self.ask(Len, 0, &OutsideWaits::default()).await;

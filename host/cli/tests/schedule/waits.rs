@@ -12,7 +12,7 @@ use std::time::Duration;
 #[test]
 fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times() {
     let project = Project::new();
-    // The first requests of a run are refused.
+    // The first requests of a run are refused, after the one with which the reward is tried.
     let (address, refused) = (server(10, Duration::ZERO), "retries = 0");
     let chat = format!("[chat.judge]\nbase_url = \"http://{address}/v1\"\nmodel = \"none\"\n{refused}\n");
     project.add_reward("asks", "guests/asks.wasm", &format!("weight = 0.5\ngrant = {{ chat = [\"judge\"] }}\n{chat}"));
@@ -40,8 +40,8 @@ fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times(
     );
 }
 
-/// The address of a server that refuses so many requests and answers 1 to all others, one after another, each after a
-/// delay.
+/// The address of a server that answers 1 to the first request, refuses as many as it is to, and answers 1 to all others:
+/// one after another, each after a delay.
 fn server(refused: usize, delay: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -58,7 +58,7 @@ fn server(refused: usize, delay: Duration) -> SocketAddr {
             stream.read_exact(&mut vec![0; length]).unwrap();
             std::thread::sleep(delay);
             let body = r#"{"choices": [{"message": {"role": "assistant", "content": "1"}, "finish_reason": "stop"}]}"#;
-            let status = if number < refused { "503 Service Unavailable" } else { "200 OK" };
+            let status = if (1..=refused).contains(&number) { "503 Service Unavailable" } else { "200 OK" };
             let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n");
             let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
             stream.get_mut().write_all(answer.as_bytes()).unwrap();

@@ -69,6 +69,9 @@ train_table! {
         /// 0.5 by default.
         #[serde(default = "half")]
         pub max_failure_rate: f64,
+        /// The run stops after n steps in a row without an update; 3 by default.
+        #[serde(default = "three")]
+        pub max_steps_without_update: u64,
     }
 }
 
@@ -92,6 +95,10 @@ fn ten() -> u64 {
 
 fn two() -> usize {
     2
+}
+
+fn three() -> u64 {
+    3
 }
 
 fn half() -> f64 {
@@ -137,6 +144,10 @@ impl TrainTable for RlTable {
     const LEARNS: bool = true;
     const DRAWS: bool = true;
 
+    fn max_failure_rate(&self) -> f64 {
+        self.max_failure_rate
+    }
+
     fn complete(&mut self, max_staleness: u64) {
         if max_staleness > 0 || self.off_policy.is_some() {
             let old = *self.loss.old_logprobs.get_or_insert(OldLogProbs::Proximal);
@@ -162,6 +173,7 @@ impl TrainTable for RlTable {
         if !(0.0..=1.0).contains(&self.max_failure_rate) {
             return Err(ConfigError::value("train.max_failure_rate", "from 0 to 1", self.max_failure_rate));
         }
+        at_least_one("train.max_steps_without_update", self.max_steps_without_update as usize)?;
         for (kind, choice) in &self.on_outcome {
             let key = format!("train.on_outcome.{}", kind.as_str());
             match choice {
