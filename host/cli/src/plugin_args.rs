@@ -1,9 +1,13 @@
 //! Plugins on the command line: `[NAME=]PATH[:WEIGHT]` and their parameters.
 
 use anyhow::{Context, Result, anyhow, bail};
+use gavel_data::KnownColumn;
 use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
 use gavel_scoring::WeightedPlugin;
 use gavel_scoring::chat::ChatEndpoint;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -119,6 +123,17 @@ pub fn endpoints(given: Vec<(String, ChatEndpoint)>) -> Result<BTreeMap<String, 
     Ok(endpoints)
 }
 
+/// `NAME=COLUMN`, a column that Gavel reads and what a file calls it.
+pub fn column(text: &str) -> Result<(KnownColumn, String), String> {
+    let (name, column) = text
+        .split_once('=')
+        .filter(|(_, column)| !column.is_empty())
+        .ok_or("it is not NAME=COLUMN; write ground_truth=final_answer")?;
+    let known: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+    let known = KnownColumn::deserialize(known).map_err(|error| error.to_string())?;
+    Ok((known, column.to_owned()))
+}
+
 /// `NAME=PATH`, a program with the limits that it has by default.
 pub fn program(text: &str) -> Result<ProgramSpec, String> {
     match text.split_once('=') {
@@ -185,6 +200,13 @@ mod tests {
         assert_eq!(parse("odd:name.wasm"), Ok(arg("odd:name", "odd:name.wasm", 1.0)));
         assert!(parse("math.wasm:heavy").unwrap_err().contains("no weight"));
         assert!(parse("m=:1").is_err());
+    }
+
+    #[test]
+    fn columns_are_those_that_gavel_reads() {
+        assert_eq!(column("ground_truth=a=b"), Ok((KnownColumn::GroundTruth, "a=b".to_owned())));
+        assert!(column("prompt").unwrap_err().contains("write ground_truth=final_answer"));
+        assert!(column("promt=q").unwrap_err().contains("unknown variant `promt`, expected one of `prompt`"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::terminal::{self, errln};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::partial;
-use gavel_data::{OutcomeKind, Sample, SampleOutcome, disk};
+use gavel_data::{ColumnNames, KnownColumn, OutcomeKind, Sample, SampleOutcome, disk};
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::layout;
 use gavel_scoring::chat::ChatEndpoint;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// Score completions from a file with one or more plugins.
 ///
-/// Rows carry the dataset's columns plus `response` (a string) or `messages`.
+/// Rows carry the dataset's columns plus `response` (or `completion`), a text or messages, or else `messages`.
 /// One row is written per row read, in order. Rows of one task that follow each other (an `id` says so) are a group,
 /// which a judger sees as a whole. `reward` is null unless every
 /// plugin with a weight scored.
@@ -57,9 +57,12 @@ pub struct ScoreArgs {
     /// A program that plugins may be granted, as in [exec.NAME].
     #[arg(long = "exec", value_name = "NAME=PATH", value_parser = plugin_args::program)]
     programs: Vec<ProgramSpec>,
-    /// The completions: a .jsonl or .parquet file.
-    #[arg(long, value_name = "FILE", required_unless_present = "replay")]
+    /// The completions: a .jsonl or .parquet file, a folder of them, or a pattern such as 'out/*.jsonl'.
+    #[arg(long, value_name = "PATH", required_unless_present = "replay")]
     data: Option<PathBuf>,
+    /// What a column is called in the completions, as in [data.columns]: ground_truth=final_answer.
+    #[arg(long = "column", value_name = "NAME=COLUMN", requires = "data", value_parser = plugin_args::column)]
+    columns: Vec<(KnownColumn, String)>,
     /// Where the scores go, as JSON Lines.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -109,8 +112,9 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
             plugins
         }
     };
+    let names: ColumnNames = args.columns.into_iter().collect();
     let rows = match (&args.data, &recording) {
-        (Some(data), _) => Source::file(data, args.seed)?,
+        (Some(data), _) => Source::dataset(data, &names, args.seed)?,
         (None, Some(recording)) => Source::recorded(recording),
         (None, None) => bail!("there is nothing to score\nhint: name the completions with --data"),
     };

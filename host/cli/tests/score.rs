@@ -55,7 +55,7 @@ fn every_row_gets_a_line_in_order_and_unreadable_rows_are_named() {
     );
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("data.jsonl, line 2: not a JSON object"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("data.jsonl, line 5: the row has neither `response`"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("data.jsonl, line 5: the row has none of `response`"), "{}", stderr(&output));
     let rows = rows(&folder.path().join("scores.jsonl"));
     let rewards: Vec<_> = rows.iter().map(|row| row["reward"].as_f64()).collect();
     assert_eq!(rewards, [Some(1.1), None, Some(0.0), None, None]);

@@ -2,8 +2,11 @@
 //! types, nested structs, nulls, decimals) arrives as plain JSON, column by
 //! column, with every number as it is written.
 
+mod files;
 mod parquet_file;
 mod parquet_rows;
+
+pub use files::{DatasetReader, DatasetRow};
 
 use crate::files::without_bom;
 use crate::json::Columns;
@@ -36,6 +39,17 @@ pub enum RowError {
         path: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// A folder or a pattern that stands for no file.
+    #[error("dataset {} has no file whose name ends in .jsonl or .parquet", .0.display())]
+    NoFiles(PathBuf),
+    /// A pattern that matches nothing whatever there is.
+    #[error("dataset {} is not a pattern: {what}", path.display())]
+    BadPattern {
+        /// As it is written.
+        path: PathBuf,
+        /// Why.
+        what: String,
     },
     /// Neither JSON Lines nor Parquet by its name.
     #[error("dataset {} has an unknown kind: its name must end in .jsonl or .parquet", .0.display())]
@@ -106,6 +120,11 @@ impl RowReader {
     /// The file that is read.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Rows that were read so far, broken ones included.
+    fn rows_read(&self) -> usize {
+        self.position
     }
 
     fn row(&mut self, place: String, columns: Columns) -> Row {

@@ -4,6 +4,7 @@
 //! [`Outcome`] what scoring says of the attempt. Datasets are read by
 //! [`dataset`], and every random choice of a run comes from [`seed`].
 
+pub mod column_names;
 pub mod dataset;
 pub mod disk;
 pub mod evaluation;
@@ -23,12 +24,13 @@ pub mod shown;
 pub mod task;
 pub mod tokens;
 
-pub use dataset::{Row, RowError, RowReader};
+pub use column_names::{ColumnNames, KnownColumn, NoColumn};
+pub use dataset::{DatasetReader, DatasetRow, Row, RowError, RowReader};
 pub use evaluation::{Diagnosis, Evaluation, JudgeId, Provenance, Usage};
 pub use evaluation_record::EvaluationRecord;
 pub use group::{Group, Member};
 pub use json::{Columns, Json};
-pub use message::{ContentPart, Media, Message, Role, ToolCall};
+pub use message::{ContentPart, Media, Message, Role, ToolCall, last_turn};
 pub use outcome::{Blame, Budget, CausedBy, Credit, MOST_REWARD, Metric, Outcome, OutcomeKind, Score};
 pub use record::{SampleRecord, TrajectoryRecord};
 pub use sample::{FinishReason, Sample, Trajectory};

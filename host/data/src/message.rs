@@ -100,3 +100,10 @@ impl Message {
             .collect()
     }
 }
+
+/// How many messages there are before the last turn of the assistant: its messages, with the results of the tools that
+/// it called. All of them where somebody else has the last word.
+pub fn last_turn(messages: &[Message]) -> usize {
+    let is_of_turn = |message: &Message| matches!(message.role, Role::Assistant | Role::Tool);
+    messages.iter().rposition(|message| !is_of_turn(message)).map_or(0, |last| last + 1)
+}

@@ -18,6 +18,8 @@ pub enum Purpose {
     Validation = 5,
     /// The order of trajectories within an update.
     Update = 6,
+    /// Which dataset a draw is from.
+    Mixture = 7,
 }
 
 /// The seed for `purpose` at `step` and `sample` of a run.

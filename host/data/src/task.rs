@@ -1,7 +1,7 @@
 //! One row of a dataset, as everything after the reader sees it.
 
 use crate::json::{Columns, Json};
-use crate::message::{Message, Role};
+use crate::message::{Message, Role, last_turn};
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     /// `reward_model.ground_truth`, else the column `ground_truth`, else
-    /// `answer`. A string as it is, any other value as JSON text.
+    /// `answer`, else `solution`. A string as it is, any other value as JSON text.
     pub ground_truth: Option<String>,
     /// Every column of the row, untouched: numbers as they are written.
     pub columns: Columns,
@@ -34,8 +34,14 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// There is nothing to ask.
-    #[error("the row has no column `prompt` (it has: {})", Shown(.0))]
+    #[error("the row has neither `prompt` nor `messages` (it has: {})", Shown(.0))]
     NoPrompt(String),
+    /// Messages that are to be the prompt have another form.
+    #[error("`messages` is not a list of messages {{role, content}}: {}", Shown(.0))]
+    BadMessages(String),
+    /// Messages that begin with the answer.
+    #[error("`messages` has no message before the assistant's")]
+    NothingAsked,
     /// The prompt has a form that is not understood.
     #[error("`prompt` is neither a string nor a list of messages {{role, content}}: {}", Shown(.0))]
     BadPrompt(String),
@@ -95,19 +101,33 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
+fn read_prompt(prompt: &Json) -> Result<Vec<Message>, TaskError> {
+    let prompt = match prompt.string() {
+        Some(text) => vec![Message::new(Role::User, text)],
+        None => prompt.parse::<Vec<Message>>().map_err(|error| TaskError::BadPrompt(error.to_string()))?,
+    };
+    if prompt.is_empty() { Err(TaskError::EmptyPrompt) } else { Ok(prompt) }
+}
+
+/// What a whole conversation asks.
+fn asked_in(messages: &Json) -> Result<Vec<Message>, TaskError> {
+    let mut messages: Vec<Message> =
+        messages.parse().map_err(|error: serde_json::Error| TaskError::BadMessages(error.to_string()))?;
+    if messages.last().is_some_and(|last| last.role == Role::Assistant) {
+        messages.truncate(last_turn(&messages));
+    }
+    if messages.is_empty() { Err(TaskError::NothingAsked) } else { Ok(messages) }
+}
+
 impl Task {
-    /// A task from a row at `position` (from 0) of the split `split`.
+    /// A task from a row at `position` (from 0) of the split `split`. Its prompt is the column `prompt`, or else
+    /// `messages` without the turn of the assistant that they end with.
     pub fn from_row(columns: Columns, position: usize, split: &str) -> Result<Self, TaskError> {
-        let Some(prompt) = columns.present("prompt") else {
-            return Err(TaskError::NoPrompt(columns.names().collect::<Vec<_>>().join(", ")));
+        let prompt = match (columns.present("prompt"), columns.present("messages")) {
+            (Some(prompt), _) => read_prompt(prompt)?,
+            (None, Some(messages)) => asked_in(messages)?,
+            (None, None) => return Err(TaskError::NoPrompt(columns.names().collect::<Vec<_>>().join(", "))),
         };
-        let prompt = match prompt.string() {
-            Some(text) => vec![Message::new(Role::User, text)],
-            None => prompt.parse::<Vec<Message>>().map_err(|error| TaskError::BadPrompt(error.to_string()))?,
-        };
-        if prompt.is_empty() {
-            return Err(TaskError::EmptyPrompt);
-        }
         Ok(Self::with_prompt(columns, prompt, position, split))
     }
 
@@ -127,6 +147,7 @@ impl Task {
             .and_then(|model| model.present("ground_truth"))
             .or_else(|| columns.present("ground_truth").cloned())
             .or_else(|| columns.present("answer").cloned())
+            .or_else(|| columns.present("solution").cloned())
             .map(|truth| truth.plain_text());
         let data_source = columns.present("data_source").map(Json::plain_text);
         Self { id, data_source, prompt, reference: Reference { ground_truth, columns } }
@@ -168,6 +189,42 @@ mod tests {
         assert_eq!(truth(r#"{"prompt":"x","ground_truth":4.5}"#).as_deref(), Some("4.5"));
         assert_eq!(truth(r#"{"prompt":"x","answer":["a","b"]}"#).as_deref(), Some(r#"["a","b"]"#));
         assert_eq!(truth(r#"{"prompt":"x","reward_model":{"ground_truth":null}}"#), None);
+    }
+
+    #[test]
+    fn the_ground_truth_is_the_first_column_that_has_one() {
+        let truth = |json: &str| Task::from_row(row(json), 0, "t").unwrap().reference.ground_truth;
+        let columns =
+            [r#""solution":"d""#, r#""answer":"c""#, r#""ground_truth":"b""#, r#""reward_model":{"ground_truth":"a"}"#];
+        for (count, expected) in (1..=4).zip(["d", "c", "b", "a"]) {
+            let json = format!(r#"{{"prompt":"x",{}}}"#, columns[..count].join(","));
+            assert_eq!(truth(&json).as_deref(), Some(expected), "{json}");
+        }
+    }
+
+    #[test]
+    fn messages_are_a_prompt_up_to_the_turn_that_answers() {
+        let prompt = |messages: &[(&str, &str)]| {
+            let messages: Vec<Value> =
+                messages.iter().map(|(role, text)| json!({"role": role, "content": text})).collect();
+            let task = Task::from_row(row(&json!({"messages": messages}).to_string()), 0, "t")?;
+            Ok::<_, TaskError>(task.prompt.iter().map(Message::text).collect::<String>())
+        };
+        let (s, u, a, t) = (("system", "s"), ("user", "u"), ("assistant", "a"), ("tool", "t"));
+        assert_eq!(prompt(&[s, u]).unwrap(), "su");
+        assert_eq!(prompt(&[s, u, a]).unwrap(), "su");
+        // The results of its calls are a part of a turn.
+        assert_eq!(prompt(&[u, a, u, a, t, a]).unwrap(), "uau");
+        // It is asked to go on.
+        assert_eq!(prompt(&[u, a, t]).unwrap(), "uat");
+        assert_eq!(prompt(&[u, a, u]).unwrap(), "uau");
+        assert_eq!(prompt(&[a]), Err(TaskError::NothingAsked));
+        assert_eq!(prompt(&[]), Err(TaskError::NothingAsked));
+        let error = Task::from_row(row(r#"{"messages":"u"}"#), 0, "t").unwrap_err().to_string();
+        assert!(error.starts_with("`messages` is not a list of messages"), "{error}");
+        // A prompt is what is asked, whatever follows.
+        let both = row(r#"{"prompt":"p","messages":[{"role":"user","content":"u"}]}"#);
+        assert_eq!(Task::from_row(both, 0, "t").unwrap().prompt[0].text(), "p");
     }
 
     #[test]
@@ -229,6 +286,6 @@ mod tests {
     #[test]
     fn a_row_without_a_prompt_says_what_it_has() {
         let error = Task::from_row(row(r#"{"question":"x","answer":"y"}"#), 0, "t").unwrap_err();
-        assert_eq!(error.to_string(), "the row has no column `prompt` (it has: question, answer)");
+        assert_eq!(error.to_string(), "the row has neither `prompt` nor `messages` (it has: question, answer)");
     }
 }

@@ -1,12 +1,13 @@
-//! The rows of a dataset, from a file or from a plugin.
+//! The rows of datasets, from files or from plugins.
 
-use crate::config::{Config, Dataset, RewardTable, Taskset};
+use crate::config::{Config, Dataset, DatasetTable, Datasets, RewardTable, Taskset};
 use crate::error::{PipelineError, Result};
 use futures::pin_mut;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use gavel_data::{Row, RowReader};
+use gavel_data::{DatasetReader, DatasetRow, Row};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Rows that are asked for at once.
 const AT_ONCE: usize = 64;
@@ -15,15 +16,58 @@ const AT_ONCE: usize = 64;
 /// how many: all of them are kept, and a plugin can name any number.
 const MOST_ROWS: u64 = 1_000_000;
 
-/// All rows, in order. A taskset runs in `sandbox`, that of the rewards, with the endpoints and programs granted to it.
-pub(crate) fn rows<T>(config: &Config<T>, dataset: &Dataset, sandbox: &Sandbox) -> Result<Vec<Row>> {
-    match dataset {
-        Dataset::File(path) => Ok(RowReader::open(path)?.collect::<std::result::Result<_, _>>()?),
-        Dataset::Taskset(taskset) => draw(config, dataset, taskset, sandbox),
-    }
+/// The rows of one dataset, in order.
+#[derive(Debug)]
+pub(crate) struct DatasetRows<'a> {
+    /// Where they are from.
+    pub(crate) dataset: &'a Dataset,
+    /// Its share of the draws, where it has one.
+    pub(crate) weight: Option<f64>,
+    /// Their positions count over all datasets.
+    pub(crate) rows: Vec<DatasetRow>,
 }
 
-fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &Sandbox) -> Result<Vec<Row>> {
+/// All rows, their columns under Gavel's names. Tasksets run in `sandbox`, that of the rewards, with the endpoints and
+/// programs granted to it.
+pub(crate) fn rows<'a, T>(
+    config: &Config<T>,
+    datasets: &'a Datasets,
+    sandbox: &Sandbox,
+) -> Result<Vec<DatasetRows<'a>>> {
+    let mut before = 0;
+    let read = |table: &'a DatasetTable| {
+        let dataset = &table.path;
+        let mut rows = match dataset {
+            Dataset::File(path) => DatasetReader::open(path)?.collect::<std::result::Result<_, _>>()?,
+            Dataset::Taskset(taskset) => draw(config, dataset, taskset, sandbox)?,
+        };
+        for row in &mut rows {
+            row.row.position += before;
+            rename(config, table, row)?;
+        }
+        before += rows.len();
+        Ok(DatasetRows { dataset, weight: table.weight, rows })
+    };
+    datasets.0.iter().map(read).collect()
+}
+
+/// Gives a row the columns that the configuration names.
+fn rename<T>(config: &Config<T>, table: &DatasetTable, DatasetRow { path, row }: &mut DatasetRow) -> Result<()> {
+    let names = table.columns.as_ref().unwrap_or(&config.data.columns);
+    names.apply(&mut row.columns).map_err(|error| PipelineError::BadRow {
+        path: path.to_path_buf(),
+        place: row.place.clone(),
+        what: format!("{error}\nhint: `columns` of the dataset, or [data.columns], says what its columns are called"),
+    })?;
+    if let Some(source) = &table.data_source
+        && row.columns.present("data_source").is_none()
+    {
+        row.columns.insert("data_source", source.as_str());
+    }
+    Ok(())
+}
+
+fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &Sandbox) -> Result<Vec<DatasetRow>> {
     let stopped = |what: String| PipelineError::Stopped(format!("dataset {dataset}: {what}"));
     // What a plugin makes the host keep is bounded like what it keeps itself.
     let memory = config.resources.sandbox().memory;
@@ -49,6 +93,7 @@ fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &S
             }
         };
         let seed = taskset.seed.unwrap_or(config.seed);
+        let path: Arc<Path> = dataset.path().into();
         let drawn = stream::iter(0..rows)
             .map(|index| {
                 let row = plugin.row(index, seed);
@@ -68,7 +113,7 @@ fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &S
                     row.position, config.resources.plugin_memory
                 )));
             }
-            kept.push(row);
+            kept.push(DatasetRow { path: path.clone(), row });
         }
         Ok(kept)
     })

@@ -31,7 +31,7 @@ pub struct DryRun {
 /// Checks all that `gavel train` would use.
 pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
-    let prompts = setup.train_prompts(config)?;
+    let prompts = setup.train_prompts(config)?.rows;
     let probed = probe(config, &setup, &prompts)?;
     Ok(DryRun {
         config: config.resolved()?,
@@ -44,7 +44,7 @@ pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
 /// The same for `gavel sft`.
 pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
-    let rows = setup.sft_rows(config)?;
+    let rows = setup.sft_rows(config)?.rows;
     let probed = probe(config, &setup, &[])?;
     Ok(DryRun {
         config: config.resolved()?,

@@ -7,7 +7,7 @@ use crate::config::ScheduleTable;
 use crate::control::Control;
 use crate::error::{PipelineError, Result};
 use crate::ledger::Cause;
-use crate::prompts::Prompt;
+use crate::prompts::{Drawable, Prompt};
 use crate::rollout::{Rollout, SampleDraw};
 use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::{Numbering, Seeds, TaskStream};
@@ -75,12 +75,13 @@ enum SampleState {
 impl GroupQueue {
     pub(crate) fn new(
         rollout: Rollout,
-        prompts: Vec<Prompt>,
+        prompts: Drawable<Prompt>,
         numbering: Numbering,
         schedule: &ScheduleTable,
         control: Control,
     ) -> Self {
-        let stream = TaskStream::new(numbering.seed, prompts.len());
+        let Drawable { rows: prompts, shares } = prompts;
+        let stream = TaskStream::new(numbering.seed, &shares);
         Self {
             rollout,
             prompts,

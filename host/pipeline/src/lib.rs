@@ -13,6 +13,7 @@ mod failure_rate;
 mod group_queue;
 mod ledger;
 mod memory;
+mod mixture;
 mod pace;
 mod policy;
 mod probe;

@@ -1,9 +1,12 @@
 //! Prompts as token ids: every row is checked and tokenised before anything heavy starts.
 
-use crate::config::{DataTable, Dataset, Overlong};
+use crate::config::{DataTable, Overlong};
+use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
-use gavel_data::{Row, Task};
+use crate::mixture::Share;
+use gavel_data::{DatasetRow, Message, Row, Task, TaskError};
 use gavel_text::{RenderOptions, TextModel};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,37 +62,78 @@ impl PromptLimit {
     }
 }
 
-/// The prompts of the rows of a dataset.
+/// What a run draws from: the rows that can be used, dataset after dataset.
+#[derive(Debug)]
+pub(crate) struct Drawable<R> {
+    pub(crate) rows: Vec<R>,
+    /// The parts of them with their weights: each dataset, or all rows as one where none has a weight.
+    pub(crate) shares: Vec<Share>,
+}
+
+/// The prompts of the rows of datasets.
 pub(crate) fn prompts(
-    rows: Vec<Row>,
-    dataset: &Dataset,
+    datasets: Vec<DatasetRows<'_>>,
     split: &str,
     text: &TextModel,
     limit: PromptLimit,
-) -> Result<Vec<Prompt>> {
-    let path = dataset.path();
-    let read = |row: Row| {
+) -> Result<Drawable<Prompt>> {
+    usable(datasets, |row, path| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-        let task = Task::from_row(row.columns, row.position, split).map_err(|error| bad(error.to_string()))?;
-        let ids = prompt_ids(&task, text).map_err(bad)?;
+        let task = task(row, path, split)?;
+        let ids = prompt_ids(&task.prompt, &tools(&task).map_err(bad)?, text).map_err(bad)?;
         let task = Arc::new(task);
         Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids }))
-    };
-    usable(rows, dataset, read)
+    })
+}
+
+/// The task that a row is.
+pub(crate) fn task(row: Row, path: &Path, split: &str) -> Result<Task> {
+    let place = row.place;
+    Task::from_row(row.columns, row.position, split).map_err(|error| PipelineError::BadRow {
+        path: path.to_owned(),
+        place,
+        what: match error {
+            TaskError::NoPrompt(_) => {
+                format!("{error}\nhint: say which column it is, such as --set 'data.columns.prompt=\"question\"'")
+            }
+            error => error.to_string(),
+        },
+    })
+}
+
+/// The tools that a task's row offers.
+pub(crate) fn tools(task: &Task) -> std::result::Result<Vec<Value>, String> {
+    task.reference.tools().map_err(|error| error.to_string())
 }
 
 /// The tokens of a prompt, with the tools that its row offers.
-pub(crate) fn prompt_ids(task: &Task, text: &TextModel) -> std::result::Result<Vec<u32>, String> {
-    let tools = task.reference.tools().map_err(|error| error.to_string())?;
-    text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&tools)).map_err(|error| error.to_string())
+pub(crate) fn prompt_ids(
+    prompt: &[Message],
+    tools: &[Value],
+    text: &TextModel,
+) -> std::result::Result<Vec<u32>, String> {
+    text.prompt_ids_with(prompt, &RenderOptions::prompt(tools)).map_err(|error| error.to_string())
 }
 
 /// What `read` makes of each row, without those that are not to be used.
-pub(crate) fn usable<R>(rows: Vec<Row>, dataset: &Dataset, read: impl Fn(Row) -> Result<Option<R>>) -> Result<Vec<R>> {
-    let used: Vec<R> = rows.into_iter().filter_map(|row| read(row).transpose()).collect::<Result<_>>()?;
-    if used.is_empty() {
-        return Err(PipelineError::Stopped(format!("dataset {dataset} has no row that can be used")));
+pub(crate) fn usable<R, I: IntoIterator<Item = R>>(
+    datasets: Vec<DatasetRows<'_>>,
+    read: impl Fn(Row, &Path) -> Result<I>,
+) -> Result<Drawable<R>> {
+    let (mut used, mut shares) = (Vec::new(), Vec::new());
+    for DatasetRows { dataset, weight, rows } in datasets {
+        let before = used.len();
+        for DatasetRow { path, row } in rows {
+            used.extend(read(row, &path)?);
+        }
+        if used.len() == before {
+            return Err(PipelineError::Stopped(format!("dataset {dataset} has no row that can be used")));
+        }
+        shares.extend(weight.map(|weight| Share { rows: used.len() - before, weight }));
     }
-    Ok(used)
+    if shares.is_empty() {
+        shares.push(Share { rows: used.len(), weight: 1.0 });
+    }
+    Ok(Drawable { rows: used, shares })
 }

@@ -1,13 +1,13 @@
 //! Everything that can be checked before anything heavy starts: the
 //! tokenizer, every row of the datasets, every plugin.
 
-use crate::config::{Config, Dataset, RlTable, SftTable};
+use crate::config::{Config, Datasets, RlTable, SftTable};
 use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
 use crate::policy::text_and_config;
-use crate::prompts::{Prompt, PromptLimit, prompts};
+use crate::prompts::{Drawable, Prompt, PromptLimit, prompts};
 use crate::sft_rows::sft_rows;
-use gavel_data::Shown;
+use gavel_data::{Shown, Task};
 use gavel_policy::ModelConfig;
 use gavel_scoring::{Scorer, ScorerConfig};
 use gavel_text::TextModel;
@@ -35,37 +35,36 @@ impl Setup {
             ScorerConfig { sandbox: config.resources.sandbox(), chat: config.chat.clone(), programs },
         )?;
         let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer };
-        if let Some(dataset) = &config.data.validation {
-            setup.validation = setup.prompts(config, dataset, "validation")?;
+        if let Some(datasets) = &config.data.validation {
+            setup.validation = setup.prompts(config, datasets, "validation")?.rows;
         }
         Ok(setup)
     }
 
-    /// The prompts of a dataset, each with a reward that is for it.
-    fn prompts<T>(&self, config: &Config<T>, dataset: &Dataset, split: &str) -> Result<Vec<Prompt>> {
-        let rows = rows(config, dataset, self.scorer.sandbox())?;
-        let prompts = prompts(rows, dataset, split, &self.text, self.limit)?;
-        check_data_sources(&self.scorer, dataset, &prompts)?;
+    /// The prompts of datasets, each with a reward that is for it.
+    fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Drawable<Prompt>> {
+        let rows = rows(config, datasets, self.scorer.sandbox())?;
+        let prompts = prompts(rows, split, &self.text, self.limit)?;
+        check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
         Ok(prompts)
     }
 
     /// The rows that `gavel sft` imitates.
-    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Vec<SftRow>> {
-        let dataset = &config.data.train;
-        sft_rows(rows(config, dataset, self.scorer.sandbox())?, dataset, &self.text, self.limit)
+    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
+        sft_rows(rows(config, &config.data.train, self.scorer.sandbox())?, &self.text, self.limit)
     }
 
     /// The prompts that `gavel train` learns from.
-    pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Vec<Prompt>> {
+    pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Drawable<Prompt>> {
         if !config.reward.iter().any(|reward| reward.weight != 0.0) {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
         let found = self.prompts(config, &config.data.train, "train")?;
-        if found.len() < config.train.prompts_per_step {
+        if found.rows.len() < config.train.prompts_per_step {
             return Err(PipelineError::Stopped(format!(
                 "dataset {} has {} usable rows, fewer than train.prompts_per_step = {}",
                 config.data.train,
-                found.len(),
+                found.rows.len(),
                 config.train.prompts_per_step
             )));
         }
@@ -74,14 +73,14 @@ impl Setup {
 }
 
 /// Refuses rows that no reward with a weight would ever be called for.
-fn check_data_sources(scorer: &Scorer, dataset: &Dataset, prompts: &[Prompt]) -> Result<()> {
+fn check_data_sources<'a>(scorer: &Scorer, datasets: &Datasets, tasks: impl Iterator<Item = &'a Task>) -> Result<()> {
     let mut known = HashSet::new();
-    for Prompt { task, .. } in prompts {
+    for task in tasks {
         let source = task.data_source.as_deref();
         if known.insert(source)
             && let Err(what) = scorer.check_data_source(source)
         {
-            return Err(PipelineError::Stopped(format!("dataset {dataset}, row {}: {what}", Shown(&task.id))));
+            return Err(PipelineError::Stopped(format!("dataset {datasets}, row {}: {what}", Shown(&task.id))));
         }
     }
     Ok(())

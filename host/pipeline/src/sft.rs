@@ -4,6 +4,7 @@ use crate::config::{Config, SftTable};
 use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::probe::try_rewards;
+use crate::prompts::Drawable;
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
 use crate::task_stream::TaskStream;
@@ -22,7 +23,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     let learning = table.learning();
     let schedule = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
-    let rows = setup.sft_rows(config)?;
+    let Drawable { rows, shares } = setup.sft_rows(config)?;
     if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
         tracing::warn!("{warning}");
     }
@@ -36,7 +37,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     if enough(run.recorder.state().last_accuracy) {
         return run.summary();
     }
-    let mut stream = TaskStream::new(config.seed, rows.len());
+    let mut stream = TaskStream::new(config.seed, &shares);
     for step in run.steps() {
         let start = Instant::now();
         let size = table.batch_size as u64;

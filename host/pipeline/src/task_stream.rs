@@ -1,32 +1,58 @@
 //! Which row is drawn when, and the seeds of its samples: functions of the run's seed and of the number of the draw.
 
+use crate::mixture::{Mixture, Share};
 use gavel_data::seed::{Purpose, derive, derive_retry, permutation};
 
-/// The rows of a dataset as a run draws them: each once an epoch, in an order of the epoch's own.
+/// The rows of datasets as a run draws them. Datasets share the draws by their weights, and each gives its rows once an
+/// epoch of its own, in an order of that epoch.
 pub(crate) struct TaskStream {
+    mixture: Mixture,
+    datasets: Vec<Epochs>,
+}
+
+/// The rows of a dataset, epoch after epoch.
+struct Epochs {
     seed: u64,
+    /// The number of the dataset.
+    dataset: u64,
+    /// The number of its first row among those of all datasets.
+    first: usize,
     rows: usize,
     /// The epoch of the last draw, with its order.
     order: Option<(u64, Vec<usize>)>,
 }
 
 impl TaskStream {
-    /// The stream of a dataset with this many rows, at least one.
-    pub(crate) fn new(seed: u64, rows: usize) -> Self {
-        Self { seed, rows, order: None }
+    /// The stream of datasets whose rows follow each other.
+    pub(crate) fn new(seed: u64, shares: &[Share]) -> Self {
+        let mut first = 0;
+        let datasets = (0..).zip(shares).map(|(dataset, share)| {
+            let epochs = Epochs { seed, dataset, first, rows: share.rows, order: None };
+            first += share.rows;
+            epochs
+        });
+        Self { datasets: datasets.collect(), mixture: Mixture::new(seed, shares) }
     }
 
     /// The row of draw `ordinal`, from 0 over the whole run.
     pub(crate) fn row(&mut self, ordinal: u64) -> usize {
-        let epoch = ordinal / self.rows as u64;
+        let (dataset, draw) = self.mixture.place(ordinal);
+        self.datasets[dataset].row(draw)
+    }
+}
+
+impl Epochs {
+    /// The row of draw `draw` from this dataset.
+    fn row(&mut self, draw: u64) -> usize {
+        let epoch = draw / self.rows as u64;
         let order = match &mut self.order {
             Some((current, order)) if *current == epoch => order,
             other => {
-                let order = permutation(derive(self.seed, epoch, 0, Purpose::Shuffle), self.rows);
+                let order = permutation(derive(self.seed, epoch, self.dataset, Purpose::Shuffle), self.rows);
                 &mut other.insert((epoch, order)).1
             }
         };
-        order[(ordinal % self.rows as u64) as usize]
+        self.first + order[(draw % self.rows as u64) as usize]
     }
 }
 
@@ -86,15 +112,37 @@ mod tests {
 
     #[test]
     fn every_row_comes_once_an_epoch() {
-        let mut stream = TaskStream::new(7, 10);
+        let rows = [Share { rows: 10, weight: 1.0 }];
+        let mut stream = TaskStream::new(7, &rows);
         let mut seen: Vec<usize> = (0..30).map(|ordinal| stream.row(ordinal)).collect();
         assert_ne!(seen[..10], seen[10..20]);
+        for epoch in 0..3 {
+            let order = permutation(derive(7, epoch as u64, 0, Purpose::Shuffle), 10);
+            assert_eq!(seen[epoch * 10..][..10], order, "the order that one dataset always had");
+        }
         // Resuming gives the same.
-        assert_eq!(TaskStream::new(7, 10).row(25), seen[25]);
+        assert_eq!(TaskStream::new(7, &rows).row(25), seen[25]);
         for epoch in seen.chunks_mut(10) {
             epoch.sort_unstable();
             assert_eq!(epoch, (0..10).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn datasets_share_the_draws_and_each_has_epochs_of_its_own() {
+        let shares = [Share { rows: 4, weight: 3.0 }, Share { rows: 20, weight: 1.0 }];
+        let mut stream = TaskStream::new(7, &shares);
+        let seen: Vec<usize> = (0..160).map(|ordinal| stream.row(ordinal)).collect();
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) = seen.iter().partition(|row| **row < 4);
+        assert!((118..=122).contains(&small.len()), "{}", small.len());
+        small.truncate(116);
+        for epoch in small.chunks_mut(4) {
+            epoch.sort_unstable();
+            assert_eq!(epoch, [0, 1, 2, 3]);
+        }
+        large[..20].sort_unstable();
+        assert_eq!(large[..20], (4..24).collect::<Vec<_>>());
+        assert_eq!(TaskStream::new(7, &shares).row(99), seen[99]);
     }
 
     #[test]

@@ -30,10 +30,10 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     let learning_rate = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
-    if let Some(warning) = predict_train(config, &setup, &prompts)?.warning() {
+    if let Some(warning) = predict_train(config, &setup, &prompts.rows)?.warning() {
         tracing::warn!("{warning}");
     }
-    try_rewards(config, &setup, &prompts)?;
+    try_rewards(config, &setup, &prompts.rows)?;
     let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
     let shape = RunShape {
         learning,

@@ -28,7 +28,7 @@ pub use condition::{Condition, SourcePattern, When};
 pub use error::{ScorerError, Uncovered};
 pub use exec::ExecTable;
 pub use in_flight::InFlight;
-pub use offline::{Attempts, CompletionError, completion};
+pub use offline::{Attempts, CompletionError, completion, has_completion};
 pub use pending_group::PendingGroup;
 pub use probe::{PROBED_RESPONSE, Probe};
 pub use progress::{JudgeWait, Progress};

@@ -1,7 +1,7 @@
-//! Completions that somebody already has: a dataset's row with a `response`
-//! or `messages` beside its columns.
+//! Completions that somebody already has: a dataset's row with a `response`, a
+//! `completion` or `messages` beside its columns.
 
-use gavel_data::{Columns, FinishReason, Message, Role, Row, Sample, Shown, Task, TaskError, Trajectory};
+use gavel_data::{Columns, FinishReason, Json, Message, Role, Row, Sample, Shown, Task, TaskError, Trajectory};
 use std::sync::Arc;
 
 /// A row without a completion.
@@ -11,30 +11,52 @@ pub enum CompletionError {
     #[error(transparent)]
     Task(#[from] TaskError),
     /// There is nothing to score.
-    #[error("the row has neither `response` (a string) nor `messages` (it has: {})", Shown(.0))]
+    #[error("the row has none of `response`, `completion` and `messages` (it has: {})", Shown(.0))]
     NoResponse(String),
     /// A response has another form.
-    #[error("`response` must be a string, not {}", Shown(.0))]
-    BadResponse(String),
+    #[error("`{column}` is neither a string nor a list of messages {{role, content}}: {}", Shown(.what))]
+    BadResponse {
+        /// `response` or `completion`.
+        column: &'static str,
+        /// What is wrong.
+        what: String,
+    },
     /// Messages have another form.
     #[error("`messages` is not a list of messages {{role, content}}: {}", Shown(.0))]
     BadMessages(String),
     /// Nobody answered.
-    #[error("`messages` has no message of the role assistant after the prompt")]
+    #[error("the row has no message of the role assistant after the prompt")]
     NoAssistant,
 }
 
-/// The sample that a row describes. `messages` may be the whole conversation
-/// (the prompt is then what comes before the first answer) or, beside a
-/// `prompt`, what follows it.
+/// The columns that have what follows a prompt: Gavel's name, and TRL's.
+const RESPONSES: [&str; 2] = ["response", "completion"];
+
+/// Whether a row has what [`completion`] needs, in whatever form.
+pub fn has_completion(columns: &Columns) -> bool {
+    let answers = |messages: &Json| match messages.parse::<Vec<Message>>() {
+        Ok(messages) => messages.iter().any(|message| message.role == Role::Assistant),
+        // What is wrong with them is for `completion` to say.
+        Err(_) => true,
+    };
+    RESPONSES.into_iter().any(|name| columns.present(name).is_some())
+        || columns.present("messages").is_some_and(answers)
+}
+
+/// The sample that a row describes: its `response` or `completion`, a string or messages, or else its `messages`. Those
+/// may be the whole conversation (the prompt is then what comes before the first answer) or, beside a `prompt`, what
+/// follows it.
 pub fn completion(row: Row, split: &str) -> Result<Sample, CompletionError> {
     let Row { position, columns, .. } = row;
-    let (task, messages) = match (columns.present("response"), columns.present("messages")) {
-        (Some(response), _) => {
-            let Some(text) = response.string() else {
-                return Err(CompletionError::BadResponse(response.as_text().to_owned()));
+    let response = RESPONSES.into_iter().find_map(|name| Some((name, columns.present(name)?)));
+    let (task, messages) = match (response, columns.present("messages")) {
+        (Some((column, response)), _) => {
+            let messages = match response.string() {
+                Some(text) => vec![Message::new(Role::Assistant, text)],
+                None => response
+                    .parse()
+                    .map_err(|error| CompletionError::BadResponse { column, what: error.to_string() })?,
             };
-            let messages = vec![Message::new(Role::Assistant, text)];
             let task = match columns.present("prompt") {
                 Some(_) => Task::from_row(columns, position, split)?,
                 None => Task::with_prompt(columns, Vec::new(), position, split),
@@ -120,10 +142,33 @@ mod tests {
     }
 
     #[test]
+    fn a_completion_of_trl_is_a_text_or_messages() {
+        let text = sample(r#"{"prompt":"q","completion":"a"}"#).unwrap();
+        assert_eq!((text.task.prompt.len(), text.response().as_str()), (1, "a"));
+        let turns =
+            r#"[{"role":"assistant","content":"a"},{"role":"tool","content":"1"},{"role":"assistant","content":"b"}]"#;
+        let messages =
+            sample(&format!(r#"{{"prompt":[{{"role":"user","content":"q"}}],"completion":{turns}}}"#)).unwrap();
+        assert_eq!((messages.trajectories[0].messages.len(), messages.response().as_str()), (3, "b"));
+        assert_eq!(sample(r#"{"prompt":"q","response":"a","completion":"b"}"#).unwrap().response(), "a");
+    }
+
+    #[test]
+    fn a_conversation_without_an_answer_is_no_completion() {
+        let has = |json: &str| has_completion(&serde_json::from_str(json).unwrap());
+        assert!(has(r#"{"response":""}"#) && has(r#"{"completion":"a"}"#) && has(r#"{"messages":3}"#));
+        assert!(has(r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}"#));
+        assert!(!has(r#"{"prompt":"q","response":null}"#));
+        assert!(!has(r#"{"messages":[{"role":"user","content":"q"}]}"#));
+    }
+
+    #[test]
     fn what_cannot_be_scored_says_why() {
         let error = |json: &str| sample(json).unwrap_err().to_string();
         assert!(error(r#"{"prompt":"q"}"#).contains("it has: prompt"));
-        assert!(error(r#"{"response":3}"#).contains("must be a string, not 3"));
+        assert!(error(r#"{"response":3}"#).contains("`response` is neither a string nor a list of messages"));
+        assert!(error(r#"{"completion":{"a":1}}"#).contains("`completion` is neither a string nor"));
+        assert!(error(r#"{"prompt":"q","completion":[]}"#).contains("no message of the role assistant"));
         assert!(error(r#"{"messages":[{"role":"user","content":"q"}]}"#).contains("no message of the role assistant"));
     }
 }

@@ -8,6 +8,7 @@ use futures::future::{BoxFuture, join_all};
 use gavel_data::{
     Evaluation, FinishReason, Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, Trajectory,
 };
+use gavel_plugin::OutsideWaits;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -127,7 +128,7 @@ impl<'a> Attempt<'a> {
             let each = self.judges.get(number);
             let responses = if each.judge.sees_groups() { 0..RESPONSES.len() } else { response..response + 1 };
             let inputs: Vec<SampleInput> = join_all(responses.map(|response| self.input(number, response))).await;
-            each.judge.judge(&inputs, SEED).await
+            each.judge.judge(&inputs, SEED, &OutsideWaits::default()).await
         }
         .boxed()
     }

@@ -5,7 +5,7 @@ use crate::error::HarnessError;
 use crate::expectation::Expectation;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{OutcomeKind, PriorVerdicts, Row, RowReader, Sample, SampleInput, Task};
-use gavel_scoring::{Attempts, completion};
+use gavel_scoring::{Attempts, completion, has_completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -81,7 +81,7 @@ impl DataRow {
         let expects_no_score =
             about.expected.as_ref().and_then(Expectation::kind).is_some_and(|kind| kind != OutcomeKind::Scored);
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
-        let (task, sample) = if columns.present("response").or(columns.present("messages")).is_some() {
+        let (task, sample) = if has_completion(&columns) {
             let row = Row { position, place: in_file, columns };
             let sample = attempts.number(completion(row, "data").map_err(|error| error.to_string())?);
             (sample.task.clone(), Some(Arc::new(sample)))

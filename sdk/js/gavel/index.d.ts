@@ -154,8 +154,8 @@ export class Sample {
 export class Reference {
   constructor(row?: Record<string, unknown>);
   /**
-   * `reward_model.ground_truth` of the row, else `ground_truth`, else `answer`;
-   * a value that is no text as JSON. null where the row has none.
+   * `reward_model.ground_truth` of the row, else `ground_truth`, else `answer`,
+   * else `solution`; a value that is no text as JSON. null where the row has none.
    */
   readonly groundTruth: string | null;
   /** The ground truth; throws InvalidInput where the row has none. */

@@ -2,7 +2,7 @@
 
 import { InvalidInput } from "./verdict.js";
 
-const EXPECTED = "`reward_model.ground_truth`, `ground_truth` or `answer`";
+const EXPECTED = "`reward_model.ground_truth`, `ground_truth`, `answer` or `solution`";
 
 export class Reference {
   #handle;
@@ -60,8 +60,8 @@ class Row {
   }
 
   groundTruth() {
-    const { reward_model: model, ground_truth, answer } = this.#row;
-    const value = model?.ground_truth ?? ground_truth ?? answer ?? null;
+    const { reward_model: model, ground_truth, answer, solution } = this.#row;
+    const value = model?.ground_truth ?? ground_truth ?? answer ?? solution ?? null;
     return value === null || typeof value === "string" ? value : JSON.stringify(value);
   }
 

@@ -42,8 +42,8 @@ class Reference(Mapping[str, Any]):
     @property
     def ground_truth(self) -> str | None:
         """`reward_model.ground_truth` of the row, else its column
-        `ground_truth`, else `answer`; a value that is no text as JSON. `None`
-        where the row has none."""
+        `ground_truth`, else `answer`, else `solution`; a value that is no text
+        as JSON. `None` where the row has none."""
         if self._handle is not None:
             return cast("str | None", self._handle.ground_truth())
         value = self.ground_truth_value
@@ -56,14 +56,14 @@ class Reference(Mapping[str, Any]):
         """The ground truth as the row has it: a text, a number, a list."""
         model = self.get("reward_model")
         candidates = [model.get("ground_truth") if isinstance(model, dict) else None]
-        candidates += [self.get("ground_truth"), self.get("answer")]
+        candidates += [self.get(name) for name in ("ground_truth", "answer", "solution")]
         return next((value for value in candidates if value is not None), None)
 
     def require_ground_truth(self) -> str:
         """The ground truth; `InvalidInput` where the row has none."""
         truth = self.ground_truth
         if truth is None:
-            expected = "`reward_model.ground_truth`, `ground_truth` or `answer`"
+            expected = "`reward_model.ground_truth`, `ground_truth`, `answer` or `solution`"
             raise InvalidInput(f"the row has no ground truth: expected {expected}")
         return truth
 

@@ -43,7 +43,7 @@ impl Reference {
     pub fn require_ground_truth(&self) -> Result<String, Failure> {
         self.ground_truth().ok_or_else(|| {
             Failure::invalid_input(
-                "the row has no ground truth: expected `reward_model.ground_truth`, `ground_truth` or `answer`",
+                "the row has no ground truth: expected `reward_model.ground_truth`, `ground_truth`, `answer` or `solution`",
             )
         })
     }

@@ -8,6 +8,7 @@ use crate::score::source::Source;
 use crate::terminal::{self, outln};
 use anyhow::{Result, bail};
 use clap::Args;
+use gavel_data::{ColumnNames, KnownColumn};
 use gavel_plugin::SandboxConfig;
 use gavel_scoring::replay::{Cost, Version, Versions, versions};
 use std::path::PathBuf;
@@ -23,9 +24,12 @@ pub struct DiffArgs {
     old: PathBuf,
     /// The new version.
     new: PathBuf,
-    /// Completions, a .jsonl or .parquet file. Neighbours with one `id` are a group.
+    /// Completions: a .jsonl or .parquet file, a folder of them, or a pattern. Neighbours with one `id` are a group.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
+    /// What a column is called in them, as in [data.columns]: ground_truth=final_answer.
+    #[arg(long = "column", value_name = "NAME=COLUMN", value_parser = plugin_args::column)]
+    columns: Vec<(KnownColumn, String)>,
     /// Parameters of both, in place of those in plugin.toml.
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
@@ -46,7 +50,8 @@ pub fn run(args: DiffArgs) -> Result<ExitCode> {
             spec.name
         );
     }
-    let rows = Source::file(&args.data, 0)?;
+    let names: ColumnNames = args.columns.iter().cloned().collect();
+    let rows = Source::dataset(&args.data, &names, 0)?;
     old.build()?;
     new.build()?;
     let mut unreadable = None;

@@ -1,10 +1,11 @@
 //! Where completions come from: a file, or a recording.
 
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Row, RowError, RowReader, Sample};
+use gavel_data::{ColumnNames, DatasetReader, DatasetRow, RowError, Sample};
 use gavel_runs::RecordedSample;
 use gavel_scoring::recording::{Recording, RecordingError};
 use gavel_scoring::{Attempts, completion};
+use std::fmt::Display;
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,11 +26,11 @@ type Keyed = (Option<String>, Result<Completion, String>);
 pub struct Source<'a>(Peekable<Box<dyn Iterator<Item = Keyed> + 'a>>);
 
 impl<'a> Source<'a> {
-    /// The rows of a file; seeds follow from `seed` and their place in it.
-    pub fn file(path: &'a Path, seed: u64) -> Result<Self, RowError> {
-        let rows = RowReader::open(path)?;
+    /// The rows of a dataset whose columns have these names; seeds follow from `seed` and their place in it.
+    pub fn dataset(path: &Path, names: &'a ColumnNames, seed: u64) -> Result<Self, RowError> {
+        let rows = DatasetReader::open(path)?;
         let mut attempts = Attempts::default();
-        Ok(Self::new(rows.map(move |row| match from_row(row, path, seed, &mut attempts) {
+        Ok(Self::new(rows.map(move |row| match from_row(row, names, seed, &mut attempts) {
             Ok(completion) => (Some(completion.sample.task.id.clone()), Ok(completion)),
             Err(error) => (None, Err(error)),
         })))
@@ -69,10 +70,17 @@ impl Iterator for Source<'_> {
     }
 }
 
-fn from_row(row: Result<Row, RowError>, path: &Path, seed: u64, attempts: &mut Attempts) -> Result<Completion, String> {
-    let row = row.map_err(|error| error.to_string())?;
+fn from_row(
+    row: Result<DatasetRow, RowError>,
+    names: &ColumnNames,
+    seed: u64,
+    attempts: &mut Attempts,
+) -> Result<Completion, String> {
+    let DatasetRow { path, mut row } = row.map_err(|error| error.to_string())?;
     let (position, place) = (row.position as u64, row.place.clone());
-    let sample = completion(row, "data").map_err(|error| format!("{}, {place}: {error}", path.display()))?;
+    let broken = |error: &dyn Display| format!("{}, {place}: {error}", path.display());
+    names.apply(&mut row.columns).map_err(|error| broken(&error))?;
+    let sample = completion(row, "data").map_err(|error| broken(&error))?;
     let seed = derive(seed, 0, position, Purpose::Plugin);
     Ok(Completion { sample: Arc::new(attempts.number(sample)), seed })
 }

@@ -9,12 +9,12 @@ use std::str::FromStr;
 
 const PLUGIN: &str = "plugin:";
 
-/// A dataset as `[data]` names it: the path of a `.jsonl` or `.parquet` file,
-/// or `plugin:NAME?key=value&…` for a taskset.
+/// Where the rows of a dataset are: the path of a `.jsonl` or `.parquet` file, of a folder of them or a pattern, or
+/// `plugin:NAME?key=value&…` for a taskset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Dataset {
-    /// A file.
+    /// Files.
     File(PathBuf),
     /// A component that exports `taskset`.
     Taskset(Taskset),

@@ -3,6 +3,7 @@
 
 mod checks;
 mod dataset;
+mod datasets;
 mod error;
 mod learning;
 mod load;
@@ -15,6 +16,7 @@ mod train;
 mod train_table;
 
 pub use dataset::{Dataset, Taskset};
+pub use datasets::{DatasetTable, Datasets};
 pub use error::ConfigError;
 pub use learning::LearningConfig;
 

@@ -1,10 +1,11 @@
 //! The tables that every command has, each with its defaults and its ranges.
 
 use super::checks::{at_least_one, bytes};
-use super::dataset::Dataset;
+use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::loading::LoadingTable;
 use bytesize::ByteSize;
+use gavel_data::ColumnNames;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use gavel_runs::{FolderConfig, Retention};
@@ -84,10 +85,13 @@ pub enum Overlong {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataTable {
-    /// The dataset to learn from: a `.jsonl` or `.parquet` file, or a taskset.
-    pub train: Dataset,
-    /// The dataset to validate with.
-    pub validation: Option<Dataset>,
+    /// The datasets to learn from: `.jsonl` and `.parquet` files, or tasksets.
+    pub train: Datasets,
+    /// The datasets to validate with.
+    pub validation: Option<Datasets>,
+    /// What the columns that Gavel reads are called in them.
+    #[serde(default, skip_serializing_if = "ColumnNames::is_empty")]
+    pub columns: ColumnNames,
     /// The longest prompt, in tokens; by default what the model has room for
     /// beside a response.
     pub max_prompt_tokens: Option<usize>,
@@ -115,7 +119,7 @@ fn is_one_sample(value: &usize) -> bool {
 impl DataTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         self.train.validate("data.train")?;
-        self.validation.iter().try_for_each(|dataset| dataset.validate("data.validation"))?;
+        self.validation.iter().try_for_each(|datasets| datasets.validate_without_weights("data.validation"))?;
         at_least_one("data.validation_samples", self.validation_samples)?;
         at_least_one("data.max_prompt_tokens", self.max_prompt_tokens.unwrap_or(1))
     }

@@ -1683,9 +1683,9 @@ pub mod gavel {
             }
             impl Reference {
                 #[allow(unused_unsafe, clippy::all)]
-                /// `reward_model.ground_truth` of the row (or its column `ground_truth` or
-                /// `answer`), or nothing where the row has none. A string arrives as it is;
-                /// any other value as JSON.
+                /// `reward_model.ground_truth` of the row (or its column `ground_truth`,
+                /// `answer` or `solution`), or nothing where the row has none. A string
+                /// arrives as it is; any other value as JSON.
                 #[allow(async_fn_in_trait)]
                 pub fn ground_truth(&self) -> ::core::option::Option<_rt::String> {
                     unsafe {

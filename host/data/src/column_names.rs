@@ -1,0 +1,172 @@
+//! What the columns that Gavel reads are called in a file.
+
+use crate::json::{Columns, Json};
+use crate::shown::Shown;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A column that Gavel reads itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KnownColumn {
+    /// What is asked.
+    Prompt,
+    /// What follows the prompt.
+    Response,
+    /// A whole conversation.
+    Messages,
+    /// The right answer.
+    GroundTruth,
+    /// Where the row comes from.
+    DataSource,
+    /// Names the row.
+    Id,
+    /// The functions that the prompt offers.
+    Tools,
+}
+
+/// The columns of a file that stand for those that Gavel reads, by Gavel's names: `prompt` is `question`, say. A name
+/// with dots, `extra_info.answer`, is that of a field within a column.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ColumnNames(BTreeMap<KnownColumn, String>);
+
+/// A row lacks a column that was named.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the row has no column `{}`, which `{name}` is to be (it has: {})", Shown(.column), Shown(.has))]
+pub struct NoColumn {
+    name: KnownColumn,
+    column: String,
+    has: String,
+}
+
+impl KnownColumn {
+    /// Its name in a row.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Response => "response",
+            Self::Messages => "messages",
+            Self::GroundTruth => "ground_truth",
+            Self::DataSource => "data_source",
+            Self::Id => "id",
+            Self::Tools => "tools",
+        }
+    }
+}
+
+impl fmt::Display for KnownColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl ColumnNames {
+    /// Whether every column has Gavel's name.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the columns that are named to a row, under Gavel's names, in place of those that it may have so. The others
+    /// stay.
+    ///
+    /// # Errors
+    /// The row lacks one of them.
+    pub fn apply(&self, row: &mut Columns) -> Result<(), NoColumn> {
+        let find = |(name, column): (&KnownColumn, &String)| match find(row, column) {
+            Some(value) => Ok((*name, value)),
+            None => {
+                let has = row.names().collect::<Vec<_>>().join(", ");
+                Err(NoColumn { name: *name, column: column.clone(), has })
+            }
+        };
+        // All before the first changes: they may change places.
+        let found: Vec<_> = self.0.iter().map(find).collect::<Result<_, _>>()?;
+        for (name, value) in found {
+            if name == KnownColumn::GroundTruth {
+                // It would be read first.
+                replace_field(row, "reward_model", name.as_str(), &value);
+            }
+            row.insert(name.as_str(), value);
+        }
+        Ok(())
+    }
+}
+
+impl FromIterator<(KnownColumn, String)> for ColumnNames {
+    fn from_iter<I: IntoIterator<Item = (KnownColumn, String)>>(names: I) -> Self {
+        Self(names.into_iter().collect())
+    }
+}
+
+/// A column, or a field in one.
+fn find(row: &Columns, name: &str) -> Option<Json> {
+    if let Some(value) = row.get(name) {
+        return Some(value.clone());
+    }
+    let (column, field) = name.split_once('.')?;
+    find(&row.get(column)?.fields()?, field)
+}
+
+/// Sets a field of a column that has it already.
+fn replace_field(row: &mut Columns, column: &str, field: &str, value: &Json) {
+    let Some(mut fields) = row.get(column).and_then(Json::fields).filter(|fields| fields.get(field).is_some()) else {
+        return;
+    };
+    fields.insert(field, value.clone());
+    row.insert(column, Json::from(fields));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Task;
+
+    fn names(json: &str) -> ColumnNames {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn applied(json: &str, row: &str) -> Result<Columns, NoColumn> {
+        let mut row = serde_json::from_str(row).unwrap();
+        names(json).apply(&mut row)?;
+        Ok(row)
+    }
+
+    #[test]
+    fn columns_are_read_under_other_names_and_stay() {
+        let row = applied(
+            r#"{"prompt":"question","ground_truth":"extra_info.answer.final","data_source":"from.where"}"#,
+            r#"{"question":"2 + 2?","answer":"as text","from.where":"sums","extra_info":{"answer":{"final":4.50}}}"#,
+        )
+        .unwrap();
+        let task = Task::from_row(row.clone(), 0, "train").unwrap();
+        assert_eq!((task.prompt[0].text().as_str(), task.data_source.as_deref()), ("2 + 2?", Some("sums")));
+        assert_eq!(task.reference.ground_truth.as_deref(), Some("4.50"));
+        let columns = ["question", "answer", "from.where", "extra_info", "prompt", "ground_truth", "data_source"];
+        assert_eq!(row.names().collect::<Vec<_>>(), columns);
+    }
+
+    #[test]
+    fn what_is_named_comes_before_what_the_row_has() {
+        let verl = r#"{"prompt":"a","messages":"b","final":"7","reward_model":{"style":"rule","ground_truth":"6"}}"#;
+        let row = applied(r#"{"prompt":"messages","messages":"prompt","ground_truth":"final"}"#, verl).unwrap();
+        assert_eq!((row.get("prompt"), row.get("messages")), (Some(&Json::from("b")), Some(&Json::from("a"))));
+        let task = Task::from_row(row, 0, "train").unwrap();
+        assert_eq!(task.reference.ground_truth.as_deref(), Some("7"));
+        assert_eq!(
+            task.reference.columns.get("reward_model").unwrap().as_text(),
+            r#"{"style":"rule","ground_truth":"7"}"#
+        );
+    }
+
+    #[test]
+    fn a_column_that_is_not_there_is_named_with_those_that_are() {
+        let error = applied(r#"{"prompt":"qestion"}"#, r#"{"question":"x","answer":"y"}"#).unwrap_err().to_string();
+        assert_eq!(error, "the row has no column `qestion`, which `prompt` is to be (it has: question, answer)");
+        assert!(applied(r#"{"prompt":"a.b"}"#, r#"{"a":{"c":1}}"#).is_err());
+        assert!(applied(r#"{"ground_truth":"a"}"#, r#"{"a":null}"#).is_ok());
+        let unknown = serde_json::from_str::<ColumnNames>(r#"{"promt":"a"}"#).unwrap_err().to_string();
+        assert!(unknown.contains("unknown variant `promt`, expected one of `prompt`, `response`"), "{unknown}");
+    }
+}

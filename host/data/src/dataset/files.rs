@@ -1,0 +1,164 @@
+//! The files of a dataset: one, those of a folder, or those that a pattern matches.
+
+use super::{Row, RowError, RowReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A row, and the file that it is in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatasetRow {
+    /// The file.
+    pub path: Arc<Path>,
+    /// The row; its position counts over all files.
+    pub row: Row,
+}
+
+/// Reads the rows of a dataset, one file after another. After a file that breaks off, the next call gives the rows of
+/// the one after it.
+pub struct DatasetReader {
+    files: std::vec::IntoIter<PathBuf>,
+    reader: Option<(Arc<Path>, RowReader)>,
+    /// Rows of the files before.
+    before: usize,
+}
+
+impl DatasetReader {
+    /// Opens `path`: a file whose name ends in `.jsonl` or `.parquet`, a folder with such files, or a pattern with `*`,
+    /// `?`, `[…]` or `**` for any folders.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn open(path: &Path) -> Result<Self, RowError> {
+        let mut files = files(path)?.into_iter();
+        let reader = files.next().map(|file| Self::reader(&file)).transpose()?;
+        Ok(Self { files, reader, before: 0 })
+    }
+
+    fn reader(file: &Path) -> Result<(Arc<Path>, RowReader), RowError> {
+        Ok((file.into(), RowReader::open(file)?))
+    }
+}
+
+impl Iterator for DatasetReader {
+    type Item = Result<DatasetRow, RowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (path, reader) = self.reader.as_mut()?;
+            if let Some(row) = reader.next() {
+                let (path, before) = (path.clone(), self.before);
+                return Some(row.map(|row| DatasetRow { path, row: Row { position: before + row.position, ..row } }));
+            }
+            self.before += reader.rows_read();
+            match self.files.next().map(|file| Self::reader(&file)).transpose() {
+                Ok(reader) => self.reader = reader,
+                Err(error) => {
+                    self.reader = None;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+/// The files that `path` stands for, at least one; several are in the order of their names.
+fn files(path: &Path) -> Result<Vec<PathBuf>, RowError> {
+    let open = |source| RowError::Open { path: path.to_owned(), source };
+    let is_pattern = path.to_str().is_some_and(|text| text.contains(['*', '?', '[']));
+    let mut files = if path.is_dir() {
+        let entries = std::fs::read_dir(path).map_err(open)?;
+        let files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>().map_err(open)?;
+        files.into_iter().filter(|file| is_dataset(file) && !is_hidden(file) && file.is_file()).collect()
+    } else if is_pattern && !path.exists() {
+        let bad = |what: String| RowError::BadPattern { path: path.to_owned(), what };
+        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+        let found = glob::glob_with(&path.to_string_lossy(), options).map_err(|error| bad(error.to_string()))?;
+        let found = found.collect::<Result<Vec<_>, _>>().map_err(|error| bad(error.to_string()))?;
+        found.into_iter().filter(|file| file.is_file()).collect()
+    } else {
+        vec![path.to_owned()]
+    };
+    if files.is_empty() {
+        return Err(RowError::NoFiles(path.to_owned()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_dataset(file: &Path) -> bool {
+    file.extension().is_some_and(|kind| kind == "jsonl" || kind == "parquet")
+}
+
+fn is_hidden(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows that `name` stands for in a folder with some files.
+    fn read(name: &str) -> Result<Vec<(String, usize, String)>, RowError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file("data/b.jsonl", "{\"n\":2}\n\n{\"n\":3}\n");
+        file("data/a.jsonl", "{\"n\":0}\n{\"n\":1}\n");
+        file("data/README.md", "# Numbers");
+        file("data/.hidden.jsonl", "{\"n\":9}");
+        file("data/more/c.jsonl", "{\"n\":4}\n");
+        file("odd[1].jsonl", "{\"n\":5}\n");
+        std::fs::create_dir(folder.path().join("empty")).unwrap();
+        let rows = DatasetReader::open(&folder.path().join(name))?;
+        rows.map(|row| {
+            let DatasetRow { path, row } = row?;
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            Ok((name, row.position, row.place))
+        })
+        .collect()
+    }
+
+    fn named(rows: &[(String, usize, String)]) -> Vec<(&str, usize, &str)> {
+        rows.iter().map(|(name, position, place)| (name.as_str(), *position, place.as_str())).collect()
+    }
+
+    #[test]
+    fn a_folder_is_its_files_in_order() {
+        let expected =
+            [("a.jsonl", 0, "line 1"), ("a.jsonl", 1, "line 2"), ("b.jsonl", 2, "line 1"), ("b.jsonl", 3, "line 3")];
+        assert_eq!(named(&read("data").unwrap()), expected);
+        assert_eq!(named(&read("data/*.jsonl").unwrap()), expected);
+        assert_eq!(named(&read("data/[ab].jsonl").unwrap()), expected);
+    }
+
+    #[test]
+    fn a_pattern_may_go_through_folders_and_a_name_may_look_like_one() {
+        assert_eq!(named(&read("**/c.*").unwrap()), [("c.jsonl", 0, "line 1")]);
+        assert_eq!(named(&read("data/more/c.jsonl").unwrap()), [("c.jsonl", 0, "line 1")]);
+        assert_eq!(named(&read("odd[1].jsonl").unwrap()), [("odd[1].jsonl", 0, "line 1")]);
+    }
+
+    #[test]
+    fn a_dataset_without_files_is_an_error() {
+        let error = |name: &str| read(name).unwrap_err().to_string();
+        assert!(error("data/none*.jsonl").contains("none*.jsonl has no file"), "{}", error("data/none*.jsonl"));
+        assert!(error("empty").contains("empty has no file"), "{}", error("empty"));
+        assert!(error("none.jsonl").contains("cannot open dataset"));
+        assert!(error("data/R*").contains("must end in .jsonl or .parquet"));
+        assert!(error("data/a***.jsonl").contains("is not a pattern"), "{}", error("data/a***.jsonl"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named_and_the_others_before_it_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.jsonl"), "{\"n\":1}\n[1]\n").unwrap();
+        std::fs::write(folder.path().join("b.parquet"), "nonsense").unwrap();
+        let rows: Vec<_> = DatasetReader::open(folder.path()).unwrap().collect();
+        assert_eq!(rows.len(), 3);
+        assert!(rows[1].as_ref().unwrap_err().to_string().contains("a.jsonl, line 2: not a JSON object"));
+        assert!(rows[2].as_ref().unwrap_err().to_string().contains("b.parquet, footer: not a readable Parquet file"));
+    }
+}
