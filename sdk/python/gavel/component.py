@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import json
 import linecache
 import signal
@@ -51,7 +52,10 @@ def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[st
     _name = name
     _let_alarms_be()
     _stand_in_for_ctypes()
-    importlib.import_module(module)
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        raise SystemExit(_failed_import(module, error)) from None
     for late in (*_LATE, *preload):
         # What is missing is an error when it is asked for, as it would be elsewhere.
         with contextlib.suppress(ImportError):
@@ -159,6 +163,8 @@ class Reward:
     def score(self, sample: Any, reference: Any) -> Any:
         def score() -> Any:
             value = _call("reward", sample=Sample._from_host(sample), reference=Reference._from_host(reference))
+            if value is None:
+                raise TypeError(_no_return(exported["reward"].function))
             return _verdict(as_verdict(value))
 
         return _guarded(score)
@@ -215,8 +221,9 @@ def _guarded(call: Callable[[], T]) -> T:
     except MemoryError:
         raise
     except BaseException as error:
-        # The whole traceback goes to the host's log.
-        traceback.print_exc()
+        # The whole traceback goes to the host's log, unless it is this SDK's alone: then the words say all.
+        if _own_frames(error):
+            traceback.print_exc()
         raise Err(types.Failure_Internal(_describe(error))) from None
 
 
@@ -225,11 +232,35 @@ def _describe(error: BaseException) -> str:
     words = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ModuleNotFoundError):
         words += "; a component imports when it is built: import it at the top of the file"
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
+    own = _own_frames(error)
     if not own:
         return words
     last = own[-1]
     return f"{words} ({last.filename.removeprefix(_OWN)}, line {last.lineno}, in {last.name}: {last.line})"
+
+
+def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
+
+
+def _failed_import(module: str, error: Exception) -> str:
+    """Why the plugin's module cannot be imported, with the lines of the author alone."""
+    lines = [f"{module}.py cannot be imported"]
+    for frame in _own_frames(error):
+        lines.append(f"  {frame.filename.removeprefix(_OWN)}, line {frame.lineno}, in {frame.name}: {frame.line}")
+    words = "".join(traceback.format_exception_only(error)).strip()
+    return "\n".join([*lines, *words.replace(_OWN, "").splitlines()])
+
+
+def _no_return(function: Callable[..., Any]) -> str:
+    """What is said of a reward that returned nothing, with the line where it begins."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    place = ""
+    if code is not None and _is_own(code.co_filename):
+        place = f" ({code.co_filename.removeprefix(_OWN)}, line {code.co_firstlineno})"
+    name = getattr(function, "__name__", "the reward")
+    return f'`{name}`{place} returned None: end it with `return` and a number, or `return abstain("why")` to give none'
 
 
 def _verdict(verdict: Score | Abstained) -> Any:
