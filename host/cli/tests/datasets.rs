@@ -127,7 +127,13 @@ fn weighted_datasets_share_the_draws_and_a_resumed_run_draws_the_same() {
     run(&["--set", "log.name=whole", "--set", "train.steps=8"]);
     run(&["--set", "log.name=pieces", "--set", "train.steps=3"]);
     run(&["--set", "log.name=pieces", "--set", "train.steps=8", "--resume"]);
-    assert_eq!(project.metrics("runs/pieces"), project.metrics("runs/whole"));
+    // What is validated after its last step, the first piece alone has.
+    let trained = |run: &str| {
+        let mut steps = project.metrics(run);
+        steps.iter_mut().for_each(|step| step.retain(|name, _| !name.starts_with("val/")));
+        steps
+    };
+    assert_eq!(trained("runs/pieces"), trained("runs/whole"));
     let mut sources = BTreeMap::<String, usize>::new();
     for step in 1..=8 {
         let file = format!("runs/whole/trajectories/step-{step:06}.jsonl");
@@ -147,7 +153,7 @@ fn weighted_datasets_share_the_draws_and_a_resumed_run_draws_the_same() {
         ("[]", "data.train names no dataset"),
         (
             "3",
-            "data.train: invalid type: integer `3`, expected a path, a table such as { path = \"a.jsonl\", weight = 2 }, or a list of these",
+            "data.train=3: invalid type: integer `3`, expected a path, a table such as { path = \"a.jsonl\", weight = 2 }, or a list of these",
         ),
     ] {
         let output = project.run(&["train", "-c", "train.toml", "--set", &format!("data.train={train}")]);
@@ -173,8 +179,8 @@ fn completions_are_scored_whatever_their_columns_are_called() {
     let project = Project::empty();
     std::fs::create_dir(project.path("out")).unwrap();
     let row = |number: usize, said: &str| json!({"question": "?", "output": [{"role": "assistant", "content": said}], "final": number});
-    project.write("out/0.jsonl", &jsonl([row(4, "4"), row(5, "6")]));
-    project.write("out/1.jsonl", &jsonl([row(7, "7")]));
+    project.write("out/0.jsonl", &jsonl([row(4, "Answer: 4"), row(5, "Answer: 6")]));
+    project.write("out/1.jsonl", &jsonl([row(7, "Answer: 7")]));
     let plugin = format!("answer={}", built("plugins/exact-answer.wasm").display());
     let score = |more: &[&str]| {
         project.run(&[&["score", "--plugin", &plugin, "--data", "out", "--out", "scores.jsonl"][..], more].concat())

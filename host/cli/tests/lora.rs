@@ -152,8 +152,11 @@ fn settings_that_no_run_could_have_are_named() {
     let project = project();
     for (setting, says) in [
         ("model.lora.rank=0", "model.lora: model configuration: `rank` must be from 1 to 65536"),
-        ("model.lora.target_modules=[\"qkv\"]", "model.lora.target_modules: must be \"all-linear\" or a list of some"),
-        ("model.lora.dropout=0.1", "model.lora.dropout: unknown field `dropout`"),
+        (
+            "model.lora.target_modules=[\"qkv\"]",
+            "model.lora.target_modules=[\"qkv\"]: must be \"all-linear\" or a list of some",
+        ),
+        ("model.lora.dropout=0.1", "model.lora.dropout=0.1: unknown field `dropout`"),
     ] {
         let output = project.run(&["train", "-c", "train.toml", "--set", setting]);
         assert!(stderr(&output).contains(says), "{setting}: {}", stderr(&output));

@@ -207,7 +207,9 @@ fn what_cannot_be_served_is_told_at_the_start() {
     let dir = folder.path().to_str().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let cannot = format!("cannot listen at 127.0.0.1:{port}\nhint: give another --port; 0 takes a free one");
+    let cannot = format!(
+        "cannot listen at 127.0.0.1:{port}: Address already in use (os error 98)\nhint: give another --port; 0 takes a free one"
+    );
     let no_room = "--cache-memory 1.0 KiB has no room for any response\nhint: give more, or leave it out";
     for (args, says) in
         [(&["--port", &port][..], cannot.as_str()), (&["--port", "0", "--cache-memory", "1KiB"], no_room)]

@@ -132,7 +132,8 @@ fn a_model_cannot_write_to_the_terminal() {
 
     // What is said of a sample of it.
     project.add_reward("obeys", "guests/obeys.wasm", "");
-    let output = project.run(&["train", "-c", "train.toml", "--set", "train.steps=3"]);
+    let args = ["train", "-c", "train.toml", "--set", "train.steps=3", "--set", "train.max_failure_rate=1.0"];
+    let output = project.run(&args);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("is no instruction") && text.contains(r"\u{") && !acts(&text), "{text:?}");

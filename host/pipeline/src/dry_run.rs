@@ -1,19 +1,11 @@
 //! `--dry-run`: what a run would be.
 
+use crate::check::Check;
 use crate::config::{Config, RlTable, SftTable};
 use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::probe::probe;
 use crate::setup::Setup;
-
-/// One thing that was checked and found in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// What was checked.
-    pub what: &'static str,
-    /// What was found.
-    pub found: String,
-}
 
 /// What a run would be.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,7 @@
 mod advantages;
 mod at_k;
 mod broken_judges;
+mod check;
 pub mod config;
 mod control;
 mod dataset;
@@ -37,9 +38,10 @@ mod updater;
 mod validation;
 mod validation_metrics;
 
+pub use check::Check;
 pub use config::Config;
 pub use control::Control;
-pub use dry_run::{Check, DryRun, dry_run_sft, dry_run_train};
+pub use dry_run::{DryRun, dry_run_sft, dry_run_train};
 pub use error::PipelineError;
 pub use ledger::LongWait;
 pub use memory::{Part, Prediction};

@@ -1,8 +1,8 @@
 //! What a run writes to and whom it asks is tried before its first step: the folder of its runs, and each reward on a
 //! few rows.
 
+use crate::check::Check;
 use crate::config::{Config, TrainTable};
-use crate::dry_run::Check;
 use crate::error::{PipelineError, Result};
 use crate::failure_rate::diagnosis;
 use crate::prompts::Prompt;

@@ -66,6 +66,7 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
         "invalid-input" | "obeys" => |outcome| matches!(outcome, Fault { whose: Blame::Input, .. }),
         "random" => |outcome| matches!(outcome, Scored(score) if score.value == 4_999_950_000.0),
         "probe" => |outcome| matches!(outcome, Scored(_)),
+        "loops" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
         "gullible" | "sleepy" | "stateful" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
         _ => return None,
     })

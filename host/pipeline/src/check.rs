@@ -1,0 +1,10 @@
+//! What `--dry-run` looks at.
+
+/// One thing that was checked and found in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked.
+    pub what: &'static str,
+    /// What was found.
+    pub found: String,
+}
