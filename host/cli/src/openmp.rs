@@ -1,8 +1,17 @@
 //! The threads of libtorch.
 
 use anyhow::{Context, Result};
+use gavel_policy::threads;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+/// For a command that computes in the thread of a device: its team of threads is the only one, and waits as
+/// [`quiet_openmp`] says.
+pub fn one_quiet_team() -> Result<()> {
+    quiet_openmp()?;
+    threads::alone_here();
+    Ok(())
+}
 
 /// libgomp's threads spin while they wait, which starves the plugins that
 /// share their cores. They are told to sleep, after a spin that is just long

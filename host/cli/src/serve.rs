@@ -1,7 +1,7 @@
 //! `gavel serve`
 
 use crate::model_args::ModelArgs;
-use crate::openmp::quiet_openmp;
+use crate::openmp::one_quiet_team;
 use crate::terminal::{errln, outln};
 use anyhow::{Context, Result};
 use axum::serve::ListenerExt;
@@ -37,7 +37,7 @@ pub struct ServeArgs {
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
-    quiet_openmp()?;
+    one_quiet_team()?;
     // Before the model, which may take minutes to load.
     let listener = TcpListener::bind((args.host, args.port)).with_context(|| {
         format!("cannot listen at {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)

@@ -1,6 +1,6 @@
 //! `gavel train`, `gavel sft` and `gavel eval`
 
-use crate::openmp::quiet_openmp;
+use crate::openmp::one_quiet_team;
 use crate::terminal::{self, errln, outln};
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
@@ -96,7 +96,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
     }
-    quiet_openmp()?;
+    one_quiet_team()?;
     let control = Control::default();
     listen(control.clone())?;
     let summary = gavel_pipeline::train(&config, run.start(), &control)?;
@@ -110,13 +110,13 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_sft(&config)?);
     }
-    quiet_openmp()?;
+    one_quiet_team()?;
     print_summary(&gavel_pipeline::sft(&config, run.start())?, run.json)
 }
 
 pub fn eval(args: EvalArgs) -> Result<ExitCode> {
     let config = load::<toml::Table>(&args.config.config, &args.config.settings)?;
-    quiet_openmp()?;
+    one_quiet_team()?;
     let metrics = gavel_pipeline::evaluate(&config, args.checkpoint.as_deref())?;
     if args.json {
         terminal::json(metrics.as_json())?;

@@ -3,7 +3,7 @@
 use crate::config::{ModelTable, ResourcesTable};
 use crate::error::{PipelineError, Result};
 use gavel_data::seed::{Purpose, derive};
-use gavel_policy::{Device, Head, Model, ModelConfig, ModelFolder, Phase, PolicyError, Tensor, device};
+use gavel_policy::{Device, Head, Model, ModelConfig, ModelFolder, Phase, PolicyError, Tensor, device, threads};
 use gavel_text::TextModel;
 
 /// A language model with its tokenizer and chat template.
@@ -15,11 +15,13 @@ pub(crate) struct Policy {
 impl Policy {
     /// Loads the checkpoint, or draws the random weights, that `[model]` asks for.
     pub(crate) fn load(table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Self> {
-        let device = device::select(&table.device)?;
-        tch::set_num_threads(resources.torch_threads as i32);
-        let (text, config) = text_and_config(table)?;
-        let model = weights(table, config, device, seed).map_err(|error| error.during(Phase::Loading))?;
-        Ok(Self { model, text })
+        threads::apart(|| {
+            tch::set_num_threads(resources.torch_threads as i32);
+            let device = device::select(&table.device)?;
+            let (text, config) = text_and_config(table)?;
+            let model = weights(table, config, device, seed).map_err(|error| error.during(Phase::Loading))?;
+            Ok(Self { model, text })
+        })
     }
 
     /// The policy that the run of this configuration started from, which a KL

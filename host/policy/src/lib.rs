@@ -30,6 +30,7 @@ mod packed;
 mod rotary;
 pub mod sampling;
 mod tensor_file;
+pub mod threads;
 mod training_pass;
 
 pub use architecture::Architecture;

@@ -1,7 +1,7 @@
 //! A model from its folder.
 
 use crate::error::RolloutError;
-use gavel_policy::{Dtype, Model, ModelFolder, Phase, device, stored_kind};
+use gavel_policy::{Dtype, Model, ModelFolder, Phase, device, stored_kind, threads};
 use gavel_text::TextModel;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub fn load(dir: &Path, device: &str, dtype: Option<Dtype>) -> Result<(Model, Te
     let folder = ModelFolder::open(dir)?;
     let text = TextModel::load_with(&folder.text, &folder.base)?;
     let kind = Dtype::or_of_device(dtype, device, || stored_kind(dir))?;
-    let model = Model::load(dir, kind, device).map_err(|error| error.during(Phase::Loading))?;
+    let model = threads::apart(|| Model::load(dir, kind, device)).map_err(|error| error.during(Phase::Loading))?;
     model.config().check_vocabulary(text.tokenizer.vocab_size())?;
     Ok((model, text))
 }
