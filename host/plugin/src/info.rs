@@ -18,6 +18,12 @@ pub struct Info {
 }
 
 impl Info {
+    /// Whether it is made for `gavel plugin test --quick`: its sources are read when it starts, so that nothing says which
+    /// sources a run had.
+    pub fn is_quick(&self) -> bool {
+        self.name.ends_with(" (quick)")
+    }
+
     /// Refuses what no score could be compared with, and no record could hold.
     pub(crate) fn check(&self, plugin: &str) -> Result<(), LoadError> {
         match self.score_range {

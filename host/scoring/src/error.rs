@@ -17,6 +17,11 @@ pub enum ScorerError {
         "plugin `{0}` scores nothing: it exports neither `reward` nor `judger`\nhint: a taskset belongs under [data], as \"plugin:PATH\""
     )]
     ScoresNothing(String),
+    /// A component of `gavel plugin test --quick`.
+    #[error(
+        "plugin `{0}` reads its sources from a folder, for tests alone\nhint: run `gavel plugin build`, and name build/NAME.wasm"
+    )]
+    Quick(String),
     /// Two plugins have one name.
     #[error("two plugins are called `{0}`\nhint: give one another name")]
     SameName(String),

@@ -109,6 +109,9 @@ impl Scorer {
                 return Err(ScorerError::SameName(spec.name));
             }
             let plugin = Arc::new(sandbox.handle().block_on(Plugin::load(&sandbox, spec.clone()))?);
+            if plugin.info().is_quick() {
+                return Err(ScorerError::Quick(spec.name));
+            }
             if !plugin.is_reward() && !plugin.is_judger() {
                 return Err(ScorerError::ScoresNothing(spec.name));
             }

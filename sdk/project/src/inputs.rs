@@ -20,10 +20,19 @@ pub struct Inputs(BTreeMap<String, String>);
 const HASH: &str = "blake3:";
 
 impl Inputs {
-    /// What is the same for all languages: what the manifest says of the
-    /// build, the contract and the part of gavel that builds, and the
-    /// project's own files.
+    /// What is the same for all languages: [`of_manifest`](Self::of_manifest),
+    /// and the project's own files.
     pub(crate) fn of(project: &Project) -> Result<Self, Error> {
+        let mut inputs = Self::of_manifest(project);
+        for path in sources::built_from(&project.folder, Some(&project.manifest)) {
+            inputs.file(&project.folder, &path)?;
+        }
+        Ok(inputs)
+    }
+
+    /// What the manifest says of the build, the contract and the part of gavel
+    /// that builds.
+    pub(crate) fn of_manifest(project: &Project) -> Self {
         let manifest = &project.manifest;
         let mut inputs = Self::default();
         let exports: Vec<_> = manifest.exports.iter().map(|export| export.as_str()).collect();
@@ -35,10 +44,7 @@ impl Inputs {
         inputs.set("`no-deps` of plugin.toml", manifest.python.no_deps.to_string());
         inputs.set("the variable SOURCE_DATE_EPOCH", std::env::var("SOURCE_DATE_EPOCH").unwrap_or_default());
         inputs.set("gavel itself", hashed(embedded::builder()));
-        for path in sources::built_from(&project.folder, Some(manifest)) {
-            inputs.file(&project.folder, &path)?;
-        }
-        Ok(inputs)
+        inputs
     }
 
     /// Adds a thing, such as a tool, with its version.

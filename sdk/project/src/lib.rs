@@ -22,7 +22,7 @@ mod tool;
 mod watch;
 mod wrap;
 
-pub use build::{Built, Step, build};
+pub use build::{Built, QUICK_SOURCES, Step, build, build_quick};
 pub use error::Error;
 pub use inputs::Inputs;
 pub use language::Language;

@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import json
 import linecache
+import os
 import signal
 import struct
 import sys
@@ -38,6 +39,7 @@ T = TypeVar("T")
 
 _name = ""
 _params: dict[str, Any] = {}
+_late_module: tuple[str, Sequence[str]] | None = None
 
 
 def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[str] = ()) -> None:
@@ -48,19 +50,59 @@ def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[st
 
     Raises SystemExit where the module does not define what is exported.
     """
+    _begin(name)
+    _import(module)
+    _import_all(preload)
+    _check_exports(module, interfaces)
+    _keep_sources()
+
+
+def load_late(name: str, module: str, interfaces: Sequence[str], preload: Sequence[str]) -> None:
+    """The same without the plugin's module, which `init` imports from the
+    folder that the host shows as `SOURCES`: a component for tests alone, which
+    need not be built again where the module changes. `preload` is all that the
+    module imports beside its own files.
+    """
+    global _late_module, _OWN
+    _begin(name)
+    _import_all(preload)
+    _late_module, _OWN = (module, interfaces), SOURCES
+
+
+def _load_now(module: str, interfaces: Sequence[str]) -> None:
+    """Imports the module of `load_late`."""
+    if not os.path.isdir(SOURCES):
+        raise SystemExit(f"{_name} has no sources: `gavel plugin test --quick` made it\nhint: run `gavel plugin build`")
+    sys.path.insert(0, SOURCES)
+    _import(module)
+    _check_exports(module, interfaces)
+
+
+def _begin(name: str) -> None:
     global _name
     _name = name
+    if host_chat is not None:
+        chat._host = _complete
     _let_alarms_be()
     _stand_in_for_ctypes()
+
+
+def _import(module: str) -> None:
     try:
         importlib.import_module(module)
     except Exception as error:
         raise SystemExit(_failed_import(module, error)) from None
+
+
+def _import_all(preload: Sequence[str]) -> None:
     for late in (*_LATE, *preload):
         # What is missing is an error when it is asked for, as it would be elsewhere.
         with contextlib.suppress(ImportError):
             importlib.import_module(late)
     import_late(packages())
+
+
+def _check_exports(module: str, interfaces: Sequence[str]) -> None:
     for interface in interfaces:
         if interface not in exported:
             raise SystemExit(
@@ -76,9 +118,6 @@ def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[st
     ranges = {export.score_range for export in exported.values() if export.score_range is not None}
     if len(ranges) > 1:
         raise SystemExit(f"{module}.py promises two score ranges\nhint: reward and judger must give the same")
-    if host_chat is not None:
-        chat._host = _complete
-    _keep_sources()
 
 
 # What Python's library imports when it is called.
@@ -124,11 +163,17 @@ def _is_own(path: str) -> bool:
 
 # Where componentize-py shows the first `--python-path`, the plugin's folder.
 _OWN = "/0/"
+# Where `gavel plugin test --quick` shows it.
+SOURCES = "/sources/"
+# What stands behind the name of such a component, by which a run knows it.
+QUICK = "(quick)"
 
 
 class Lifecycle:
     def init(self, params_json: str) -> Any:
         try:
+            if _late_module is not None:
+                _load_now(*_late_module)
             values = json.loads(params_json)
             if not isinstance(values, dict):
                 raise params.ParameterError("the parameters must be a JSON object")
@@ -137,12 +182,14 @@ class Lifecycle:
             raise Err(str(error)) from None
         except MemoryError:
             raise
+        except SystemExit as error:
+            raise Err(str(error)) from None
         except Exception as error:
             raise Err(_describe(error)) from None
         promises = exported.values()
         ranges = [export.score_range for export in promises if export.score_range is not None]
         return lifecycle.Info(
-            name=_name,
+            name=_name if _late_module is None else f"{_name} {QUICK}",
             version=next(export.version for export in promises),
             pure=all(export.pure for export in promises),
             score_range=lifecycle.ScoreRange(*map(float, ranges[0])) if ranges else None,

@@ -5,6 +5,7 @@
 - `local`: the plugin's own files that are imported, relative to the folder;
 - `preload`: every module that is imported inside a function, which must be
   imported at build time, because a component has no files to import later;
+- `outside`: every module that is imported and is not the plugin's own;
 - `problems`: imports that cannot come along, with `file`, `line`, `module`,
   `why`, `hint`, and whether only a package is `missing`;
 - `warnings`: calls that will fail when the component runs, likewise.
@@ -87,7 +88,7 @@ CALLS = {
 class Scan:
     def __init__(self, folder, packages):
         self.folder, self.packages = folder, packages
-        self.local, self.preload, self.problems, self.warnings = {}, set(), [], []
+        self.local, self.preload, self.outside, self.problems, self.warnings = {}, set(), set(), [], []
 
     def module(self, name):
         """Reads a module of the plugin, and those that it imports."""
@@ -118,20 +119,28 @@ class Scan:
         if self.find(self.folder, top) or (self.folder / top).is_dir():
             for parent in parents:
                 self.module(parent)
-        elif not optional:
-            known = next((LIBRARY[parent] for parent in parents if parent in LIBRARY), None)
-            known = known or PACKAGES.get(top)
-            if known:
-                self.problem(path, line, name, *known)
+        else:
+            if not optional and not self.comes_along(path, line, name, parents):
                 return
-            if top not in sys.stdlib_module_names and not any(
-                self.find(folder, top) or (folder / top).is_dir() for folder in self.packages
-            ):
-                hint = f"add the package that has `{top}` to requirements.txt, or put the module beside {path.name}"
-                self.problem(path, line, name, "it comes with no package in requirements.txt", hint, missing=True)
-                return
+            self.outside.add(name)
         if lazy:
             self.preload.add(name)
+
+    def comes_along(self, path, line, name, parents):
+        """Whether a module that is not the plugin's is in the component."""
+        top = parents[-1]
+        known = next((LIBRARY[parent] for parent in parents if parent in LIBRARY), None)
+        known = known or PACKAGES.get(top)
+        if known:
+            self.problem(path, line, name, *known)
+            return False
+        if top not in sys.stdlib_module_names and not any(
+            self.find(folder, top) or (folder / top).is_dir() for folder in self.packages
+        ):
+            hint = f"add the package that has `{top}` to requirements.txt, or put the module beside {path.name}"
+            self.problem(path, line, name, "it comes with no package in requirements.txt", hint, missing=True)
+            return False
+        return True
 
     def problem(self, path, line, module, why, hint, missing=False):
         file = str(path.relative_to(self.folder))
@@ -164,11 +173,14 @@ class Visitor(ast.NodeVisitor):
             name = f"{base}.{alias.name}" if base else alias.name
             if self.scan.find(self.scan.folder, name) or name in LIBRARY:
                 self.imported(node, name)
-            elif any(self.scan.find(folder, name) for folder in self.scan.packages) and self.lazy:
-                self.scan.preload.add(name)
+            elif any(self.scan.find(folder, name) for folder in self.scan.packages):
+                self.scan.outside.add(name)
+                if self.lazy:
+                    self.scan.preload.add(name)
         if base == "concurrent.futures":
             # Loaded when its name is first used.
             self.scan.preload.add("concurrent.futures.thread")
+            self.scan.outside.add("concurrent.futures.thread")
 
     def imported(self, node, name):
         if name != "__future__":
@@ -241,6 +253,7 @@ def main():
         "functions": functions(scan.find(scan.folder, entry)),
         "local": sorted(str(path.relative_to(scan.folder)) for path in scan.local),
         "preload": sorted(scan.preload),
+        "outside": sorted(scan.outside),
         "problems": scan.problems,
         "warnings": scan.warnings,
     }

@@ -2,7 +2,7 @@
 
 use super::shown_path::shown;
 use crate::terminal::{self, errln, outln};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use clap::Args;
 use gavel_project::{Built, Project, Reason, Step};
@@ -35,24 +35,39 @@ pub fn run(args: BuildArgs) -> Result<ExitCode> {
 /// Builds `project`, and says what is done, why, and what will not work
 /// although it builds.
 pub fn compile(project: &Project) -> Result<Built> {
-    let (name, language) = (&project.manifest.name, project.manifest.language);
     let mut idle = true;
     let built = gavel_project::build(project, &mut |step| {
         idle = false;
-        match step {
-            Step::Waiting => errln!("waiting for another build of {name}"),
-            Step::Installing(file) => errln!("installing {file} of {name}"),
-            Step::Building(Some(reason)) if *reason != Reason::First => {
-                errln!("building {name} ({language}): {reason}");
-            }
-            Step::Building(_) => errln!("building {name} ({language})"),
-        }
+        say(project, &step);
     })?;
     if idle {
-        errln!("unchanged {name} ({language})");
+        errln!("unchanged {} ({})", project.manifest.name, project.manifest.language);
     }
     terminal::err_quoted(&built.warnings);
     Ok(built)
+}
+
+/// Builds what stands in for the component of `project` in tests, where its sources import something new, and gives its
+/// file.
+pub fn compile_quick(project: &Project) -> Result<PathBuf> {
+    let language = project.manifest.language;
+    let built = gavel_project::build_quick(project, &mut |step| say(project, &step));
+    let built = built.with_context(|| {
+        format!("--quick is for plugins in Python\nhint: a plugin in {language} builds in seconds; leave --quick out")
+    })?;
+    Ok(built?.component)
+}
+
+fn say(project: &Project, step: &Step<'_>) {
+    let (name, language) = (&project.manifest.name, project.manifest.language);
+    match step {
+        Step::Waiting => errln!("waiting for another build of {name}"),
+        Step::Installing(file) => errln!("installing {file} of {name}"),
+        Step::Building(Some(reason)) if **reason != Reason::First => {
+            errln!("building {name} ({language}): {reason}");
+        }
+        Step::Building(_) => errln!("building {name} ({language})"),
+    }
 }
 
 /// Builds `project` and says what came of it.

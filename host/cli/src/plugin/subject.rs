@@ -1,11 +1,11 @@
 //! The plugin that a command is about: a project, or a component by itself.
 
-use super::build::compile;
+use super::build::{compile, compile_quick};
 use super::shown_path::shown;
 use anyhow::{Context, Result, bail};
 use gavel_harness::{CaseFile, CaseResults, Harness, TestTable, run as run_cases};
 use gavel_plugin::{LimitsTable, PluginSpec, ProgramSpec};
-use gavel_project::{MANIFEST, Project};
+use gavel_project::{MANIFEST, Project, QUICK_SOURCES};
 use std::path::{Path, PathBuf};
 
 /// A plugin to be looked at, and how.
@@ -39,6 +39,14 @@ impl Subject {
             Some(project) => compile(project).map(drop),
             None => Ok(()),
         }
+    }
+
+    /// Has its sources read in place of a build.
+    pub fn build_quick(&mut self) -> Result<()> {
+        let Some(project) = &self.project else { bail!("--quick is for a plugin's folder, not for a component") };
+        self.spec.path = compile_quick(project)?;
+        self.spec.grants.read.push(format!("{}:{QUICK_SOURCES}", project.folder.display()));
+        Ok(())
     }
 
     /// The file of rows: `given`, else the plugin's own cases.

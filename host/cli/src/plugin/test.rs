@@ -35,6 +35,10 @@ pub struct TestArgs {
     /// Write what came into the cases that failed or expect nothing; review it then.
     #[arg(long)]
     update: bool,
+    /// Read the sources of a plugin in Python in place of a build, in a sandbox that can also read its folder: for quick
+    /// attempts. Runs take built plugins alone.
+    #[arg(long)]
+    quick: bool,
     /// Show the time, fuel and memory of each case; metering fuel slows calls by up to a third.
     #[arg(long)]
     usage: bool,
@@ -53,7 +57,10 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
     if !args.update {
         file.require_expectations()?;
     }
-    subject.build()?;
+    match args.quick {
+        true => subject.build_quick()?,
+        false => subject.build()?,
+    }
     let results = subject.test(&file)?;
     if args.usage {
         print_usage(&results);
@@ -72,7 +79,17 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
 
 /// Runs the cases of a project that was just built, and says what came of them.
 pub fn test_built(project: Project) -> Result<()> {
-    let subject = Subject::project(project)?;
+    test_as_it_is(&Subject::project(project)?)
+}
+
+/// The same without a build, as `--quick` does it.
+pub fn test_quick(project: Project) -> Result<()> {
+    let mut subject = Subject::project(project)?;
+    subject.build_quick()?;
+    test_as_it_is(&subject)
+}
+
+fn test_as_it_is(subject: &Subject) -> Result<()> {
     let file = subject.file()?;
     file.require_expectations()?;
     print(&subject.test(&file)?);

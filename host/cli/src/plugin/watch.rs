@@ -1,7 +1,7 @@
 //! `gavel plugin watch`
 
 use super::build::build;
-use super::test::test_built;
+use super::test::{test_built, test_quick};
 use crate::report;
 use crate::terminal::errln;
 use anyhow::{Context, Result};
@@ -20,6 +20,9 @@ pub struct WatchArgs {
     /// The folder of the plugin, with its plugin.toml.
     #[arg(default_value = ".")]
     path: PathBuf,
+    /// Test a plugin in Python without a build, as `gavel plugin test --quick` does.
+    #[arg(long)]
+    quick: bool,
 }
 
 pub fn run(args: WatchArgs) -> Result<ExitCode> {
@@ -29,7 +32,7 @@ pub fn run(args: WatchArgs) -> Result<ExitCode> {
     signal_hook::flag::register_conditional_shutdown(SIGINT, 0, Arc::new(AtomicBool::new(true)))
         .context("cannot wait for Ctrl-C")?;
     gavel_project::watch(&args.path, || {
-        if let Err(error) = once(&args.path) {
+        if let Err(error) = once(&args.path, args.quick) {
             report::error(&error);
         }
         errln!("waiting for a change (Ctrl-C ends)");
@@ -37,8 +40,11 @@ pub fn run(args: WatchArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn once(path: &Path) -> Result<()> {
+fn once(path: &Path, quick: bool) -> Result<()> {
     let project = Project::open(path)?;
+    if quick {
+        return test_quick(project);
+    }
     build(&project)?;
     test_built(project)
 }

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::inputs::{self, Inputs};
 use crate::manifest::Project;
 use crate::tool::{self, Tool};
+use scan::{Found, Place};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,27 +38,19 @@ impl Toolchain for Python {
     }
 
     fn prepare<'a>(&self, project: &'a Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
-        let name = &project.manifest.name;
-        let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
-        let python = recent(&root).ok_or(Error::MissingTool { tool: &PYTHON })?;
-        let (command, version) = componentize(&root).ok_or(Error::MissingTool { tool: &COMPONENTIZE })?;
-        let entry = root.join(format!("{ENTRY}.py"));
-        if !entry.is_file() {
-            return Err(Error::Source {
-                what: format!("`{name}` has no {ENTRY}.py"),
-                hint_text: format!("a plugin in Python begins there: write its functions into {}", entry.display()),
-            });
-        }
+        let tools = Tools::of(project)?;
         let mut said = String::new();
-        let packages = packages::install(project, &root, &mut said, told)?;
+        let packages = packages::install(project, &tools.root, &mut said, told)?;
         let mut inputs = Inputs::of(project)?;
-        inputs.set("the tool Python", python);
-        inputs.set("the tool componentize-py", version);
-        if let Some(folder) = &packages {
-            packages::list(folder, &mut inputs)?;
-        }
+        tools.add_to(&mut inputs, packages.as_deref())?;
         let known = inputs.clone();
-        let make = move || compile(project, &root, command, packages, said, &known);
+        let make = move || {
+            let found = tools.scan(project, packages.as_deref())?;
+            let warnings = found.warnings.iter().map(Place::warning).collect();
+            let elsewhere = inputs::elsewhere(&tools.root, &found.local, &known)?;
+            let component = tools.compile(project, packages, &Loads::Now(found.preload), &mut said)?;
+            Ok(Compiled { component, said, warnings, elsewhere })
+        };
         Ok(Prepared { inputs: Some(inputs), make: Box::new(make) })
     }
 
@@ -77,39 +70,138 @@ impl Toolchain for Python {
     }
 }
 
-/// Makes the component with `command`, componentize-py.
-fn compile(
-    project: &Project,
-    root: &Path,
-    mut command: Command,
-    packages: Option<PathBuf>,
-    mut said: String,
-    known: &Inputs,
-) -> Result<Compiled, Error> {
-    let name = &project.manifest.name;
-    let folders: Vec<PathBuf> = [root.join("vendor")].into_iter().chain(packages).collect();
-    let found = scan::scan(&python(root), root, ENTRY, &folders)?;
-    found.refuse(name)?;
-    let warnings = found.warnings.iter().map(|place| format!("warning: {place}\n  {}\n", place.hint)).collect();
-    let elsewhere = inputs::elsewhere(root, &found.local, known)?;
+/// A component that imports the plugin's sources when it is initialised: it is the same until they import another module.
+pub(crate) fn prepare_quick<'a>(project: &'a Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
+    let tools = Tools::of(project)?;
+    let mut said = String::new();
+    let packages = packages::install(project, &tools.root, &mut said, told)?;
+    let found = tools.scan(project, packages.as_deref())?;
+    let mut inputs = Inputs::of_manifest(project);
+    inputs.tree("the SDK", &tools.root.join("vendor"))?;
+    tools.add_to(&mut inputs, packages.as_deref())?;
+    let seldom = found.outside.iter().filter(|name| !OFTEN.contains(&name.as_str()));
+    inputs.set("what it imports", seldom.cloned().collect::<Vec<_>>().join(", "));
+    let make = move || {
+        let imports = found.outside.into_iter().chain(OFTEN.map(str::to_owned)).collect();
+        let component = tools.compile(project, packages, &Loads::Late(imports), &mut said)?;
+        Ok(Compiled { component, said, warnings: String::new(), elsewhere: Inputs::default() })
+    };
+    Ok(Prepared { inputs: Some(inputs), make: Box::new(make) })
+}
 
-    let app = write_app(project, root, &found.preload)?;
-    let world = contract::write(project)?.canonicalize().map_err(Error::file("open", root))?;
-    // Not `build/NAME.wasm`: that one changes only when the build succeeds.
-    let output = app.join("component.wasm");
-    command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", WORLD_MODULE]);
-    command.args(["componentize", APP, "-o"]).arg(&output);
-    // The plugin's own folder first: the SDK takes the first one's files for the plugin's.
-    for folder in [root, &app].into_iter().chain(folders.iter().map(PathBuf::as_path)) {
-        command.arg("-p").arg(folder);
+/// The SDK, and modules of Python's library that rewards often import: they are there before a plugin first asks.
+const OFTEN: [&str; 28] = [
+    "ast",
+    "bisect",
+    "collections",
+    "collections.abc",
+    "copy",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "difflib",
+    "enum",
+    "fractions",
+    "functools",
+    "hashlib",
+    "gavel",
+    "heapq",
+    "html",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "random",
+    "re",
+    "statistics",
+    "string",
+    "textwrap",
+    "typing",
+    "unicodedata",
+    "xml.etree.ElementTree",
+];
+
+/// When a component imports the plugin's module, and the modules that are imported at build time beside it.
+enum Loads {
+    /// When it is built.
+    Now(Vec<String>),
+    /// When it is initialised, from a folder that is shown to it.
+    Late(Vec<String>),
+}
+
+/// What builds a plugin.
+struct Tools {
+    /// The plugin's folder.
+    root: PathBuf,
+    /// The version of its Python.
+    python: String,
+    componentize: Command,
+    /// The version of that.
+    version: String,
+}
+
+impl Tools {
+    fn of(project: &Project) -> Result<Self, Error> {
+        let name = &project.manifest.name;
+        let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
+        let python = recent(&root).ok_or(Error::MissingTool { tool: &PYTHON })?;
+        let (componentize, version) = componentize(&root).ok_or(Error::MissingTool { tool: &COMPONENTIZE })?;
+        let entry = root.join(format!("{ENTRY}.py"));
+        if !entry.is_file() {
+            return Err(Error::Source {
+                what: format!("`{name}` has no {ENTRY}.py"),
+                hint_text: format!("a plugin in Python begins there: write its functions into {}", entry.display()),
+            });
+        }
+        Ok(Self { root, python, componentize, version })
     }
-    // Or it would add the packages of whatever Python is installed.
-    command.env("VIRTUAL_ENV", app.join("no-packages"));
-    let made = tool::run(command.current_dir(root), &COMPONENTIZE, &format!("cannot build `{name}`"));
-    let made = made.map_err(|error| own_words(error, name))?;
-    said += &made.err;
-    let component = fs::read(&output).map_err(Error::file("read", &output))?;
-    Ok(Compiled { component, said, warnings, elsewhere })
+
+    fn add_to(&self, inputs: &mut Inputs, packages: Option<&Path>) -> Result<(), Error> {
+        inputs.set("the tool Python", &self.python);
+        inputs.set("the tool componentize-py", &self.version);
+        packages.map_or(Ok(()), |folder| packages::list(folder, inputs))
+    }
+
+    /// Folders with modules that come along.
+    fn folders(&self, packages: Option<&Path>) -> Vec<PathBuf> {
+        [self.root.join("vendor")].into_iter().chain(packages.map(Path::to_owned)).collect()
+    }
+
+    /// What the plugin imports, all of which must come along.
+    fn scan(&self, project: &Project, packages: Option<&Path>) -> Result<Found, Error> {
+        let found = scan::scan(&python(&self.root), &self.root, ENTRY, &self.folders(packages))?;
+        found.refuse(&project.manifest.name)?;
+        Ok(found)
+    }
+
+    /// Makes the component.
+    fn compile(
+        self,
+        project: &Project,
+        packages: Option<PathBuf>,
+        loads: &Loads,
+        said: &mut String,
+    ) -> Result<Vec<u8>, Error> {
+        let name = &project.manifest.name;
+        let app = write_app(project, &self.root, loads)?;
+        let world = contract::write(project)?.canonicalize().map_err(Error::file("open", &self.root))?;
+        // Not `build/NAME.wasm`: that one changes only when the build succeeds.
+        let output = app.join("component.wasm");
+        let folders = self.folders(packages.as_deref());
+        // The plugin's own folder first: the SDK takes the first one's files for the plugin's.
+        let own = matches!(loads, Loads::Now(_)).then_some(self.root.as_path());
+        let mut command = self.componentize;
+        command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", WORLD_MODULE]);
+        command.args(["componentize", APP, "-o"]).arg(&output);
+        for folder in own.into_iter().chain([&*app]).chain(folders.iter().map(PathBuf::as_path)) {
+            command.arg("-p").arg(folder);
+        }
+        // Or it would add the packages of whatever Python is installed.
+        command.env("VIRTUAL_ENV", app.join("no-packages"));
+        let made = tool::run(command.current_dir(&self.root), &COMPONENTIZE, &format!("cannot build `{name}`"));
+        *said += &made.map_err(|error| own_words(error, name))?.err;
+        fs::read(&output).map_err(Error::file("read", &output))
+    }
 }
 
 /// The module that the component is made of, in `build/python`.
@@ -119,16 +211,20 @@ pub(crate) const APP: &str = "gavel_app";
 pub(crate) const WORLD_MODULE: &str = "gavel_world";
 
 /// Writes that module: it loads the plugin into the SDK's exports.
-fn write_app(project: &Project, root: &Path, preload: &[String]) -> Result<PathBuf, Error> {
+fn write_app(project: &Project, root: &Path, loads: &Loads) -> Result<PathBuf, Error> {
     let folder = root.join("build/python");
     // A venv without a package.
     let none = folder.join("no-packages/lib/site-packages");
     fs::create_dir_all(&none).map_err(Error::file("make", &none))?;
     let exports: Vec<_> = project.manifest.exports.iter().map(|export| export.as_str()).collect();
+    let (load, preload) = match loads {
+        Loads::Now(preload) => ("load", preload),
+        Loads::Late(preload) => ("load_late", preload),
+    };
     let text = format!(
         "import sys\n\n# The folders are those of the author.\nsys.dont_write_bytecode = True\n\n\
-         from gavel.component import Judger, Lifecycle, Reward, Taskset, load\n\n\
-         load({:?}, {ENTRY:?}, {exports:?}, {preload:?})\n",
+         from gavel.component import Judger, Lifecycle, Reward, Taskset, {load}\n\n\
+         {load}({:?}, {ENTRY:?}, {exports:?}, {preload:?})\n",
         project.manifest.name
     );
     let path = folder.join(format!("{APP}.py"));

@@ -17,6 +17,8 @@ pub(crate) struct Found {
     pub functions: Vec<Function>,
     /// Modules that are imported only when a function is called.
     pub preload: Vec<String>,
+    /// Every module that is imported and not the author's own.
+    pub outside: Vec<String>,
     /// Imports that cannot come along.
     pub problems: Vec<Place>,
     /// Calls that will fail in the sandbox.
@@ -50,6 +52,13 @@ pub(crate) struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} line {}: `{}`: {}", self.file, self.line, self.module, self.why)
+    }
+}
+
+impl Place {
+    /// It in lines, where it does not stop the build.
+    pub fn warning(&self) -> String {
+        format!("warning: {self}\n  {}\n", self.hint)
     }
 }
 
