@@ -3,6 +3,8 @@
 #[cfg(feature = "train")]
 mod bench;
 #[cfg(feature = "train")]
+mod eval;
+#[cfg(feature = "train")]
 mod generate;
 #[cfg(feature = "train")]
 mod merge;
@@ -46,7 +48,7 @@ enum Command {
     #[cfg(feature = "train")]
     Sft(train::SftArgs),
     #[cfg(feature = "train")]
-    Eval(train::EvalArgs),
+    Eval(eval::EvalArgs),
     #[cfg(feature = "train")]
     Generate(generate::GenerateArgs),
     #[cfg(feature = "train")]
@@ -82,7 +84,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "train")]
         Command::Sft(args) => train::sft(args),
         #[cfg(feature = "train")]
-        Command::Eval(args) => train::eval(args),
+        Command::Eval(args) => eval::run(args),
         #[cfg(feature = "train")]
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "train")]

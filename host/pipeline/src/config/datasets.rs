@@ -2,6 +2,7 @@
 
 use super::dataset::Dataset;
 use super::error::ConfigError;
+use crate::hub;
 use gavel_data::ColumnNames;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
@@ -84,6 +85,18 @@ impl Datasets {
             ))),
             false => self.validate(key),
         }
+    }
+}
+
+impl Datasets {
+    /// Puts the files in the hub's cache in place of names there.
+    pub(super) fn find_in_hub_cache(&mut self) -> Result<(), ConfigError> {
+        for table in &mut self.0 {
+            if let Dataset::File(path) = &mut table.path {
+                *path = hub::dataset(path)?.into_owned();
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! All tables of a run together.
 
+use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::reward::RewardTable;
 use super::schedule::ScheduleTable;
@@ -94,13 +95,15 @@ impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
 impl<T: TrainTable> Config<T> {
     /// Refuses what no run could mean, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.model.validate()?;
+        if T::LEARNS {
+            self.model.validate()?;
+        }
         if T::LEARNS && self.model.dtype == Dtype::Float16 {
             return Err(ConfigError::Invalid(
                 "model.dtype = \"float16\" is for `gavel eval`: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
             ));
         }
-        self.data.validate()?;
+        self.data.validate(T::LEARNS)?;
         self.rollout.validate()?;
         self.limits.validate("limits")?;
         for (name, endpoint) in &self.chat {
@@ -132,6 +135,16 @@ impl<T: TrainTable> Config<T> {
         self.checkpoint.validate()?;
         self.log.validate()?;
         self.resources.validate()
+    }
+
+    /// Puts the folders of the hub's cache in place of the names that are used: a run keeps the revision that it began
+    /// with.
+    pub(super) fn find_in_hub_cache(&mut self) -> Result<(), ConfigError> {
+        if T::LEARNS {
+            self.model.find_in_hub_cache()?;
+            self.data.train.find_in_hub_cache()?;
+        }
+        self.data.validation.iter_mut().try_for_each(Datasets::find_in_hub_cache)
     }
 
     /// The reward that says whether an answer is right: `data.accuracy`, else
