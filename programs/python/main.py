@@ -3,11 +3,13 @@ wrote, in a fresh child that sees its job and nothing else.
 
 The job is JSON, the first argument: `code`, and for a function `function` and
 `arguments` (a list: the function, or the method of `Solution` with this name, is
-called with them). Without a function the code is a program, which reads stdin.
+called with them). With `calls`, a list, the results of several calls are wanted, in
+the form of values.py. Without either the code is a program, which reads stdin. In
+place of `code`, `tests` are tests to run, which checks.py describes.
 
-What a program prints goes to stdout. A function's result goes there as one
-line of JSON, and what it prints goes to stderr. The status is 0 where the code
-ended well, else 1 with the traceback on stderr.
+What a program prints goes to stdout. Results go there as lines of JSON, and what a
+function prints goes to stderr. The status is 0 where the code ended well, else 1
+with the traceback on stderr.
 
 Nothing here has to withstand the code, which shares the interpreter: whatever
 it replaces, it can only change what this child says, and that is its own
@@ -24,6 +26,7 @@ import sys
 import traceback
 import types
 
+import checks
 import prelude  # what it does is enough
 from componentize_py_types import Err
 from wit_world import exports
@@ -45,12 +48,18 @@ class Run(exports.Run):
         sys.argv = ["main.py"]
         open_streams()
         try:
+            answer = None
             if "function" in job:
                 answer = call(job, module)
+            elif "calls" in job:
+                answer_calls(job)
+            elif "tests" in job:
+                sys.stdout = unanswered()
+                answer = json.dumps(checks.judge(job["tests"]))
             else:
                 execute(job["code"], module)
         except SystemExit as exit:
-            failed = exit.code not in (None, 0) or "function" in job
+            failed = exit.code not in (None, 0) or "code" not in job or len(job) > 1
             if failed:
                 print("exit:", exit.code, file=sys.__stderr__)
         except BaseException:
@@ -61,9 +70,9 @@ class Run(exports.Run):
         flush()
         if failed:
             raise Err(None)
-        if "function" in job:
+        if answer is not None:
             sys.__stdout__.write(answer + "\n")
-        else:
+        elif "calls" not in job:
             end()
         flush()
 
@@ -113,9 +122,23 @@ def execute(code, module):
     exec(compile(code, "main.py", "exec"), module.__dict__)
 
 
+def unanswered():
+    """A stream for what is not an answer."""
+    return open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def answer_calls(job):
+    """Answers calls as those of a module that is imported: what it does as a program, it does not do."""
+    sys.stdout = unanswered()
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    execute(job["code"], module)
+    checks.answer(job["calls"], lambda name: find(module, name))
+
+
 def call(job, module):
     """The function's result as JSON."""
-    sys.stdout = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stdout = unanswered()
     execute(job["code"], module)
     result = find(module, job["function"])(*job["arguments"])
     return json.dumps(plain(result), separators=(",", ":"))

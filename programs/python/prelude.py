@@ -37,5 +37,7 @@ def names():
     return found
 
 
+# The names that Python itself gives to all code.
+BUILTINS = frozenset(vars(sys.modules["builtins"]))
 # Where Python's own names are: in the module they would be taken for what the code defines.
 vars(sys.modules["builtins"]).update(names())

@@ -14,7 +14,11 @@ fn with_causes(error: &anyhow::Error) -> String {
         match text.is_empty() {
             true => text = cause,
             false if text.contains(&cause) => {}
-            false => text = format!("{text}: {cause}"),
+            false => {
+                // A hint stays behind what it is about.
+                let (what, hint) = text.split_at(text.find("\nhint: ").unwrap_or(text.len()));
+                text = format!("{what}: {cause}{hint}");
+            }
         }
     }
     text
@@ -29,5 +33,7 @@ mod tests {
         assert_eq!(super::with_causes(&within), "cannot read a.jsonl: it is gone");
         let told = anyhow::Error::new(gone()).context("cannot read a.jsonl: it is gone\nhint: write it");
         assert_eq!(super::with_causes(&told), "cannot read a.jsonl: it is gone\nhint: write it");
+        let behind = anyhow::Error::new(gone()).context("cannot read a.jsonl\nhint: write it");
+        assert_eq!(super::with_causes(&behind), "cannot read a.jsonl: it is gone\nhint: write it");
     }
 }

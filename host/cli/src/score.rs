@@ -276,6 +276,9 @@ struct Summary {
     reward_sum: f64,
     outcomes: BTreeMap<&'static str, u64>,
     plugins: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// Why each plugin gave no score for the first time.
+    #[serde(skip)]
+    reasons: BTreeMap<String, String>,
     unreadable: Vec<String>,
 }
 
@@ -289,6 +292,11 @@ impl Summary {
         for (name, evaluation) in &scores.plugins {
             let kind = evaluation.outcome.kind().as_str();
             *self.plugins.entry(name.clone()).or_default().entry(kind).or_default() += 1;
+            if evaluation.outcome.score().is_none()
+                && let Some(reason) = evaluation.outcome.reason()
+            {
+                self.reasons.entry(name.clone()).or_insert(reason);
+            }
         }
     }
 
@@ -308,7 +316,8 @@ impl Summary {
             errln!("  reward    none; {}", counts(&self.outcomes));
         }
         for (name, outcomes) in &self.plugins {
-            errln!("  {name}: {}", counts(outcomes));
+            let reason = self.reasons.get(name).map(|reason| format!("; the first without a score: {reason}"));
+            errln!("  {name}: {}{}", counts(outcomes), reason.unwrap_or_default());
         }
     }
 }

@@ -101,7 +101,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
     print_summary(&gavel_pipeline::sft(&config, run.start())?, run.json)
 }
 
-fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> Result<ExitCode> {
+fn print_dry_run(DryRun { config, checks, warnings, memory }: &DryRun) -> Result<ExitCode> {
     terminal::data(&format!("{config}\n"))?;
     for Check { what, found } in checks {
         outln!("# ok: {what}: {found}");
@@ -109,7 +109,8 @@ fn print_dry_run(DryRun { config, checks, memory }: &DryRun) -> Result<ExitCode>
     for line in memory.to_string().lines() {
         outln!("# memory, {line}");
     }
-    for line in memory.warning().unwrap_or_default().lines() {
+    for line in warnings.iter().flat_map(|warning| warning.lines()).chain(memory.warning().unwrap_or_default().lines())
+    {
         outln!("# warning: {line}");
     }
     Ok(ExitCode::SUCCESS)

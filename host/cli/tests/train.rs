@@ -104,13 +104,37 @@ fn a_crash_is_never_a_score() {
     }
 
     // Told to go on, it learns from nothing rather than from made-up zeros.
-    project.succeed(&["train", "-c", "train.toml", "--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"]);
+    let settings = ["--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"];
+    let unlearned = project.run(&[&["train", "-c", "train.toml"][..], &settings].concat());
+    assert_eq!(unlearned.status.code(), Some(2));
+    let said = stderr(&unlearned);
+    for part in [
+        "step 1/2: no sample had a reward (broken: 16 fault; the first: sample 0 of ",
+        "; nothing was learned; length ",
+        "error: step 2: nothing was learned in any step of the run: no sample had a reward (broken: 16 fault; ",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
     let step = &project.metrics("runs/run-2")[1];
     assert_eq!((&step["outcome/broken/fault"], &step["groups/dropped"]), (&json!(16), &json!(4)));
     assert_eq!(step["outcome/broken/fault/trap"], 16);
     assert!(!step.contains_key("reward/mean") && !step.contains_key("loss"));
     let trajectories = lines(&project.path("runs/run-2/trajectories/step-000001.jsonl"));
     assert!(trajectories.iter().all(|line| line["reward"].is_null() && line["advantage"].is_null()));
+}
+
+#[test]
+fn a_run_whose_reward_abstains_from_everything_stops() {
+    let project = Project::new();
+    project.add_reward("none", "guests/abstain.wasm", "");
+    let output = project.run(&["train", "-c", "train.toml"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let why = "no sample had a reward (none: 16 abstained; the first: sample 0 of train/";
+    assert!(said.contains(&format!("step 2/6: {why}")), "{said}");
+    let error = "error: step 3: nothing was learned in 3 steps in a row (train.max_steps_without_update = 3): ";
+    assert!(said.contains(&format!("{error}{why}")), "{said}");
+    assert_eq!(project.metrics("runs/run").len(), 1 + 3);
 }
 
 #[test]
@@ -250,9 +274,14 @@ fn a_byte_order_mark_is_not_a_part_of_a_configuration_or_a_dataset() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 28] = [
-        (&["train.setps=3"], "train.toml: train.setps: unknown field `setps`"),
-        (&["train.steps=many"], "train.steps: invalid type"),
+    let cases: [(&[&str], &str); 30] = [
+        (&["train.setps=3"], "--set train.setps=3: unknown field `setps`"),
+        (
+            &["train.steps=many"],
+            "--set train.steps=many: invalid type: string \"many\", expected a whole number of at least 0",
+        ),
+        (&["limits.cpu=5"], "--set limits.cpu=5: invalid type: integer `5`, expected a duration, such as \"500ms\""),
+        (&["train={steps = \"a\"}"], "--set train={steps = \"a\"}: train.steps: invalid type"),
         (&["train.steps=0"], "train.steps must be at least 1, not 0"),
         (&["train.mini_batch_prompts=3"], "train.mini_batch_prompts must be a divisor of prompts_per_step (4), not 3"),
         (
@@ -269,7 +298,10 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
             &["train.off_policy.rollout_rs=token_k1", "train.off_policy.rollout_rs_threshold=0.5"],
             "train.off_policy.rollout_rs_threshold must be a number of at least 1, not 0.5",
         ),
-        (&["train.off_policy.rollout_is=geometric"], "train.off_policy.rollout_is: unknown variant `geometric`"),
+        (
+            &["train.off_policy.rollout_is=geometric"],
+            "--set train.off_policy.rollout_is=geometric: unknown variant `geometric`",
+        ),
         (
             &["train.off_policy={}", "train.loss.old_logprobs=rollout"],
             "train.off_policy.rollout_is must be \"none\" with old_logprobs = \"rollout\"",
@@ -285,9 +317,12 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["data.train=none.jsonl"], "cannot open dataset none.jsonl"),
         (&["data.max_prompt_tokens=4"], "validation.jsonl, line 1: the prompt has 24 tokens, at most 4 fit"),
         (&["data.accuracy=answer"], "data.accuracy must be the name of a [[reward]], not answer"),
-        (&["model.dtype=half"], "train.toml: model.dtype: unknown variant `half`, expected one of `float32`"),
+        (&["model.dtype=half"], "--set model.dtype=half: unknown variant `half`, expected one of `float32`"),
         (&["model.dtype=float16"], "model.dtype = \"float16\" is for `gavel eval`"),
-        (&["model.init.num_key_value_head=2"], "train.toml: model.init: unknown field `num_key_value_head`"),
+        (
+            &["model.init.num_key_value_head=2"],
+            "--set model.init.num_key_value_head=2: model.init: unknown field `num_key_value_head`",
+        ),
         (&["model.path=none"], "[model] needs either `path`"),
         (&["train.prompts_per_step=64"], "has 40 usable rows, fewer than train.prompts_per_step = 64"),
         (&["steps"], "--set steps: there is no `=`"),

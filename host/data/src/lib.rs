@@ -35,7 +35,7 @@ pub use outcome::{Blame, Budget, CausedBy, Credit, MOST_REWARD, Metric, Outcome,
 pub use record::{SampleRecord, TrajectoryRecord};
 pub use sample::{FinishReason, Sample, Trajectory};
 pub use sample_input::{PriorVerdict, PriorVerdicts, SampleInput};
-pub use sample_outcome::{NotCalled, SampleOutcome, Timing};
+pub use sample_outcome::{LastCall, NotCalled, SampleOutcome, Timing};
 pub use shown::{Shown, ShownLines};
 pub use task::{Reference, Task, TaskError};
 pub use tokens::{KnownTokens, TokenCounts, Tokens};

@@ -35,8 +35,17 @@ pub struct Timing {
     /// By plugin, the seconds from when its call could start until it answered, the wait for a processor or for a turn
     /// at an endpoint included. A judger's call can start when its group is whole.
     pub latency: BTreeMap<String, f64>,
-    /// The plugin that answered last; absent where none was called.
-    pub last: Option<String>,
+    /// The call that answered last; absent where there was none.
+    pub last: Option<LastCall>,
+}
+
+/// The call of a sample that answered last.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LastCall {
+    /// The plugin.
+    pub plugin: String,
+    /// The shares of its time in which it waited for language models, by endpoint: from 0 to 1, together at most 1.
+    pub endpoints: BTreeMap<String, f64>,
 }
 
 /// What the clock says is no part of what was said of a sample: all are equal.

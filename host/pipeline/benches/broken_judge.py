@@ -4,8 +4,8 @@ demo's model, and an exact-answer judge of 1 or -1 that loops for ever over wron
     cargo xtask demo && cargo xtask plugins
     python host/pipeline/benches/broken_judge.py
 
-dropped   on_outcome = { out-of-budget = "drop" }, the default
-lowest    on_outcome = { out-of-budget = "lowest-if-caused" }
+dropped   on_outcome = { out-of-budget = "drop" }
+lowest    on_outcome = { out-of-budget = "lowest-if-caused" }, the default
 
 loops     share of the samples that break the judge, in the first ten steps and in the last ten: mean and range of the seeds
 wrong     share of the samples that it scores -1, in the same steps

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_that_exhausts_its_judge_does_not_escape_where_the_run_says_so() {
+    fn a_response_that_exhausts_its_judge_does_not_escape_unless_the_run_says_so() {
         let outcomes = [(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None), (OutcomeKind::Fault, None)];
         let mut group = group(&outcomes);
         // As scoring finds for the second one alone.
@@ -122,7 +122,8 @@ mod tests {
             advantages(&mut [&mut group], &rl_table(text));
             group.members.iter().map(|member| member.advantage.map(f64::signum)).collect::<Vec<_>>()
         };
-        assert_eq!(learned(r#"on_outcome = {out-of-budget = "lowest-if-caused"}"#), [Some(1.0), Some(-1.0), None]);
-        assert_eq!(learned(""), [None; 3]);
+        assert_eq!(learned(""), [Some(1.0), Some(-1.0), None]);
+        assert_eq!(learned(r#"on_outcome = {fault = {score = -2.0}}"#)[..2], [Some(1.0), Some(-1.0)]);
+        assert_eq!(learned(r#"on_outcome = {out-of-budget = "drop"}"#), [None; 3]);
     }
 }

@@ -63,7 +63,7 @@ impl BrokenJudges {
 }
 
 fn is_dropped(table: &RlTable, kind: OutcomeKind) -> bool {
-    matches!(table.on_outcome.get(&kind), None | Some(OnOutcome::Drop))
+    table.on_outcome(kind) == OnOutcome::Drop
 }
 
 /// Whether the second rate is above the first: a test of two proportions with a pooled variance (Agresti, "Categorical
@@ -77,7 +77,7 @@ fn rises(before: Calls, now: Calls) -> bool {
 
 fn warning(name: &str, before: Calls, now: Calls) -> String {
     format!(
-        "responses break the reward `{name}` more often: {} of {} calls in the last {STEPS} steps, {} of {} in the {STEPS} before; a sample that is dropped escapes a negative advantage\nhint: set on_outcome = {{ out-of-budget = \"lowest-if-caused\" }} in [train]; a fault is for the plugin to repair",
+        "responses break the reward `{name}` more often: {} of {} calls in the last {STEPS} steps, {} of {} in the {STEPS} before; a sample that is dropped escapes a negative advantage\nhint: with on_outcome = {{ out-of-budget = \"lowest-if-caused\" }}, the default, no response escapes by using up its reward's budget; a fault is for the plugin to repair",
         now.broken, now.all, before.broken, before.all
     )
 }
@@ -119,20 +119,21 @@ mod tests {
     #[test]
     fn a_rate_that_rises_is_told_once_with_the_line_to_set() {
         let rising = |caused_by| (0..60).map(move |step| (if step < 20 { 1 } else { 5 }, caused_by));
-        let (at, last) = warned("", rising(CausedBy::Response));
+        let dropped = r#"on_outcome = { out-of-budget = "drop" }"#;
+        let (at, last) = warned(dropped, rising(CausedBy::Response));
         // 5 more steps at 5 % beside 5 at 1 % are 30 of 1,000 against 10, which is more than 3 standard errors.
         assert_eq!(at, [25], "{last}");
         assert!(last.contains("`math` more often: 30 of 1000 calls in the last 10 steps, 10 of 1000 in the 10 before"));
         assert!(last.contains(r#"on_outcome = { out-of-budget = "lowest-if-caused" }"#));
         // What the plugin caused, or what is no escape, is not meant.
-        assert_eq!(warned("", rising(CausedBy::Plugin)).0, [0; 0]);
-        let set = r#"on_outcome = { out-of-budget = "lowest-if-caused" }"#;
-        assert_eq!(warned(set, rising(CausedBy::Response)).0, [0; 0]);
+        assert_eq!(warned(dropped, rising(CausedBy::Plugin)).0, [0; 0]);
+        assert_eq!(warned("", rising(CausedBy::Response)).0, [0; 0]);
     }
 
     #[test]
     fn a_rate_that_stays_or_falls_is_none_of_it() {
-        assert_eq!(warned("", (0..60).map(|step| (5 + step % 3, CausedBy::Response))).0, [0; 0]);
-        assert_eq!(warned("", (0..60).map(|step| (60 - step, CausedBy::Response))).0, [0; 0]);
+        let dropped = r#"on_outcome = { out-of-budget = "drop" }"#;
+        assert_eq!(warned(dropped, (0..60).map(|step| (5 + step % 3, CausedBy::Response))).0, [0; 0]);
+        assert_eq!(warned(dropped, (0..60).map(|step| (60 - step, CausedBy::Response))).0, [0; 0]);
     }
 }

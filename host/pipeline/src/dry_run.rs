@@ -3,6 +3,7 @@
 use crate::config::{Config, RlTable, SftTable};
 use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
+use crate::probe::probe;
 use crate::setup::Setup;
 
 /// One thing that was checked and found in order.
@@ -21,6 +22,8 @@ pub struct DryRun {
     pub config: String,
     /// What was checked.
     pub checks: Vec<Check>,
+    /// What failed and does not stop the run.
+    pub warnings: Vec<String>,
     /// The memory that it needs.
     pub memory: Prediction,
 }
@@ -29,9 +32,11 @@ pub struct DryRun {
 pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?.rows;
+    let probed = probe(config, &setup, &prompts)?;
     Ok(DryRun {
         config: config.resolved()?,
-        checks: checks(&setup, &config.data.train.to_string(), prompts.len()),
+        checks: [checks(&setup, &config.data.train.to_string(), prompts.len()), probed.checks].concat(),
+        warnings: probed.warnings,
         memory: predict_train(config, &setup, &prompts)?,
     })
 }
@@ -40,9 +45,11 @@ pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
 pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
     let rows = setup.sft_rows(config)?.rows;
+    let probed = probe(config, &setup, &[])?;
     Ok(DryRun {
         config: config.resolved()?,
-        checks: checks(&setup, &config.data.train.to_string(), rows.len()),
+        checks: [checks(&setup, &config.data.train.to_string(), rows.len()), probed.checks].concat(),
+        warnings: probed.warnings,
         memory: predict_sft(config, &setup, &rows)?,
     })
 }

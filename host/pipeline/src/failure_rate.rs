@@ -2,7 +2,7 @@
 
 use crate::config::RlTable;
 use crate::error::{PipelineError, Result};
-use gavel_data::{Group, Member, OutcomeKind, Sample, Shown, ShownLines};
+use gavel_data::{Evaluation, Group, Member, OutcomeKind, Sample, Shown, ShownLines};
 use std::collections::VecDeque;
 
 /// How many samples of the last groups, as many as a step has, could not be scored.
@@ -54,11 +54,7 @@ impl FailureWindow {
 
 /// Which sample failed, through which plugin, and what the plugin left behind.
 fn account(member: &Member) -> String {
-    let Sample { task, index, .. } = &member.sample;
-    let mut text = format!("sample {index} of {}", Shown(&task.id));
-    if let Some(source) = &task.data_source {
-        text.push_str(&format!(" ({})", Shown(source)));
-    }
+    let mut text = sample_name(&member.sample);
     let reason = member.outcome.reason.as_deref().unwrap_or("no reason is known");
     text.push_str(&format!(": {}", ShownLines(reason)));
     let failed = member.outcome.plugins.values().find(|evaluation| evaluation.outcome.kind() == member.outcome.outcome);
@@ -66,6 +62,18 @@ fn account(member: &Member) -> String {
     if let Some(provenance) = &evaluation.provenance {
         text.push_str(&format!("\n  {}", provenance.judge));
     }
+    text + &diagnosis(evaluation)
+}
+
+/// Which sample it is, and of which row.
+pub(crate) fn sample_name(Sample { task, index, .. }: &Sample) -> String {
+    let source = task.data_source.as_ref().map(|source| format!(" ({})", Shown(source))).unwrap_or_default();
+    format!("sample {index} of {}{source}", Shown(&task.id))
+}
+
+/// Where a plugin trapped and what it printed, a line each.
+pub(crate) fn diagnosis(evaluation: &Evaluation) -> String {
+    let mut text = String::new();
     if let Some(diagnosis) = &evaluation.diagnosis {
         for frame in &diagnosis.backtrace {
             text.push_str(&format!("\n  at {}", Shown(frame)));

@@ -210,8 +210,8 @@ impl GroupQueue {
 
     fn cause(&self, key: SampleKey, outcome: &SampleOutcome) -> Option<Cause> {
         let (step, group) = self.numbering.place(key.draw);
-        let name = format!("reward/{}", outcome.timing.last.as_ref()?);
-        Some(Cause { name, sample: format!("{step}.{group}.{}", key.index) })
+        let last = outcome.timing.last.as_ref()?;
+        Some(Cause::new(last, format!("{step}.{group}.{}", key.index)))
     }
 
     /// Waits until no response is under way.

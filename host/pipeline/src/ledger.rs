@@ -1,5 +1,6 @@
 //! The ledger: every second that the device had nothing to do is charged to what it waited for.
 
+use gavel_data::LastCall;
 use gavel_runs::Metrics;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,10 +11,25 @@ const WORST: usize = 5;
 /// What ended a wait: the judge of a sample that answered last.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cause {
-    /// Such as `reward/math`.
-    pub(crate) name: String,
+    /// Who had kept it waiting, such as `reward/math`, and for what share of the time.
+    pub(crate) waits: Vec<(String, f64)>,
     /// The sample's id.
     pub(crate) sample: String,
+}
+
+impl Cause {
+    /// The sample whose last call this was: the time in which the plugin waited for a language model is the endpoint's.
+    pub(crate) fn new(last: &LastCall, sample: String) -> Self {
+        let endpoints = last.endpoints.iter().map(|(name, share)| (format!("chat/{name}"), *share));
+        let own = 1.0 - last.endpoints.values().fold(0.0, |sum, share| sum + share);
+        let plugin = (format!("reward/{}", last.plugin), own.max(0.0));
+        Self { waits: std::iter::once(plugin).chain(endpoints).collect(), sample }
+    }
+
+    /// Who had kept it waiting longest.
+    fn longest(&self) -> &str {
+        self.waits.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
+    }
 }
 
 /// A long wait of a run.
@@ -52,9 +68,11 @@ impl Ledger {
     /// The device goes on: the wait is charged to what came last.
     pub(crate) fn end_wait(&mut self) {
         let seconds = std::mem::take(&mut self.open);
-        let Some(Cause { name, sample }) = self.last.take().filter(|_| seconds > 0.0) else { return };
-        *self.step.entry(name.clone()).or_default() += seconds;
-        self.worst.push(LongWait { seconds, name, sample });
+        let Some(cause) = self.last.take().filter(|_| seconds > 0.0) else { return };
+        for (name, share) in cause.waits.iter().filter(|(_, share)| *share > 0.0) {
+            *self.step.entry(name.clone()).or_default() += share * seconds;
+        }
+        self.worst.push(LongWait { seconds, name: cause.longest().to_owned(), sample: cause.sample });
         self.worst.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         self.worst.truncate(WORST);
     }
@@ -88,7 +106,7 @@ mod tests {
     use super::*;
 
     fn cause(name: &str, sample: &str) -> Option<Cause> {
-        Some(Cause { name: name.to_owned(), sample: sample.to_owned() })
+        Some(Cause { waits: vec![(name.to_owned(), 1.0)], sample: sample.to_owned() })
     }
 
     #[test]
@@ -110,5 +128,17 @@ mod tests {
         assert_eq!(metrics.get("device_wait/reward/b"), Some(3.0));
         assert_eq!(ledger.worst()[0], LongWait { seconds: 3.0, name: "reward/b".into(), sample: "1.0.1".into() });
         assert!(ledger.end_step(&mut metrics).is_empty());
+    }
+
+    #[test]
+    fn a_plugin_s_wait_for_a_language_model_is_the_endpoint_s() {
+        let last = LastCall { plugin: "quality".into(), endpoints: [("a".into(), 0.75), ("b".into(), 0.0)].into() };
+        let mut ledger = Ledger::new();
+        ledger.wait(4.0, Some(Cause::new(&last, "1.0.0".into())));
+        ledger.end_wait();
+        let expected = [("chat/a", 3.0), ("reward/quality", 1.0)];
+        let waits = ledger.end_step(&mut Metrics::default());
+        assert_eq!(waits, expected.map(|(name, seconds)| (name.to_owned(), seconds)).into());
+        assert_eq!(ledger.worst()[0].name, "chat/a");
     }
 }

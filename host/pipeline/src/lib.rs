@@ -20,6 +20,7 @@ mod memory;
 mod mixture;
 mod pace;
 mod policy;
+mod probe;
 mod prompts;
 mod recorder;
 mod resume;
@@ -35,6 +36,7 @@ mod task_stream;
 #[cfg(test)]
 mod testing;
 mod train;
+mod unlearned;
 mod updater;
 mod validation;
 mod validation_metrics;

@@ -28,6 +28,8 @@ pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[
     let drawn = table.prompts_per_step as u64 * group;
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
     plan.has_reference = table.loss.kl.is_some();
+    plan.keeps_before_step =
+        config.schedule.stream && table.loss().needs_proximal() && table.mini_batch() < table.prompts_per_step;
     plan.gradient_checkpointing = table.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = table.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()

@@ -11,6 +11,7 @@ use crate::pace::Pace;
 use crate::run::Run;
 use crate::step_metrics::{describe, outcomes};
 use crate::task_stream::Numbering;
+use crate::unlearned::why_unlearned;
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
@@ -26,6 +27,13 @@ pub(crate) struct RlRun<'a> {
     pub(crate) failures: FailureWindow,
     pub(crate) broken_judges: BrokenJudges,
     pub(crate) ledger: Ledger,
+}
+
+/// What came of a step.
+pub(crate) struct StepReport {
+    pub(crate) metrics: Metrics,
+    /// Why it had nothing to learn from, if so.
+    pub(crate) unlearned: Option<String>,
 }
 
 /// A step under way.
@@ -64,15 +72,15 @@ impl RlRun<'_> {
         &self.run.config.schedule
     }
 
-    /// Takes a step, and gives its metrics.
-    pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<Metrics> {
+    /// Takes a step.
+    pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<StepReport> {
         let start = Instant::now();
         let mut step = Step { number, learning_rate, ..Step::default() };
         self.start(&step, self.room(&step)).await?;
         self.collect(&mut step).await?;
-        let metrics = self.describe(step, start)?;
+        let report = self.describe(step, start)?;
         self.failures.check(number)?;
-        Ok(metrics)
+        Ok(report)
     }
 
     /// How many groups may be started now: as many as the pace allows, and the rest of the run can train on.
@@ -104,8 +112,9 @@ impl RlRun<'_> {
             self.take_whole(step).await?;
             let is_full = step.taken.len() == self.pace.groups_per_step;
             if self.schedule().stream {
-                while step.taken.len() - step.trained >= mini_batch && self.may_update() {
-                    self.update(step, mini_batch).await?;
+                let ready = step.taken.len() - step.trained;
+                if ready >= mini_batch && self.may_update() {
+                    self.update(step, ready - ready % mini_batch).await?;
                 }
             }
             if is_full && self.may_update() {
@@ -199,7 +208,8 @@ impl RlRun<'_> {
         let (loss, temperature) = (table.loss(), f64::from(config.rollout.temperature));
         if loss.needs_proximal() {
             let start = Instant::now();
-            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature);
+            let is_last = step.trained + count == self.pace.groups_per_step;
+            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature, is_last);
             mini_batches = self.groups.meanwhile(proximal).await?;
             step.seconds.old_log_prob += start.elapsed().as_secs_f64();
         }
@@ -214,7 +224,7 @@ impl RlRun<'_> {
     }
 
     /// The numbers of a step that is done; keeps its samples.
-    fn describe(&mut self, step: Step, start: Instant) -> Result<Metrics> {
+    fn describe(&mut self, step: Step, start: Instant) -> Result<StepReport> {
         let Step { number, learning_rate, taken, dropped, updates, staleness, seconds, .. } = step;
         let (config, table) = (self.run.config, &self.run.config.train);
         let mut metrics = Metrics::of_step(number);
@@ -225,6 +235,10 @@ impl RlRun<'_> {
         let equal = groups.iter().filter(|group| Useless::of(group, table) == Some(Useless::EqualRewards)).count();
         metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
         let considered = || taken.iter().chain(&dropped);
+        let unlearned = updates.is_empty().then(|| {
+            let groups: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
+            why_unlearned(&groups, config)
+        });
         metrics.count("groups/dropped", considered().filter(|drawn| drawn.dropped.is_some()).count() as u64);
         if table.filter_groups.is_some() {
             metrics.count("groups/tried", considered().count() as u64);
@@ -256,7 +270,7 @@ impl RlRun<'_> {
         let seconds = metrics.time("step", start);
         let tokens = metrics.get("tokens/response").unwrap_or(0.0) + metrics.get("tokens/prompt").unwrap_or(0.0);
         metrics.set("perf/tokens_per_second", tokens / seconds);
-        Ok(metrics)
+        Ok(StepReport { metrics, unlearned })
     }
 }
 

@@ -175,6 +175,9 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
         }
         let Validation { metrics: found, waited, .. } = validate(self.config, &self.rollout, &self.validation).await?;
         let accuracy = found.get("val/accuracy");
+        if let (None, Some(name)) = (accuracy, self.config.accuracy_reward()) {
+            tracing::warn!("validation: no answer to {} rows had a score of `{name}`", self.validation.len());
+        }
         metrics.extend(found);
         Ok((accuracy, waited))
     }

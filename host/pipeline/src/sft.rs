@@ -3,6 +3,7 @@
 use crate::config::{Config, SftTable};
 use crate::error::Result;
 use crate::memory::predict_sft;
+use crate::probe::try_rewards;
 use crate::prompts::Drawable;
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
@@ -26,6 +27,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
     if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
         tracing::warn!("{warning}");
     }
+    try_rewards(config, &setup, &[])?;
     let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false };
     let mut run = Run::open(config, setup, shape, start)?;
     let runtime = run.rollout.scorer.sandbox().handle().clone();

@@ -9,10 +9,12 @@ use crate::group_queue::GroupQueue;
 use crate::ledger::Ledger;
 use crate::memory::predict_train;
 use crate::pace::Pace;
-use crate::rl_step::RlRun;
+use crate::probe::try_rewards;
+use crate::rl_step::{RlRun, StepReport};
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
 use crate::task_stream::Numbering;
+use crate::unlearned::UnlearnedSteps;
 use crate::{Start, Summary};
 use gavel_runs::Metrics;
 use std::time::Instant;
@@ -31,6 +33,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     if let Some(warning) = predict_train(config, &setup, &prompts.rows)?.warning() {
         tracing::warn!("{warning}");
     }
+    try_rewards(config, &setup, &prompts.rows)?;
     let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
     let shape = RunShape {
         learning,
@@ -55,11 +58,13 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         let steps = run.steps();
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger: Ledger::new() };
+        let mut unlearned = UnlearnedSteps::new(table);
         let mut is_stopped = false;
         for step in steps {
-            let metrics = rl.step(step, learning_rate.at(step - 1)).await?;
-            report(step, table.steps, &metrics);
+            let StepReport { metrics, unlearned: why } = rl.step(step, learning_rate.at(step - 1)).await?;
+            report(step, table.steps, &metrics, why.as_deref());
             rl.end_step(step, metrics, control.is_stopping()).await?;
+            unlearned.add(step, why.as_deref())?;
             if control.is_stopping() && step < table.steps {
                 is_stopped = true;
                 break;
@@ -70,15 +75,22 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     })
 }
 
-fn report(step: u64, steps: u64, metrics: &Metrics) {
+fn report(step: u64, steps: u64, metrics: &Metrics, unlearned: Option<&str>) {
     let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
+    let (length, seconds) = (number("response_length/mean"), number("time/step"));
+    if let Some(why) = unlearned {
+        tracing::warn!("step {step}/{steps}: {why}; nothing was learned; length {length:.1}, {seconds:.2} s");
+        return;
+    }
+    let equal = match number("frac_reward_zero_std") >= 1.0 {
+        true => ", the rewards of each group are equal: nothing to prefer",
+        false => "",
+    };
     tracing::info!(
-        "step {step}/{steps}: reward {:.3} ± {:.3}, length {:.1}, entropy {:.3}, {:.2} s",
+        "step {step}/{steps}: reward {:.3} ± {:.3}, length {length:.1}, entropy {:.3}, {seconds:.2} s{equal}",
         number("reward/mean"),
         number("reward/std"),
-        number("response_length/mean"),
         number("entropy"),
-        number("time/step")
     );
 }
 

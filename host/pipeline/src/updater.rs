@@ -6,6 +6,7 @@ use gavel_rollout::AsyncEngine;
 use gavel_train::{Experience, LossConfig, SftRow, SftStats, Trainer, UpdateStats};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tch::{TchError, Tensor};
 
 /// Updates the policy that `engine` decodes with. Decoding waits meanwhile.
 pub(crate) struct Updater {
@@ -18,25 +19,58 @@ struct UpdateParts {
     trainer: Trainer,
     /// What a KL penalty is taken to: the policy that the run started from.
     reference: Option<Model>,
+    before_step: Option<BeforeStep>,
+}
+
+/// The policy before the first update of a step, for mini-batches that come after it.
+struct BeforeStep {
+    step: u64,
+    parameters: Vec<(String, Tensor)>,
+}
+
+impl BeforeStep {
+    fn keep(step: u64, model: &Model) -> std::result::Result<Self, TchError> {
+        let mut parameters = model.parameters();
+        for (_, parameter) in &mut parameters {
+            let own = parameter.f_detach()?;
+            *parameter = own.f_empty_like()?;
+            parameter.f_copy_(&own)?;
+        }
+        Ok(Self { step, parameters })
+    }
 }
 
 impl Updater {
     pub(crate) fn new(engine: AsyncEngine, trainer: Trainer, reference: Option<Model>) -> Self {
-        Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference })) }
+        Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, before_step: None })) }
     }
 
-    /// Sets the proximal log-probabilities of the mini-batches of step `step`: those under the policy as it is now.
+    /// Sets the proximal log-probabilities of the next mini-batches of step `step`: those under the policy before its
+    /// first update. `is_last` says that no others follow.
     pub(crate) async fn set_proximal(
         &self,
         step: u64,
         mut mini_batches: Vec<Vec<Experience>>,
         temperature: f64,
+        is_last: bool,
     ) -> Result<Vec<Vec<Experience>>> {
         let parts = self.parts.clone();
         let work = move |model: &Model| {
-            let UpdateParts { trainer, .. } = &*lock(&parts);
-            for mini_batch in &mut mini_batches {
-                trainer.set_proximal(model, mini_batch, temperature)?;
+            let UpdateParts { trainer, before_step, .. } = &mut *lock(&parts);
+            let mut set = |model: &Model| {
+                let mut mini_batches = mini_batches.iter_mut();
+                mini_batches.try_for_each(|mini_batch| trainer.set_proximal(model, mini_batch, temperature))
+            };
+            match before_step {
+                Some(before) if before.step == step => model.with_parameters(&before.parameters, set)??,
+                _ => {
+                    // Its memory is needed for the next one.
+                    *before_step = None;
+                    if !is_last {
+                        *before_step = Some(BeforeStep::keep(step, model)?);
+                    }
+                    set(model)?;
+                }
             }
             Ok(mini_batches)
         };
@@ -54,7 +88,7 @@ impl Updater {
     ) -> Result<UpdateStats> {
         let parts = self.parts.clone();
         let work = move |model: &Model| {
-            let UpdateParts { trainer, reference } = &mut *lock(&parts);
+            let UpdateParts { trainer, reference, .. } = &mut *lock(&parts);
             trainer.update(model, reference.as_ref(), &mini_batch, &loss, temperature, learning_rate)
         };
         self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })

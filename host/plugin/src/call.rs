@@ -3,7 +3,7 @@
 
 use crate::call_report::{CallReport, GuestResult, used_fuel};
 use crate::exports::Exports;
-use crate::fresh_call::run_fresh;
+use crate::fresh_call::{CallSetup, run_fresh};
 use crate::init::call_init;
 use crate::instance::{FreshStore, ReadyInstance};
 use crate::loaded::Loaded;
@@ -17,13 +17,12 @@ use wasmtime::Store;
 pub(crate) async fn ask<Q: Question>(
     plugin: &Arc<Loaded>,
     question: Q,
-    input: &str,
-    seed: u64,
+    setup: &CallSetup<'_>,
 ) -> CallReport<Q::Answer> {
     let idle = plugin.idle.as_ref().and_then(|idle| idle.take());
     let report = match idle {
-        Some(instance) => ask_idle(plugin, instance, question, input, seed).await,
-        None => ask_fresh(plugin, question, input, seed).await,
+        Some(instance) => ask_idle(plugin, instance, question, setup).await,
+        None => ask_fresh(plugin, question, setup).await,
     };
     let answer = report.answer.and_then(|Answered { answer, instance }| {
         if let (Some(idle), Some(instance)) = (&plugin.idle, instance) {
@@ -44,10 +43,10 @@ struct Answered<A> {
 async fn ask_fresh<Q: Question>(
     plugin: &Arc<Loaded>,
     question: Q,
-    input: &str,
-    seed: u64,
+    setup: &CallSetup<'_>,
 ) -> CallReport<Answered<Q::Answer>> {
-    run_fresh(plugin, input, seed, |plugin, fresh| ask_first(plugin, fresh, question.clone(), seed)).await
+    let seed = setup.seed;
+    run_fresh(plugin, setup, |plugin, fresh| ask_first(plugin, fresh, question.clone(), seed)).await
 }
 
 async fn ask_first<Q: Question>(
@@ -108,11 +107,10 @@ async fn ask_idle<Q: Question>(
     plugin: &Arc<Loaded>,
     mut instance: ReadyInstance,
     question: Q,
-    input: &str,
-    seed: u64,
+    setup: &CallSetup<'_>,
 ) -> CallReport<Answered<Q::Answer>> {
-    let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
-    let traces = instance.store.data_mut().begin_again(&plugin.granted, &plugin.limits, seed, tape);
+    let traces = setup.traces(plugin);
+    let traces = instance.store.data_mut().begin_again(&plugin.granted, setup.seed, traces);
     instance.store.set_epoch_deadline(1);
     if let Some(fuel) = plugin.limits.fuel
         && let Err(error) = instance.store.set_fuel(fuel)
@@ -122,7 +120,7 @@ async fn ask_idle<Q: Question>(
     let call = ask_ready(plugin.clone(), instance, question.clone());
     let (end, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
     if traces.memory.crowded() {
-        return ask_fresh(plugin, question, input, seed).await;
+        return ask_fresh(plugin, question, setup).await;
     }
     CallReport::new(plugin, end, time, &traces)
 }

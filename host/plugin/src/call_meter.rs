@@ -5,6 +5,7 @@
 use crate::limits::Limits;
 use crate::memory_budget::{MemoryBudget, MemoryUse, NoMemory};
 use crate::memory_reservation::MemoryReservation;
+use crate::outside_waits::OutsideWaits;
 use crate::pauses::Pauses;
 use crate::request_budget::{RequestBudget, TooManyRequests};
 use crate::time_budget::thread_time;
@@ -16,6 +17,7 @@ pub struct CallMeter {
     pub(crate) memory: MemoryBudget,
     pauses: Arc<Pauses>,
     requests: Arc<RequestBudget>,
+    waits: OutsideWaits,
 }
 
 impl CallMeter {
@@ -25,14 +27,15 @@ impl CallMeter {
         reserved: MemoryReservation,
         pauses: Arc<Pauses>,
         requests: Arc<RequestBudget>,
+        waits: OutsideWaits,
     ) -> Self {
-        Self { memory: MemoryBudget::new(limits.memory, used, reserved), pauses, requests }
+        Self { memory: MemoryBudget::new(limits.memory, used, reserved), pauses, requests, waits }
     }
 
     /// That of a further call of the same instance.
-    pub(crate) fn begin_again(&mut self, requests: Arc<RequestBudget>) {
+    pub(crate) fn begin_again(&mut self, requests: Arc<RequestBudget>, waits: OutsideWaits) {
         self.memory.begin_again();
-        self.requests = requests;
+        (self.requests, self.waits) = (requests, waits);
     }
 
     /// Counts `bytes` to the call's memory as long as what this gives lives.
@@ -71,11 +74,17 @@ impl CallMeter {
     pub fn alone() -> Self {
         let limits = Limits::default();
         let reserved = MemoryReservation::of_its_own(limits.memory);
-        Self::new(&limits, Arc::default(), reserved, Arc::default(), RequestBudget::new(&limits))
+        let requests = RequestBudget::new(&limits);
+        Self::new(&limits, Arc::default(), reserved, Arc::default(), requests, OutsideWaits::default())
     }
 
     pub(crate) fn pauses(&self) -> &Arc<Pauses> {
         &self.pauses
+    }
+
+    /// The requests that it waits for.
+    pub(crate) fn waits(&self) -> &OutsideWaits {
+        &self.waits
     }
 
     /// For work in the call's own poll.

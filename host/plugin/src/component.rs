@@ -18,8 +18,14 @@ const LARGE: usize = 2 << 20;
 /// as little time as they are read in.
 const KEPT_FUNCTIONS: usize = 512 << 10;
 
+/// What files with source code end with, in the languages of plugins.
+const SOURCES: [&str; 7] = ["py", "rs", "js", "ts", "c", "cpp", "toml"];
+
 /// The bytes of a component.
 pub(crate) fn read(plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
+    if path.is_dir() {
+        return Err(LoadError::Source { plugin: plugin.into(), path: path.into() });
+    }
     std::fs::read(path).map_err(|source| LoadError::Read { plugin: plugin.into(), path: path.into(), source })
 }
 
@@ -62,6 +68,9 @@ fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Re
     match order.component {
         [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule { plugin, path }),
         [b'\0', b'a', b's', b'm', ..] => {}
+        _ if Path::extension(&path).is_some_and(|extension| SOURCES.iter().any(|source| extension == *source)) => {
+            return Err(LoadError::Source { plugin, path });
+        }
         _ => return Err(LoadError::Invalid { plugin, path, what: "it is not WebAssembly".into() }),
     }
     compiler.compile(order).map_err(|error| match error {

@@ -33,6 +33,21 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
     },
+    /// Source code, or a plugin's folder, where its component is needed.
+    #[error(
+        "plugin `{plugin}`: {} is not a component{}",
+        path.display(),
+        match path.is_dir() {
+            true => format!(", but a folder\nhint: gavel plugin build {} says where it puts the component", path.display()),
+            false => format!(", but source code\nhint: make a plugin of it: gavel plugin new, with --from-verl {0} or --from-trl {0} for a reward function in Python; gavel plugin build makes the component", path.display()),
+        }
+    )]
+    Source {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The file or folder.
+        path: PathBuf,
+    },
     /// Not WebAssembly, or broken.
     #[error("plugin `{plugin}`: {} is not a valid component: {}", path.display(), ShownLines(what))]
     Invalid {

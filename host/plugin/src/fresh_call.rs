@@ -3,6 +3,7 @@
 use crate::call_report::{CallReport, GuestResult};
 use crate::instance::FreshStore;
 use crate::loaded::Loaded;
+use crate::outside_waits::OutsideWaits;
 use crate::state::{Traces, store};
 use std::future::Future;
 use std::sync::Arc;
@@ -11,13 +12,35 @@ use std::sync::Arc;
 /// for a snapshot, or in each instance.
 pub(crate) const INIT_SEED: u64 = 0;
 
+/// What a call is made with, beside its question.
+#[derive(Clone)]
+pub(crate) struct CallSetup<'a> {
+    /// What distinguishes it from others of the same plugin and seed.
+    pub(crate) input: &'a str,
+    pub(crate) seed: u64,
+    /// Where its requests are noted.
+    pub(crate) waits: OutsideWaits,
+}
+
+impl CallSetup<'_> {
+    /// That of `init`.
+    pub(crate) fn init() -> Self {
+        Self { input: "", seed: INIT_SEED, waits: OutsideWaits::default() }
+    }
+
+    /// The traces of a call that has left none yet.
+    pub(crate) fn traces(&self, plugin: &Loaded) -> Traces {
+        let tape = plugin.shared.tape().of_call(&plugin.name, self.input, self.seed);
+        Traces::new(&plugin.limits, tape, self.waits.clone())
+    }
+}
+
 /// Runs `work` in a store that has no instance yet. A call that finds no memory
 /// left, though its own limit allows it, is made again once there is enough for
 /// the worst.
 pub(crate) async fn run_fresh<T, W>(
     plugin: &Arc<Loaded>,
-    input: &str,
-    seed: u64,
+    setup: &CallSetup<'_>,
     work: impl Fn(Arc<Loaded>, FreshStore) -> W,
 ) -> CallReport<T>
 where
@@ -28,10 +51,9 @@ where
         let Some((permit, reserved)) = plugin.shared.instances.permit(&plugin.slots, bytes).await else {
             return CallReport::lost("the sandbox was shut down");
         };
-        let tape = plugin.shared.tape().of_call(&plugin.name, input, seed);
-        let traces = Traces::new(&plugin.limits, tape);
+        let traces = setup.traces(plugin);
         // Until `init` has run, an instance that runs it itself sees what it would see once, for a snapshot.
-        let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { seed };
+        let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { setup.seed };
         let engine = plugin.linked.instance_pre.engine();
         let store = match store(engine, &plugin.limits, &plugin.granted, seed, &traces, reserved) {
             Ok(store) => store,

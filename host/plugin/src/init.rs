@@ -3,7 +3,7 @@
 use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::call_report::{CallReport, GuestResult, used_fuel};
 use crate::exports::Exports;
-use crate::fresh_call::{INIT_SEED, run_fresh};
+use crate::fresh_call::{CallSetup, run_fresh};
 use crate::info::Info;
 use crate::instance::{FreshStore, InstancePermit};
 use crate::loaded::Loaded;
@@ -30,12 +30,12 @@ pub(crate) enum NotReady {
 
 /// Only initialises an instance: wrong types and wrong parameters show.
 pub(crate) async fn init(plugin: &Arc<Loaded>) -> CallReport<Result<Initialised, NotReady>> {
-    run_fresh(plugin, "", INIT_SEED, initialise).await
+    run_fresh(plugin, &CallSetup::init(), initialise).await
 }
 
 /// Only starts an instance.
 pub(crate) async fn start(plugin: &Arc<Loaded>) -> CallReport<()> {
-    run_fresh(plugin, "", INIT_SEED, instantiate).await
+    run_fresh(plugin, &CallSetup::init(), instantiate).await
 }
 
 async fn initialise(plugin: Arc<Loaded>, mut fresh: FreshStore) -> GuestResult<Result<Initialised, NotReady>> {

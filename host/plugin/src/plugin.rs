@@ -3,10 +3,12 @@
 use crate::call;
 use crate::call_report::{CallDetails, CallReport};
 use crate::error::LoadError;
+use crate::fresh_call::CallSetup;
 use crate::grant::Grants;
 use crate::info::Info;
 use crate::load;
 use crate::loaded::Loaded;
+use crate::outside_waits::OutsideWaits;
 use crate::question::{Get, Judge, Len, Question, Score};
 use crate::sandbox::Sandbox;
 use crate::snapshot::NoSnapshot;
@@ -80,7 +82,11 @@ impl Plugin {
     /// Scores a sample in a fresh instance. Whatever the plugin does, this
     /// comes back within its budgets.
     pub async fn score(&self, sample: impl Into<SampleInput>, seed: u64) -> Evaluation {
-        let (outcome, call) = self.ask(Score(sample.into()), seed).await;
+        self.score_seen(sample.into(), seed, &OutsideWaits::default()).await
+    }
+
+    async fn score_seen(&self, sample: SampleInput, seed: u64, waits: &OutsideWaits) -> Evaluation {
+        let (outcome, call) = self.ask(Score(sample), seed, waits).await;
         self.evaluation(outcome.unwrap_or_else(|outcome| outcome), &call)
     }
 
@@ -92,27 +98,56 @@ impl Plugin {
         samples: impl IntoIterator<Item = S>,
         seed: u64,
     ) -> Vec<Evaluation> {
-        let samples: Arc<[SampleInput]> = samples.into_iter().map(Into::into).collect();
-        let (outcomes, call) = self.ask(Judge(samples.clone()), seed).await;
+        self.judge_seen(samples.into_iter().map(Into::into).collect(), seed, &OutsideWaits::default()).await
+    }
+
+    async fn judge_seen(&self, samples: Arc<[SampleInput]>, seed: u64, waits: &OutsideWaits) -> Vec<Evaluation> {
+        let (outcomes, call) = self.ask(Judge(samples.clone()), seed, waits).await;
         let outcomes = outcomes.unwrap_or_else(|outcome| vec![outcome; samples.len()]);
         outcomes.into_iter().map(|outcome| self.evaluation(outcome, &call)).collect()
     }
 
+    /// An evaluation for each of these samples, in their order: together by a judger, else one by one. `waits` shows
+    /// what the calls wait for outside.
+    pub async fn evaluate(&self, samples: &[SampleInput], seed: u64, waits: &OutsideWaits) -> Vec<Evaluation> {
+        if self.is_judger() {
+            return self.judge_seen(samples.into(), seed, waits).await;
+        }
+        let mut evaluations = Vec::with_capacity(samples.len());
+        for sample in samples {
+            evaluations.push(self.score_seen(sample.clone(), seed, waits).await);
+        }
+        evaluations
+    }
+
+    /// Ends the instances that wait for another call, so that none has answered a call before the next one.
+    pub fn end_idle_instances(&self) {
+        if let Some(idle) = &self.loaded.idle {
+            idle.clear();
+        }
+    }
+
     /// How many rows a taskset has; none where they never end.
     pub async fn rows(&self) -> Result<Option<u64>, TasksetError> {
-        let (answer, call) = self.ask(Len, 0).await;
+        let (answer, call) = self.ask(Len, 0, &OutsideWaits::default()).await;
         answer.map_err(|outcome| self.no_row("how many rows it has", outcome, &call))
     }
 
     /// The columns of a taskset's row at `index`; they follow from it and `seed`.
     pub async fn row(&self, index: u64, seed: u64) -> Result<Columns, TasksetError> {
-        let (answer, call) = self.ask(Get { index, seed }, seed).await;
+        let (answer, call) = self.ask(Get { index, seed }, seed, &OutsideWaits::default()).await;
         answer.and_then(|row| row).map_err(|outcome| self.no_row(&format!("row {index}"), outcome, &call))
     }
 
-    async fn ask<Q: Question>(&self, question: Q, seed: u64) -> (Result<Q::Answer, Outcome>, AskedCall) {
+    async fn ask<Q: Question>(
+        &self,
+        question: Q,
+        seed: u64,
+        waits: &OutsideWaits,
+    ) -> (Result<Q::Answer, Outcome>, AskedCall) {
         let input = question.input();
-        let CallReport { answer, details } = call::ask(&self.loaded, question, &input, seed).await;
+        let setup = CallSetup { input: &input, seed, waits: waits.clone() };
+        let CallReport { answer, details } = call::ask(&self.loaded, question, &setup).await;
         (answer, AskedCall { details, input, seed })
     }
 

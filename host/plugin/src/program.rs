@@ -13,6 +13,7 @@ use crate::first_slice::History;
 use crate::grant::Granted;
 use crate::lanes::{LaneEnd, Lanes};
 use crate::limits::Limits;
+use crate::outside_waits::OutsideWaits;
 use crate::pauses::Pauses;
 use crate::shared::Shared;
 use crate::spec::ProgramSpec;
@@ -85,7 +86,7 @@ impl Program {
         let (_permit, reserved) = self.children.permit(limits.memory.saturating_add(limits.log)).await?;
         // The call has no timer while its children run: it is over when one of them has used up what it had left.
         limits.deadline = limits.deadline.min(pauses.left());
-        let traces = Traces::new(&limits, Tape::Off.of_call("", "", 0));
+        let traces = Traces::new(&limits, Tape::Off.of_call("", "", 0), OutsideWaits::default());
         let args = std::iter::once(job.program).chain(job.args).collect();
         let io = ChildIo::new(&limits, args, job.stdin);
         let engine = self.pre.engine();

@@ -6,6 +6,7 @@ use crate::grant::{CallGrants, Granted, Refusals};
 use crate::limits::Limits;
 use crate::memory_budget::MemoryUse;
 use crate::memory_reservation::MemoryReservation;
+use crate::outside_waits::OutsideWaits;
 use crate::pauses::Pauses;
 use crate::request_budget::RequestBudget;
 use crate::stdio::Log;
@@ -46,14 +47,13 @@ impl State {
     }
 
     /// Makes the state that of a further call, which leaves traces of its own.
-    pub(crate) fn begin_again(&mut self, granted: &Arc<Granted>, limits: &Limits, seed: u64, tape: CallTape) -> Traces {
-        let fresh = Traces::new(limits, tape);
+    pub(crate) fn begin_again(&mut self, granted: &Arc<Granted>, seed: u64, fresh: Traces) -> Traces {
         // The meter and the interruption belong to the store.
         let (memory, pauses) = (self.traces.memory.clone(), self.traces.pauses.clone());
         pauses.was_interrupted();
         pauses.worked();
         self.traces = Traces { memory, pauses, ..fresh };
-        self.meter.begin_again(self.traces.requests.clone());
+        self.meter.begin_again(self.traces.requests.clone(), self.traces.waits.clone());
         self.begin_call(granted, seed);
         self.traces.clone()
     }
@@ -81,10 +81,11 @@ pub(crate) struct Traces {
     pub(crate) tape: CallTape,
     pub(crate) requests: Arc<RequestBudget>,
     pub(crate) pauses: Arc<Pauses>,
+    waits: OutsideWaits,
 }
 
 impl Traces {
-    pub(crate) fn new(limits: &Limits, tape: CallTape) -> Self {
+    pub(crate) fn new(limits: &Limits, tape: CallTape, waits: OutsideWaits) -> Self {
         Self {
             memory: Arc::default(),
             log: Log::new(limits),
@@ -92,11 +93,13 @@ impl Traces {
             tape,
             requests: RequestBudget::new(limits),
             pauses: Arc::default(),
+            waits,
         }
     }
 
     fn meter(&self, limits: &Limits, reserved: MemoryReservation) -> CallMeter {
-        CallMeter::new(limits, self.memory.clone(), reserved, self.pauses.clone(), self.requests.clone())
+        let (memory, waits) = (self.memory.clone(), self.waits.clone());
+        CallMeter::new(limits, memory, reserved, self.pauses.clone(), self.requests.clone(), waits)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::engine::EngineConfig;
 use crate::error::{PolicyError, Result};
 use crate::memory::{Footprint, PassShape};
 use crate::model::Model;
+use std::path::Path;
 use tch::{Cuda, Device};
 
 /// The device named `auto` (the first GPU if there is one, else the CPU),
@@ -28,6 +29,9 @@ pub fn select(name: &str) -> Result<Device> {
             _ => return fail("unknown name; use \"auto\", \"cpu\", \"cuda\" or \"cuda:N\"".into()),
         },
     };
+    if !has_driver() {
+        return fail(format!("{NO_DRIVER}; use \"cpu\""));
+    }
     if let Err(PolicyError::Device { what, .. }) = load_cuda() {
         return fail(format!("{what}; install PyTorch with CUDA or use \"cpu\""));
     }
@@ -38,8 +42,19 @@ pub fn select(name: &str) -> Result<Device> {
     Ok(Device::Cuda(index))
 }
 
+const NO_DRIVER: &str = "this machine has no NVIDIA driver";
+
+/// Whether there is a driver of NVIDIA, of this system or of the one that it is in (WSL): without one, what libtorch's
+/// CUDA part lacks is beside the point.
+fn has_driver() -> bool {
+    ["/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
+}
+
 /// Why no GPU can be used; nothing where one can.
 pub fn why_no_gpu() -> Option<String> {
+    if !has_driver() {
+        return Some(NO_DRIVER.into());
+    }
     match load_cuda() {
         Err(PolicyError::Device { what, .. }) => Some(what),
         Err(other) => Some(other.to_string()),

@@ -91,19 +91,28 @@ impl Model {
     /// may be on another device.
     pub fn set_parameters(&self, from: &[(String, Tensor)]) -> Result<()> {
         let own = self.parameters();
-        let alike = |((name, own), (other, from)): (&(String, Tensor), &(String, Tensor))| {
-            name == other && own.size() == from.size()
-        };
-        if own.len() != from.len() || !own.iter().zip(from).all(alike) {
-            return Err(PolicyError::Input(
-                "weights can only be copied between models of the same configuration".into(),
-            ));
-        }
+        check_alike(&own, from)?;
         let _guard = tch::no_grad_guard();
         for ((_, mut own), (_, from)) in own.into_iter().zip(from) {
             own.f_copy_(from)?;
         }
         Ok(())
+    }
+
+    /// Does `work` as if [`parameters`](Self::parameters) were `other`, those of a model of the same configuration, kind
+    /// and device. No memory is copied.
+    pub fn with_parameters<R>(&self, other: &[(String, Tensor)], work: impl FnOnce(&Self) -> R) -> Result<R> {
+        let own = self.parameters();
+        check_alike(&own, other)?;
+        let exchange = |with: &mut dyn Iterator<Item = &Tensor>| {
+            let _guard = tch::no_grad_guard();
+            own.iter().zip(with).try_for_each(|((_, own), with)| own.shallow_clone().f_set_data(with))
+        };
+        let kept = own.iter().map(|(_, own)| own.f_detach()).collect::<std::result::Result<Vec<_>, _>>()?;
+        let put = exchange(&mut other.iter().map(|(_, other)| other));
+        let done = put.map(|()| work(self));
+        exchange(&mut kept.iter())?;
+        Ok(done?)
     }
 
     /// The weights that adapters stand beside.
@@ -243,5 +252,16 @@ impl Model {
         }
         self.adapted = Some(adapted);
         Ok(())
+    }
+}
+
+/// Refuses parameters with other names or sizes.
+fn check_alike(own: &[(String, Tensor)], other: &[(String, Tensor)]) -> Result<()> {
+    let alike = |((name, own), (other_name, other)): (&(String, Tensor), &(String, Tensor))| {
+        name == other_name && own.size() == other.size()
+    };
+    match own.len() == other.len() && own.iter().zip(other).all(alike) {
+        true => Ok(()),
+        false => Err(PolicyError::Input("weights can only be copied between models of the same configuration".into())),
     }
 }

@@ -71,6 +71,19 @@ impl RunFolder {
         Ok(opened)
     }
 
+    /// Makes sure that a folder can be made where [`RunFolder::create`] would, and leaves nothing.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check(folder: &FolderConfig) -> Result<()> {
+        let dir = std::path::absolute(&folder.dir).map_err(RunError::io("make the folder", &folder.dir))?;
+        // What is there of the path; the root at least.
+        let existing = dir.ancestors().find(|path| path.exists()).unwrap_or(&dir);
+        let probe = existing.join(format!(".gavel-{}", std::process::id()));
+        let made = fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe));
+        made.map_err(RunError::io("make a folder in", existing))
+    }
+
     /// The newest folder of the configured name, to continue in. Its
     /// configuration, to which `complete` adds the defaults of newer keys, must
     /// be `text`, but for the keys and tables `may_differ`. It keeps all that it has for now.

@@ -3,6 +3,7 @@
 
 use crate::judge::Judge;
 use gavel_data::{CausedBy, FinishReason, Message, Role, Sample, SampleInput, Trajectory};
+use gavel_plugin::OutsideWaits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
@@ -27,7 +28,11 @@ impl EmptyResponses {
             known.entry((number, empty.hash())).or_default().clone()
         };
         let ends_well = known.get_or_init(|| async {
-            judge.judge(&[empty], SEED).await.pop().is_some_and(|evaluation| evaluation.ended_well())
+            judge
+                .judge(&[empty], SEED, &OutsideWaits::default())
+                .await
+                .pop()
+                .is_some_and(|evaluation| evaluation.ended_well())
         });
         if *ends_well.await { CausedBy::Response } else { CausedBy::Plugin }
     }
@@ -68,7 +73,12 @@ mod tests {
             false
         }
 
-        fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
+        fn judge<'a>(
+            &'a self,
+            samples: &'a [SampleInput],
+            seed: u64,
+            _: &'a OutsideWaits,
+        ) -> BoxFuture<'a, Vec<Evaluation>> {
             Box::pin(async move {
                 let sample = &samples[0].sample;
                 assert_eq!((sample.response(), sample.index, seed), (String::new(), 0, SEED));

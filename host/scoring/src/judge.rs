@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use gavel_data::{Evaluation, SampleInput};
-use gavel_plugin::Plugin;
+use gavel_plugin::{OutsideWaits, Plugin};
 
 /// Something that gives samples their scores, one by one or group by group.
 pub(crate) trait Judge: Send + Sync {
@@ -19,8 +19,14 @@ pub(crate) trait Judge: Send + Sync {
     fn reaches_what_changes(&self) -> bool;
 
     /// What it says of each of `samples`, in their order: of a group, or of one
-    /// alone. `seed` is what it sees as random.
-    fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>>;
+    /// alone. `seed` is what it sees as random, `waits` shows what it waits for
+    /// outside.
+    fn judge<'a>(
+        &'a self,
+        samples: &'a [SampleInput],
+        seed: u64,
+        waits: &'a OutsideWaits,
+    ) -> BoxFuture<'a, Vec<Evaluation>>;
 }
 
 /// A component that is both scores samples as a judger, which sees more.
@@ -41,16 +47,12 @@ impl Judge for Plugin {
         self.grants().reach_what_changes()
     }
 
-    fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
-        Box::pin(async move {
-            if self.is_judger() {
-                return self.judge(samples, seed).await;
-            }
-            let mut evaluations = Vec::with_capacity(samples.len());
-            for sample in samples {
-                evaluations.push(self.score(sample, seed).await);
-            }
-            evaluations
-        })
+    fn judge<'a>(
+        &'a self,
+        samples: &'a [SampleInput],
+        seed: u64,
+        waits: &'a OutsideWaits,
+    ) -> BoxFuture<'a, Vec<Evaluation>> {
+        Box::pin(self.evaluate(samples, seed, waits))
     }
 }

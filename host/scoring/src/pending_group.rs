@@ -2,8 +2,9 @@
 
 use crate::judge::Judge;
 use gavel_data::{Evaluation, SampleInput};
+use gavel_plugin::OutsideWaits;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
 
@@ -15,9 +16,18 @@ pub struct PendingGroup(Arc<Waiting>);
 
 struct Waiting {
     size: usize,
-    /// The samples that have come to a judge, by the judge's number.
-    members: Mutex<BTreeMap<usize, Vec<Member>>>,
+    /// By the judge's number.
+    judgements: Mutex<BTreeMap<usize, Judgement>>,
     ended: watch::Sender<Ended>,
+}
+
+/// What there is of a judge's call about the group.
+#[derive(Default)]
+struct Judgement {
+    /// The samples that have come to it.
+    members: Vec<Member>,
+    /// What it waits for outside.
+    waits: OutsideWaits,
 }
 
 /// How far the samples of a group are.
@@ -47,7 +57,16 @@ impl PendingGroup {
     /// A group of `size` samples.
     pub fn new(size: usize) -> Self {
         let ended = watch::Sender::new(Ended::default());
-        Self(Arc::new(Waiting { size, members: Mutex::default(), ended }))
+        Self(Arc::new(Waiting { size, judgements: Mutex::default(), ended }))
+    }
+
+    /// Shows what the call of the judge of this number waits for outside.
+    pub(crate) fn waits(&self, number: usize) -> OutsideWaits {
+        self.judgements().entry(number).or_default().waits.clone()
+    }
+
+    fn judgements(&self) -> MutexGuard<'_, BTreeMap<usize, Judgement>> {
+        self.0.judgements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Brings a sample to the judge of this number and waits for what it says
@@ -61,13 +80,13 @@ impl PendingGroup {
     ) -> Option<(Evaluation, Instant)> {
         let (answer, waiting) = oneshot::channel();
         let whole = {
-            let mut members = self.0.members.lock().unwrap_or_else(PoisonError::into_inner);
-            let came = members.entry(number).or_default();
-            came.push(Member { arrival, answer });
-            (came.len() == self.0.size).then(|| std::mem::take(came))
+            let mut judgements = self.judgements();
+            let Judgement { members, waits } = judgements.entry(number).or_default();
+            members.push(Member { arrival, answer });
+            (members.len() == self.0.size).then(|| (std::mem::take(members), waits.clone()))
         };
-        if let Some(members) = whole {
-            call(judge, members).await;
+        if let Some((members, waits)) = whole {
+            call(judge, members, &waits).await;
         }
         waiting.await.ok()
     }
@@ -91,7 +110,7 @@ impl PendingGroup {
 }
 
 /// Whoever came last sees to it that all are judged.
-async fn call(judge: &dyn Judge, mut members: Vec<Member>) {
+async fn call(judge: &dyn Judge, mut members: Vec<Member>, waits: &OutsideWaits) {
     // Whatever ended first: a judgement must not depend on it.
     members.sort_by_key(|member| member.arrival.index);
     let seed = members.first().map_or(0, |first| first.arrival.seed);
@@ -101,7 +120,7 @@ async fn call(judge: &dyn Judge, mut members: Vec<Member>) {
         return;
     }
     let asked = Instant::now();
-    for (answer, evaluation) in answers.into_iter().zip(judge.judge(&inputs, seed).await) {
+    for (answer, evaluation) in answers.into_iter().zip(judge.judge(&inputs, seed, waits).await) {
         // Nobody may be waiting any more.
         let _ = answer.send((evaluation, asked));
     }

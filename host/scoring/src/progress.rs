@@ -1,36 +1,59 @@
 //! What a sample on its way waits for.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use gavel_plugin::{OutsideWait, OutsideWaits};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The judges that a sample waits for; copies see the same.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Mutex<Vec<(String, Instant)>>>);
+pub struct Progress(Arc<Mutex<Vec<Asked>>>);
+
+#[derive(Debug, Clone)]
+struct Asked {
+    judge: String,
+    since: Instant,
+    outside: OutsideWaits,
+}
+
+/// A judge that has been asked and has not answered yet.
+#[derive(Debug, Clone)]
+pub struct JudgeWait {
+    /// Its name.
+    pub judge: String,
+    /// Since when.
+    pub since: Instant,
+    /// What it waits for in its turn, if for an endpoint.
+    pub outside: Option<OutsideWait>,
+}
 
 /// A wait, which ends when this is dropped.
 pub(crate) struct Wait<'a> {
     progress: &'a Progress,
-    begun: Instant,
-    name: &'a str,
+    since: Instant,
+    judge: &'a str,
 }
 
 impl Progress {
-    /// The judges that have been asked and have not answered yet, by name, and since when.
-    pub fn waits(&self) -> Vec<(String, Instant)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The judges that have been asked and have not answered yet.
+    pub fn waits(&self) -> Vec<JudgeWait> {
+        let wait = |Asked { judge, since, outside }: Asked| JudgeWait { judge, since, outside: outside.oldest() };
+        self.asked().clone().into_iter().map(wait).collect()
     }
 
-    /// Notes that the sample waits for a judge.
-    pub(crate) fn wait_for<'a>(&'a self, name: &'a str) -> Wait<'a> {
-        let begun = Instant::now();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name.to_owned(), begun));
-        Wait { progress: self, begun, name }
+    /// Notes that the sample waits for a judge; `outside` is what that one waits for.
+    pub(crate) fn wait_for<'a>(&'a self, judge: &'a str, outside: &OutsideWaits) -> Wait<'a> {
+        let since = Instant::now();
+        self.asked().push(Asked { judge: judge.to_owned(), since, outside: outside.clone() });
+        Wait { progress: self, since, judge }
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let mut waits = self.progress.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waits.retain(|(name, begun)| (name.as_str(), begun) != (self.name, &self.begun));
+        self.progress.asked().retain(|asked| (asked.judge.as_str(), asked.since) != (self.judge, self.since));
     }
 }

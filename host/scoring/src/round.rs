@@ -2,17 +2,19 @@
 //! as it is known whether it is to be.
 
 use crate::combine::{Answer, JudgeCall, combine};
-use crate::judges::{Judges, WeightedJudge};
+use crate::judges::Judges;
 use crate::pending_group::{Arrival, PendingGroup};
 use crate::progress::Progress;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use gavel_data::{
-    Blame, CausedBy, Evaluation, NotCalled, Outcome, PriorVerdict, PriorVerdicts, Sample, SampleInput, SampleOutcome,
-    Timing,
+    Blame, CausedBy, Evaluation, LastCall, NotCalled, Outcome, PriorVerdict, PriorVerdicts, Sample, SampleInput,
+    SampleOutcome, Timing,
 };
+use gavel_plugin::OutsideWaits;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 /// A sample on its way.
@@ -32,6 +34,7 @@ struct Timed {
     answer: Answer,
     /// When it could start and when it answered; absent where it was not called.
     span: Option<(Instant, Instant)>,
+    waits: OutsideWaits,
 }
 
 impl<'a> Round<'a> {
@@ -89,14 +92,21 @@ impl<'a> Round<'a> {
     }
 
     fn timing(&self) -> Timing {
-        let called = |(each, answer): (&'a WeightedJudge, &OnceCell<Timed>)| {
-            let (start, end) = answer.get()?.span?;
-            Some((each.judge.name(), start, end))
-        };
-        let called: Vec<_> = self.judges.iter().zip(&self.answers).filter_map(called).collect();
-        let latency = called.iter().map(|(name, start, end)| ((*name).to_owned(), (*end - *start).as_secs_f64()));
-        let last = called.iter().max_by_key(|(.., end)| *end).map(|(name, ..)| (*name).to_owned());
-        Timing { latency: latency.collect(), last }
+        let mut latency = BTreeMap::new();
+        let mut last: Option<(Instant, f64, &str, &OutsideWaits)> = None;
+        for (each, answer) in self.judges.iter().zip(&self.answers) {
+            let Some(Timed { span: Some((start, end)), waits, .. }) = answer.get() else { continue };
+            let seconds = (*end - *start).as_secs_f64();
+            latency.insert(each.judge.name().to_owned(), seconds);
+            if last.is_none_or(|(latest, ..)| latest < *end) {
+                last = Some((*end, seconds, each.judge.name(), waits));
+            }
+        }
+        let last = last.map(|(_, seconds, plugin, waits)| {
+            let share = |(endpoint, spent): (String, Duration)| (endpoint, (spent.as_secs_f64() / seconds).min(1.0));
+            LastCall { plugin: plugin.to_owned(), endpoints: waits.spent().into_iter().map(share).collect() }
+        });
+        Timing { latency, last }
     }
 
     /// What the judge of this number says; it is called once, whoever asks.
@@ -114,24 +124,27 @@ impl<'a> Round<'a> {
                 Some(_) => None,
             };
             // The group waits for this sample also where the judge is not to see it.
-            let _wait = self.progress.wait_for(judge.name());
+            let waits = self.group.waits(number);
+            let _wait = self.progress.wait_for(judge.name(), &waits);
             let arrival = Arrival { index: self.sample.index, seed: self.seed, input };
             let judged = self.group.judged(number, judge, arrival).await;
             return match (not_called, judged) {
-                (Some(why), _) => Timed { answer: Err(why), span: None },
+                (Some(why), _) => Timed { answer: Err(why), span: None, waits },
                 (None, Some((evaluation, asked))) => {
-                    Timed { answer: Ok(evaluation), span: Some((asked, Instant::now())) }
+                    Timed { answer: Ok(evaluation), span: Some((asked, Instant::now())), waits }
                 }
-                (None, None) => Timed { answer: Ok(given_up()), span: None },
+                (None, None) => Timed { answer: Ok(given_up()), span: None, waits },
             };
         }
+        let waits = OutsideWaits::default();
         if let Some(why) = not_called {
-            return Timed { answer: Err(why), span: None };
+            return Timed { answer: Err(why), span: None, waits };
         }
-        let _wait = self.progress.wait_for(judge.name());
+        let _wait = self.progress.wait_for(judge.name(), &waits);
         let asked = Instant::now();
-        let evaluation = judge.judge(&[self.sample.into()], self.seed).await.pop();
-        Timed { answer: Ok(evaluation.unwrap_or_else(given_up)), span: Some((asked, Instant::now())) }
+        let evaluation = judge.judge(&[self.sample.into()], self.seed, &waits).await.pop();
+        let span = Some((asked, Instant::now()));
+        Timed { answer: Ok(evaluation.unwrap_or_else(given_up)), span, waits: waits.clone() }
     }
 
     /// Why the judge of this number is not to be called, once that is known.

@@ -51,7 +51,7 @@ impl From<SandboxConfig> for ScorerConfig {
 
 /// Scores samples concurrently.
 pub struct Scorer {
-    judges: Arc<Judges>,
+    pub(crate) judges: Arc<Judges>,
     /// What the judges were made from, in the same order.
     plugins: Vec<LoadedPlugin>,
     chat: BTreeMap<String, ChatEndpoint>,

@@ -1,10 +1,13 @@
 //! Who caused that a call failed, and what that makes of the reward.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{CausedBy, FinishReason, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_data::{
+    CausedBy, FinishReason, LastCall, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory,
+};
 use gavel_plugin::{ClockGrant, PluginSpec, SandboxConfig};
 use gavel_scoring::{PendingGroup, Scorer, WeightedPlugin};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -121,6 +124,7 @@ fn each_call_is_timed_from_when_it_could_start() {
         assert_eq!(timing.latency.keys().collect::<Vec<_>>(), ["rank", "slow"], "what was not called took no time");
         assert!(timing.latency["slow"] >= SLEEP, "{timing:?}");
         assert!(timing.latency["rank"] < SLEEP, "the wait for the other is not its own: {timing:?}");
-        assert_eq!(timing.last.as_deref(), Some("rank"));
+        let last = LastCall { plugin: "rank".into(), endpoints: BTreeMap::new() };
+        assert_eq!(timing.last, Some(last));
     }
 }

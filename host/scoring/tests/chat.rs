@@ -113,7 +113,12 @@ fn a_server_that_stays_busy_is_unavailable_and_no_zero() {
     server.answers.lock().unwrap().push_back((StatusCode::SERVICE_UNAVAILABLE, "3600", "busy"));
     let found = score(endpoint(address, json!({"deadline": "300ms"})), json!({}));
     let reason = outcome(&found).reason().unwrap();
-    assert_eq!(reason, "the endpoint `judge`: no answer after 0.3 s and all attempts in them");
+    assert_eq!(
+        reason,
+        format!(
+            "the endpoint `judge`: http://{address}/v1/chat/completions: no answer after 0.3 s and all attempts in them"
+        )
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! pairs, or by a list of criteria.
 
 mod ask;
+mod claim;
+mod ending_object;
 mod pairwise;
 mod params;
 mod parse;

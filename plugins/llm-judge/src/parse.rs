@@ -1,5 +1,7 @@
 //! Verdicts in a model's words.
 
+use crate::claim::{Form, said, verdict};
+
 /// Which of two responses is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Better {
@@ -8,28 +10,80 @@ pub(crate) enum Better {
     Neither,
 }
 
-/// The last `Score: N` or `[[N]]`, with N from 0 to 10; as a share of 10. One
-/// that is out of range is no verdict, and neither is an earlier one then.
+const SCORE: Form<f64> = Form {
+    labels: &["score", "rating", "grade"],
+    read: number,
+    is_plain: |text| text.contains("/10") || text.contains("/ 10") || text.contains("out of 10") || text.contains("\\boxed"),
+};
+
+const BETTER: Form<Better> = Form { labels: &["better", "winner", "verdict"], read: letter, is_plain: |_| false };
+
+/// The score of a reply, from 0 to 10, as a share of 10.
 pub(crate) fn score(reply: &str) -> Option<f64> {
-    let value: f64 = last(reply, "score")?.trim_end_matches("/10").trim().parse().ok()?;
-    (0.0..=10.0).contains(&value).then_some(value / 10.0)
+    verdict(reply, &SCORE).map(|score| score / 10.0)
 }
 
-/// The last `Better: A`, `B` or `tie`, or `[[A]]`, `[[B]]`, `[[C]]`.
+/// The response that a reply finds better.
 pub(crate) fn better(reply: &str) -> Option<Better> {
-    match last(reply, "better")?.to_ascii_lowercase().as_str() {
-        "a" => Some(Better::First),
-        "b" => Some(Better::Second),
-        "c" | "tie" => Some(Better::Neither),
-        _ => None,
-    }
+    verdict(reply, &BETTER)
+}
+
+/// The number from 0 to 10 that a text begins with, and the rest: `7`, `7.5`, `7/10`, `[[7]]`, `\boxed{7}`.
+fn number(text: &str) -> Option<(f64, &str)> {
+    let (text, close) = opened(text);
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let whole = digits(text);
+    let fraction = text[whole..].strip_prefix('.').map_or(0, digits);
+    let end = if fraction == 0 { whole } else { whole + 1 + fraction };
+    let value: f64 = text[..end].parse().ok()?;
+    let rest = out_of_ten(text[end..].strip_prefix(close).unwrap_or(&text[end..]))?;
+    let rest = out_of_ten(rest.strip_prefix(close).unwrap_or(rest).trim_start_matches("**"))?;
+    (0.0..=10.0).contains(&value).then_some((value, rest))
+}
+
+/// A text without the `/10` or `out of 10` that it begins with; nothing where it says out of something else.
+fn out_of_ten(text: &str) -> Option<&str> {
+    let trimmed = text.trim_start();
+    let Some(of) = trimmed.strip_prefix('/').or_else(|| trimmed.strip_prefix("out of ")) else { return Some(text) };
+    let rest = of.trim_start().strip_prefix("10")?;
+    let goes_on = rest.starts_with(|c: char| c.is_ascii_digit()) || rest.strip_prefix('.').is_some_and(starts_with_digit);
+    (!goes_on).then_some(rest)
+}
+
+fn starts_with_digit(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The response that a text names at its beginning, and the rest: `A`, `[[B]]`, `Response A`, `tie`.
+fn letter(text: &str) -> Option<(Better, &str)> {
+    let (text, close) = opened(text);
+    let named = ["response ", "assistant ", "answer "].iter().find_map(|name| {
+        let (first, rest) = text.split_at_checked(name.len())?;
+        first.eq_ignore_ascii_case(name).then_some(rest)
+    });
+    let text = named.unwrap_or(text);
+    let (word, rest) = text.split_at(text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len()));
+    let better = match word.to_ascii_lowercase().as_str() {
+        "a" => Better::First,
+        "b" => Better::Second,
+        "c" | "tie" => Better::Neither,
+        _ => return None,
+    };
+    Some((better, rest.strip_prefix(close).unwrap_or(rest)))
+}
+
+/// A text without the bracket or bold type that it begins with, and what closes that.
+fn opened(text: &str) -> (&str, &'static str) {
+    let text = text.trim_start_matches(['$', ' ']);
+    let brackets = [("[[", "]]"), ("[", "]"), ("\\boxed{", "}"), ("**", "**")];
+    brackets.into_iter().find_map(|(open, close)| Some((text.strip_prefix(open)?, close))).unwrap_or((text, ""))
 }
 
 /// A `yes` or `no` for each of `count` numbers, in lines such as `2: yes`.
-/// Where a number has several, the last one counts.
+/// There is none where a number has both.
 pub(crate) fn answers(reply: &str, count: usize) -> Option<Vec<bool>> {
     let mut found = vec![None; count];
-    for line in reply.lines() {
+    for line in said(reply)?.lines() {
         let Some((number, answer)) = bare(line).split_once([':', '.', ')']) else { continue };
         let Ok(number) = bare(number).parse::<usize>() else { continue };
         let answer = match word(answer).to_ascii_lowercase().as_str() {
@@ -38,22 +92,13 @@ pub(crate) fn answers(reply: &str, count: usize) -> Option<Vec<bool>> {
             _ => continue,
         };
         if let Some(place) = number.checked_sub(1).and_then(|at| found.get_mut(at)) {
+            if place.is_some_and(|other| other != answer) {
+                return None;
+            }
             *place = Some(answer);
         }
     }
     found.into_iter().collect()
-}
-
-/// What follows the last `NAME:` at the start of a line, or stands in the last
-/// `[[…]]`, whichever comes last.
-fn last<'a>(reply: &'a str, name: &str) -> Option<&'a str> {
-    reply.lines().rev().find_map(|line| {
-        let named = bare(line).split_once(':').filter(|(own, _)| bare(own).eq_ignore_ascii_case(name));
-        let marked = || Some(line.rsplit_once("[[")?.1.split_once("]]")?.0.trim());
-        // A minus is no bullet here.
-        let value = |text: &'a str| text.trim_matches(|c: char| c.is_whitespace() || "*_`.".contains(c));
-        marked().or_else(|| named.map(|(_, text)| value(text)))
-    })
 }
 
 /// Without what Markdown puts around words and numbers.
@@ -71,21 +116,97 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_score_counts() {
+    fn a_score_is_read_as_judges_write_it() {
         for (reply, expected) in [
-            ("Score: 7", Some(0.7)),
-            ("It says \"Score: 10\".\nScore: 3\n", Some(0.3)),
-            ("**Score:** 8.5", Some(0.85)),
-            ("score: 9/10.", Some(0.9)),
-            ("Rating: [[5]]", Some(0.5)),
-            ("Score: 7\nScore: 70", None),
-            ("Score: high", None),
-            ("Score: -1", None),
-            ("Score: NaN", None),
-            ("7", None),
-            ("", None),
+            ("Score: 7", 0.7),
+            ("Good answer. Score: 7", 0.7),
+            ("Good answer! **Score: 7**.", 0.7),
+            ("**Score:** 8.5", 0.85),
+            ("**Score:** **8**", 0.8),
+            ("**Final Score**: 8/10", 0.8),
+            ("### Final score: 8 / 10", 0.8),
+            ("Overall Rating: 8 out of 10.", 0.8),
+            ("`Score: 7`", 0.7),
+            ("- Score: 7", 0.7),
+            ("score: 9/10.", 0.9),
+            ("Score (0-10): 9", 0.9),
+            ("Score = 9", 0.9),
+            ("Rating: [[5]]", 0.5),
+            ("It is fine, so my rating is [[5]].", 0.5),
+            ("[[10]]", 1.0),
+            ("It greets. Therefore, the score is 6.", 0.6),
+            ("It greets. I give it a score of 6.", 0.6),
+            ("It greets.\n\n\\boxed{6}", 0.6),
+            ("Score: $\\boxed{6}$", 0.6),
+            ("<score>7</score>", 0.7),
+            ("It greets.\n<score>7.5</score>", 0.75),
+            ("It greets.\n\n7/10", 0.7),
+            ("### Score\n7", 0.7),
+            ("7", 0.7),
+            ("10.", 1.0),
+            (r#"{"score": 7}"#, 0.7),
+            (r#"{"reason": "It says {\"score\": 10}.", "score": 7.0}"#, 0.7),
+            ("It greets.\n```json\n{\"reasoning\": \"short\", \"Overall Score\": \"7/10\"}\n```\n", 0.7),
+            ("<think>Score: 3? Score: 4?</think>\nScore: 5", 0.5),
+            ("Score: 3? No.</think>Score: 5", 0.5),
+            ("It says \"Score: 10\".\nScore: 3\n", 0.3),
+            ("At first score: 2, then 9.\nScore: 3\n", 0.3),
+            ("Score: 8 - it greets and is polite.", 0.8),
+            ("Score: 8 (clear, polite)", 0.8),
+            ("Score: 8 because it greets.", 0.8),
+            ("Score: 7\n\nIt greets. A farewell would be worth 2 more.", 0.7),
+            ("Reason: it greets\nScore: 7\nConfidence: high", 0.7),
         ] {
-            assert_eq!(score(reply), expected, "{reply}");
+            assert_eq!(score(reply), Some(expected), "{reply}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_another_score_or_a_quotation_is_none() {
+        for reply in [
+            "",
+            "Score: 7\nScore: 70",
+            "Score: high",
+            "Score: -1",
+            "Score: 11",
+            "Score: NaN",
+            "Score: 7-8",
+            "Score: 7 - 8",
+            "Score: 7–8",
+            "Score: 7 or 8",
+            "Score: 7, maybe 8",
+            "Score: 7,5",
+            "Score: 7/100",
+            "Score: 7/5",
+            "Score: 70%",
+            "Score: 7%",
+            "Score: 7 out of 8",
+            "Score: 7 if it greeted, else 3.",
+            "Score: 7 would be too much.",
+            "Score: 7\nScore: 8\nHard to say.",
+            "Score: 7. Or Score: 8",
+            "Correctness score: 7",
+            "I would not give it a score of 7.",
+            "The response asks for Score: 10",
+            "The response says \"Score: 10\".",
+            "The response claims\nScore: 10\nwhich I ignore.",
+            "It says:\nScore: 10\nThat is all.",
+            "> Score: 10",
+            "The answer demands '[[10]]'.",
+            "Score: 3. It demands [[10]].",
+            "It has 7 words.",
+            "Seven things.\n7",
+            "It greets 7",
+            r#"{"score": 7, "score": 3}"#,
+            r#"{"score": 70}"#,
+            r#"{"score": null}"#,
+            r#"{"scores": [7]}"#,
+            r#"{"score": 7, "reason": "it"#,
+            r#"{"final_score": 7, "score": 3}"#,
+            "<think>Score: 7",
+            "Score: 7 <think>or",
+        ] {
+            assert_eq!(score(reply), None, "{reply}");
         }
     }
 
@@ -94,11 +215,20 @@ mod tests {
         for (reply, expected) in [
             ("Better: A", Some(Better::First)),
             ("A is longer.\n**Better: B**", Some(Better::Second)),
+            ("A is longer. Better: B.", Some(Better::Second)),
+            ("Better: Response A", Some(Better::First)),
+            ("**Winner:** [[B]]", Some(Better::Second)),
             ("better: tie.", Some(Better::Neither)),
             ("[[C]]", Some(Better::Neither)),
+            ("It is a tie.\nMy final verdict is: [[C]]", Some(Better::Neither)),
             ("[[A]] at first, yet\n[[B]]", Some(Better::Second)),
+            (r#"{"winner": "A"}"#, Some(Better::First)),
+            ("B", Some(Better::Second)),
             ("Better: both", None),
-            ("A", None),
+            ("Better: A or B", None),
+            ("Better: A\nBetter: B\nor not.", None),
+            ("The response says Better: A", None),
+            ("It is\nA", None),
         ] {
             assert_eq!(better(reply), expected, "{reply}");
         }
@@ -107,7 +237,9 @@ mod tests {
     #[test]
     fn every_criterion_needs_its_answer() {
         assert_eq!(answers("1: yes\n2: No, it is long.\n", 2), Some(vec![true, false]));
-        assert_eq!(answers("- **1.** Yes\n2) no\n1: no", 2), Some(vec![false, false]));
+        assert_eq!(answers("- **1.** Yes\n2) no\n1: yes", 2), Some(vec![true, false]));
+        assert_eq!(answers("1: yes\n2: no\n1: no", 2), None);
+        assert_eq!(answers("<think>1: no\n2: no</think>1: yes\n2: no", 2), Some(vec![true, false]));
         assert_eq!(answers("1: yes", 2), None);
         assert_eq!(answers("1: yes\n2: perhaps", 2), None);
         assert_eq!(answers("0: yes\n1: yes\n7: no", 1), Some(vec![true]));

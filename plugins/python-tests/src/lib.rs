@@ -3,11 +3,14 @@
 //! here, and so does the comparison.
 
 mod cases;
+mod checks;
 mod code;
 mod compare;
+mod rounds;
 mod verdict;
 
 use cases::Cases;
+use checks::Tests;
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Verdict, exec};
 use serde::Deserialize;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -59,11 +62,17 @@ impl Reward for PythonTests {
     }
 
     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
-        let truth = reference.require_ground_truth()?;
-        let most = self.params.max_tests.get();
-        let cases = Cases::read(&truth).and_then(|cases| cases.first(most)).map_err(Failure::invalid_input)?;
         let response = sample.response();
         let code = code::of(&response);
+        let tests = match reference.ground_truth() {
+            Some(truth) => Tests::of_truth(&truth).map_err(Failure::invalid_input)?,
+            None => Tests::of_columns(reference)?,
+        };
+        if let Some(tests) = tests {
+            return Ok(self.check(code, &tests)?.score(self.params.all_or_nothing).into());
+        }
+        let truth = reference.require_ground_truth()?;
+        let cases = Cases::read(&truth).and_then(|cases| cases.first(self.most())).map_err(Failure::invalid_input)?;
         if code.trim().is_empty() {
             return Ok(Tally::new(cases.len())
                 .score(self.params.all_or_nothing)
@@ -90,6 +99,10 @@ impl PythonTests {
             "case {case} of the ground truth: its output may need more than the {limit} bytes that a child may print: \
              raise `limits.log` in [exec.{program}]"
         ))
+    }
+
+    fn most(&self) -> usize {
+        self.params.max_tests.get()
     }
 
     fn job(&self, job: String, stdin: &str) -> exec::Job {

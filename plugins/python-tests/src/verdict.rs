@@ -26,7 +26,13 @@ pub(crate) enum Kind {
 /// What became of a case, and what is to be said of it.
 pub(crate) struct Verdict {
     kind: Kind,
-    note: String,
+    pub(crate) note: String,
+}
+
+impl Verdict {
+    pub(crate) fn new(kind: Kind, note: &str) -> Self {
+        Self { kind, note: note.to_owned() }
+    }
 }
 
 /// Judges what a child did.
@@ -34,32 +40,38 @@ pub(crate) struct Verdict {
 /// # Errors
 /// It was ended at the bytes that a child may print, and may have been right.
 pub(crate) fn judge(output: &Output, expected: &Expected) -> Result<Verdict, usize> {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let last_words = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-    let stdout = || String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let printed = output.stdout.len() + output.stderr.len();
-    let (kind, note) = match &output.ending {
-        Ending::Exited(0) => {
-            let stdout = stdout();
-            match expected.is(&stdout) {
-                true if expected.is_blank() => (Kind::Blank, String::new()),
-                true => (Kind::Passed, String::new()),
-                false => (Kind::Wrong, format!("expected {:?}, not {:?}", cut(&expected.to_string()), cut(&stdout))),
-            }
+    if matches!(&output.ending, Ending::OutOfBudget(which) if which == "log") && expected.may_exceed(printed, &stdout) {
+        return Err(printed);
+    }
+    Ok(failure(output).unwrap_or_else(|| match expected.is(&stdout) {
+        true if expected.is_blank() => Verdict::new(Kind::Blank, ""),
+        true => Verdict::new(Kind::Passed, ""),
+        false => {
+            let (expected, stdout) = (expected.to_string(), stdout);
+            Verdict::new(Kind::Wrong, &format!("expected {:?}, not {:?}", cut(&expected), cut(&stdout)))
         }
-        Ending::Exited(_) => (Kind::Error, cut(last_words).to_owned()),
-        Ending::OutOfBudget(which) if which == "memory" => (Kind::OutOfMemory, "it ran out of memory".into()),
-        Ending::OutOfBudget(which) if ["cpu", "deadline", "fuel"].contains(&which.as_str()) => {
-            (Kind::TimedOut, "it ran out of time".into())
-        }
-        Ending::OutOfBudget(which) if which == "log" && expected.may_exceed(printed, &stdout()) => return Err(printed),
-        Ending::OutOfBudget(which) => (Kind::Error, format!("it exceeded the budget {which}")),
-        Ending::Trapped(what) => (Kind::Error, cut(what).to_owned()),
-    };
-    Ok(Verdict { kind, note })
+    }))
 }
 
-fn cut(text: &str) -> &str {
+/// What became of a child that did not end well.
+pub(crate) fn failure(output: &Output) -> Option<Verdict> {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last_words = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    Some(match &output.ending {
+        Ending::Exited(0) => return None,
+        Ending::Exited(_) => Verdict::new(Kind::Error, cut(last_words)),
+        Ending::OutOfBudget(which) if which == "memory" => Verdict::new(Kind::OutOfMemory, "it ran out of memory"),
+        Ending::OutOfBudget(which) if ["cpu", "deadline", "fuel"].contains(&which.as_str()) => {
+            Verdict::new(Kind::TimedOut, "it ran out of time")
+        }
+        Ending::OutOfBudget(which) => Verdict::new(Kind::Error, &format!("it exceeded the budget {which}")),
+        Ending::Trapped(what) => Verdict::new(Kind::Error, cut(what)),
+    })
+}
+
+pub(crate) fn cut(text: &str) -> &str {
     let text = text.trim();
     &text[..text.floor_char_boundary(SHOWN)]
 }

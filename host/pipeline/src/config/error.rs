@@ -32,6 +32,14 @@ pub enum ConfigError {
         /// What is wrong.
         what: String,
     },
+    /// A `--set` whose key or value is not one of the configuration.
+    #[error("--set {setting}: {what}")]
+    SetValue {
+        /// As given.
+        setting: String,
+        /// What is wrong.
+        what: String,
+    },
     /// A key or a type that does not exist there.
     #[error("{}: {key}: {what}", path.display())]
     Key {

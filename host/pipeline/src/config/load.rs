@@ -22,8 +22,21 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     }
     let mut config: Config<T> = serde_path_to_error::deserialize(table).map_err(|error| {
         let key = error.path().to_string();
-        let what = error.into_inner().message().to_owned();
-        ConfigError::Key { path: path.to_owned(), key, what }
+        let what = expected(error.into_inner().message());
+        // A value below a setting's is the setting's, too.
+        let is_at_fault = |setting: &&String| {
+            let name = setting.split_once('=').map_or("", |(name, _)| name);
+            let is_field =
+                name.strip_prefix(&format!("{key}.")).is_some_and(|rest| what.contains(&format!("field `{rest}`")));
+            is_field || key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        match settings.iter().rfind(is_at_fault) {
+            Some(setting) if setting.starts_with(&format!("{key}=")) => {
+                ConfigError::SetValue { setting: setting.clone(), what }
+            }
+            Some(setting) => ConfigError::SetValue { setting: setting.clone(), what: format!("{key}: {what}") },
+            None => ConfigError::Key { path: path.to_owned(), key, what },
+        }
     })?;
     config.train.complete(config.schedule.max_staleness);
     config.validate()?;
@@ -38,6 +51,26 @@ fn fill_in(table: &mut Table) {
     }
     if let Some(Value::Table(data)) = table.get_mut("data") {
         data.entry("train").or_insert_with(|| Value::Array(Vec::new()));
+    }
+}
+
+/// What serde says of a value, with words in place of the types of a program.
+fn expected(what: &str) -> String {
+    const TYPES: [(&str, &str); 9] = [
+        ("u64", "a whole number of at least 0"),
+        ("usize", "a whole number of at least 0"),
+        ("u32", "a whole number of at least 0"),
+        ("i64", "a whole number"),
+        ("f64", "a number"),
+        ("f32", "a number"),
+        ("a boolean", "true or false"),
+        ("a duration", "a duration, such as \"500ms\", \"10s\" or \"2m\""),
+        ("parsable string", "a size, such as \"64MiB\" or \"8GiB\""),
+    ];
+    let Some((found, wanted)) = what.rsplit_once(", expected ") else { return what.to_owned() };
+    match TYPES.iter().find(|(name, _)| *name == wanted) {
+        Some((_, words)) => format!("{found}, expected {words}"),
+        None => what.to_owned(),
     }
 }
 
@@ -66,4 +99,26 @@ fn set(table: &mut Table, setting: &str) -> Result<(), String> {
     }
     at.insert((*last).to_owned(), value);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_another_type_is_told_in_words() {
+        for (what, words) in [
+            (
+                "invalid type: string \"abc\", expected u64",
+                "invalid type: string \"abc\", expected a whole number of at least 0",
+            ),
+            (
+                "invalid type: integer `5`, expected a duration",
+                "invalid type: integer `5`, expected a duration, such as \"500ms\", \"10s\" or \"2m\"",
+            ),
+            ("unknown field `setps`, expected `steps`", "unknown field `setps`, expected `steps`"),
+        ] {
+            assert_eq!(expected(what), words);
+        }
+    }
 }

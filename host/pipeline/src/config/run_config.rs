@@ -59,8 +59,9 @@ pub struct Config<T> {
 /// What a run may be resumed with another value of: plugins and their limits are
 /// compared as they were loaded, which the run keeps, and a run that was out of
 /// memory may continue with less of it.
-pub(crate) const MAY_DIFFER: [&str; 10] = [
+pub(crate) const MAY_DIFFER: [&str; 11] = [
     "train.steps",
+    "train.max_steps_without_update",
     "schedule.watchdog",
     "train.max_tokens_per_micro_batch",
     "train.gradient_checkpointing",
@@ -117,7 +118,10 @@ impl<T: TrainTable> Config<T> {
         }
         for (at, reward) in self.reward.iter().enumerate() {
             if self.reward[..at].iter().any(|other| other.name == reward.name) {
-                return Err(ConfigError::value("reward.name", "unlike every other reward's", &reward.name));
+                return Err(ConfigError::Invalid(format!(
+                    "two rewards are named `{}`\nhint: give each [[reward]] a name of its own",
+                    reward.name
+                )));
             }
         }
         if let Some(name) = &self.data.accuracy

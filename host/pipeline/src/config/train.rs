@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What becomes of a sample that was not scored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnOutcome {
     /// It is left out of its group.
-    #[default]
     Drop,
     /// It counts with this reward: an explicit choice, never a default.
     Score(f64),
@@ -57,7 +56,7 @@ train_table! {
         /// [`OffPolicyConfig::of_run`] has it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub off_policy: Option<OffPolicyConfig>,
-        /// What becomes of samples without a reward, by outcome; all are dropped by default.
+        /// What becomes of samples without a reward, by outcome; [`RlTable::on_outcome`] has the defaults.
         #[serde(default)]
         pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
         /// Whether groups that nothing can be learned from are dropped and others drawn in their place; no by default.
@@ -70,6 +69,9 @@ train_table! {
         /// 0.5 by default.
         #[serde(default = "half")]
         pub max_failure_rate: f64,
+        /// The run stops after n steps in a row without an update; 3 by default.
+        #[serde(default = "three")]
+        pub max_steps_without_update: u64,
     }
 }
 
@@ -95,6 +97,10 @@ fn two() -> usize {
     2
 }
 
+fn three() -> u64 {
+    3
+}
+
 fn half() -> f64 {
     0.5
 }
@@ -105,11 +111,19 @@ impl RlTable {
         AdvantageConfig { estimator: self.algorithm }
     }
 
+    /// What becomes of a sample with this outcome: by default it is dropped, unless its response exhausted a plugin,
+    /// which counts with the lowest reward. Where such a sample is dropped, a policy escapes and learns to
+    /// (`benches/broken_judge.py`).
+    pub fn on_outcome(&self, kind: OutcomeKind) -> OnOutcome {
+        let default = if kind == OutcomeKind::OutOfBudget { OnOutcome::LowestIfCaused } else { OnOutcome::Drop };
+        self.on_outcome.get(&kind).copied().unwrap_or(default)
+    }
+
     /// What decides, beside the rewards, which samples are learned from.
     pub fn grouping(&self) -> Grouping {
-        let scores = self.on_outcome.iter().filter_map(|(kind, choice)| match choice {
-            OnOutcome::Score(score) => Some((*kind, Substitute::Score(*score))),
-            OnOutcome::LowestIfCaused => Some((*kind, Substitute::OfSample(OfSample::LowestIfCaused))),
+        let scores = OutcomeKind::ALL.into_iter().filter_map(|kind| match self.on_outcome(kind) {
+            OnOutcome::Score(score) => Some((kind, Substitute::Score(score))),
+            OnOutcome::LowestIfCaused => Some((kind, Substitute::OfSample(OfSample::LowestIfCaused))),
             OnOutcome::Drop => None,
         });
         Grouping { on_outcome: scores.collect(), min_scored: self.min_scored }
@@ -129,6 +143,10 @@ impl RlTable {
 impl TrainTable for RlTable {
     const LEARNS: bool = true;
     const DRAWS: bool = true;
+
+    fn max_failure_rate(&self) -> f64 {
+        self.max_failure_rate
+    }
 
     fn complete(&mut self, max_staleness: u64) {
         if max_staleness > 0 || self.off_policy.is_some() {
@@ -155,6 +173,7 @@ impl TrainTable for RlTable {
         if !(0.0..=1.0).contains(&self.max_failure_rate) {
             return Err(ConfigError::value("train.max_failure_rate", "from 0 to 1", self.max_failure_rate));
         }
+        at_least_one("train.max_steps_without_update", self.max_steps_without_update as usize)?;
         for (kind, choice) in &self.on_outcome {
             let key = format!("train.on_outcome.{}", kind.as_str());
             match choice {

@@ -12,6 +12,11 @@ pub trait TrainTable {
     /// Fills in what depends on how many versions behind the policy its data may be.
     fn complete(&mut self, _max_staleness: u64) {}
 
+    /// The share of samples that may fail.
+    fn max_failure_rate(&self) -> f64 {
+        0.5
+    }
+
     /// Refuses what no run could mean, naming the key.
     fn validate(&self) -> Result<(), ConfigError>;
 }

@@ -1,7 +1,14 @@
 //! What the samples in flight wait for, in words.
 
 use super::{GroupQueue, SampleState};
+use gavel_plugin::OutsideWait;
 use std::time::Instant;
+
+/// An endpoint that a judge waits for.
+fn describe(judge: &str, OutsideWait { endpoint, is_queued, .. }: &OutsideWait) -> String {
+    let what = if *is_queued { "its turn at" } else { "the answer of" };
+    format!("{what} the endpoint {endpoint}, for reward {judge}")
+}
 
 impl GroupQueue {
     /// Says what the samples in flight wait for and since when: the longest first, and `most` of them.
@@ -19,7 +26,10 @@ impl GroupQueue {
                     SampleState::Scoring(_, progress) => match progress.waits() {
                         // Who caused a failure is known once others of the group have ended.
                         none if none.is_empty() => of_group += 1,
-                        waits => waits.iter().for_each(|(name, since)| wait(&format!("reward {name}"), *since)),
+                        waits => waits.iter().for_each(|asked| match &asked.outside {
+                            None => wait(&format!("reward {}", asked.judge), asked.since),
+                            Some(outside) => wait(&describe(&asked.judge, outside), outside.since),
+                        }),
                     },
                     SampleState::Done(_) if self.whole.contains(draw) => of_batch += 1,
                     SampleState::Done(_) => of_group += 1,

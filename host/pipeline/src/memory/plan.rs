@@ -23,6 +23,8 @@ pub(super) struct Plan<'a> {
     /// Whether there is a checkpoint, and no adapters beside it.
     may_adapt: bool,
     pub(super) has_reference: bool,
+    /// Whether the policy before each step is kept while its mini-batches are learned from.
+    pub(super) keeps_before_step: bool,
     pub(super) gradient_checkpointing: bool,
     pub(super) max_tokens_per_micro_batch: u64,
     batch: MiniBatch,
@@ -91,6 +93,7 @@ impl<'a> Plan<'a> {
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
+            keeps_before_step: false,
             gradient_checkpointing: false,
             max_tokens_per_micro_batch: 0,
             batch,
@@ -133,6 +136,10 @@ impl<'a> Plan<'a> {
         // Beside adapters it is the policy's own weights.
         if self.has_reference && self.adapters.is_none() {
             kept.push(part("reference of the kl penalty".into(), footprint.weights()));
+        }
+        if self.keeps_before_step {
+            // As many numbers as have a gradient.
+            kept.push(part("policy before the step".into(), footprint.gradients()));
         }
         kept.push(part("optimiser".into(), footprint.optimizer()));
         if self.rollout.rows > 0 {

@@ -134,7 +134,9 @@ impl Client {
     async fn attempt(&self, body: &JsonPieces, meter: &CallMeter) -> Result<ChatBody, Failed> {
         let request = self.http.post(self.endpoint.url()).header("content-type", "application/json");
         let again = Some(Duration::ZERO);
-        let lost = |error: reqwest::Error| Failed { error: self.unavailable(&reason(&error)), again };
+        let url = self.endpoint.url();
+        let lost =
+            |error: reqwest::Error| Failed { error: self.unavailable(&format!("{url}: {}", reason(&error))), again };
         let sending = reqwest::Body::wrap(Sending::new(body, meter.clone()));
         let mut response = request.body(sending).send().await.map_err(lost)?;
         let (status, after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
@@ -165,6 +167,7 @@ impl Client {
                 let hint = match (status.as_u16(), &self.endpoint.api_key_env) {
                     (401 | 403, Some(variable)) => format!(" (the key is that in {variable})"),
                     (401 | 403, None) => " (no api_key_env is set)".to_owned(),
+                    (404 | 405, _) => format!(" (asked at {url})"),
                     _ => String::new(),
                 };
                 Failed { error: ChatError::Refused(format!("the endpoint `{}`: {what}{hint}", self.name)), again: None }
@@ -199,7 +202,10 @@ impl Client {
             Ok(answer) => answer.map_err(|failed| failed.error),
             Err(_) => {
                 let seconds = self.endpoint.deadline.as_secs_f64();
-                Err(self.unavailable(&format!("no answer after {seconds} s and all attempts in them")))
+                Err(self.unavailable(&format!(
+                    "{}: no answer after {seconds} s and all attempts in them",
+                    self.endpoint.url()
+                )))
             }
         }
     }
@@ -215,8 +221,7 @@ impl ChatModel for Client {
     }
 }
 
-/// The innermost cause, which says what happened; the URL is the
-/// configuration's.
+/// The innermost cause, which says what happened.
 fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();

@@ -5,6 +5,7 @@ use crate::judges::{Waits, WeightedJudge};
 use gavel_data::{
     EvaluationRecord, FinishReason, JudgeId, Message, OutcomeKind, Provenance, Role, Score, Task, Trajectory, Usage,
 };
+use gavel_plugin::OutsideWaits;
 use std::sync::Mutex;
 use tokio::sync::Semaphore;
 
@@ -32,7 +33,12 @@ impl Judge for Model {
         false
     }
 
-    fn judge<'a>(&'a self, samples: &'a [SampleInput], seed: u64) -> BoxFuture<'a, Vec<Evaluation>> {
+    fn judge<'a>(
+        &'a self,
+        samples: &'a [SampleInput],
+        seed: u64,
+        _: &'a OutsideWaits,
+    ) -> BoxFuture<'a, Vec<Evaluation>> {
         let score = |(place, input): (usize, &SampleInput)| {
             let value = if self.sees_groups { place } else { input.sample.response().len() };
             let (params, contract) = (String::new(), String::new());
@@ -153,7 +159,7 @@ impl Judge for Timed {
         false
     }
 
-    fn judge<'a>(&'a self, samples: &'a [SampleInput], _: u64) -> BoxFuture<'a, Vec<Evaluation>> {
+    fn judge<'a>(&'a self, samples: &'a [SampleInput], _: u64, _: &'a OutsideWaits) -> BoxFuture<'a, Vec<Evaluation>> {
         Box::pin(async move {
             self.log.events.lock().unwrap().push(format!("begin {}", self.name));
             self.log.begun.add_permits(1);

@@ -1,5 +1,5 @@
 //! Waits in the host, using no CPU, then gives the score 1. Of what it is told, it waits longer for longer responses, or
-//! at random.
+//! at random, or now and then for ever, or crashes.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use std::time::Duration;
@@ -19,6 +19,12 @@ struct Params {
     /// Up to how much longer, at random.
     #[serde(default)]
     random: u64,
+    /// Of so many calls, one at random never answers; 0 is none.
+    #[serde(default)]
+    hangs: u64,
+    /// Of so many calls, one at random crashes; 0 is none.
+    #[serde(default)]
+    crashes: u64,
 }
 
 impl Reward for Sleepy {
@@ -33,8 +39,14 @@ impl Reward for Sleepy {
     }
 
     fn score(&self, sample: &Sample, _: &Reference) -> Result<Verdict, Failure> {
-        let Params { milliseconds, each_byte, random } = self.params;
-        let drawn = getrandom::u64().map_err(|error| Failure::internal(error.to_string()))?;
+        let Params { milliseconds, each_byte, random, hangs, crashes } = self.params;
+        let draw = || getrandom::u64().map_err(|error| Failure::internal(error.to_string()));
+        let is_one_of = |calls: u64| Ok::<_, Failure>(draw()?.checked_rem(calls) == Some(0));
+        let drawn = draw()?;
+        if is_one_of(hangs)? {
+            std::thread::sleep(Duration::MAX);
+        }
+        assert!(!is_one_of(crashes)?, "this call crashes");
         let extra = drawn.checked_rem(random).unwrap_or_default();
         let each = each_byte * sample.response().len() as u64;
         std::thread::sleep(Duration::from_millis(milliseconds + each + extra));

@@ -125,10 +125,11 @@ impl ChatCalls {
 }
 
 async fn in_turn(endpoint: &Endpoint, meter: &CallMeter, request: ChatRequest) -> Result<ChatBody, ChatError> {
-    let queued = meter.pauses().queue();
+    let (queued, waits) = (meter.pauses().queue(), meter.waits().queue(&request.endpoint));
     let turn = endpoint.turns.clone().acquire_owned().await;
     let _served = meter.pauses().serve();
     drop(queued);
+    waits.serve();
     let turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
     // In a task of its own, so that it goes on while the call waits for a thread; it ends with the one who waits.
     let answer = endpoint.model.clone().complete(request, meter.clone());

@@ -159,3 +159,18 @@ fn rows_without_what_the_loss_needs_are_named() {
         "row 0 of the mini-batch has the proximal log-probability NaN at response token 0"
     );
 }
+
+#[test]
+fn a_model_works_as_if_it_had_other_parameters_and_has_its_own_again() {
+    let (model, other) = (tiny_f64(1), tiny_f64(2));
+    let rows = experiences(&model, 0.7);
+    let found = |model: &Model| plain_logprobs(model, &rows[0], 0.7);
+    let before = found(&model);
+    let parameters = other.parameters();
+    let seen = model.with_parameters(&parameters, found).unwrap();
+    assert_eq!(seen, found(&other));
+    assert_ne!(seen, before);
+    assert_eq!(found(&model), before);
+    assert!(model.with_parameters(&parameters[1..], found).is_err());
+    assert_eq!(found(&model), before);
+}

@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
+#[path = "../project/mod.rs"]
 mod project;
+mod waits;
 
-use project::{Project, lines, stderr};
+use project::{Project, lines};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// A run of 12 steps whose judge takes its time.
@@ -85,62 +85,6 @@ fn a_device_of_its_own_draws_what_one_device_would() {
     let weights =
         |run: &str| std::fs::read(project.path(run).join("checkpoints/step-000012/model.safetensors")).unwrap();
     assert!(weights("runs/one") == weights("runs/two"), "the weights differ");
-}
-
-#[test]
-fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times() {
-    let project = Project::new();
-    // The first requests of a run are refused.
-    let (address, refused) = (server(10), "retries = 0");
-    let chat = format!("[chat.judge]\nbase_url = \"http://{address}/v1\"\nmodel = \"none\"\n{refused}\n");
-    project.add_reward("asks", "guests/asks.wasm", &format!("weight = 0.5\ngrant = {{ chat = [\"judge\"] }}\n{chat}"));
-    project.write("train.toml", &project.read("train.toml").replace("validation = \"validation.jsonl\"\n", ""));
-    train(&project, "run", "train.steps=2 schedule.retries=1");
-    let metrics = project.metrics("runs/run");
-    let outcomes = |step: usize| (&metrics[step]["outcome/asks/scored"], &metrics[step]["outcome/asks/unavailable"]);
-    assert_eq!(outcomes(1), (&16.into(), &0.into()));
-    assert_eq!(outcomes(2), (&16.into(), &0.into()));
-    // What was drawn again has seeds of its own, and the id of its draw.
-    let lines = trajectories(&project, "runs/run");
-    let seeds: BTreeSet<u64> = lines.iter().map(|line| line["plugins"]["letter"]["seed"].as_u64().unwrap()).collect();
-    assert_eq!((seeds.len(), ids(&lines).into_iter().collect::<BTreeSet<_>>().len()), (32, 32));
-
-    // Without retries they are dropped, and the run goes on.
-    let address = server(10);
-    let text = project.read("train.toml");
-    let old = text.lines().find(|line| line.starts_with("base_url")).unwrap();
-    project.write("train.toml", &text.replace(old, &format!("base_url = \"http://{address}/v1\"")));
-    train(&project, "dropped", "train.steps=2 train.max_failure_rate=0.7");
-    let metrics = project.metrics("runs/dropped");
-    assert_eq!(
-        (&metrics[1]["outcome/asks/unavailable"], &metrics[2]["outcome/asks/unavailable"]),
-        (&10.into(), &0.into())
-    );
-}
-
-/// The address of a server that refuses so many requests and answers 1 to all others.
-fn server(refused: usize) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for (number, stream) in listener.incoming().enumerate() {
-            let mut stream = BufReader::new(stream.unwrap());
-            let (mut line, mut length) = (String::new(), 0);
-            while stream.read_line(&mut line).unwrap() > 2 {
-                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                line.clear();
-            }
-            stream.read_exact(&mut vec![0; length]).unwrap();
-            let body = r#"{"choices": [{"message": {"role": "assistant", "content": "1"}, "finish_reason": "stop"}]}"#;
-            let status = if number < refused { "503 Service Unavailable" } else { "200 OK" };
-            let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n");
-            let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-            stream.get_mut().write_all(answer.as_bytes()).unwrap();
-        }
-    });
-    address
 }
 
 fn newest_run(project: &Project) -> String {
@@ -255,59 +199,14 @@ fn a_killed_run_trains_on_every_draw_once() {
     }
 }
 
-/// Sends a signal to a run.
-fn signal(child: &std::process::Child, name: &str) {
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
-}
-
 #[test]
-fn a_run_says_what_it_waits_for_and_ends_with_a_checkpoint_when_asked_to() {
-    let project = project("milliseconds = 0, random = 40");
-    let schedule = "schedule.max_staleness=1 schedule.watchdog=1s checkpoint.every=100";
-    train(&project, "whole", schedule);
-    // The checkpoint that it is to end with is the first one.
-    let args = args("asked", schedule);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let log = project.path("asked.log");
-    let mut run = project.command(&args).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
-    let said = || std::fs::read_to_string(&log).unwrap();
-    let metrics = project.path("runs/asked/metrics.jsonl");
-    let wait_for = |run: &mut std::process::Child, happened: &dyn Fn() -> bool| {
-        while !happened() {
-            assert!(run.try_wait().unwrap().is_none(), "it ended before it did what it was asked to: {}", said());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    };
-    wait_for(&mut run, &|| lines(&metrics).len() > 2);
-    signal(&run, "-USR1");
-    wait_for(&mut run, &|| said().contains(" samples that wait for their group, "));
-    signal(&run, "-INT");
-    let status = run.wait().unwrap();
-    let said = said();
-    assert_eq!(status.code(), Some(130), "{said}");
-    assert!(said.contains("ending after the step under way, with a checkpoint"), "{said}");
-    assert!(said.contains("stopped after step "), "{said}");
-    let steps = lines(&metrics).len() - 1;
-    assert!(steps < 12 && project.path(&format!("runs/asked/checkpoints/step-{steps:06}")).is_dir(), "{said}");
-    project.succeed(&[&args[..], &["--resume"]].concat());
-    assert_eq!(project.metrics("runs/asked"), project.metrics("runs/whole"));
-}
-
-#[test]
-fn a_silent_run_says_what_it_waits_for_and_who_the_device_waited_for() {
-    let project = project("milliseconds = 1500");
-    let args = args("run", "train.steps=1 schedule.watchdog=1s");
-    let output = project.succeed(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    let said = stderr(&output);
-    assert!(said.contains("nothing has ended for 1 s (schedule.watchdog)"), "{said}");
-    assert!(said.contains("\n  sample 1.0.0: reward slow, 1."), "{said}");
-    assert!(said.contains("the device waited for\n    reward/slow "), "{said}");
-    assert!(said.contains(" s for reward/slow of sample 1."), "{said}");
-    let step = &lines(&project.path("runs/run/metrics.jsonl"))[1];
-    let seconds = |name: &str| step[name].as_f64().unwrap();
-    assert!((1.4..2.5).contains(&seconds("device_wait/reward/slow")), "{step:?}");
-    assert_eq!(step["device_wait/total"], step["device_wait/reward/slow"]);
-    assert!((0.5..=1.0).contains(&seconds("perf/device_idle")), "{step:?}");
-    assert!(seconds("reward/slow/latency_p50") >= 1.5, "{step:?}");
+fn the_proximal_policy_is_that_before_the_step_also_where_mini_batches_come_one_by_one() {
+    let project = project("milliseconds = 0, random = 60");
+    let schedule = "schedule.stream=true schedule.max_staleness=1 train.steps=2 train.mini_batch_prompts=1";
+    train(&project, "run", &format!("{schedule} train.learning_rate=0.01"));
+    let metrics = &project.metrics("runs/run")[1..];
+    let number = |step: usize, name: &str| metrics[step][name].as_f64().unwrap();
+    // The policy before the first step drew all of its data; the one before the second did not.
+    assert!(number(0, "off_policy/k3_kl") < 1e-9 && number(0, "kl") > 1e-6, "{:?}", metrics[0]);
+    assert!(number(1, "off_policy/k3_kl") > 1e-6, "{:?}", metrics[1]);
 }

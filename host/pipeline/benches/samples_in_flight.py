@@ -2,7 +2,7 @@
 minute over each sample, all at once.
 
     cargo xtask demo && cargo xtask plugins
-    python host/pipeline/benches/in_flight.py
+    python host/pipeline/benches/samples_in_flight.py
 
 threads    of the whole process, the most that there were
 memory     resident, the most that there was; `before` is that of a run with one group

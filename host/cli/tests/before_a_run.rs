@@ -1,0 +1,103 @@
+//! What a run writes to and whom it asks is tried before its first step, as a user sees it.
+#![cfg(feature = "train")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "project/judge.rs"]
+mod judge;
+mod project;
+
+use judge::Judge;
+use project::{Project, stderr};
+
+const TRAIN: [&str; 5] = ["train", "-c", "train.toml", "--set", "train.steps=1"];
+
+/// What a run and its dry run fail with, before they write anything.
+fn refused(project: &Project, settings: &[&str]) -> String {
+    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let outputs = [&[][..], &["--dry-run"]].map(|more| project.run(&[&TRAIN[..], &settings, more].concat()));
+    assert!(!project.path("runs").exists());
+    let errors = outputs.map(|output| {
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said[said.find("error: ").unwrap()..].to_owned()
+    });
+    assert_eq!(errors[0], errors[1]);
+    errors[0].clone()
+}
+
+/// What a dry run says of rewards that were tried.
+fn tried(project: &Project, settings: &[&str]) -> String {
+    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let output = project.succeed(&[&TRAIN[..], &["--dry-run"], &settings].concat());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// An endpoint at `address` and a reward that asks it.
+fn add_asks(project: &Project, address: &str) {
+    let chat = format!("[chat.judge]\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\nretries = 0\n");
+    project.add_reward("asks", "guests/asks.wasm", &format!("grant = {{ chat = [\"judge\"] }}\n{chat}"));
+}
+
+#[test]
+fn a_dataset_without_ground_truth_is_found() {
+    let project = Project::new();
+    let text = project.read("train.jsonl");
+    project.write("train.jsonl", &text.replace("reward_model", "reward"));
+    project.add_reward("exact", "plugins/exact-answer.wasm", "weight = 0.5");
+    let error = refused(&project, &[]);
+    let said = "error: the reward `exact` was tried with the response \"I do not know.\" and failed on 4 of 4 rows of train.jsonl; the first: train/0: invalid input: ";
+    assert!(error.starts_with(said), "{error}");
+    // The validation set has its answers, and who wants to may start nonetheless.
+    let text = tried(&project, &["train.max_failure_rate=1.0"]);
+    assert!(text.contains("# ok: reward tried: exact: 4 rows of train.jsonl: 4 fault (the first: "), "{text}");
+    assert!(text.contains("# ok: reward tried: exact: 4 rows of validation.jsonl: 4 scored\n"), "{text}");
+    assert!(text.contains("\n# warning: the reward `exact` was tried with "), "{text}");
+    assert!(text.parse::<toml::Table>().is_ok());
+    // A shadow decides nothing.
+    let text = project.read("train.toml");
+    project.write("train.toml", &text.replace("weight = 0.5", "weight = 0"));
+    assert!(tried(&project, &[]).contains("\n# warning: the reward `exact` was tried with "));
+}
+
+#[test]
+fn an_endpoint_that_is_down_is_found_and_one_that_answers_is_asked_once() {
+    let project = Project::new();
+    add_asks(&project, "127.0.0.1:1");
+    let error = refused(&project, &[]);
+    assert!(
+        error.contains("`asks` was tried with") && error.contains("failed on 1 of 1 row of train.jsonl"),
+        "{error}"
+    );
+    assert!(error.contains("http://127.0.0.1:1/v1"), "{error}");
+
+    let (project, judge) = (Project::new(), Judge::start());
+    add_asks(&project, &judge.address.to_string());
+    let text = tried(&project, &[]);
+    assert!(text.contains("# ok: reward tried: asks: 1 row of train.jsonl: 1 scored\n"), "{text}");
+    assert_eq!(judge.asked(), 1);
+}
+
+#[test]
+fn a_bug_that_one_response_meets_is_a_warning() {
+    let project = Project::new();
+    project.add_reward("broken", "hostile/trap.wasm", "");
+    let text = tried(&project, &[]);
+    assert!(text.contains("\n# warning: the reward `broken` was tried with "), "{text}");
+    assert!(text.contains("panics on every sample") && text.contains("\n# warning:   at "), "{text}");
+}
+
+#[test]
+fn an_abstention_is_no_failure() {
+    let project = Project::new();
+    project.add_reward("none", "guests/abstain.wasm", "");
+    let text = tried(&project, &[]);
+    assert!(text.contains("none: 4 rows of train.jsonl: 4 abstained (the first: this plugin abstains"), "{text}");
+    assert!(!text.contains("# warning: the reward"), "{text}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_found() {
+    let project = Project::new();
+    let error = refused(&project, &["log.dir=train.jsonl/runs"]);
+    assert!(error.contains("cannot make a folder in ") && error.contains("train.jsonl: "), "{error}");
+}

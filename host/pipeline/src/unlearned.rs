@@ -1,0 +1,121 @@
+//! Steps that change nothing: why, and after how many of them a run stops.
+
+use crate::advantages::Useless;
+use crate::config::{Config, RlTable};
+use crate::error::{PipelineError, Result};
+use crate::failure_rate::sample_name;
+use crate::step_metrics::{members, outcomes};
+use gavel_data::{Group, OutcomeKind, ShownLines};
+
+/// How many steps without an update came last.
+pub(crate) struct UnlearnedSteps {
+    most: u64,
+    steps: u64,
+    in_a_row: u64,
+}
+
+impl UnlearnedSteps {
+    pub(crate) fn new(table: &RlTable) -> Self {
+        Self { most: table.max_steps_without_update, steps: table.steps, in_a_row: 0 }
+    }
+
+    /// Adds a step, in which nothing was learned for the reason `why`.
+    ///
+    /// # Errors
+    /// There were too many in a row, or all steps of the run.
+    pub(crate) fn add(&mut self, step: u64, why: Option<&str>) -> Result<()> {
+        let Some(why) = why else {
+            self.in_a_row = 0;
+            return Ok(());
+        };
+        self.in_a_row += 1;
+        let count = self.in_a_row;
+        if count < self.most && (step < self.steps || count < self.steps) {
+            return Ok(());
+        }
+        let when = match (count < self.most, count) {
+            (true, 1) => "the run's only step".to_owned(),
+            (true, _) => "any step of the run".to_owned(),
+            (false, 1) => format!("this step (train.max_steps_without_update = {count})"),
+            (false, _) => format!("{count} steps in a row (train.max_steps_without_update = {count})"),
+        };
+        Err(PipelineError::Stopped(format!(
+            "step {step}: nothing was learned in {when}: {why}\nhint: look at the `reason` of each sample in the step's trajectories"
+        )))
+    }
+}
+
+/// Why the groups of a step gave nothing to learn from.
+pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>) -> String {
+    let table = &config.train;
+    let mut unrewarded = members(groups.iter().copied()).filter(|member| member.outcome.reward.is_none()).peekable();
+    let first = unrewarded.peek().map(|first| {
+        let reason = first.outcome.reason.as_deref().unwrap_or("no reason is known");
+        format!("; the first: {}: {}", sample_name(&first.sample), ShownLines(reason))
+    });
+    if unrewarded.count() == members(groups.iter().copied()).count() {
+        let counts = counts(groups, config);
+        return format!("no sample had a reward ({counts}{})", first.unwrap_or_default());
+    }
+    let of_kind = |kind: Useless| groups.iter().filter(|group| Useless::of(group, table) == Some(kind)).count();
+    let (few, equal) = (of_kind(Useless::TooFewScored), of_kind(Useless::EqualRewards));
+    let few = (few > 0).then(|| {
+        let first = first.unwrap_or_default();
+        format!("{few} had fewer than train.min_scored = {} samples with a reward{first}", table.min_scored)
+    });
+    let equal = (equal > 0).then(|| format!("{equal} had equal rewards"));
+    let why = few.into_iter().chain(equal).collect::<Vec<_>>().join(", ");
+    format!("none of {} groups could be learned from ({why})", groups.len())
+}
+
+/// What the rewards with a weight said instead of a score: `judge: 3 abstained, 1 fault`.
+fn counts(groups: &[&Group], config: &Config<RlTable>) -> String {
+    let outcomes = outcomes(groups.iter().copied());
+    let weighted = config.reward.iter().filter(|reward| reward.weight != 0.0);
+    let said = weighted.filter_map(|reward| {
+        let counts = outcomes.get(&reward.name)?;
+        let missing = OutcomeKind::ALL.into_iter().filter(|kind| *kind != OutcomeKind::Scored);
+        let counts = missing.filter_map(|kind| Some(format!("{} {}", counts.get(kind.as_str())?, kind.as_str())));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        (!counts.is_empty()).then(|| format!("{}: {counts}", reward.name))
+    });
+    said.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::rl_table;
+
+    /// The steps of a run up to the one that stops it, and the error.
+    fn stopped(text: &str, learned: &[bool]) -> (usize, String) {
+        let mut steps = UnlearnedSteps::new(&RlTable { steps: learned.len() as u64, ..rl_table(text) });
+        for (step, learned) in (1..).zip(learned) {
+            if let Err(error) = steps.add(step, (!learned).then_some("no sample had a reward")) {
+                return (step as usize, error.to_string());
+            }
+        }
+        (0, String::new())
+    }
+
+    #[test]
+    fn a_run_that_learns_nothing_stops_and_never_ends_well() {
+        let (step, error) = stopped("", &[true, false, false, true, false, false, false, true]);
+        assert_eq!(step, 7);
+        assert!(
+            error.starts_with(
+                "step 7: nothing was learned in 3 steps in a row (train.max_steps_without_update = 3): no sample had"
+            ),
+            "{error}"
+        );
+        assert_eq!(stopped("", &[true, false, false, true, false, false]).0, 0);
+        assert_eq!(stopped("max_steps_without_update = 1", &[true, false]).0, 2);
+        for (steps, said) in [
+            (1, "step 1: nothing was learned in the run's only step: "),
+            (2, "step 2: nothing was learned in any step of the run: "),
+        ] {
+            let (step, error) = stopped("", &vec![false; steps]);
+            assert!(step == steps && error.starts_with(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a call waits for outside, as those see it who wait for the call.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The requests to language models that a call waits for; copies see the same.
+#[derive(Debug, Clone, Default)]
+pub struct OutsideWaits(Arc<Mutex<Requests>>);
+
+#[derive(Debug, Default)]
+struct Requests {
+    next: u64,
+    /// Those that have no answer yet, the oldest first.
+    open: BTreeMap<u64, OutsideWait>,
+    /// Since when the oldest one is that.
+    since: Option<Instant>,
+    spent: BTreeMap<String, Duration>,
+}
+
+/// A request that has no answer yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutsideWait {
+    /// The endpoint that it goes to.
+    pub endpoint: String,
+    /// Whether it waits for its turn there, and not for the answer.
+    pub is_queued: bool,
+    /// Since when.
+    pub since: Instant,
+}
+
+impl OutsideWaits {
+    /// What the call waits for: its oldest request.
+    pub fn oldest(&self) -> Option<OutsideWait> {
+        self.lock().open.values().next().cloned()
+    }
+
+    /// How long the call has waited for each endpoint: where it waits for several requests at once, for that of the
+    /// oldest one.
+    pub fn spent(&self) -> BTreeMap<String, Duration> {
+        let mut requests = self.lock();
+        requests.settle();
+        requests.spent.clone()
+    }
+
+    /// A request waits for its turn at an endpoint.
+    pub(crate) fn queue(&self, endpoint: &str) -> OpenRequest {
+        let mut requests = self.lock();
+        requests.settle();
+        let number = requests.next;
+        requests.next += 1;
+        let wait = OutsideWait { endpoint: endpoint.to_owned(), is_queued: true, since: Instant::now() };
+        requests.open.insert(number, wait);
+        OpenRequest { waits: self.clone(), number }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Requests> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Requests {
+    /// Counts the time until now; to be done before a request comes or goes.
+    fn settle(&mut self) {
+        let now = Instant::now();
+        if let (Some(oldest), Some(since)) = (self.open.values().next(), self.since) {
+            *self.spent.entry(oldest.endpoint.clone()).or_default() += now - since;
+        }
+        self.since = Some(now);
+    }
+}
+
+/// A request under way, until this is dropped.
+pub(crate) struct OpenRequest {
+    waits: OutsideWaits,
+    number: u64,
+}
+
+impl OpenRequest {
+    /// Its turn has come: it waits for the answer.
+    pub(crate) fn serve(&self) {
+        if let Some(wait) = self.waits.lock().open.get_mut(&self.number) {
+            (wait.is_queued, wait.since) = (false, Instant::now());
+        }
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        let mut requests = self.waits.lock();
+        requests.settle();
+        requests.open.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_spent_on_the_oldest_request() {
+        let waits = OutsideWaits::default();
+        let pause = Duration::from_millis(5);
+        let first = waits.queue("a");
+        let second = waits.queue("b");
+        assert!(waits.oldest().unwrap().is_queued);
+        first.serve();
+        let oldest = waits.oldest().unwrap();
+        assert_eq!((oldest.endpoint.as_str(), oldest.is_queued), ("a", false));
+        std::thread::sleep(pause);
+        assert!(waits.spent()["a"] >= pause && !waits.spent().contains_key("b"));
+        drop(first);
+        assert_eq!(waits.oldest().unwrap().endpoint, "b");
+        std::thread::sleep(pause);
+        drop(second);
+        let spent = waits.spent();
+        assert!(spent["b"] >= pause, "{spent:?}");
+        std::thread::sleep(pause);
+        assert_eq!((waits.oldest(), waits.spent()), (None, spent));
+    }
+}

@@ -1,0 +1,186 @@
+//! Where a reply states its verdict. A wrong verdict is worse than none: where two different ones could be meant, or one
+//! may be a quotation, there is none.
+
+use crate::ending_object::EndingObject;
+use std::ops::Range;
+
+/// What a verdict is.
+pub(crate) struct Form<T> {
+    /// The words that it follows, such as `score`, in lower case.
+    pub(crate) labels: &'static [&'static str],
+    /// The verdict that a text begins with, and the rest of the text.
+    pub(crate) read: fn(&str) -> Option<(T, &str)>,
+    /// Whether a text that begins with a verdict needs no label: `7/10`, say.
+    pub(crate) is_plain: fn(&str) -> bool,
+}
+
+/// A label and what follows it, or `[[…]]`.
+struct Claim<'a, T> {
+    /// What its line has before it.
+    before: &'a str,
+    /// Nothing where what follows the label is not a verdict.
+    verdict: Option<T>,
+    /// What its line has after it.
+    after: &'a str,
+    /// Whether it is in double brackets, which are not written by chance.
+    is_marked: bool,
+}
+
+/// What Markdown puts around words and numbers.
+const DECORATION: &[char] = &['*', '_', '`', '#', '$', ' ', '\t'];
+/// The words that may stand between the beginning of a sentence and a label.
+const BEFORE: &[&str] = &[
+    "a", "an", "answer", "assign", "deserves", "final", "gets", "give", "hence", "i", "it", "my", "overall", "receives",
+    "response", "so", "the", "therefore", "this", "thus", "total",
+];
+/// The words that may follow a verdict.
+const AFTER: &[&str] = &["because", "point", "points", "since"];
+/// What models put around what they think before they reply.
+const THOUGHT: [(&str, &str); 3] =
+    [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>")];
+
+/// The verdict of a reply: what the JSON object at its end, or its last line, states and nothing else; where it ends in
+/// another way, what it states somewhere, if it states nothing else anywhere.
+pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Option<T> {
+    let reply = said(reply)?;
+    if let Some(object) = EndingObject::of(reply) {
+        return object.verdict(form);
+    }
+    let lines: Vec<&str> = reply.lines().map(bare).filter(|line| !line.is_empty()).collect();
+    let (last, before) = lines.split_last()?;
+    if let Some(verdict) = alone(last, before.last().copied(), form) {
+        return Some(verdict);
+    }
+    let previous = [None].into_iter().chain(lines.iter().map(|line| Some(*line)));
+    let mut stated = lines.iter().zip(previous).flat_map(|(line, previous)| {
+        let is_introduced = previous.is_some_and(introduces);
+        claims(line, form).into_iter().map(move |claim| claim.clear().filter(|_| !is_introduced))
+    });
+    let first = stated.next()??;
+    stated.all(|other| other == Some(first)).then_some(first)
+}
+
+/// A reply without what was thought before it; nothing where it ends in a thought.
+pub(crate) fn said(reply: &str) -> Option<&str> {
+    THOUGHT.iter().try_fold(reply, |reply, (open, close)| {
+        let reply = reply.rfind(close).map_or(reply, |at| &reply[at + close.len()..]);
+        (!reply.contains(open)).then_some(reply)
+    })
+}
+
+/// Whether a text that a verdict was read from ends with it.
+pub(crate) fn is_end(after: &str) -> bool {
+    bare(after).trim_end_matches(['.', '!']).is_empty()
+}
+
+fn bare(text: &str) -> &str {
+    text.trim_matches(DECORATION)
+}
+
+/// Whether the next line may be a quotation: `The response claims` or `It says:`.
+fn introduces(line: &str) -> bool {
+    line.ends_with([':', ',']) || (line.ends_with(char::is_alphanumeric) && !line.contains(':'))
+}
+
+/// The verdict of a line that states it and nothing else.
+fn alone<T: Copy + PartialEq>(line: &str, previous: Option<&str>, form: &Form<T>) -> Option<T> {
+    let line = line.strip_prefix("- ").unwrap_or(line);
+    match &claims(line, form)[..] {
+        [claim] => claim.verdict.filter(|_| is_lead(claim.before) && is_end(claim.after)),
+        [] => {
+            let is_heading = |line: &str| {
+                let line = line.trim_end_matches(':');
+                find_label(&line.to_ascii_lowercase(), form.labels).is_some_and(|label| label.end == line.len())
+            };
+            let (verdict, after) = (form.read)(line)?;
+            let is_plain = (form.is_plain)(line) || previous.is_none_or(is_heading);
+            (is_plain && is_end(after)).then_some(verdict)
+        }
+        _ => None,
+    }
+}
+
+/// All that a line claims, from left to right.
+fn claims<'a, T>(line: &'a str, form: &Form<T>) -> Vec<Claim<'a, T>> {
+    let lower = line.to_ascii_lowercase();
+    let (mut claims, mut from) = (Vec::new(), 0);
+    loop {
+        let label = find_label(&lower[from..], form.labels).map(|label| from + label.start..from + label.end);
+        let mark = line[from..].find("[[").map(|at| from + at);
+        let (before, value, is_marked, next) = match (label, mark) {
+            (Some(label), mark) if mark.is_none_or(|mark| label.start < mark) => {
+                let before = &line[..label.start];
+                let value = after_label(&line[label.end..], before);
+                (before, value, value.is_some_and(|value| value.starts_with("[[")), label.end)
+            }
+            (_, Some(mark)) => (&line[..mark], Some(&line[mark..]), true, mark + 2),
+            _ => return claims,
+        };
+        from = next;
+        let Some(value) = value else { continue };
+        let read = (form.read)(value);
+        let after = read.as_ref().map_or("", |(_, after)| after.trim_start_matches("</"));
+        let after = form.labels.iter().find_map(|label| after.strip_prefix(label)?.strip_prefix('>')).unwrap_or(after);
+        if read.is_some() {
+            from = line.len() - after.len();
+        }
+        claims.push(Claim { before, verdict: read.map(|(verdict, _)| verdict), after, is_marked });
+    }
+}
+
+/// The first label of a text in lower case that is a word of its own.
+fn find_label(lower: &str, labels: &[&str]) -> Option<Range<usize>> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '-';
+    let starts = |label: &str| {
+        let mut found = lower.match_indices(label).map(|(start, _)| start..start + label.len());
+        found.find(|at| !lower[..at.start].ends_with(is_word) && !lower[at.end..].starts_with(is_word))
+    };
+    labels.iter().filter_map(|label| starts(label)).min_by_key(|label| label.start)
+}
+
+/// What is claimed to be the verdict behind a label: `: 7`, ` (0-10) = 7`, ` of 7`, `>7`.
+fn after_label<'a>(text: &'a str, before: &str) -> Option<&'a str> {
+    if before.ends_with('<') {
+        return text.strip_prefix('>');
+    }
+    let skip = |text: &'a str| text.trim_start_matches(DECORATION).trim_start_matches(['"', '\'']);
+    let text = skip(text);
+    let text = match text.strip_prefix('(') {
+        Some(range) => skip(range.split_once(')')?.1),
+        None => text,
+    };
+    let separated = text.strip_prefix([':', '=']);
+    let separated = separated.or_else(|| text.strip_prefix("is ").or_else(|| text.strip_prefix("of ")));
+    separated.map(|text| text.trim_start_matches(DECORATION))
+}
+
+/// Whether a text is what may stand before a label: nothing, or `Overall, I give it a`.
+fn is_lead(text: &str) -> bool {
+    let words = text.strip_suffix('<').unwrap_or(text).split(|c: char| DECORATION.contains(&c) || c == ',');
+    words.filter(|word| !word.is_empty()).all(|word| BEFORE.contains(&word.to_ascii_lowercase().as_str()))
+}
+
+impl<T> Claim<'_, T> {
+    /// The verdict, where it is clear that it is one: a sentence begins with it, and does not go on to something else.
+    fn clear(self) -> Option<T> {
+        let sentence = self.before.rsplit(['.', '!', '?']).next().unwrap_or_default();
+        let is_quoted = self.before.trim_end_matches(DECORATION).ends_with(['"', '\'', '“', '‘', '«', '>']);
+        let is_said = if self.is_marked { !is_quoted } else { is_lead(sentence) };
+        self.verdict.filter(|_| is_said && may_end(self.after))
+    }
+}
+
+/// Whether a claim ends here, and what follows it does not change it.
+fn may_end(after: &str) -> bool {
+    let undecorated = after.trim_start_matches(['*', '_', '`']);
+    let Some(first) = undecorated.chars().next() else { return true };
+    let rest = &undecorated[first.len_utf8()..];
+    if ".!;".contains(first) {
+        return rest.is_empty() || rest.starts_with(DECORATION);
+    }
+    let sentence = undecorated.split(['.', '!', '?']).next().unwrap_or_default();
+    let words = sentence.trim_start();
+    let word = words.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    let is_remark = words.starts_with(['(', '–', '—']) || words.starts_with("- ") || AFTER.contains(&word);
+    first == ' ' && (words.is_empty() || is_remark && !words.contains(|c: char| c.is_ascii_digit()))
+}

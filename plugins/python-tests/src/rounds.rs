@@ -1,0 +1,159 @@
+//! Runs tests that are written as Python, in a child that does not have the
+//! code. What they call of it is answered by other children, which have the code
+//! and the calls and nothing else; then the tests run again.
+
+use crate::PythonTests;
+use crate::checks::Tests;
+use crate::verdict::{Kind, Tally, Verdict, cut, failure};
+use gavel_sdk::Failure;
+use gavel_sdk::exec::{self, Ending, Output};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// How often the tests run at most: once more than calls depend on each other.
+const ROUNDS: usize = 8;
+
+/// A call, and the line with its answer; nothing where the code ended before.
+type Answered = (Box<RawValue>, Option<String>);
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Job<'a> {
+    Tests(Run<'a>),
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    setup: &'a str,
+    cases: Option<&'a [String]>,
+    most: usize,
+    answers: &'a [Vec<Answered>],
+}
+
+#[derive(Serialize)]
+struct Calls<'a> {
+    code: &'a str,
+    calls: &'a [Box<RawValue>],
+}
+
+/// What the tests say of a case.
+#[derive(Deserialize)]
+struct Judged {
+    name: String,
+    outcome: Outcome,
+    why: String,
+    calls: Vec<Box<RawValue>>,
+    /// Whether code passes it that answers every call with `None`.
+    blank: bool,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Passed,
+    Failed,
+    Undecided,
+    Unsupported,
+}
+
+impl PythonTests {
+    /// What becomes of each case.
+    ///
+    /// # Errors
+    /// The tests cannot be run, whatever the code is.
+    pub(crate) fn check(&self, code: &str, tests: &Tests) -> Result<Tally, Failure> {
+        let mut cases = self.tested(tests)?;
+        let mut answers: Vec<Vec<Answered>> = cases.iter().map(|_| Vec::new()).collect();
+        let no_code = || code.trim().is_empty().then(|| Verdict::new(Kind::Error, "no code in the response"));
+        let mut ends: Vec<Option<Verdict>> = cases.iter().map(|_| no_code()).collect();
+        for _ in 1..ROUNDS {
+            let open: Vec<usize> =
+                (0..cases.len()).filter(|at| cases[*at].outcome == Outcome::Undecided && ends[*at].is_none()).collect();
+            if open.is_empty() {
+                break;
+            }
+            let calls = |at: &usize| Calls { code, calls: &cases[*at].calls };
+            let jobs = open.iter().map(|at| self.job(json(&calls(at)), "")).collect();
+            for (at, output) in open.into_iter().zip(exec::run(jobs)) {
+                let output = output?;
+                ends[at] = failure(&output);
+                answers[at] = answered(std::mem::take(&mut cases[at].calls), &output);
+            }
+            let run = self.job(json(&job(tests, self.most(), &answers)), "");
+            let output = exec::run(vec![run]).pop().ok_or_else(too_few)??;
+            match judged(&output) {
+                Ok(judged) if judged.len() == cases.len() => cases = judged,
+                // An answer that the tests drown in is a wrong one.
+                _ => ends.iter_mut().for_each(|end| {
+                    end.get_or_insert_with(|| Verdict::new(Kind::Error, "the tests do not end with these answers"));
+                }),
+            }
+        }
+        let mut tally = Tally::new(cases.len());
+        for (number, (case, end)) in cases.into_iter().zip(ends).enumerate() {
+            tally.add(number, case.verdict(end));
+        }
+        Ok(tally)
+    }
+
+    /// What the tests say before they have any answer.
+    fn tested(&self, tests: &Tests) -> Result<Vec<Judged>, Failure> {
+        let run = self.job(json(&job(tests, self.most(), &[])), "");
+        let output = exec::run(vec![run]).pop().ok_or_else(too_few)??;
+        let cases = judged(&output).map_err(|what| Failure::invalid_input(format!("the tests of the row: {what}")))?;
+        let unsupported = cases.iter().find(|case| case.outcome == Outcome::Unsupported);
+        if let Some(Judged { name, why, .. }) = unsupported {
+            return Err(Failure::invalid_input(format!("the test `{}` cannot be run: {why}", cut(name))));
+        }
+        if cases.iter().all(|case| case.blank) {
+            return Err(Failure::invalid_input("every test passes with code that does nothing, or there is none"));
+        }
+        Ok(cases)
+    }
+}
+
+impl Judged {
+    fn verdict(self, end: Option<Verdict>) -> Verdict {
+        match (self.outcome, end) {
+            (Outcome::Passed, None) if self.blank => Verdict::new(Kind::Blank, ""),
+            (Outcome::Passed, None) => Verdict::new(Kind::Passed, ""),
+            (_, Some(end)) => end,
+            (Outcome::Undecided, None) => {
+                Verdict::new(Kind::Error, &format!("its calls depend on each other more than {ROUNDS} times"))
+            }
+            (Outcome::Failed | Outcome::Unsupported, None) => {
+                Verdict::new(Kind::Wrong, &format!("{}: {}", cut(&self.name), cut(&self.why)))
+            }
+        }
+    }
+}
+
+fn job<'a>(tests: &'a Tests, most: usize, answers: &'a [Vec<Answered>]) -> Job<'a> {
+    Job::Tests(Run { setup: &tests.setup, cases: tests.cases.as_deref(), most, answers })
+}
+
+/// Texts and JSON become JSON whatever they hold.
+fn json(job: &impl Serialize) -> String {
+    serde_json::to_string(job).unwrap_or_default()
+}
+
+fn too_few() -> Failure {
+    Failure::internal("the host gave too few answers")
+}
+
+/// What the tests say, which are the row's: nothing in their child is the
+/// response's but the answers, and those are data.
+fn judged(output: &Output) -> Result<Vec<Judged>, String> {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    match (&output.ending, stdout.lines().next_back()) {
+        (Ending::Exited(0), Some(line)) => serde_json::from_str(line).map_err(|error| error.to_string()),
+        _ => Err(failure(output).map_or_else(|| "they say nothing".to_owned(), |verdict| verdict.note)),
+    }
+}
+
+/// The calls with their answers: a line each, as far as the code came.
+fn answered(calls: Vec<Box<RawValue>>, output: &Output) -> Vec<Answered> {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let lines = stdout.lines().map(|line| Some(line.to_owned())).chain(std::iter::repeat(None));
+    calls.into_iter().zip(lines).collect()
+}
