@@ -12,6 +12,7 @@ mod merge;
 mod model_args;
 #[cfg(feature = "train")]
 mod openmp;
+mod outcomes;
 mod plugin;
 mod plugin_args;
 mod progress;
