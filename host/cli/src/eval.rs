@@ -1,6 +1,7 @@
 //! `gavel eval`
 
 use crate::openmp::quiet_openmp;
+use crate::outcomes::Outcomes;
 use crate::table;
 use crate::terminal::{self, errln, outln};
 use crate::train::ConfigArgs;
@@ -11,6 +12,7 @@ use gavel_pipeline::config::load;
 use gavel_pipeline::{Config, EvalOptions, Evaluated, SourceNumbers, evaluate, generations};
 use gavel_scoring::chat::ChatEndpoint;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -132,9 +134,25 @@ fn save(out: &Path, evaluated: &Evaluated) -> Result<()> {
     Ok(())
 }
 
-fn print(Evaluated { metrics, sources, .. }: &Evaluated, samples: usize) {
-    let sizes: Vec<usize> =
-        sources.first().map(|source| source.pass.iter().map(|(k, _)| *k).collect()).unwrap_or_default();
+fn print(Evaluated { metrics, sources, groups }: &Evaluated, samples: usize) {
+    print_sources(sources, samples);
+    let is_elsewhere = |name: &str| {
+        let of_source = |SourceNumbers { source, .. }: &SourceNumbers| name.starts_with(&format!("val/{source}/"));
+        name.starts_with("val/outcome/") || sources.iter().any(of_source)
+    };
+    for (name, value) in metrics.as_json().iter().filter(|(name, _)| !is_elsewhere(name)) {
+        match value.as_f64().filter(|_| value.is_f64()) {
+            Some(number) => outln!("  {name:<24}  {number:.4}"),
+            None => outln!("  {name:<24}  {value}"),
+        }
+    }
+    let mut outcomes = Outcomes::default();
+    groups.iter().flat_map(|group| &group.members).for_each(|member| outcomes.add(&member.outcome));
+    outcomes.lines().for_each(|line| outln!("  {line}"));
+}
+
+fn print_sources(sources: &[SourceNumbers], samples: usize) {
+    let sizes: BTreeSet<usize> = sources.iter().flat_map(|source| &source.pass).map(|(k, _)| *k).collect();
     let mut header = vec!["data source".to_owned(), "rows".into(), format!("mean@{samples}")];
     header.extend(sizes.iter().map(|k| format!("pass@{k}")));
     header.extend((samples > 1).then(|| format!("best@{samples}")));
@@ -148,11 +166,6 @@ fn print(Evaluated { metrics, sources, .. }: &Evaluated, samples: usize) {
         row
     });
     table::print_rows(&header, rows);
-    let of_source =
-        |name: &str| sources.iter().any(|SourceNumbers { source, .. }| name.starts_with(&format!("val/{source}/")));
-    for (name, value) in metrics.as_json().iter().filter(|(name, _)| !of_source(name)) {
-        outln!("{name:<40} {value}");
-    }
 }
 
 fn at(values: &[(usize, f64)], size: usize) -> Option<f64> {

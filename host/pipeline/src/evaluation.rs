@@ -97,6 +97,7 @@ fn ask(config: &Config<toml::Table>, endpoint: &(String, ChatEndpoint), temperat
     let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature)?;
     let seeds = |row| validation::seeds(config, row);
     let groups = scorer.sandbox().handle().block_on(rollout.draw_all(&questions, seeds))?;
-    let metrics = describe(&groups, config.accuracy_reward(), config.data.validation_samples);
+    let mut metrics = describe(&groups, config.accuracy_reward(), config.data.validation_samples);
+    metrics.count("val/unanswered", rollout.failed() as u64);
     Ok(Validation { metrics, groups, waited: 0.0 })
 }

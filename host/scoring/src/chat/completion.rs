@@ -26,6 +26,8 @@ struct Body {
     #[serde(default)]
     choices: Vec<Choice>,
     usage: Option<Usage>,
+    /// What gateways answer, with status 200, where the server behind them failed.
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -65,26 +67,34 @@ impl ChatClient {
     }
 }
 
+/// Fails where the answer is not whole, or not one that a model gave.
 fn read(json: &str) -> Result<ChatCompletion, String> {
-    let Body { choices, usage } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let Body { choices, usage, error } = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let Some(Choice { mut message, finish_reason }) = choices.into_iter().next() else {
-        return Err("it has no choice".into());
+        return Err(error.map_or_else(|| "it has no choice".into(), |error| format!("it has an error: {error}")));
+    };
+    let finish_reason = match finish_reason.as_deref() {
+        Some("length" | "max_tokens") => FinishReason::Length,
+        Some(reason @ ("abort" | "content_filter" | "error")) => {
+            return Err(format!("its finish_reason is {reason}"));
+        }
+        _ => FinishReason::Stop,
     };
     let mut field = |name: &str| message.remove(name).filter(|value| !value.is_null());
     // Servers call it by either name, and some by both.
     let (called, thought) = (field("reasoning_content"), field("reasoning"));
+    let (content, calls, reasoning) =
+        (field("content").or_else(|| field("refusal")), field("tool_calls"), called.or(thought));
+    if content.is_none() && calls.is_none() && reasoning.is_none() {
+        return Err("its message has no content".into());
+    }
     let message = json!({
         "role": "assistant",
-        "content": field("content").unwrap_or_default(),
-        "tool_calls": field("tool_calls"),
-        "reasoning_content": called.or(thought),
+        "content": content.unwrap_or_default(),
+        "tool_calls": calls,
+        "reasoning_content": reasoning,
     });
     let message: Message = serde_json::from_value(message).map_err(|error| error.to_string())?;
-    let finish_reason = match finish_reason.as_deref() {
-        Some("length" | "max_tokens") => FinishReason::Length,
-        Some("content_filter" | "error") => FinishReason::Error,
-        _ => FinishReason::Stop,
-    };
     let counts = |usage: Usage| {
         let (prompt, response) = (usage.prompt_tokens?, usage.completion_tokens?);
         Some(TokenCounts { prompt, response, policy_version: None })
@@ -115,6 +125,12 @@ mod tests {
         let found = read(call).unwrap();
         assert_eq!((found.message.tool_calls[0].name.as_str(), found.message.text().as_str()), ("add", ""));
         assert_eq!((found.finish_reason, found.tokens), (FinishReason::Stop, None));
+
+        let refusal = r#"{"choices":[{"message":{"content":null,"refusal":"No."},"finish_reason":"stop"}]}"#;
+        assert_eq!(read(refusal).unwrap().message.text(), "No.");
+        let thought = r#"{"choices":[{"message":{"content":null,"reasoning":"Hm"},"finish_reason":"length"}]}"#;
+        assert_eq!(read(thought).unwrap().message.text(), "");
+        assert_eq!(read(r#"{"choices":[{"message":{"content":""}}]}"#).unwrap().message.text(), "");
     }
 
     #[test]
@@ -122,6 +138,17 @@ mod tests {
         for (json, says) in [
             ("{}", "it has no choice"),
             ("[]", "invalid"),
+            (
+                r#"{"error":{"code":502,"message":"it is down"}}"#,
+                r#"it has an error: {"code":502,"message":"it is down"}"#,
+            ),
+            (r#"{"choices":[{"message":{}}]}"#, "its message has no content"),
+            (r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#, "its message has no content"),
+            (
+                r#"{"choices":[{"message":{"content":"a"},"finish_reason":"content_filter"}]}"#,
+                "finish_reason is content_filter",
+            ),
+            (r#"{"choices":[{"message":{"content":"a"},"finish_reason":"error"}]}"#, "its finish_reason is error"),
             (r#"{"choices":[{"text":"a"}]}"#, "missing field `message`"),
             (r#"{"choices":[{"message":{"content":3}}]}"#, "`content` must be a text or a list of parts"),
         ] {
