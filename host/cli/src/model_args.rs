@@ -26,8 +26,8 @@ pub struct PlaceArgs {
 #[derive(Args)]
 pub struct ModelArgs {
     /// The checkpoint: a folder with config.json, model.safetensors and tokenizer.json, or a LoRA adapter: one with
-    /// adapter_config.json and adapter_model.safetensors; or the name of one in the hub's cache, such as
-    /// Qwen/Qwen3-0.6B.
+    /// adapter_config.json and adapter_model.safetensors; or the name of one on the Hugging Face
+    /// hub, such as Qwen/Qwen3-0.6B.
     #[arg(long, short, value_name = "DIR")]
     pub model: PathBuf,
     #[command(flatten)]

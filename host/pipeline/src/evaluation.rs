@@ -58,7 +58,7 @@ pub fn evaluate(config: &Config<toml::Table>, options: &EvalOptions) -> Result<E
             if let Some(checkpoint) = &options.checkpoint {
                 config.model = ModelTable { path: Some(checkpoint.clone()), init: None, lora: None, ..config.model };
             }
-            config.model.find_in_hub_cache()?;
+            config.model.find_on_hub()?;
             draw(&config, temperature)?
         }
     };

@@ -1,131 +1,154 @@
-//! Models and datasets by their names on the Hugging Face hub, from the cache that `hf download`, `transformers` and
-//! `datasets` fill.
+//! Models and datasets by their names on the Hugging Face hub: from the cache that its own client fills, and downloaded
+//! into it where they are not there.
 
+mod cache;
+mod client;
+mod download;
+mod error;
+mod repository;
+
+pub use error::HubError;
+
+use cache::Cache;
+use download::Download;
+use gavel_data::DatasetReader;
+use gavel_policy::{PolicyError, weight_files};
+use glob::{MatchOptions, Pattern};
+use repository::{Kind, Repository};
 use std::borrow::Cow;
-use std::env;
 use std::path::{Path, PathBuf};
 
 /// What stands before a dataset's name, as in pandas and DuckDB.
 const DATASETS: &str = "hf://datasets/";
 
-/// A name that the cache does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HubError {
-    /// It was not downloaded, or not in this revision.
-    #[error(
-        "{name} is not here, and the hub's cache {} has no such {kind}\nhint: download it: {download}; or name a folder that has it", cache.display()
-    )]
-    NotCached {
-        /// As it was written.
-        name: String,
-        /// `model` or `dataset`.
-        kind: &'static str,
-        /// Where it was looked for.
-        cache: PathBuf,
-        /// The command that downloads it.
-        download: String,
-    },
-    /// It is not a name.
-    #[error(
-        "{0} is not a dataset of the hub\nhint: write hf://datasets/ORG/NAME/FILES, such as hf://datasets/openai/gsm8k/main/train-*.parquet"
-    )]
-    NotADataset(String),
-    /// Nobody says where the cache is.
-    #[error("{0} is not here, and there is no home folder with the hub's cache\nhint: set HF_HOME")]
-    NoCache(String),
-}
+/// Files that a dataset is told to have, where it lacks the one that is asked for.
+const SHOWN_FILES: usize = 8;
 
-/// The folder of a model: `path` itself where there is such a folder, else that of the model in the cache which `path`
-/// names, `ORG/NAME` or `ORG/NAME@REVISION`. What is no such name is left as it is.
+/// The files of a model beside its weights, as far as it has them.
+const MODEL_FILES: [&str; 9] = [
+    "adapter_config.json",
+    "additional_chat_templates/*.jinja",
+    "chat_template.jinja",
+    "config.json",
+    "generation_config.json",
+    "model.safetensors.index.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+];
+
+/// The folder of a model: `path` itself where there is such a folder, else that of the model of the hub which `path`
+/// names, `ORG/NAME` or `ORG/NAME@REVISION`. What the hub's cache lacks of it is downloaded.
 ///
 /// # Errors
-/// The cache does not have the model.
+/// There is no such folder or model, or it cannot be downloaded.
 pub fn model(path: &Path) -> Result<Cow<'_, Path>, HubError> {
-    let Some(name) = path.to_str().filter(|_| !path.exists()).and_then(Name::parse) else {
+    if path.exists() {
         return Ok(Cow::Borrowed(path));
-    };
-    Ok(Cow::Owned(name.snapshot("model", path.to_str().unwrap_or_default())?))
+    }
+    // Where there is a folder ORG here, the path of a folder in it is mistyped.
+    let is_here = path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && parent.is_dir());
+    let name = path.to_str().filter(|_| !is_here).and_then(|text| Repository::parse(Kind::Model, text));
+    let repository = name.ok_or_else(|| HubError::NoFolder(path.to_owned()))?;
+    let cache = cache(&repository)?;
+    if let Some(commit) = cache.commit(repository.revision())
+        && missing(&cache.snapshot(&commit))?.is_empty()
+    {
+        return Ok(Cow::Owned(cache.snapshot(&commit)));
+    }
+    let download = Download::start(&repository, &cache)?;
+    download.fetch(|name| MODEL_FILES.iter().any(|pattern| matches(pattern, name)))?;
+    let folder = download.folder();
+    let missing = missing(&folder)?;
+    if let Some(file) = missing.iter().find(|file| !download.names().any(|name| name == *file)) {
+        let hint = "Gavel reads the files that save_pretrained of transformers writes, with weights in safetensors";
+        return Err(download.no_file(file, hint.into()));
+    }
+    download.fetch(|name| missing.iter().any(|file| file == name))?;
+    download.finish()?;
+    Ok(Cow::Owned(folder))
 }
 
-/// The files of a dataset: `path` itself or, where it is `hf://datasets/ORG/NAME[@REVISION]/FILES`, those in the cache.
+/// The files of a dataset: `path` itself or, where it is `hf://datasets/ORG/NAME[@REVISION]/FILES`, those in the hub's
+/// cache. A file that the cache lacks is downloaded; for a folder or a pattern, the hub is asked which files it stands
+/// for.
 ///
 /// # Errors
-/// The cache does not have the dataset, or it is not such a name.
+/// There is no such dataset or file, it cannot be downloaded, or it is not such a name.
 pub fn dataset(path: &Path) -> Result<Cow<'_, Path>, HubError> {
-    let Some((shown, rest)) = path.to_str().and_then(|text| Some((text, text.strip_prefix(DATASETS)?))) else {
+    let Some((written, rest)) = path.to_str().and_then(|text| Some((text, text.strip_prefix(DATASETS)?))) else {
         return Ok(Cow::Borrowed(path));
     };
-    let wrong = || HubError::NotADataset(shown.to_owned());
-    let mut parts = rest.splitn(3, '/');
-    let name = match (parts.next(), parts.next()) {
-        (Some(organisation), Some(name)) => Name::parse(&format!("{organisation}/{name}")).ok_or_else(wrong)?,
-        _ => return Err(wrong()),
-    };
-    let folder = name.snapshot("dataset", shown)?;
-    Ok(Cow::Owned(
-        parts.next().filter(|files| !files.is_empty()).map_or_else(|| folder.clone(), |files| folder.join(files)),
-    ))
-}
-
-/// A name on the hub.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Name {
-    organisation: String,
-    name: String,
-    revision: Option<String>,
-}
-
-impl Name {
-    /// `ORG/NAME` or `ORG/NAME@REVISION`.
-    fn parse(text: &str) -> Option<Self> {
-        let (name, revision) = match text.split_once('@') {
-            Some((name, revision)) => (name, Some(revision.to_owned())),
-            None => (text, None),
-        };
-        let (organisation, name) = name.split_once('/')?;
-        let is_word = |word: &str| {
-            let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            !word.is_empty() && !word.starts_with('.') && word.chars().all(is_known)
-        };
-        let is_revision = |revision: &String| revision.split('/').all(is_word);
-        (is_word(organisation) && is_word(name) && revision.as_ref().is_none_or(is_revision)).then(|| Self {
-            organisation: organisation.into(),
-            name: name.into(),
-            revision,
-        })
+    let mut parts = rest.trim_end_matches('/').splitn(3, '/');
+    let name = parts.next().zip(parts.next()).map(|(organisation, name)| format!("{organisation}/{name}"));
+    let repository = name.and_then(|name| Repository::parse(Kind::Dataset, &name));
+    let repository = repository.ok_or_else(|| HubError::NotADataset(written.to_owned()))?;
+    let files = parts.next().unwrap_or_default();
+    let cache = cache(&repository)?;
+    let cached = cache.commit(repository.revision()).map(|commit| cache.snapshot(&commit).join(files));
+    if let Some(file) = cached.as_ref().filter(|file| file.is_file()) {
+        return Ok(Cow::Owned(file.clone()));
     }
-
-    /// The folder of its revision in the cache, `main` by default.
-    fn snapshot(&self, kind: &'static str, shown: &str) -> Result<PathBuf, HubError> {
-        let cache = cache(|variable| env::var_os(variable).map(PathBuf::from));
-        let cache = cache.ok_or_else(|| HubError::NoCache(shown.to_owned()))?;
-        if let Some(folder) = self.snapshot_in(&cache, kind) {
-            return Ok(folder);
+    let download = match (Download::start(&repository, &cache), cached) {
+        (Ok(download), _) => download,
+        (Err(HubError::Unreachable { why, .. }), Some(cached)) if DatasetReader::open(&cached).is_ok() => {
+            tracing::warn!("{written} is what the hub's cache has of it: {why}");
+            return Ok(Cow::Owned(cached));
         }
-        let of_kind = if kind == "dataset" { "--repo-type dataset " } else { "" };
-        let of_revision = self.revision.as_ref().map(|revision| format!(" --revision {revision}")).unwrap_or_default();
-        let download = format!("hf download {of_kind}{}/{}{of_revision}", self.organisation, self.name);
-        Err(HubError::NotCached { name: shown.to_owned(), kind, cache, download })
+        (Err(error), _) => return Err(error),
+    };
+    let is_exact = download.names().any(|name| name == files);
+    let is_wanted = |name: &str| if is_exact { name == files } else { is_in(files, name) };
+    if !download.names().any(is_wanted) {
+        let named: Vec<&str> = download.names().filter(|name| is_rows(name)).take(SHOWN_FILES + 1).collect();
+        let hint = match named.len() {
+            0 => "it has no .parquet and no .jsonl file".to_owned(),
+            more if more > SHOWN_FILES => format!("it has {}, …", named[..SHOWN_FILES].join(", ")),
+            _ => format!("it has {}", named.join(", ")),
+        };
+        let files = if files.is_empty() { "file of rows beside its folders" } else { files };
+        return Err(download.no_file(files, hint));
     }
+    download.fetch(is_wanted)?;
+    download.finish()?;
+    Ok(Cow::Owned(download.folder().join(files)))
+}
 
-    /// `refs/<revision>` has the commit that a branch or a tag names; a commit is one already.
-    fn snapshot_in(&self, cache: &Path, kind: &str) -> Option<PathBuf> {
-        let folder = cache.join(format!("{kind}s--{}--{}", self.organisation, self.name));
-        let revision = self.revision.as_deref().unwrap_or("main");
-        let commit = std::fs::read_to_string(folder.join("refs").join(revision));
-        let commit = commit.map_or_else(|_| revision.to_owned(), |commit| commit.trim().to_owned());
-        Some(folder.join("snapshots").join(commit)).filter(|snapshot| snapshot.is_dir())
+fn cache(repository: &Repository) -> Result<Cache, HubError> {
+    Cache::of(repository).ok_or_else(|| HubError::NoCache(repository.title()))
+}
+
+/// The files that a model needs and the folder does not have.
+fn missing(folder: &Path) -> Result<Vec<String>, PolicyError> {
+    let needed: Vec<PathBuf> = match folder.join("adapter_config.json").exists() {
+        true => vec![folder.join("adapter_model.safetensors")],
+        false => {
+            let described = ["config.json", "tokenizer.json"].map(|name| folder.join(name));
+            described.into_iter().chain(weight_files(folder)?).collect()
+        }
+    };
+    let name = |file: &PathBuf| Some(file.file_name()?.to_str()?.to_owned());
+    Ok(needed.iter().filter(|file| !file.exists()).filter_map(name).collect())
+}
+
+/// Whether a file of a repository is one of those that a path stands for which is not its name, as in folders here: in
+/// the folder `path`, or matched by it.
+fn is_in(path: &str, name: &str) -> bool {
+    let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
+    match path.contains(['*', '?', '[']) {
+        true => matches(path, name),
+        false => folder == path && is_rows(name) && !file.starts_with('.'),
     }
 }
 
-/// Where the hub's client keeps what it downloads.
-fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
-    set("HF_HUB_CACHE")
-        .or_else(|| set("HUGGINGFACE_HUB_CACHE"))
-        .or_else(|| Some(set("HF_HOME")?.join("hub")))
-        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("huggingface/hub")))
-        .or_else(|| Some(set("HOME")?.join(".cache/huggingface/hub")))
+fn is_rows(name: &str) -> bool {
+    name.ends_with(".parquet") || name.ends_with(".jsonl")
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    let options =
+        MatchOptions { require_literal_separator: true, require_literal_leading_dot: true, ..MatchOptions::new() };
+    Pattern::new(pattern).is_ok_and(|pattern| pattern.matches_with(name, options))
 }
 
 #[cfg(test)]
@@ -133,50 +156,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cache_is_where_the_client_has_it() {
-        let with = |set: &[(&str, &str)]| {
-            let set = set.to_vec();
-            cache(move |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value)))
-        };
-        let all = [("HF_HUB_CACHE", "/a"), ("HF_HOME", "/b"), ("XDG_CACHE_HOME", "/c"), ("HOME", "/d")];
-        let expected = ["/a", "/b/hub", "/c/huggingface/hub", "/d/.cache/huggingface/hub"];
-        for (at, expected) in expected.into_iter().enumerate() {
-            assert_eq!(with(&all[at..]), Some(PathBuf::from(expected)));
-        }
-        assert_eq!(with(&[("HF_HOME", ""), ("HOME", "/d")]), Some("/d/.cache/huggingface/hub".into()));
-        assert_eq!(with(&[]), None);
-    }
-
-    #[test]
-    fn names_are_told_from_paths() {
-        let is_name = |text: &str| Name::parse(text).is_some();
-        assert!(is_name("Qwen/Qwen3-0.6B") && is_name("a/b_c.d@v1.0") && is_name("a/b@refs/pr/1"));
-        assert!(
-            !["model", "./a/b", "../b", "/a/b", "a/b/c", "~/b", "a/", "a/b@", "a/b@..", "a b/c"]
-                .into_iter()
-                .any(is_name)
-        );
-    }
-
-    #[test]
-    fn a_revision_is_a_branch_a_tag_or_a_commit() {
-        let cache = tempfile::tempdir().unwrap();
-        let folder = cache.path().join("models--a--b");
-        for commit in ["c1", "c2"] {
-            std::fs::create_dir_all(folder.join("snapshots").join(commit)).unwrap();
-        }
-        std::fs::create_dir_all(folder.join("refs")).unwrap();
-        std::fs::write(folder.join("refs/main"), "c2\n").unwrap();
-        std::fs::write(folder.join("refs/v1"), "c1").unwrap();
-        std::fs::write(folder.join("refs/gone"), "c3").unwrap();
-        let found = |name: &str| {
-            let found = Name::parse(name).unwrap().snapshot_in(cache.path(), "model")?;
-            Some(found.file_name().unwrap().to_str().unwrap().to_owned())
-        };
-        assert_eq!(
-            [found("a/b"), found("a/b@v1"), found("a/b@c1")],
-            ["c2", "c1", "c1"].map(|name| Some(name.to_owned()))
-        );
-        assert_eq!([found("a/b@gone"), found("a/b@c9"), found("a/c")], [None, None, None]);
+    fn a_path_stands_for_the_files_that_it_would_stand_for_here() {
+        let names = ["README.md", "a.jsonl", "main/.b.parquet", "main/b.parquet", "main/c.parquet", "main/d/e.parquet"];
+        let found = |path: &str| names.into_iter().filter(|name| is_in(path, name)).collect::<Vec<_>>();
+        assert_eq!(found(""), ["a.jsonl"]);
+        assert_eq!(found("main"), ["main/b.parquet", "main/c.parquet"]);
+        assert_eq!(found("main/*.parquet"), found("main"));
+        assert_eq!(found("**/[be].parquet"), ["main/b.parquet", "main/d/e.parquet"]);
+        assert_eq!((found("mai"), found("a***")), (vec![], vec![]));
     }
 }

@@ -86,11 +86,9 @@ impl Datasets {
             false => self.validate(key),
         }
     }
-}
 
-impl Datasets {
-    /// Puts the files in the hub's cache in place of names there.
-    pub(super) fn find_in_hub_cache(&mut self) -> Result<(), ConfigError> {
+    /// Puts the files of datasets in place of their names on the hub.
+    pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         for table in &mut self.0 {
             if let Dataset::File(path) = &mut table.path {
                 *path = hub::dataset(path)?.into_owned();

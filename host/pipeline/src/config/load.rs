@@ -40,7 +40,7 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     })?;
     config.train.complete(config.schedule.max_staleness);
     config.validate()?;
-    config.find_in_hub_cache()?;
+    config.find_on_hub()?;
     Ok(config)
 }
 

@@ -141,14 +141,13 @@ impl<T: TrainTable> Config<T> {
         self.resources.validate()
     }
 
-    /// Puts the folders of the hub's cache in place of the names that are used: a run keeps the revision that it began
-    /// with.
-    pub(super) fn find_in_hub_cache(&mut self) -> Result<(), ConfigError> {
+    /// Puts folders and files in place of the names on the hub that are used: a run keeps the revision that it began with.
+    pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if T::LEARNS {
-            self.model.find_in_hub_cache()?;
-            self.data.train.find_in_hub_cache()?;
+            self.model.find_on_hub()?;
+            self.data.train.find_on_hub()?;
         }
-        self.data.validation.iter_mut().try_for_each(Datasets::find_in_hub_cache)
+        self.data.validation.iter_mut().try_for_each(Datasets::find_on_hub)
     }
 
     /// The reward that says whether an answer is right: `data.accuracy`, else

@@ -67,11 +67,9 @@ impl ModelTable {
             _ => Err(ConfigError::Invalid("[model] needs either `path` (a checkpoint) or `init` (sizes)".into())),
         }
     }
-}
 
-impl ModelTable {
-    /// Puts the folder in the hub's cache in place of a model's name there.
-    pub(crate) fn find_in_hub_cache(&mut self) -> Result<(), ConfigError> {
+    /// Puts the folder of a model in place of its name on the hub.
+    pub(crate) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
             *path = hub::model(path)?.into_owned();
         }
