@@ -107,14 +107,14 @@ fn endpoint(args: &EvalArgs, named: &str, config: &Config<toml::Table>) -> Resul
         );
     }
     let Some(model) = &args.endpoint_model else {
-        bail!("--endpoint {named} names no model\nhint: name the one to ask for with --endpoint-model");
+        bail!("--endpoint names no model\nhint: name the one to ask for with --endpoint-model");
     };
     if let Some(variable) = args.endpoint_key_env.as_ref().filter(|variable| std::env::var_os(variable).is_none()) {
         bail!("--endpoint-key-env {variable}: the variable is not set\nhint: set it where gavel is started");
     }
     let table = json!({"base_url": named, "model": model, "api_key_env": args.endpoint_key_env});
     let endpoint: ChatEndpoint = serde_json::from_value(table).context("--endpoint")?;
-    endpoint.check().map_err(|what| anyhow!("--endpoint {named}: {what}"))?;
+    endpoint.check().map_err(|what| anyhow!("--endpoint: {what}"))?;
     Ok(("endpoint".into(), ChatEndpoint { timeout: ENDPOINT_TIMEOUT, deadline: ENDPOINT_DEADLINE, ..endpoint }))
 }
 

@@ -278,12 +278,15 @@ fn an_endpoint_that_cannot_be_asked_says_where_and_why() {
         &["--endpoint", "http://127.0.0.1:1/v1"],
         "names no model\nhint: name the one to ask for with --endpoint-model",
     );
-    fails(&["--endpoint", "ftp://x", "--endpoint-model", "m"], "--endpoint ftp://x: base_url: ");
+    fails(&["--endpoint", "ftp://x", "--endpoint-model", "m"], "--endpoint: base_url: ");
+    let with_key = format!("http://me:{KEY}@127.0.0.1:1/v1");
+    fails(&["--endpoint", &with_key], "--endpoint names no model");
+    fails(&["--endpoint", &with_key, "--endpoint-model", "m"], "base_url: a key does not belong here");
     fails(
         &[&key[..5], &["GAVEL_TEST_NO_SUCH_KEY"]].concat(),
         "--endpoint-key-env GAVEL_TEST_NO_SUCH_KEY: the variable is not set",
     );
-    fails(&[], "[model] needs either `path`");
+    fails(&[], "there is no model to evaluate\nhint: name a checkpoint with --checkpoint");
 }
 
 #[test]

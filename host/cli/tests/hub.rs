@@ -213,6 +213,11 @@ fn a_model_that_does_not_come_says_why_and_what_to_do() {
         "home/hub, and http://127.0.0.1:1/api/models/tiny/random/revision/main?blobs=true: Connection refused",
     );
     fails(&nobody, "hf download tiny/random; or name a folder that has it");
+    let with_token = format!("http://me:{TOKEN}@127.0.0.1:1");
+    fails(
+        &downloads.generate("tiny/random", &[("HF_ENDPOINT", &with_token)]),
+        "HF_ENDPOINT: a token does not belong here",
+    );
     let says = "the hub has no model tiny/none: ";
     fails(&downloads.generate("tiny/none", &[]), says);
     fails(&downloads.generate("tiny/none", &[]), "check its name; for a private one, set HF_TOKEN");

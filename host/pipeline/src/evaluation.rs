@@ -68,6 +68,12 @@ pub fn evaluate(config: &Config<toml::Table>, options: &EvalOptions) -> Result<E
 
 /// The answers of the configuration's model.
 fn draw(config: &Config<toml::Table>, temperature: f32) -> Result<Validation> {
+    if config.model.path.is_none() && config.model.init.is_none() {
+        return Err(PipelineError::Stopped(
+            "there is no model to evaluate\nhint: name a checkpoint with --checkpoint, or a server with --endpoint"
+                .into(),
+        ));
+    }
     config.model.validate()?;
     let Setup { scorer, validation, .. } = Setup::new(config)?;
     let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn rows_of_two_splits_have_two_names() {
         let row = |split: &str| format!(r#"{{"response":"4","extra_info":{{"index":7,"split":"{split}"}}}}"#);
-        let id = |split: &str| sample(&row(split)).unwrap().task.id;
+        let id = |split: &str| sample(&row(split)).unwrap().task.id.clone();
         assert_eq!([id("train"), id("test")], ["train/7", "test/7"]);
     }
 

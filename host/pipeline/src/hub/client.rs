@@ -123,6 +123,10 @@ impl Client {
         if !matches!(endpoint.scheme(), "http" | "https") {
             return Err(wrong("it starts neither with https:// nor with http://".into()));
         }
+        // It is shown in messages.
+        if !endpoint.username().is_empty() || endpoint.password().is_some() {
+            return Err(wrong("a token does not belong here; set it in HF_TOKEN".into()));
+        }
         let (mut headers, mut token_from) = (HeaderMap::new(), None);
         if let Some((variable, token)) = token(set) {
             let wrong = || HubError::Variable { variable: variable.clone(), what: "it holds no token".into() };
