@@ -3,6 +3,8 @@
 #[cfg(feature = "train")]
 mod bench;
 #[cfg(feature = "train")]
+mod eval;
+#[cfg(feature = "train")]
 mod generate;
 #[cfg(feature = "train")]
 mod merge;
@@ -10,6 +12,7 @@ mod merge;
 mod model_args;
 #[cfg(feature = "train")]
 mod openmp;
+mod outcomes;
 mod plugin;
 mod plugin_args;
 mod progress;
@@ -46,7 +49,7 @@ enum Command {
     #[cfg(feature = "train")]
     Sft(train::SftArgs),
     #[cfg(feature = "train")]
-    Eval(train::EvalArgs),
+    Eval(eval::EvalArgs),
     #[cfg(feature = "train")]
     Generate(generate::GenerateArgs),
     #[cfg(feature = "train")]
@@ -82,7 +85,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "train")]
         Command::Sft(args) => train::sft(args),
         #[cfg(feature = "train")]
-        Command::Eval(args) => train::eval(args),
+        Command::Eval(args) => eval::run(args),
         #[cfg(feature = "train")]
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "train")]

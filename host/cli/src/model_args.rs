@@ -4,6 +4,7 @@ use crate::plugin_args::bytes;
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
+use gavel_pipeline::hub;
 use gavel_policy::{Dtype, EngineConfig, device};
 use gavel_rollout::{AsyncEngine, Observer, load};
 use std::path::PathBuf;
@@ -25,7 +26,8 @@ pub struct PlaceArgs {
 #[derive(Args)]
 pub struct ModelArgs {
     /// The checkpoint: a folder with config.json, model.safetensors and tokenizer.json, or a LoRA adapter: one with
-    /// adapter_config.json and adapter_model.safetensors.
+    /// adapter_config.json and adapter_model.safetensors; or the name of one on the Hugging Face
+    /// hub, such as Qwen/Qwen3-0.6B.
     #[arg(long, short, value_name = "DIR")]
     pub model: PathBuf,
     #[command(flatten)]
@@ -42,7 +44,7 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Loads it and starts the thread of its device.
     pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
-        let (model, text) = load(&self.model, &self.place.device, self.place.dtype)?;
+        let (model, text) = load(&hub::model(&self.model)?, &self.place.device, self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
         let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
         let engine = AsyncEngine::start(model, text, EngineConfig { cache_bytes, ..config }, observer)?;

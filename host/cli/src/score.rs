@@ -2,10 +2,11 @@
 
 pub mod recording;
 pub mod source;
+mod summary;
 
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
-use crate::terminal::{self, errln};
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::partial;
@@ -19,7 +20,6 @@ use indicatif::ProgressBar;
 use recording::Recorder;
 use serde::Serialize;
 use source::{Completion, Source};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use summary::Summary;
 
 /// Score completions from a file with one or more plugins.
 ///
@@ -158,9 +159,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     } else {
         summary.print(&args.out);
     }
-    for error in &summary.unreadable {
-        terminal::error(error);
-    }
+    summary.print_unreadable();
     Ok(if summary.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -264,60 +263,5 @@ impl Output {
         disk::rename(&self.partial, &self.path)
             .and_then(|()| disk::sync_folder(disk::folder_of(&self.path)))
             .with_context(|| format!("cannot write {}", self.path.display()))
-    }
-}
-
-#[derive(Default, Serialize)]
-struct Summary {
-    rows: u64,
-    seconds: f64,
-    reward_mean: Option<f64>,
-    #[serde(skip)]
-    reward_sum: f64,
-    outcomes: BTreeMap<&'static str, u64>,
-    plugins: BTreeMap<String, BTreeMap<&'static str, u64>>,
-    /// Why each plugin gave no score for the first time.
-    #[serde(skip)]
-    reasons: BTreeMap<String, String>,
-    unreadable: Vec<String>,
-}
-
-impl Summary {
-    fn add(&mut self, scores: &SampleOutcome) {
-        self.rows += 1;
-        *self.outcomes.entry(scores.outcome.as_str()).or_default() += 1;
-        self.reward_sum += scores.reward.unwrap_or(0.0);
-        let scored = self.outcomes.get(OutcomeKind::Scored.as_str()).copied().unwrap_or(0);
-        self.reward_mean = (scored > 0).then(|| self.reward_sum / scored as f64);
-        for (name, evaluation) in &scores.plugins {
-            let kind = evaluation.outcome.kind().as_str();
-            *self.plugins.entry(name.clone()).or_default().entry(kind).or_default() += 1;
-            if evaluation.outcome.score().is_none()
-                && let Some(reason) = evaluation.outcome.reason()
-            {
-                self.reasons.entry(name.clone()).or_insert(reason);
-            }
-        }
-    }
-
-    fn print(&self, out: &Path) {
-        let counts = |counts: &BTreeMap<&'static str, u64>| {
-            let listed = OutcomeKind::ALL.iter().filter_map(|kind| {
-                let count = counts.get(kind.as_str())?;
-                Some(format!("{count} {}", kind.as_str()))
-            });
-            listed.collect::<Vec<_>>().join(", ")
-        };
-        let rate = self.rows as f64 / self.seconds.max(1e-9);
-        errln!("{} rows in {:.2} s ({rate:.0} rows/s) -> {}", self.rows, self.seconds, out.display());
-        if let Some(mean) = self.reward_mean {
-            errln!("  reward    mean {mean:.4}; {}", counts(&self.outcomes));
-        } else {
-            errln!("  reward    none; {}", counts(&self.outcomes));
-        }
-        for (name, outcomes) in &self.plugins {
-            let reason = self.reasons.get(name).map(|reason| format!("; the first without a score: {reason}"));
-            errln!("  {name}: {}{}", counts(outcomes), reason.unwrap_or_default());
-        }
     }
 }

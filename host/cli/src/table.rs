@@ -17,12 +17,17 @@ pub fn cut(text: &str) -> String {
 
 /// Prints a table with columns as wide as their widest cell.
 pub fn print<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) {
-    let rows = std::iter::once(header.map(str::to_owned)).chain(rows);
-    let rows: Vec<[String; N]> = rows.map(|row| row.map(|cell| Shown(cell).to_string())).collect();
-    let widths: [usize; N] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    for row in rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+    print_rows(&header.map(str::to_owned), rows.map(Vec::from));
+}
+
+/// The same with as many columns as `header` has.
+pub fn print_rows(header: &[String], rows: impl Iterator<Item = Vec<String>>) {
+    let rows = std::iter::once(header.to_vec()).chain(rows);
+    let rows: Vec<Vec<String>> = rows.map(|row| row.iter().map(|cell| Shown(cell).to_string()).collect()).collect();
+    let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         outln!("  {}", cells.join("  ").trim_end());
     }
 }

@@ -1,4 +1,4 @@
-//! `gavel train`, `gavel sft` and `gavel eval`
+//! `gavel train` and `gavel sft`
 
 use crate::openmp::one_quiet_team;
 use crate::terminal::{self, errln, outln};
@@ -65,29 +65,16 @@ impl RunArgs {
     }
 }
 
-/// Answer the validation set greedily and score the answers.
+/// Where a configuration is, and what is changed in it.
 #[derive(Args)]
-#[command(after_help = "Example:\n  gavel eval -c run.toml --checkpoint runs/demo/checkpoints/step-000060")]
-pub struct EvalArgs {
-    #[command(flatten)]
-    config: ConfigArgs,
-    /// The checkpoint in place of the configuration's model.
-    #[arg(long, value_name = "DIR")]
-    checkpoint: Option<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Args)]
-struct ConfigArgs {
+pub struct ConfigArgs {
     /// The run's configuration, TOML. Paths in it are relative to the current
     /// folder.
     #[arg(short, long, value_name = "FILE")]
-    config: PathBuf,
+    pub config: PathBuf,
     /// Change a value of it.
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    settings: Vec<String>,
+    pub settings: Vec<String>,
 }
 
 pub fn train(args: TrainArgs) -> Result<ExitCode> {
@@ -112,20 +99,6 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
     }
     one_quiet_team()?;
     print_summary(&gavel_pipeline::sft(&config, run.start())?, run.json)
-}
-
-pub fn eval(args: EvalArgs) -> Result<ExitCode> {
-    let config = load::<toml::Table>(&args.config.config, &args.config.settings)?;
-    one_quiet_team()?;
-    let metrics = gavel_pipeline::evaluate(&config, args.checkpoint.as_deref())?;
-    if args.json {
-        terminal::json(metrics.as_json())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    for (name, value) in metrics.as_json() {
-        outln!("{name:<40} {value}");
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn print_dry_run(DryRun { config, checks, warnings, memory }: &DryRun) -> Result<ExitCode> {

@@ -55,12 +55,14 @@ fn every_row_gets_a_line_in_order_and_unreadable_rows_are_named() {
     );
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("data.jsonl, line 2: not a JSON object"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("data.jsonl, line 5: the row has none of `response`"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("\n1 more row cannot be read: --json lists both\n"), "{}", stderr(&output));
     let rows = rows(&folder.path().join("scores.jsonl"));
     let rewards: Vec<_> = rows.iter().map(|row| row["reward"].as_f64()).collect();
     assert_eq!(rewards, [Some(1.1), None, Some(0.0), None, None]);
     assert_eq!(rows[0]["id"], "data/5");
     assert_eq!(rows[0]["plugins"]["answer"]["outcome"], "scored");
+    let reason = rows[4]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("data.jsonl, line 5: the row has none of `response`"), "{reason}");
     assert_eq!(rows[3]["outcome"], "fault");
     assert_eq!(rows[3]["plugins"]["format"]["score"], 1.0);
     for field in

@@ -250,5 +250,5 @@ fn generate_prints_text_or_objects() {
     }
     let output = gavel(&["generate", "-m", "/nowhere", "--prompt", "x"]).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.starts_with("error: cannot read /nowhere/tokenizer.json: "), "{error}");
+    assert!(error.starts_with("error: there is no folder /nowhere\nhint: "), "{error}");
 }

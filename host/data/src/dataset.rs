@@ -5,8 +5,10 @@
 mod files;
 mod parquet_file;
 mod parquet_rows;
+mod writing;
 
 pub use files::{DatasetReader, DatasetRow};
+pub use writing::{check_writable, write_rows};
 
 use crate::files::without_bom;
 use crate::json::Columns;
@@ -47,6 +49,14 @@ pub enum RowError {
     #[error("dataset {} is not a pattern: {what}", path.display())]
     BadPattern {
         /// As it is written.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+    /// Rows cannot be written.
+    #[error("cannot write {}: {what}", path.display())]
+    Write {
+        /// The file.
         path: PathBuf,
         /// Why.
         what: String,

@@ -134,10 +134,8 @@ impl Task {
     /// A task whose prompt is already known; the other columns are read the
     /// way [`Task::from_row`] reads them.
     pub fn with_prompt(columns: Columns, prompt: Vec<Message>, position: usize, split: &str) -> Self {
-        let extra = |name: &str| columns.present("extra_info")?.present(name);
-        let given = extra("split").and_then(|split| split.string());
-        let split = given.as_deref().unwrap_or(split);
-        let id = match (columns.present("id"), extra("index")) {
+        let index = columns.present("extra_info").and_then(|extra| extra.present("index"));
+        let id = match (columns.present("id"), index) {
             (Some(id), _) => id.plain_text(),
             (None, Some(index)) => format!("{split}/{}", index.plain_text()),
             (None, None) => format!("{split}/row-{position}"),
@@ -169,7 +167,8 @@ mod tests {
                 "reward_model":{"style":"rule","ground_truth":"4"},"extra_info":{"index":7,"split":"test","level":null},"weird":[1,{"a":null}]}"#,
         );
         let task = Task::from_row(columns.clone(), 0, "train").unwrap();
-        assert_eq!(task.id, "test/7");
+        // The dataset that it is used in, and not the one that it was once part of.
+        assert_eq!(task.id, "train/7");
         assert_eq!(task.data_source.as_deref(), Some("openai/gsm8k"));
         assert_eq!(task.reference.ground_truth.as_deref(), Some("4"));
         assert_eq!(task.reference.columns, columns);

@@ -1,6 +1,7 @@
 //! Why a run stops.
 
 use crate::config::ConfigError;
+use crate::hub::HubError;
 use gavel_data::RowError;
 use gavel_plugin::TapeError;
 use gavel_policy::PolicyError;
@@ -18,6 +19,9 @@ pub enum PipelineError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A model of the hub is not here.
+    #[error(transparent)]
+    Hub(#[from] HubError),
     /// A dataset cannot be read.
     #[error(transparent)]
     Row(#[from] RowError),

@@ -33,16 +33,7 @@ pub(crate) struct Rollout {
 impl Rollout {
     /// How responses are drawn in training.
     pub(crate) fn sampling(&self) -> Sampling {
-        self.table.sampling(self.stop_ids())
-    }
-
-    /// How responses are drawn in validation where there is one of each task: always the most probable token.
-    pub(crate) fn greedy(&self) -> Sampling {
-        self.table.greedy(self.stop_ids())
-    }
-
-    fn stop_ids(&self) -> Vec<u32> {
-        self.engine.text().tokenizer.stop_ids().to_vec()
+        self.table.sampling(self.engine.text().tokenizer.stop_ids().to_vec())
     }
 
     /// Starts these samples. Their requests are submitted together: the last bits of a log-prob depend on what is

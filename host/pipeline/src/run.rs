@@ -173,7 +173,7 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
         if self.validation.is_empty() {
             return Ok((None, 0.0));
         }
-        let Validation { metrics: found, waited } = validate(self.config, &self.rollout, &self.validation).await?;
+        let Validation { metrics: found, waited, .. } = validate(self.config, &self.rollout, &self.validation).await?;
         let accuracy = found.get("val/accuracy");
         if let (None, Some(name)) = (accuracy, self.config.accuracy_reward()) {
             tracing::warn!("validation: no answer to {} rows had a score of `{name}`", self.validation.len());

@@ -28,12 +28,7 @@ impl Setup {
         let (text, sizes) = text_and_config(&config.model)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
-        let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
-        let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
-        let scorer = Scorer::new(
-            plugins,
-            ScorerConfig { sandbox: config.resources.sandbox(), chat: config.chat.clone(), programs },
-        )?;
+        let scorer = scorer(config)?;
         let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer };
         if let Some(datasets) = &config.data.validation {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
@@ -72,8 +67,20 @@ impl Setup {
     }
 }
 
+/// The rewards of a configuration, with what they may ask and run.
+pub(crate) fn scorer<T>(config: &Config<T>) -> Result<Scorer> {
+    let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
+    let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
+    let (sandbox, chat) = (config.resources.sandbox(), config.chat.clone());
+    Ok(Scorer::new(plugins, ScorerConfig { sandbox, chat, programs })?)
+}
+
 /// Refuses rows that no reward with a weight would ever be called for.
-fn check_data_sources<'a>(scorer: &Scorer, datasets: &Datasets, tasks: impl Iterator<Item = &'a Task>) -> Result<()> {
+pub(crate) fn check_data_sources<'a>(
+    scorer: &Scorer,
+    datasets: &Datasets,
+    tasks: impl Iterator<Item = &'a Task>,
+) -> Result<()> {
     let mut known = HashSet::new();
     for task in tasks {
         let source = task.data_source.as_deref();

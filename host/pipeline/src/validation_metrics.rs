@@ -13,6 +13,24 @@ const RIGHT: f64 = 1.0;
 /// The metric of a reward that is the answer it found, as verl names it.
 const ANSWER: &str = "pred";
 
+/// What the samples of a data source come to. What `k` of the samples of a row come to is given with `k`: the mean over
+/// the rows with that many scored samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceNumbers {
+    /// The data source; `unknown` where rows name none.
+    pub source: String,
+    /// Its rows.
+    pub rows: usize,
+    /// The mean reward of all samples.
+    pub mean: Option<f64>,
+    /// The highest reward.
+    pub best: Vec<(usize, f64)>,
+    /// Whether one is right; of 1, the accuracy.
+    pub pass: Vec<(usize, f64)>,
+    /// Whether the answer that most give is right; nothing where the reward does not say what was answered.
+    pub majority: Vec<(usize, f64)>,
+}
+
 /// The numbers of groups of `samples` samples each; `accuracy` is the reward that says what is right.
 pub(crate) fn describe(groups: &[Group], accuracy: Option<&str>, samples: usize) -> Metrics {
     let mut metrics = Metrics::default();
@@ -20,55 +38,76 @@ pub(crate) fn describe(groups: &[Group], accuracy: Option<&str>, samples: usize)
     if !right.is_empty() {
         metrics.set("val/accuracy", mean(&right));
     }
-    let mut sources: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
-    for group in groups {
-        sources.entry(group.task.data_source.as_deref().unwrap_or("unknown")).or_default().push(group);
-    }
-    let rewards: Vec<f64> = sources.values().flatten().flat_map(|group| rewards(group)).collect();
+    let mut sorted: Vec<&Group> = groups.iter().collect();
+    sorted.sort_by_key(|group| source(group));
+    let rewards: Vec<f64> = sorted.into_iter().flat_map(rewards).collect();
     if !rewards.is_empty() {
         metrics.set("val/reward/mean", mean(&rewards));
     }
-    for (source, groups) in &sources {
-        describe_source(source, groups, accuracy, samples, &mut metrics);
+    for SourceNumbers { source, mean, best, pass, majority, .. } in by_source(groups, accuracy, samples) {
+        let mut set = |name: String, value: f64| metrics.set(format!("val/{source}/{name}"), value);
+        if let Some(mean) = mean {
+            set(format!("mean@{samples}"), mean);
+        }
+        if samples > 1 {
+            best.iter().for_each(|(k, value)| set(format!("best@{k}/mean"), *value));
+            pass.iter().for_each(|(k, value)| set(format!("pass@{k}"), *value));
+            majority.iter().for_each(|(k, value)| set(format!("maj@{k}/mean"), *value));
+        }
     }
     let lengths: Vec<f64> = members(groups)
         .flat_map(|member| &member.sample.trajectories)
-        .filter_map(|trajectory| Some(trajectory.tokens()?.response.len() as f64))
+        .filter_map(|trajectory| Some(f64::from(trajectory.tokens.as_ref()?.counts().response)))
         .collect();
-    metrics.set("val/response_length/mean", mean(&lengths));
+    if !lengths.is_empty() {
+        metrics.set("val/response_length/mean", mean(&lengths));
+    }
     count_outcomes("val/outcome", groups, &mut metrics);
     metrics
 }
 
-/// The numbers of a data source: the mean reward of all samples and, where there are several of each task, what `k` of
-/// them come to, as means over the tasks with that many.
-fn describe_source(source: &str, groups: &[&Group], accuracy: Option<&str>, samples: usize, metrics: &mut Metrics) {
+/// The same by data source, in the order of their names.
+pub(crate) fn by_source(groups: &[Group], accuracy: Option<&str>, samples: usize) -> Vec<SourceNumbers> {
+    let mut sources: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
+    for group in groups {
+        sources.entry(source(group)).or_default().push(group);
+    }
+    sources.into_iter().map(|(source, groups)| numbers(source, &groups, accuracy, samples)).collect()
+}
+
+fn source(group: &Group) -> &str {
+    group.task.data_source.as_deref().unwrap_or("unknown")
+}
+
+fn numbers(source: &str, groups: &[&Group], accuracy: Option<&str>, samples: usize) -> SourceNumbers {
     let of_tasks: Vec<Vec<f64>> = groups.iter().map(|group| rewards(group)).collect();
     let all = of_tasks.concat();
-    if !all.is_empty() {
-        metrics.set(format!("val/{source}/mean@{samples}"), mean(&all));
-    }
-    if samples == 1 {
-        return;
-    }
-    let mut set = |name: String, values: Vec<f64>| {
-        if !values.is_empty() {
-            metrics.set(format!("val/{source}/{name}"), mean(&values));
-        }
+    let of_task = |group: &&Group| {
+        group.members.iter().filter_map(|member| right(&member.outcome, accuracy?)).collect::<Vec<f64>>()
     };
-    for k in sizes(samples).filter(|k| *k > 1) {
-        set(format!("best@{k}/mean"), of_tasks.iter().filter_map(|rewards| expected_best(rewards, k)).collect());
-    }
-    let Some(accuracy) = accuracy else { return };
-    let of_task = |group: &&Group| group.members.iter().filter_map(|member| right(&member.outcome, accuracy)).collect();
     let right: Vec<Vec<f64>> = groups.iter().map(of_task).collect();
-    for k in sizes(samples) {
-        set(format!("pass@{k}"), right.iter().filter_map(|right| expected_best(right, k)).collect());
+    let answers = accuracy.and_then(|accuracy| groups.iter().map(|group| answers(group, accuracy)).collect());
+    let answers: Vec<Vec<Votes>> = answers.unwrap_or_default();
+    SourceNumbers {
+        source: source.to_owned(),
+        rows: groups.len(),
+        mean: (!all.is_empty()).then(|| mean(&all)),
+        best: at_sizes(&of_tasks, samples, expected_best).filter(|(k, _)| *k > 1).collect(),
+        pass: at_sizes(&right, samples, expected_best).collect(),
+        majority: at_sizes(&answers, samples, expected_majority).filter(|(k, _)| *k > 1).collect(),
     }
-    let Some(answers) = groups.iter().map(|group| answers(group, accuracy)).collect::<Option<Vec<_>>>() else { return };
-    for k in sizes(samples).filter(|k| *k > 1) {
-        set(format!("maj@{k}/mean"), answers.iter().filter_map(|answers| expected_majority(answers, k)).collect());
-    }
+}
+
+/// The mean of a number of `k` samples over the tasks that have it, for each `k` that a task has it for.
+fn at_sizes<T>(
+    tasks: &[Vec<T>],
+    samples: usize,
+    of: impl Fn(&[T], usize) -> Option<f64>,
+) -> impl Iterator<Item = (usize, f64)> {
+    sizes(samples).filter_map(move |k| {
+        let values: Vec<f64> = tasks.iter().filter_map(|task| of(task, k)).collect();
+        (!values.is_empty()).then(|| (k, mean(&values)))
+    })
 }
 
 fn rewards(group: &Group) -> Vec<f64> {

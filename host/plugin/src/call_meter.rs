@@ -70,13 +70,10 @@ impl CallMeter {
         NoMemory
     }
 
-    /// One without a call.
-    #[cfg(test)]
-    pub(crate) async fn alone() -> Self {
-        use crate::memory_reservation::pages;
+    /// One that is no call's: for a request of the host itself, which may hold as much as a call.
+    pub fn alone() -> Self {
         let limits = Limits::default();
-        let all = Arc::new(tokio::sync::Semaphore::new(pages(limits.memory) as usize));
-        let reserved = MemoryReservation::wait(&all, 0).await.unwrap();
+        let reserved = MemoryReservation::of_its_own(limits.memory);
         let requests = RequestBudget::new(&limits);
         Self::new(&limits, Arc::default(), reserved, Arc::default(), requests, OutsideWaits::default())
     }

@@ -16,6 +16,14 @@ impl MemoryReservation {
         Some(Self { all: all.clone(), held })
     }
 
+    /// One of memory that nobody else has a part in; nothing of it is held yet.
+    #[expect(clippy::expect_used, reason = "an open semaphore always has no permits to give")]
+    pub(crate) fn of_its_own(bytes: usize) -> Self {
+        let all = Arc::new(Semaphore::new(pages(bytes) as usize));
+        let held = all.clone().try_acquire_many_owned(0).expect("an open semaphore always has no permits to give");
+        Self { all, held }
+    }
+
     /// Makes it `bytes` in all, unless others hold the rest.
     pub(crate) fn extend(&mut self, bytes: usize) -> bool {
         let missing = pages(bytes).saturating_sub(self.held.num_permits() as u32);

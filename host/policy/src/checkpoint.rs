@@ -122,6 +122,15 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
     }
 }
 
+/// The files that hold the weights of the checkpoint in the folder `dir`, there or not: `model.safetensors`, or the
+/// shards in `model.safetensors.index.json`.
+///
+/// # Errors
+/// The index is not one.
+pub fn weight_files(dir: &Path) -> Result<BTreeSet<PathBuf>> {
+    Ok(WeightFiles::find(dir)?.all)
+}
+
 /// The files that hold the weights.
 struct WeightFiles {
     all: BTreeSet<PathBuf>,

@@ -34,7 +34,7 @@ pub mod threads;
 mod training_pass;
 
 pub use architecture::Architecture;
-pub use checkpoint::stored_kind;
+pub use checkpoint::{stored_kind, weight_files};
 pub use config::{Head, ModelConfig, RopeScaling};
 pub use dtype::Dtype;
 pub use engine::{Drawn, Engine, EngineConfig, EngineStep, Finished, Request};

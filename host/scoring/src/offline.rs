@@ -45,9 +45,12 @@ pub fn has_completion(columns: &Columns) -> bool {
 
 /// The sample that a row describes: its `response` or `completion`, a string or messages, or else its `messages`. Those
 /// may be the whole conversation (the prompt is then what comes before the first answer) or, beside a `prompt`, what
-/// follows it.
+/// follows it. `split` is in the name of a row that names neither itself nor its split.
 pub fn completion(row: Row, split: &str) -> Result<Sample, CompletionError> {
     let Row { position, columns, .. } = row;
+    // A file of completions may have rows of several splits.
+    let given = columns.present("extra_info").and_then(|extra| extra.present("split")?.string());
+    let split = given.as_deref().unwrap_or(split);
     let response = RESPONSES.into_iter().find_map(|name| Some((name, columns.present(name)?)));
     let (task, messages) = match (response, columns.present("messages")) {
         (Some((column, response)), _) => {
@@ -128,6 +131,13 @@ mod tests {
         assert_eq!(sample.response(), "42");
         assert_eq!(sample.task.id, "data/row-4");
         assert_eq!(sample.task.reference.ground_truth.as_deref(), Some("42"));
+    }
+
+    #[test]
+    fn rows_of_two_splits_have_two_names() {
+        let row = |split: &str| format!(r#"{{"response":"4","extra_info":{{"index":7,"split":"{split}"}}}}"#);
+        let id = |split: &str| sample(&row(split)).unwrap().task.id.clone();
+        assert_eq!([id("train"), id("test")], ["train/7", "test/7"]);
     }
 
     #[test]

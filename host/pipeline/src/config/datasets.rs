@@ -2,6 +2,7 @@
 
 use super::dataset::Dataset;
 use super::error::ConfigError;
+use crate::hub;
 use gavel_data::ColumnNames;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
@@ -84,6 +85,16 @@ impl Datasets {
             ))),
             false => self.validate(key),
         }
+    }
+
+    /// Puts the files of datasets in place of their names on the hub.
+    pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        for table in &mut self.0 {
+            if let Dataset::File(path) = &mut table.path {
+                *path = hub::dataset(path)?.into_owned();
+            }
+        }
+        Ok(())
     }
 }
 

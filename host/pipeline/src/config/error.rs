@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration.
 
+use crate::hub::HubError;
 use gavel_plugin::ZeroLimit;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -49,6 +50,9 @@ pub enum ConfigError {
         /// What is wrong.
         what: String,
     },
+    /// A model or a dataset of the hub is not here.
+    #[error(transparent)]
+    Hub(#[from] HubError),
     /// A value out of range.
     #[error("{0}")]
     Invalid(String),

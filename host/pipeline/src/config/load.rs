@@ -17,6 +17,9 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     for setting in settings {
         set(&mut table, setting).map_err(|what| ConfigError::Set { setting: setting.clone(), what })?;
     }
+    if !T::LEARNS {
+        fill_in(&mut table);
+    }
     let mut config: Config<T> = serde_path_to_error::deserialize(table).map_err(|error| {
         let key = error.path().to_string();
         let what = expected(error.into_inner().message());
@@ -37,7 +40,18 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     })?;
     config.train.complete(config.schedule.max_staleness);
     config.validate()?;
+    config.find_on_hub()?;
     Ok(config)
+}
+
+/// Fills in what a command need not be told that does not learn.
+fn fill_in(table: &mut Table) {
+    for name in ["model", "data", "train"] {
+        table.entry(name).or_insert_with(|| Value::Table(Table::new()));
+    }
+    if let Some(Value::Table(data)) = table.get_mut("data") {
+        data.entry("train").or_insert_with(|| Value::Array(Vec::new()));
+    }
 }
 
 /// What serde says of a value, with words in place of the types of a program.

@@ -1,5 +1,6 @@
 //! All tables of a run together.
 
+use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::reward::RewardTable;
 use super::schedule::ScheduleTable;
@@ -95,13 +96,15 @@ impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
 impl<T: TrainTable> Config<T> {
     /// Refuses what no run could mean, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.model.validate()?;
+        if T::LEARNS {
+            self.model.validate()?;
+        }
         if T::LEARNS && self.model.dtype == Dtype::Float16 {
             return Err(ConfigError::Invalid(
                 "model.dtype = \"float16\" is for `gavel eval`: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
             ));
         }
-        self.data.validate()?;
+        self.data.validate(T::LEARNS)?;
         self.rollout.validate()?;
         self.limits.validate("limits")?;
         for (name, endpoint) in &self.chat {
@@ -136,6 +139,15 @@ impl<T: TrainTable> Config<T> {
         self.checkpoint.validate()?;
         self.log.validate()?;
         self.resources.validate()
+    }
+
+    /// Puts folders and files in place of the names on the hub that are used: a run keeps the revision that it began with.
+    pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        if T::LEARNS {
+            self.model.find_on_hub()?;
+            self.data.train.find_on_hub()?;
+        }
+        self.data.validation.iter_mut().try_for_each(Datasets::find_on_hub)
     }
 
     /// The reward that says whether an answer is right: `data.accuracy`, else

@@ -4,6 +4,7 @@ use super::checks::{at_least_one, bytes};
 use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::loading::LoadingTable;
+use crate::hub;
 use bytesize::ByteSize;
 use gavel_data::ColumnNames;
 use gavel_plugin::SandboxConfig;
@@ -49,7 +50,7 @@ fn known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<ModelConfig>, D::
 }
 
 impl ModelTable {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if let Some(lora) = &self.lora {
             lora.validate().map_err(|error| ConfigError::Invalid(format!("model.lora: {error}")))?;
             if self.path.is_none() {
@@ -65,6 +66,14 @@ impl ModelTable {
             }
             _ => Err(ConfigError::Invalid("[model] needs either `path` (a checkpoint) or `init` (sizes)".into())),
         }
+    }
+
+    /// Puts the folder of a model in place of its name on the hub.
+    pub(crate) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        if let Some(path) = &mut self.path {
+            *path = hub::model(path)?.into_owned();
+        }
+        Ok(())
     }
 }
 
@@ -117,8 +126,10 @@ fn is_one_sample(value: &usize) -> bool {
 }
 
 impl DataTable {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        self.train.validate("data.train")?;
+    pub(super) fn validate(&self, learns: bool) -> Result<(), ConfigError> {
+        if learns || !self.train.0.is_empty() {
+            self.train.validate("data.train")?;
+        }
         self.validation.iter().try_for_each(|datasets| datasets.validate_without_weights("data.validation"))?;
         at_least_one("data.validation_samples", self.validation_samples)?;
         at_least_one("data.max_prompt_tokens", self.max_prompt_tokens.unwrap_or(1))
@@ -246,9 +257,10 @@ impl RolloutTable {
         }
     }
 
-    /// The same in validation with one sample: always the most probable token.
-    pub fn greedy(&self, stop_ids: Vec<u32>) -> Sampling {
-        Sampling { temperature: 0.0, ..self.sampling(stop_ids) }
+    /// Refuses a temperature that nothing can be drawn at.
+    pub(crate) fn check_temperature(&self, temperature: f32) -> Result<(), ConfigError> {
+        let sampling = Sampling { temperature, ..self.sampling(Vec::new()) };
+        sampling.validate().map_err(|error| ConfigError::Invalid(error.to_string()))
     }
 }
 

@@ -175,11 +175,16 @@ impl Client {
         })
     }
 
-    fn unavailable(&self, what: &str) -> ChatError {
+    /// The same under another name in errors.
+    pub(super) fn shown_as(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    pub(super) fn unavailable(&self, what: &str) -> ChatError {
         ChatError::Unavailable(format!("the endpoint `{}`: {what}", self.name))
     }
 
-    async fn ask(&self, request: ChatRequest, meter: &CallMeter) -> Result<ChatBody, ChatError> {
+    pub(super) async fn ask(&self, request: ChatRequest, meter: &CallMeter) -> Result<ChatBody, ChatError> {
         let body = meter.work(|| self.body(&request))?;
         let pauses = ExponentialBuilder::default()
             .with_min_delay(FIRST_PAUSE)

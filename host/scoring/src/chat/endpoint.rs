@@ -64,11 +64,12 @@ impl ChatEndpoint {
     /// The field that is wrong, and why.
     pub fn check(&self) -> Result<(), String> {
         let url = reqwest::Url::parse(&self.base_url).map_err(|error| format!("base_url: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("base_url: {:?} starts neither with https:// nor with http://", self.base_url));
-        }
+        // Before anything shows it.
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
             return Err("base_url: a key does not belong here; name its variable in api_key_env".into());
+        }
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("base_url: {:?} starts neither with https:// nor with http://", self.base_url));
         }
         if self.model.is_empty() {
             return Err("model: it is empty".into());

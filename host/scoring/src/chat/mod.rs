@@ -3,10 +3,12 @@
 
 mod body;
 mod client;
+mod completion;
 mod endpoint;
 mod retry;
 
 pub use client::ChatEndpointError;
+pub use completion::{ChatClient, ChatCompletion};
 pub use endpoint::ChatEndpoint;
 
 use client::Client;

@@ -197,7 +197,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_comes_while_the_call_is_not_polled() {
-        let (endpoint, meter) = (endpoint(true), CallMeter::alone().await);
+        let (endpoint, meter) = (endpoint(true), CallMeter::alone());
         let mut asked = pin!(in_turn(&endpoint, &meter, request()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(asked.as_mut().poll(&mut context).is_pending());
@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_ends_with_the_one_who_waits_for_it() {
-        let (endpoint, meter) = (endpoint(false), CallMeter::alone().await);
+        let (endpoint, meter) = (endpoint(false), CallMeter::alone());
         {
             let mut asked = pin!(in_turn(&endpoint, &meter, request()));
             let mut context = Context::from_waker(Waker::noop());

@@ -143,7 +143,7 @@ mod tests {
     use crate::call_meter::CallMeter;
 
     async fn reply(json: &str) -> Result<ChatReply, ChatError> {
-        let meter = CallMeter::alone().await;
+        let meter = CallMeter::alone();
         let held = meter.hold(json.len()).unwrap();
         ChatReply::new(ChatBody::parse(json.to_owned().into(), held).unwrap())
     }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     async fn ask(call: &CallTape, live: Result<ChatBody, ChatError>) -> Result<ChatBody, ChatError> {
-        let meter = CallMeter::alone().await;
+        let meter = CallMeter::alone();
         let hash = hash(&request(), &mut meter.progress()).await?;
         answer(call, hash, "x", &meter, async { live }).await
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_replayed_as_the_text_that_came() {
-        let (folder, meter) = (tempfile::tempdir().unwrap(), CallMeter::alone().await);
+        let (folder, meter) = (tempfile::tempdir().unwrap(), CallMeter::alone());
         let recorded = Tape::record(folder.path().into()).of_call("asks", "input", 7);
         let text = r#"{ "b": 4.50, "a": 123456789012345678901234567890 }"#;
         let body = ChatBody::parse(text.into(), meter.hold(text.len()).unwrap()).unwrap();

@@ -1,0 +1,181 @@
+//! `gavel eval`
+
+use crate::openmp::one_quiet_team;
+use crate::outcomes::Outcomes;
+use crate::table;
+use crate::terminal::{self, errln, outln};
+use crate::train::ConfigArgs;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use gavel_data::dataset::{check_writable, write_rows};
+use gavel_pipeline::config::load;
+use gavel_pipeline::{Config, EvalOptions, Evaluated, SourceNumbers, evaluate, generations};
+use gavel_scoring::chat::ChatEndpoint;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What an endpoint that is named by its address may take for one answer, and for all attempts: a long one of a busy
+/// server takes minutes.
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(600);
+const ENDPOINT_DEADLINE: Duration = Duration::from_secs(3600);
+
+/// Answer the validation set and score the answers.
+///
+/// The model is the configuration's, a checkpoint, or one behind an OpenAI-compatible endpoint. With one answer to each
+/// row it is greedy; several are sampled, and give pass@k. Of the configuration, `[model]`, `[train]` and `data.train`
+/// may be left out.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  gavel eval -c run.toml --checkpoint runs/demo/checkpoints/step-000060\n  gavel eval -c run.toml --data gsm8k-test.parquet --data math-500.parquet --samples 8 --out answers.parquet\n  gavel eval -c run.toml --endpoint https://api.openai.com/v1 --endpoint-model gpt-5-mini --endpoint-key-env OPENAI_API_KEY\n  gavel score --plugin other.wasm --data answers.parquet --out scores.jsonl"
+)]
+pub struct EvalArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// The checkpoint in place of the configuration's model.
+    #[arg(long, value_name = "DIR", conflicts_with = "endpoint")]
+    checkpoint: Option<PathBuf>,
+    /// The server in place of it: the address of its OpenAI API, such as http://127.0.0.1:8000/v1, or the NAME of a
+    /// [chat.NAME] table.
+    #[arg(long, value_name = "URL|NAME")]
+    endpoint: Option<String>,
+    /// The model to ask for there.
+    #[arg(long, value_name = "MODEL", requires = "endpoint")]
+    endpoint_model: Option<String>,
+    /// The environment variable that holds its key.
+    #[arg(long, value_name = "VAR", requires = "endpoint")]
+    endpoint_key_env: Option<String>,
+    /// A dataset, in place of data.validation; may be repeated.
+    #[arg(long, value_name = "PATH")]
+    data: Vec<String>,
+    /// Answers to each row, in place of data.validation_samples.
+    #[arg(short = 'n', long, value_name = "N")]
+    samples: Option<usize>,
+    /// The temperature, in place of rollout.temperature; 0 is greedy, as one answer is by default.
+    #[arg(long, value_name = "T")]
+    temperature: Option<f32>,
+    /// Save each answer with its row, reward and outcomes, as .jsonl or .parquet; `gavel score` reads them.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: EvalArgs) -> Result<ExitCode> {
+    let mut settings = args.config.settings.clone();
+    if !args.data.is_empty() {
+        settings.push(format!("data.validation={}", toml::Value::from(args.data.clone())));
+    }
+    settings.extend(args.samples.map(|samples| format!("data.validation_samples={samples}")));
+    let config = load::<toml::Table>(&args.config.config, &settings)?;
+    if let Some(out) = &args.out {
+        check_writable(out)?;
+    }
+    let endpoint = args.endpoint.as_ref().map(|endpoint| self::endpoint(&args, endpoint, &config)).transpose()?;
+    if endpoint.is_none() {
+        one_quiet_team()?;
+    }
+    let options = EvalOptions { checkpoint: args.checkpoint, endpoint, temperature: args.temperature };
+    let evaluated = evaluate(&config, &options)?;
+    if let Some(out) = &args.out {
+        save(out, &evaluated)?;
+    }
+    if args.json {
+        terminal::json(evaluated.metrics.as_json())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&evaluated, config.data.validation_samples);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The endpoint of the arguments, and what its errors call it.
+fn endpoint(args: &EvalArgs, named: &str, config: &Config<toml::Table>) -> Result<(String, ChatEndpoint)> {
+    if let Some(endpoint) = config.chat.get(named) {
+        let mut endpoint = endpoint.clone();
+        endpoint.model = args.endpoint_model.clone().unwrap_or(endpoint.model);
+        endpoint.api_key_env = args.endpoint_key_env.clone().or(endpoint.api_key_env);
+        return Ok((named.to_owned(), endpoint));
+    }
+    if !named.contains("://") {
+        let known = config.chat.keys().cloned().collect::<Vec<_>>().join(", ");
+        let known = if known.is_empty() { "none" } else { &known };
+        bail!(
+            "--endpoint {named} is neither an address such as http://127.0.0.1:8000/v1 nor a [chat.NAME] (those are: {known})"
+        );
+    }
+    let Some(model) = &args.endpoint_model else {
+        bail!("--endpoint names no model\nhint: name the one to ask for with --endpoint-model");
+    };
+    if let Some(variable) = args.endpoint_key_env.as_ref().filter(|variable| std::env::var_os(variable).is_none()) {
+        bail!("--endpoint-key-env {variable}: the variable is not set\nhint: set it where gavel is started");
+    }
+    let table = json!({"base_url": named, "model": model, "api_key_env": args.endpoint_key_env});
+    let endpoint: ChatEndpoint = serde_json::from_value(table).context("--endpoint")?;
+    endpoint.check().map_err(|what| anyhow!("--endpoint: {what}"))?;
+    Ok(("endpoint".into(), ChatEndpoint { timeout: ENDPOINT_TIMEOUT, deadline: ENDPOINT_DEADLINE, ..endpoint }))
+}
+
+/// Saves the answers; as lines where Parquet cannot hold them: they took longer than to name another file.
+fn save(out: &Path, evaluated: &Evaluated) -> Result<()> {
+    let rows = generations(&evaluated.groups);
+    let Err(error) = write_rows(out, &rows) else {
+        errln!("{} answers -> {}", rows.len(), out.display());
+        return Ok(());
+    };
+    let lines = out.with_extension("jsonl");
+    if lines == out {
+        return Err(error.into());
+    }
+    write_rows(&lines, &rows)?;
+    tracing::warn!("{error}: {} answers are in {}", rows.len(), lines.display());
+    Ok(())
+}
+
+fn print(Evaluated { metrics, sources, groups }: &Evaluated, samples: usize) {
+    print_sources(sources, samples);
+    let is_elsewhere = |name: &str| {
+        let of_source = |SourceNumbers { source, .. }: &SourceNumbers| name.starts_with(&format!("val/{source}/"));
+        name.starts_with("val/outcome/") || sources.iter().any(of_source)
+    };
+    for (name, value) in metrics.as_json().iter().filter(|(name, _)| !is_elsewhere(name)) {
+        match value.as_f64().filter(|_| value.is_f64()) {
+            Some(number) => outln!("  {name:<24}  {number:.4}"),
+            None => outln!("  {name:<24}  {value}"),
+        }
+    }
+    let mut outcomes = Outcomes::default();
+    groups.iter().flat_map(|group| &group.members).for_each(|member| outcomes.add(&member.outcome));
+    outcomes.lines().for_each(|line| outln!("  {line}"));
+}
+
+fn print_sources(sources: &[SourceNumbers], samples: usize) {
+    let sizes: BTreeSet<usize> = sources.iter().flat_map(|source| &source.pass).map(|(k, _)| *k).collect();
+    let mut header = vec!["data source".to_owned(), "rows".into(), format!("mean@{samples}")];
+    header.extend(sizes.iter().map(|k| format!("pass@{k}")));
+    header.extend((samples > 1).then(|| format!("best@{samples}")));
+    let has_majority = samples > 1 && sources.iter().any(|source| !source.majority.is_empty());
+    header.extend(has_majority.then(|| format!("maj@{samples}")));
+    let rows = sources.iter().map(|source| {
+        let mut row = vec![source.source.clone(), source.rows.to_string(), number(source.mean)];
+        row.extend(sizes.iter().map(|k| percent(at(&source.pass, *k))));
+        row.extend((samples > 1).then(|| number(at(&source.best, samples))));
+        row.extend(has_majority.then(|| percent(at(&source.majority, samples))));
+        row
+    });
+    table::print_rows(&header, rows);
+}
+
+fn at(values: &[(usize, f64)], size: usize) -> Option<f64> {
+    values.iter().find(|(k, _)| *k == size).map(|(_, value)| *value)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{value:.3}"))
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{:.1} %", value * 100.0))
+}

@@ -1,0 +1,46 @@
+//! What plugins said of many samples, counted.
+
+use gavel_data::{OutcomeKind, SampleOutcome};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How often each outcome occurred.
+pub type Counts = BTreeMap<&'static str, u64>;
+
+/// The outcomes of each plugin; as JSON, their counts.
+#[derive(Default, Serialize)]
+#[serde(transparent)]
+pub struct Outcomes {
+    plugins: BTreeMap<String, Counts>,
+    /// Why each plugin gave no score for the first time.
+    #[serde(skip)]
+    reasons: BTreeMap<String, String>,
+}
+
+impl Outcomes {
+    pub fn add(&mut self, outcome: &SampleOutcome) {
+        for (name, evaluation) in &outcome.plugins {
+            let kind = evaluation.outcome.kind().as_str();
+            *self.plugins.entry(name.clone()).or_default().entry(kind).or_default() += 1;
+            if evaluation.outcome.score().is_none()
+                && let Some(reason) = evaluation.outcome.reason()
+            {
+                self.reasons.entry(name.clone()).or_insert(reason);
+            }
+        }
+    }
+
+    /// A line for each plugin.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.plugins.iter().map(|(name, counts)| {
+            let reason = self.reasons.get(name).map(|reason| format!("; the first without a score: {reason}"));
+            format!("{name}: {}{}", listed(counts), reason.unwrap_or_default())
+        })
+    }
+}
+
+/// Counts in words: `3 scored, 1 fault`.
+pub fn listed(counts: &Counts) -> String {
+    let counted = |kind: &OutcomeKind| Some(format!("{} {}", counts.get(kind.as_str())?, kind.as_str()));
+    OutcomeKind::ALL.iter().filter_map(counted).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,177 @@
+//! Rows as a file, JSON Lines or Parquet.
+
+use super::RowError;
+use crate::files::WholeFile;
+use crate::json::{Columns, Json};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_json::ReaderBuilder;
+use arrow_json::reader::infer_json_schema;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use indexmap::IndexSet;
+use parquet::arrow::ArrowWriter;
+use std::io::{BufWriter, Cursor, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Columns that must be what they are to be read again.
+const READ_AGAIN: [&str; 3] = ["prompt", "response", "messages"];
+
+/// Refuses a path that rows cannot be written to: by its name, or because its folder is not there.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_writable(path: &Path) -> Result<(), RowError> {
+    if path.extension().is_none_or(|kind| kind != "jsonl" && kind != "parquet") {
+        return Err(RowError::UnknownKind(path.to_owned()));
+    }
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => {
+            Err(RowError::Write { path: path.to_owned(), what: format!("{} is not a folder", folder.display()) })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes rows to a file whose name ends in `.jsonl` or `.parquet`, which has its name once it is whole. Parquet holds
+/// one type a column: where values differ, or have none there, the column has their JSON as text.
+///
+/// # Errors
+/// The file cannot be written, or has a prompt or a response of several types in Parquet.
+pub fn write_rows(path: &Path, rows: &[Columns]) -> Result<(), RowError> {
+    check_writable(path)?;
+    let failed = |what: String| RowError::Write { path: path.to_owned(), what };
+    let file = WholeFile::create(path).map_err(|error| failed(error.to_string()))?;
+    let mut out = BufWriter::new(file);
+    if path.extension().is_some_and(|kind| kind == "parquet") {
+        write_parquet(&mut out, rows).map_err(failed)?;
+    } else {
+        write_lines(&mut out, rows).map_err(|error| failed(error.to_string()))?;
+    }
+    let file = out.into_inner().map_err(|error| failed(error.error().to_string()))?;
+    file.finish().map_err(|error| failed(error.to_string()))
+}
+
+fn write_lines(out: &mut impl Write, rows: &[Columns]) -> std::io::Result<()> {
+    for row in rows {
+        serde_json::to_writer(&mut *out, row)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn write_parquet(out: &mut (impl Write + Send), rows: &[Columns]) -> Result<(), String> {
+    let names: IndexSet<&str> = rows.iter().flat_map(Columns::names).collect();
+    let mut columns = Vec::new();
+    for name in names {
+        let values: Vec<Option<&Json>> = rows.iter().map(|row| row.present(name)).collect();
+        let array = match typed(&values) {
+            Ok(array) => array,
+            Err(error) if READ_AGAIN.contains(&name) => {
+                return Err(format!("Parquet cannot hold the column `{name}`: {error}"));
+            }
+            Err(_) => Arc::new(values.iter().map(|value| value.map(Json::plain_text)).collect::<StringArray>()),
+        };
+        columns.push((Field::new(name, array.data_type().clone(), true), array));
+    }
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|error| error.to_string())?;
+    let mut writer = ArrowWriter::try_new(out, schema, None).map_err(|error| error.to_string())?;
+    writer.write(&batch).and_then(|()| writer.close()).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// The values as a column of the one type that they have.
+fn typed(values: &[Option<&Json>]) -> Result<ArrayRef, ArrowError> {
+    let text = |value: &Option<&Json>| format!("{{\"v\":{}}}\n", value.map_or("null", Json::as_text));
+    let lines: String = values.iter().map(text).collect();
+    let (schema, _) = infer_json_schema(Cursor::new(&lines), None)?;
+    let is_storable = schema.fields().first().is_some_and(|field| is_storable(field.data_type()));
+    if !is_storable {
+        return Err(ArrowError::SchemaError("its values are empty".into()));
+    }
+    let mut reader =
+        ReaderBuilder::new(Arc::new(schema)).with_batch_size(values.len().max(1)).build(Cursor::new(&lines))?;
+    match reader.next() {
+        Some(batch) => Ok(batch?.column(0).clone()),
+        None => Err(ArrowError::SchemaError("it has no values".into())),
+    }
+}
+
+/// Whether Parquet has the type: it has none of nothing, and no group without fields.
+fn is_storable(kind: &DataType) -> bool {
+    match kind {
+        DataType::Null => false,
+        DataType::Struct(fields) => !fields.is_empty() && fields.iter().all(|field| is_storable(field.data_type())),
+        DataType::List(item) => is_storable(item.data_type()),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RowReader;
+    use serde_json::{Value, json};
+
+    fn rows(lines: &[&str]) -> Vec<Columns> {
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn written(name: &str, rows: &[Columns]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        write_rows(&path, rows).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a partial file is left");
+        let read = RowReader::open(&path).unwrap();
+        read.map(|row| Json::from(row.unwrap().columns).as_text().to_owned()).collect()
+    }
+
+    /// The same, whatever the order of the fields.
+    fn as_parquet(lines: &[&str]) -> Vec<Value> {
+        written("d.parquet", &rows(lines)).iter().map(|row| serde_json::from_str(row).unwrap()).collect()
+    }
+
+    #[test]
+    fn lines_are_the_rows_as_they_are() {
+        let lines = [r#"{"a":4.50,"b":{"c":[1,"x"]}}"#, r#"{"b":null,"z":123456789012345678901234567890}"#];
+        assert_eq!(written("d.jsonl", &rows(&lines)), lines);
+    }
+
+    #[test]
+    fn parquet_has_a_column_of_each_name_with_its_type() {
+        let found = as_parquet(&[
+            r#"{"prompt":[{"role":"user","content":"q"}],"n":1,"x":0.5,"deep":{"a":[1]}}"#,
+            r#"{"prompt":[{"role":"user","content":"r"},{"role":"tool","content":"s"}],"n":2,"late":true}"#,
+        ]);
+        let (q, r) = (json!({"role": "user", "content": "q"}), json!({"role": "user", "content": "r"}));
+        let s = json!({"role": "tool", "content": "s"});
+        assert_eq!(found[0], json!({"prompt": [q], "n": 1, "x": 0.5, "deep": {"a": [1]}, "late": null}));
+        assert_eq!(found[1], json!({"prompt": [r, s], "n": 2, "x": null, "deep": null, "late": true}));
+    }
+
+    #[test]
+    fn what_parquet_cannot_hold_is_text() {
+        let found = as_parquet(&[
+            r#"{"empty":{},"none":null,"mixed":"x","big":123456789012345678901234567890,"list":[]}"#,
+            r#"{"empty":{},"none":null,"mixed":{"a":1},"big":1,"list":[]}"#,
+        ]);
+        let big = "123456789012345678901234567890";
+        assert_eq!(found[0], json!({"empty": "{}", "none": null, "mixed": "x", "big": big, "list": "[]"}));
+        assert_eq!(found[1], json!({"empty": "{}", "none": null, "mixed": "{\"a\":1}", "big": "1", "list": "[]"}));
+    }
+
+    #[test]
+    fn a_prompt_is_never_made_a_text_that_it_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.parquet");
+        let mixed = rows(&[r#"{"prompt":"q"}"#, r#"{"prompt":[{"role":"user","content":"q"}]}"#]);
+        let error = write_rows(&path, &mixed).unwrap_err().to_string();
+        assert!(error.contains("d.parquet: Parquet cannot hold the column `prompt`"), "{error}");
+        assert!(!path.exists());
+        for (name, says) in [("d.csv", "must end in .jsonl or .parquet"), ("none/d.jsonl", "none is not a folder")] {
+            let error = check_writable(&folder.path().join(name)).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `gavel eval`: a checkpoint, or a model behind an endpoint, on the validation set.
+
+use crate::config::{Config, ModelTable};
+use crate::endpoint_rollout::{EndpointRollout, Question};
+use crate::error::{PipelineError, Result};
+use crate::policy::Policy;
+use crate::prompts::{task, tools, usable};
+use crate::rollout::Rollout;
+use crate::setup::{Setup, check_data_sources, scorer};
+use crate::validation::{self, Validation};
+use crate::validation_metrics::{SourceNumbers, by_source, describe};
+use gavel_data::Group;
+use gavel_rollout::AsyncEngine;
+use gavel_runs::Metrics;
+use gavel_scoring::chat::ChatEndpoint;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is evaluated in place of the configuration's model, and how.
+#[derive(Debug, Clone, Default)]
+pub struct EvalOptions {
+    /// A checkpoint.
+    pub checkpoint: Option<PathBuf>,
+    /// A server and its name among the `[chat.NAME]`; nothing is loaded then.
+    pub endpoint: Option<(String, ChatEndpoint)>,
+    /// The temperature; by default that of `[rollout]`, or 0 with one answer to each row.
+    pub temperature: Option<f32>,
+}
+
+/// What an evaluation came to.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// `val/*`, as in training.
+    pub metrics: Metrics,
+    /// The same by data source.
+    pub sources: Vec<SourceNumbers>,
+    /// The answers with their outcomes: a group of each row.
+    pub groups: Vec<Group>,
+}
+
+/// Answers the validation set and scores the answers.
+///
+/// # Errors
+/// The configuration has no validation set, anything that it names cannot be used, or the endpoint does not answer.
+pub fn evaluate(config: &Config<toml::Table>, options: &EvalOptions) -> Result<Evaluated> {
+    if config.data.validation.is_none() {
+        return Err(PipelineError::Stopped(
+            "there is no data.validation to evaluate on\nhint: name datasets with --data".into(),
+        ));
+    }
+    let samples = config.data.validation_samples;
+    let temperature = options.temperature.unwrap_or(if samples == 1 { 0.0 } else { config.rollout.temperature });
+    config.rollout.check_temperature(temperature)?;
+    let Validation { metrics, groups, .. } = match &options.endpoint {
+        Some(endpoint) => ask(config, endpoint, temperature)?,
+        None => {
+            let mut config = config.clone();
+            if let Some(checkpoint) = &options.checkpoint {
+                config.model = ModelTable { path: Some(checkpoint.clone()), init: None, lora: None, ..config.model };
+            }
+            config.model.find_on_hub()?;
+            draw(&config, temperature)?
+        }
+    };
+    let sources = by_source(&groups, config.accuracy_reward(), samples);
+    Ok(Evaluated { metrics, sources, groups })
+}
+
+/// The answers of the configuration's model.
+fn draw(config: &Config<toml::Table>, temperature: f32) -> Result<Validation> {
+    if config.model.path.is_none() && config.model.init.is_none() {
+        return Err(PipelineError::Stopped(
+            "there is no model to evaluate\nhint: name a checkpoint with --checkpoint, or a server with --endpoint"
+                .into(),
+        ));
+    }
+    config.model.validate()?;
+    let Setup { scorer, validation, .. } = Setup::new(config)?;
+    let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
+    let answers = config.data.validation_samples * validation.len();
+    let engine = AsyncEngine::start(model, text, config.rollout.engine(answers), Arc::new(()))?;
+    let rollout = Rollout { engine, scorer: Arc::new(scorer), table: config.rollout.clone() };
+    let runtime = rollout.scorer.sandbox().handle().clone();
+    runtime.block_on(validation::validate_at(config, &rollout, &validation, temperature))
+}
+
+/// The answers of a server.
+fn ask(config: &Config<toml::Table>, endpoint: &(String, ChatEndpoint), temperature: f32) -> Result<Validation> {
+    let scorer = scorer(config)?;
+    let mut questions = Vec::new();
+    if let Some(datasets) = &config.data.validation {
+        let rows = crate::dataset::rows(config, datasets, scorer.sandbox())?;
+        questions = usable(rows, |row, path| {
+            let place = row.place.clone();
+            let task = Arc::new(task(row, path, "validation")?);
+            let bad = |what| PipelineError::BadRow { path: path.to_owned(), place, what };
+            let tools = tools(&task).map_err(bad)?;
+            Ok(Some(Question { task, tools }))
+        })?
+        .rows;
+        check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;
+    }
+    let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature)?;
+    let seeds = |row| validation::seeds(config, row);
+    let groups = scorer.sandbox().handle().block_on(rollout.draw_all(&questions, seeds))?;
+    let mut metrics = describe(&groups, config.accuracy_reward(), config.data.validation_samples);
+    metrics.count("val/unanswered", rollout.failed() as u64);
+    Ok(Validation { metrics, groups, waited: 0.0 })
+}

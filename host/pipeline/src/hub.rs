@@ -1,0 +1,168 @@
+//! Models and datasets by their names on the Hugging Face hub: from the cache that its own client fills, and downloaded
+//! into it where they are not there.
+
+mod cache;
+mod client;
+mod download;
+mod error;
+mod repository;
+
+pub use error::HubError;
+
+use cache::Cache;
+use download::Download;
+use gavel_data::DatasetReader;
+use gavel_policy::{PolicyError, weight_files};
+use glob::{MatchOptions, Pattern};
+use repository::{Kind, Repository};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// What stands before a dataset's name, as in pandas and DuckDB.
+const DATASETS: &str = "hf://datasets/";
+
+/// Files that a dataset is told to have, where it lacks the one that is asked for.
+const SHOWN_FILES: usize = 8;
+
+/// The files of a model beside its weights, as far as it has them.
+const MODEL_FILES: [&str; 9] = [
+    "adapter_config.json",
+    "additional_chat_templates/*.jinja",
+    "chat_template.jinja",
+    "config.json",
+    "generation_config.json",
+    "model.safetensors.index.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+];
+
+/// The folder of a model: `path` itself where there is such a folder, else that of the model of the hub which `path`
+/// names, `ORG/NAME` or `ORG/NAME@REVISION`. What the hub's cache lacks of it is downloaded.
+///
+/// # Errors
+/// There is no such folder or model, or it cannot be downloaded.
+pub fn model(path: &Path) -> Result<Cow<'_, Path>, HubError> {
+    if path.exists() {
+        return Ok(Cow::Borrowed(path));
+    }
+    // Where there is a folder ORG here, the path of a folder in it is mistyped.
+    let is_here = path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && parent.is_dir());
+    let name = path.to_str().filter(|_| !is_here).and_then(|text| Repository::parse(Kind::Model, text));
+    let repository = name.ok_or_else(|| HubError::NoFolder(path.to_owned()))?;
+    let cache = cache(&repository)?;
+    if let Some(commit) = cache.commit(repository.revision())
+        && missing(&cache.snapshot(&commit))?.is_empty()
+    {
+        return Ok(Cow::Owned(cache.snapshot(&commit)));
+    }
+    let download = Download::start(&repository, &cache)?;
+    download.fetch(|name| MODEL_FILES.iter().any(|pattern| matches(pattern, name)))?;
+    let folder = download.folder();
+    let missing = missing(&folder)?;
+    if let Some(file) = missing.iter().find(|file| !download.names().any(|name| name == *file)) {
+        let hint = "Gavel reads the files that save_pretrained of transformers writes, with weights in safetensors";
+        return Err(download.no_file(file, hint.into()));
+    }
+    download.fetch(|name| missing.iter().any(|file| file == name))?;
+    download.finish()?;
+    Ok(Cow::Owned(folder))
+}
+
+/// The files of a dataset: `path` itself or, where it is `hf://datasets/ORG/NAME[@REVISION]/FILES`, those in the hub's
+/// cache. A file that the cache lacks is downloaded; for a folder or a pattern, the hub is asked which files it stands
+/// for.
+///
+/// # Errors
+/// There is no such dataset or file, it cannot be downloaded, or it is not such a name.
+pub fn dataset(path: &Path) -> Result<Cow<'_, Path>, HubError> {
+    let Some((written, rest)) = path.to_str().and_then(|text| Some((text, text.strip_prefix(DATASETS)?))) else {
+        return Ok(Cow::Borrowed(path));
+    };
+    let mut parts = rest.trim_end_matches('/').splitn(3, '/');
+    let name = parts.next().zip(parts.next()).map(|(organisation, name)| format!("{organisation}/{name}"));
+    let repository = name.and_then(|name| Repository::parse(Kind::Dataset, &name));
+    let repository = repository.ok_or_else(|| HubError::NotADataset(written.to_owned()))?;
+    let files = parts.next().unwrap_or_default();
+    let cache = cache(&repository)?;
+    let cached = cache.commit(repository.revision()).map(|commit| cache.snapshot(&commit).join(files));
+    if let Some(file) = cached.as_ref().filter(|file| file.is_file()) {
+        return Ok(Cow::Owned(file.clone()));
+    }
+    let download = match (Download::start(&repository, &cache), cached) {
+        (Ok(download), _) => download,
+        (Err(HubError::Unreachable { why, .. }), Some(cached)) if DatasetReader::open(&cached).is_ok() => {
+            tracing::warn!("{written} is what the hub's cache has of it: {why}");
+            return Ok(Cow::Owned(cached));
+        }
+        (Err(error), _) => return Err(error),
+    };
+    let is_exact = download.names().any(|name| name == files);
+    let is_wanted = |name: &str| if is_exact { name == files } else { is_in(files, name) };
+    if !download.names().any(is_wanted) {
+        let named: Vec<&str> = download.names().filter(|name| is_rows(name)).take(SHOWN_FILES + 1).collect();
+        let hint = match named.len() {
+            0 => "it has no .parquet and no .jsonl file".to_owned(),
+            more if more > SHOWN_FILES => format!("it has {}, …", named[..SHOWN_FILES].join(", ")),
+            _ => format!("it has {}", named.join(", ")),
+        };
+        let files = if files.is_empty() { "file of rows beside its folders" } else { files };
+        return Err(download.no_file(files, hint));
+    }
+    download.fetch(is_wanted)?;
+    download.finish()?;
+    Ok(Cow::Owned(download.folder().join(files)))
+}
+
+fn cache(repository: &Repository) -> Result<Cache, HubError> {
+    Cache::of(repository).ok_or_else(|| HubError::NoCache(repository.title()))
+}
+
+/// The files that a model needs and the folder does not have.
+fn missing(folder: &Path) -> Result<Vec<String>, PolicyError> {
+    let needed: Vec<PathBuf> = match folder.join("adapter_config.json").exists() {
+        true => vec![folder.join("adapter_model.safetensors")],
+        false => {
+            let described = ["config.json", "tokenizer.json"].map(|name| folder.join(name));
+            described.into_iter().chain(weight_files(folder)?).collect()
+        }
+    };
+    let name = |file: &PathBuf| Some(file.file_name()?.to_str()?.to_owned());
+    Ok(needed.iter().filter(|file| !file.exists()).filter_map(name).collect())
+}
+
+/// Whether a file of a repository is one of those that a path stands for which is not its name, as in folders here: in
+/// the folder `path`, or matched by it.
+fn is_in(path: &str, name: &str) -> bool {
+    let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
+    match path.contains(['*', '?', '[']) {
+        true => matches(path, name),
+        false => folder == path && is_rows(name) && !file.starts_with('.'),
+    }
+}
+
+fn is_rows(name: &str) -> bool {
+    name.ends_with(".parquet") || name.ends_with(".jsonl")
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    let options =
+        MatchOptions { require_literal_separator: true, require_literal_leading_dot: true, ..MatchOptions::new() };
+    Pattern::new(pattern).is_ok_and(|pattern| pattern.matches_with(name, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stands_for_the_files_that_it_would_stand_for_here() {
+        let names = ["README.md", "a.jsonl", "main/.b.parquet", "main/b.parquet", "main/c.parquet", "main/d/e.parquet"];
+        let found = |path: &str| names.into_iter().filter(|name| is_in(path, name)).collect::<Vec<_>>();
+        assert_eq!(found(""), ["a.jsonl"]);
+        assert_eq!(found("main"), ["main/b.parquet", "main/c.parquet"]);
+        assert_eq!(found("main/*.parquet"), found("main"));
+        assert_eq!(found("**/[be].parquet"), ["main/b.parquet", "main/d/e.parquet"]);
+        assert_eq!((found("mai"), found("a***")), (vec![], vec![]));
+    }
+}

@@ -1,0 +1,151 @@
+//! The folder that the hub's own client fills: blobs by their hash, and for each commit a folder with links to them.
+
+use super::repository::Repository;
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the cache has of a repository.
+pub(super) struct Cache {
+    /// The folder with all repositories.
+    pub(super) root: PathBuf,
+    folder: PathBuf,
+}
+
+impl Cache {
+    /// The place of a repository; absent where nobody says where the cache is.
+    pub(super) fn of(repository: &Repository) -> Option<Self> {
+        let root = root(|variable| env::var_os(variable).map(PathBuf::from))?;
+        Some(Self::below(root, repository))
+    }
+
+    fn below(root: PathBuf, repository: &Repository) -> Self {
+        let Repository { kind, organisation, name, .. } = repository;
+        Self { folder: root.join(format!("{kind}s--{organisation}--{name}")), root }
+    }
+
+    /// The commit that a branch or a tag names, or the commit itself, where the cache has its folder.
+    pub(super) fn commit(&self, revision: &str) -> Option<String> {
+        let commit = fs::read_to_string(self.folder.join("refs").join(revision));
+        let commit = commit.map_or_else(|_| revision.to_owned(), |commit| commit.trim().to_owned());
+        Some(commit).filter(|commit| self.snapshot(commit).is_dir())
+    }
+
+    /// The folder of a commit.
+    pub(super) fn snapshot(&self, commit: &str) -> PathBuf {
+        self.folder.join("snapshots").join(commit)
+    }
+
+    /// Where the content with this hash is.
+    pub(super) fn blob(&self, hash: &str) -> PathBuf {
+        self.folder.join("blobs").join(hash)
+    }
+
+    /// A file for content that is not yet whole, with what came of it before. No other process writes to it: `waiting`
+    /// is called where one does now.
+    pub(super) fn partial(&self, hash: &str, waiting: impl FnOnce()) -> io::Result<(File, PathBuf)> {
+        let path = self.folder.join("blobs").join(format!("{hash}.gavel-partial"));
+        fs::create_dir_all(self.folder.join("blobs"))?;
+        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
+        if file.try_lock().is_err() {
+            waiting();
+            file.lock()?;
+        }
+        Ok((file, path))
+    }
+
+    /// Makes a file of a commit's folder a link to content that is there.
+    pub(super) fn link(&self, commit: &str, name: &str, hash: &str) -> io::Result<()> {
+        let path = self.snapshot(commit).join(name);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(folder)?;
+        #[cfg(unix)]
+        let linked = {
+            let up = "../".repeat(2 + name.matches('/').count());
+            std::os::unix::fs::symlink(format!("{up}blobs/{hash}"), &path)
+        };
+        #[cfg(not(unix))]
+        let linked = fs::hard_link(self.blob(hash), &path);
+        match linked {
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        }
+    }
+
+    /// Notes which commit a branch or a tag names.
+    pub(super) fn set_commit(&self, revision: &str, commit: &str) -> io::Result<()> {
+        if revision == commit {
+            return Ok(());
+        }
+        let path = self.folder.join("refs").join(revision);
+        fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
+        fs::write(path, commit)
+    }
+}
+
+/// Where the hub's client keeps what it downloads.
+fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
+    set("HF_HUB_CACHE").or_else(|| set("HUGGINGFACE_HUB_CACHE")).or_else(|| Some(home(&variable)?.join("hub")))
+}
+
+/// Where the hub's client keeps what is its own: the cache and the token of `hf auth login`.
+pub(super) fn home(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
+    set("HF_HOME")
+        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("huggingface")))
+        .or_else(|| Some(set("HOME")?.join(".cache/huggingface")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::repository::Kind;
+    use super::*;
+
+    #[test]
+    fn the_cache_is_where_the_client_has_it() {
+        let with = |set: &[(&str, &str)]| {
+            let set = set.to_vec();
+            root(move |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value)))
+        };
+        let all = [("HF_HUB_CACHE", "/a"), ("HF_HOME", "/b"), ("XDG_CACHE_HOME", "/c"), ("HOME", "/d")];
+        let expected = ["/a", "/b/hub", "/c/huggingface/hub", "/d/.cache/huggingface/hub"];
+        for (at, expected) in expected.into_iter().enumerate() {
+            assert_eq!(with(&all[at..]), Some(PathBuf::from(expected)));
+        }
+        assert_eq!(with(&[("HF_HOME", ""), ("HOME", "/d")]), Some("/d/.cache/huggingface/hub".into()));
+        assert_eq!(with(&[]), None);
+    }
+
+    #[test]
+    fn a_revision_is_a_branch_a_tag_or_a_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::parse(Kind::Model, "a/b").unwrap();
+        let cache = Cache::below(folder.path().into(), &repository);
+        for commit in ["c1", "c2"] {
+            fs::create_dir_all(cache.snapshot(commit)).unwrap();
+        }
+        cache.set_commit("main", "c2\n").unwrap();
+        cache.set_commit("refs/pr/1", "c1").unwrap();
+        cache.set_commit("gone", "c3").unwrap();
+        let found = |revision: &str| cache.commit(revision);
+        assert_eq!([found("main"), found("refs/pr/1"), found("c1")], ["c2", "c1", "c1"].map(|c| Some(c.to_owned())));
+        assert_eq!([found("gone"), found("c9")], [None, None]);
+        assert!(folder.path().join("models--a--b/refs/refs/pr/1").is_file());
+    }
+
+    #[test]
+    fn a_link_leads_to_its_content_from_any_depth() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::below(folder.path().into(), &Repository::parse(Kind::Dataset, "a/b").unwrap());
+        let (_, partial) = cache.partial("beef", || panic!("nobody else writes")).unwrap();
+        fs::write(&partial, "content").unwrap();
+        fs::rename(&partial, cache.blob("beef")).unwrap();
+        for name in ["a.json", "main/train/a.json", "a.json"] {
+            cache.link("c1", name, "beef").unwrap();
+            assert_eq!(fs::read_to_string(cache.snapshot("c1").join(name)).unwrap(), "content");
+        }
+    }
+}

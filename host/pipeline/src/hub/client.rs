@@ -1,0 +1,292 @@
+//! Asking the hub over HTTP: which files a revision has, and their content.
+
+use super::cache::home;
+use super::error::HubError;
+use super::repository::Repository;
+use backon::{ExponentialBuilder, Retryable};
+use gavel_plugin::tls_client_config;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RANGE};
+use reqwest::{Response, StatusCode, Url};
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
+use serde::Deserialize;
+use std::env;
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const ENDPOINT: &str = "https://huggingface.co";
+/// A machine without a network is to say so soon.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a server may send nothing.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Attempts after the first, with pauses that double from a second on.
+const RETRIES: usize = 5;
+/// Most that is shown of what the hub says of an error.
+const SHOWN_CHARACTERS: usize = 300;
+
+/// Who asks the hub. It has no `Debug`: its headers hold the token.
+pub(super) struct Client {
+    http: reqwest::Client,
+    pub(super) endpoint: Url,
+    /// The variable or file with the token.
+    pub(super) token_from: Option<String>,
+}
+
+/// A revision's commit and files.
+#[derive(Deserialize)]
+pub(super) struct Listing {
+    #[serde(rename = "sha")]
+    pub(super) commit: String,
+    #[serde(rename = "siblings")]
+    pub(super) files: Vec<RemoteFile>,
+}
+
+/// A file of the hub.
+#[derive(Debug, Deserialize)]
+pub(super) struct RemoteFile {
+    #[serde(rename = "rfilename")]
+    pub(super) name: String,
+    pub(super) size: u64,
+    /// The hash that Git has of it: SHA-1 of a header and the content.
+    #[serde(rename = "blobId")]
+    git_hash: String,
+    lfs: Option<LargeFile>,
+}
+
+/// What is kept beside Git: there, it has the hash of a pointer.
+#[derive(Debug, Deserialize)]
+struct LargeFile {
+    sha256: String,
+}
+
+/// Why there is no answer.
+pub(super) enum Failure {
+    /// Nobody is reached.
+    Unreached(String),
+    /// The connection breaks off.
+    Lost(String),
+    /// The hub says no.
+    Status { status: StatusCode, code: String, answer: String },
+    /// The answer is not what it should be.
+    Broken(String),
+    /// It cannot be written down.
+    Write(io::Error),
+}
+
+impl RemoteFile {
+    /// The hash of its content.
+    pub(super) fn hash(&self) -> &str {
+        self.lfs.as_ref().map_or(&self.git_hash, |large| &large.sha256)
+    }
+
+    /// Whether its name and hash can be those of files here.
+    fn is_safe(&self) -> bool {
+        let is_part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
+        self.name.split('/').all(is_part) && is_hex(self.hash())
+    }
+
+    /// Whether a file of its size has its content.
+    fn is_in(&self, mut file: &File) -> io::Result<bool> {
+        let mut context = match self.lfs {
+            Some(_) => Context::new(&SHA256),
+            None => Context::new(&SHA1_FOR_LEGACY_USE_ONLY),
+        };
+        if self.lfs.is_none() {
+            context.update(format!("blob {}\0", self.size).as_bytes());
+        }
+        file.seek(SeekFrom::Start(0))?;
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                read => context.update(&buffer[..read]),
+            }
+        }
+        let found: String = context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(found == self.hash())
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+impl Client {
+    /// Reads `HF_ENDPOINT` and the token; nothing is sent yet.
+    pub(super) fn new() -> Result<Self, HubError> {
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let endpoint = set("HF_ENDPOINT").map_or_else(|| ENDPOINT.into(), |value| value.display().to_string());
+        let wrong = |what: String| HubError::Variable { variable: "HF_ENDPOINT".into(), what };
+        let endpoint = Url::parse(&endpoint).map_err(|error| wrong(error.to_string()))?;
+        if !matches!(endpoint.scheme(), "http" | "https") {
+            return Err(wrong("it starts neither with https:// nor with http://".into()));
+        }
+        // It is shown in messages.
+        if !endpoint.username().is_empty() || endpoint.password().is_some() {
+            return Err(wrong("a token does not belong here; set it in HF_TOKEN".into()));
+        }
+        let (mut headers, mut token_from) = (HeaderMap::new(), None);
+        if let Some((variable, token)) = token(set) {
+            let wrong = || HubError::Variable { variable: variable.clone(), what: "it holds no token".into() };
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+            token_from = Some(variable);
+        }
+        // Redirects go to where the content is kept; reqwest sends the token to the hub alone.
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            .https_only(endpoint.scheme() == "https")
+            .tls_backend_preconfigured(tls_client_config()?)
+            .build()
+            .map_err(|error| HubError::Client(error.to_string()))?;
+        Ok(Self { http, endpoint, token_from })
+    }
+
+    /// The files of a revision.
+    pub(super) async fn list(&self, repository: &Repository, revision: &str) -> Result<Listing, Failure> {
+        let Repository { kind, organisation, name, .. } = repository;
+        let kinds = format!("{kind}s");
+        let mut url = self.url(&["api", &kinds, organisation, name, "revision", revision])?;
+        url.set_query(Some("blobs=true"));
+        let body = retrying(|| self.body(&url)).await?;
+        let listing: Listing = serde_json::from_slice(&body)
+            .map_err(|error| Failure::Broken(format!("{url} does not answer as the hub does: {error}")))?;
+        match listing.files.iter().find(|file| !file.is_safe()) {
+            _ if !is_hex(&listing.commit) => Err(Failure::Broken(format!("{url} names no commit"))),
+            Some(file) => Err(Failure::Broken(format!("{url} names a file that cannot be one: {:?}", file.name))),
+            None => Ok(listing),
+        }
+    }
+
+    /// Downloads a file; `partial` has what came of it before.
+    pub(super) async fn download(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        remote: &RemoteFile,
+        partial: &File,
+    ) -> Result<(), Failure> {
+        let page = repository.page();
+        let path = page.split('/').chain(["resolve", commit]).chain(remote.name.split('/'));
+        let url = self.url(&path.collect::<Vec<_>>())?;
+        retrying(|| self.fill(&url, remote, partial)).await?;
+        if remote.is_in(partial)? {
+            return Ok(());
+        }
+        partial.set_len(0)?;
+        Err(Failure::Broken("what came has another hash than the hub says".into()))
+    }
+
+    /// The whole of a short answer.
+    async fn body(&self, url: &Url) -> Result<Vec<u8>, Failure> {
+        let response = self.get(url.clone(), 0).await?;
+        Ok(response.bytes().await.map_err(|error| lost(url, &error))?.to_vec())
+    }
+
+    /// Adds what is missing of a file.
+    async fn fill(&self, url: &Url, remote: &RemoteFile, mut partial: &File) -> Result<(), Failure> {
+        let mut length = partial.seek(SeekFrom::End(0))?;
+        if length == remote.size {
+            return Ok(());
+        }
+        let mut response = self.get(url.clone(), if length < remote.size { length } else { 0 }).await?;
+        if response.status() != StatusCode::PARTIAL_CONTENT {
+            length = 0;
+            partial.set_len(0)?;
+            partial.seek(SeekFrom::Start(0))?;
+        }
+        while let Some(chunk) = response.chunk().await.map_err(|error| lost(url, &error))? {
+            length += chunk.len() as u64;
+            if length > remote.size {
+                break;
+            }
+            partial.write_all(&chunk)?;
+        }
+        if length == remote.size {
+            return Ok(());
+        }
+        if length > remote.size {
+            partial.set_len(0)?;
+        }
+        Err(Failure::Lost(format!("{url}: it has {} bytes, and {length} came", remote.size)))
+    }
+
+    /// The answer from byte `start` on, if the server can.
+    async fn get(&self, url: Url, start: u64) -> Result<Response, Failure> {
+        let mut request = self.http.get(url.clone());
+        if start > 0 {
+            request = request.header(RANGE, format!("bytes={start}-"));
+        }
+        let response = request.send().await.map_err(|error| lost(&url, &error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
+        let (code, said) = (header("x-error-code").unwrap_or_default(), header("x-error-message"));
+        let said = said.map(|said| format!(" ({})", said.chars().take(SHOWN_CHARACTERS).collect::<String>()));
+        let answer = format!("{url} answered {status}{}", said.unwrap_or_default());
+        Err(Failure::Status { status, code, answer })
+    }
+
+    fn url(&self, path: &[&str]) -> Result<Url, Failure> {
+        let mut url = self.endpoint.clone();
+        let Ok(mut segments) = url.path_segments_mut() else {
+            return Err(Failure::Broken("HF_ENDPOINT has no paths".into()));
+        };
+        segments.pop_if_empty().extend(path);
+        drop(segments);
+        Ok(url)
+    }
+}
+
+/// Asks again where that may help: not where nobody is reached, and not where the hub says no.
+async fn retrying<T, F: Future<Output = Result<T, Failure>>>(attempt: impl FnMut() -> F) -> Result<T, Failure> {
+    let pauses = ExponentialBuilder::default().with_min_delay(Duration::from_secs(1)).with_max_times(RETRIES);
+    attempt.retry(pauses).when(Failure::may_pass).await
+}
+
+impl Failure {
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Status { status, .. } => status.is_server_error() || matches!(status.as_u16(), 408 | 429),
+            Self::Unreached(_) | Self::Broken(_) | Self::Write(_) => false,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// The token, and the variable or file that it is in.
+fn token(set: impl Fn(&str) -> Option<PathBuf>) -> Option<(String, String)> {
+    for name in ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"] {
+        if let Some(token) = set(name).and_then(|value| Some(value.to_str()?.trim().to_owned())) {
+            return Some((name.into(), token));
+        }
+    }
+    let path = set("HF_TOKEN_PATH").or_else(|| Some(home(&set)?.join("token")))?;
+    let token = std::fs::read_to_string(&path).ok()?.trim().to_owned();
+    (!token.is_empty()).then(|| (path.display().to_string(), token))
+}
+
+fn lost(url: &Url, error: &reqwest::Error) -> Failure {
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let what = if error.is_timeout() { "no answer in time".to_owned() } else { cause.to_string() };
+    match error.is_connect() {
+        true => Failure::Unreached(format!("{url}: {what}")),
+        false => Failure::Lost(format!("{url}: {what}")),
+    }
+}
