@@ -192,6 +192,6 @@ fn completions_are_scored_whatever_their_columns_are_called() {
     assert_eq!(rows.iter().map(|row| &row["id"]).collect::<Vec<_>>(), ["data/row-0", "data/row-1", "data/row-2"]);
 
     let output = score(&["--column", "response=outptu"]);
-    let expected = "out/1.jsonl, line 1: the row has no column `outptu`, which `response` is to be (it has: question, output, final)";
+    let expected = "out/0.jsonl, line 1: the row has no column `outptu`, which `response` is to be (it has: question, output, final)";
     assert!(output.status.code() == Some(1) && stderr(&output).contains(expected), "{}", stderr(&output));
 }
