@@ -85,7 +85,7 @@ struct ConfigArgs {
     /// folder.
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Change a value of it.
+    /// Change a value of it: train.steps=50, or reward.NAME.weight=0.2 for one of its rewards.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
 }
