@@ -2,10 +2,12 @@
 
 #[cfg(feature = "train")]
 mod bench;
+mod completions;
 #[cfg(feature = "train")]
 mod eval;
 #[cfg(feature = "train")]
 mod generate;
+mod man;
 #[cfg(feature = "train")]
 mod merge;
 #[cfg(feature = "train")]
@@ -26,7 +28,7 @@ mod terminal;
 #[cfg(feature = "train")]
 mod train;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use gavel_plugin::{COMPILE_COMMAND, compile_command, compile_with};
 use std::process::ExitCode;
 
@@ -65,6 +67,8 @@ enum Command {
     /// Work on a plugin.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
     /// Compile a component for another process of gavel.
     #[command(hide = true, name = COMPILE_COMMAND)]
     CompileComponent {
@@ -97,6 +101,8 @@ fn main() -> ExitCode {
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),
+        Command::Completions(args) => completions::run(&args, &Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
         Command::CompileComponent { argument } => Ok(compile_command(&argument)),
     };
     done.unwrap_or_else(|error| {

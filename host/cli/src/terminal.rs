@@ -64,10 +64,9 @@ pub fn json_pretty(value: &impl Serialize) -> Result<()> {
     write_out(&(seen_json(&serde_json::to_string_pretty(value)?) + "\n"))
 }
 
-/// Prints what a model wrote, or a configuration, to stdout: for a terminal,
-/// with everything escaped but its lines and tabs; for a file or another
-/// program, as it is.
-#[cfg(feature = "train")]
+/// Prints what a model wrote, a configuration or a script to stdout: for a
+/// terminal, with everything escaped but its lines and tabs; for a file or
+/// another program, as it is.
 pub fn data(text: &str) -> Result<()> {
     match std::io::stdout().is_terminal() {
         true => write_out(&seen_text(text)),

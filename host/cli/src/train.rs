@@ -72,7 +72,7 @@ pub struct ConfigArgs {
     /// folder.
     #[arg(short, long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Change a value of it.
+    /// Change a value of it: train.steps=50, or reward.NAME.weight=0.2 for one of its rewards.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
 }

@@ -21,12 +21,14 @@
 
 mod checkpoints;
 mod config;
+mod config_file;
 mod damage;
 mod error;
 mod holder;
 pub mod layout;
 pub mod metrics;
 mod metrics_log;
+mod named_tables;
 mod plugin_sets;
 #[cfg(test)]
 mod power_cut;
@@ -39,11 +41,13 @@ mod tensorboard;
 
 pub use checkpoints::{Checkpoints, Retention, State};
 pub use config::read_config;
+pub use config_file::{ConfigFile, ConfigFileError};
 pub use damage::DamagedLine;
 pub use error::RunError;
 pub use holder::Holder;
 pub use metrics::Metrics;
 pub use metrics_log::read_metrics;
+pub use named_tables::{find_named, table_name, table_names};
 pub use plugin_sets::{find_component, keep_component, read_plugin_sets, write_plugin_sets};
 pub use queue::{QueuedGroup, QueuedSample};
 pub use run_folder::{FolderConfig, Rewound, RunFolder};

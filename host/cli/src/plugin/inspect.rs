@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use clap::Args;
 use gavel_plugin::{Grants, Inspection, Limits, PluginSpec, Sandbox, SandboxConfig};
+use gavel_runs::ConfigFile;
 use gavel_scoring::ExecTable;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -84,8 +85,8 @@ fn configured(config: &Path, path: &Path) -> Result<(Reward, BTreeMap<String, Ex
         #[serde(default)]
         exec: BTreeMap<String, ExecTable>,
     }
-    let text = std::fs::read_to_string(config).with_context(|| format!("cannot read {}", config.display()))?;
-    let run: Run = toml::from_str(&text).with_context(|| format!("{} is no configuration", config.display()))?;
+    let table = ConfigFile::read(config)?.table;
+    let run: Run = table.try_into().with_context(|| format!("{} is not a configuration", config.display()))?;
     let wanted = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
     let same = |reward: &Reward| reward.path.canonicalize().is_ok_and(|path| path == wanted);
     match run.reward.into_iter().find(same) {

@@ -2,50 +2,30 @@
 
 use crate::hub::HubError;
 use gavel_plugin::ZeroLimit;
+use gavel_runs::ConfigFileError;
 use std::fmt::Display;
 use std::path::PathBuf;
 
 /// What is wrong with a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read the configuration {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It is no TOML.
-    #[error("{}: {what}", path.display())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// What the parser says.
-        what: String,
-    },
-    /// A `--set` that cannot be applied.
-    #[error("--set {setting}: {what}\nhint: write --set table.key=value, such as --set train.steps=100")]
+    /// A file of it cannot be read.
+    #[error(transparent)]
+    File(#[from] ConfigFileError),
+    /// A `--set` that cannot be applied, or whose key or value is not one of the configuration.
+    #[error("--set {setting}: {what}")]
     Set {
         /// As given.
         setting: String,
         /// What is wrong.
         what: String,
     },
-    /// A `--set` whose key or value is not one of the configuration.
-    #[error("--set {setting}: {what}")]
-    SetValue {
-        /// As given.
-        setting: String,
-        /// What is wrong.
-        what: String,
-    },
     /// A key or a type that does not exist there.
-    #[error("{}: {key}: {what}", path.display())]
+    #[error("{}: {}{what}", path.display(), if key.is_empty() { String::new() } else { format!("{key}: ") })]
     Key {
         /// The file.
         path: PathBuf,
-        /// The key, with its tables.
+        /// The key, with its tables; nothing for the file as a whole.
         key: String,
         /// What is wrong.
         what: String,

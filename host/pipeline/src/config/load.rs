@@ -1,27 +1,27 @@
-//! Reading a configuration: the file, then what `--set` changes in it.
+//! Reading a configuration: the file and what it includes, then what `--set` changes.
 
 use super::error::ConfigError;
 use super::run_config::Config;
+use super::set::set;
 use super::train_table::TrainTable;
+use gavel_runs::{ConfigFile, table_names};
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Reads and checks the configuration in `path` with the settings
+/// Reads and checks the configuration in `path`, and what it includes, with the settings
 /// (`key=value`) laid over it.
 pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) -> Result<Config<T>, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-    let mut table: Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), what: error.to_string() })?;
+    let mut file = ConfigFile::read(path)?;
     for setting in settings {
-        set(&mut table, setting).map_err(|what| ConfigError::Set { setting: setting.clone(), what })?;
+        set(&mut file.table, setting).map_err(|what| ConfigError::Set { setting: setting.clone(), what })?;
     }
     if !T::LEARNS {
-        fill_in(&mut table);
+        fill_in(&mut file.table);
     }
-    let mut config: Config<T> = serde_path_to_error::deserialize(table).map_err(|error| {
-        let key = error.path().to_string();
+    let mut config: Config<T> = serde_path_to_error::deserialize(file.table.clone()).map_err(|error| {
+        let key = written_key(&file.table, error.path());
         let what = expected(error.into_inner().message());
         // A value below a setting's is the setting's, too.
         let is_at_fault = |setting: &&String| {
@@ -32,10 +32,15 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
         };
         match settings.iter().rfind(is_at_fault) {
             Some(setting) if setting.starts_with(&format!("{key}=")) => {
-                ConfigError::SetValue { setting: setting.clone(), what }
+                ConfigError::Set { setting: setting.clone(), what }
             }
-            Some(setting) => ConfigError::SetValue { setting: setting.clone(), what: format!("{key}: {what}") },
-            None => ConfigError::Key { path: path.to_owned(), key, what },
+            Some(setting) => ConfigError::Set { setting: setting.clone(), what: format!("{key}: {what}") },
+            None => {
+                // A field that is not known stands in a file, too.
+                let field = what.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+                let place = field.map_or(key.clone(), |field| format!("{key}.{field}"));
+                ConfigError::Key { path: file.file_of(&place).to_owned(), key, what }
+            }
         }
     })?;
     config.train.complete(config.schedule.max_staleness);
@@ -52,6 +57,29 @@ fn fill_in(table: &mut Table) {
     if let Some(Value::Table(data)) = table.get_mut("data") {
         data.entry("train").or_insert_with(|| Value::Array(Vec::new()));
     }
+}
+
+/// The key at `path` in `table` as `--set` writes it: a table of a list by its name, `reward.format.weight`.
+fn written_key(table: &Table, path: &serde_path_to_error::Path) -> String {
+    let root = Value::Table(table.clone());
+    let (mut key, mut at) = (String::new(), Some(&root));
+    for segment in path {
+        let place = match segment {
+            Segment::Map { key: name } => {
+                at = at.and_then(|value| value.get(name));
+                format!(".{name}")
+            }
+            Segment::Seq { index } => {
+                let names = at.and_then(Value::as_array).and_then(|list| table_names(list));
+                at = at.and_then(|value| value.get(*index));
+                names.and_then(|names| Some(format!(".{}", names.get(*index)?))).unwrap_or(format!("[{index}]"))
+            }
+            Segment::Enum { variant } => format!(".{variant}"),
+            Segment::Unknown => ".?".to_owned(),
+        };
+        key += &place;
+    }
+    key.strip_prefix('.').unwrap_or_default().to_owned()
 }
 
 /// What serde says of a value, with words in place of the types of a program.
@@ -72,33 +100,6 @@ fn expected(what: &str) -> String {
         Some((_, words)) => format!("{found}, expected {words}"),
         None => what.to_owned(),
     }
-}
-
-/// Lays `a.b.c=value` over a table; the value is TOML, or else a string.
-fn set(table: &mut Table, setting: &str) -> Result<(), String> {
-    let (key, text) = setting.split_once('=').ok_or("there is no `=`")?;
-    let value = format!("value = {text}")
-        .parse::<Table>()
-        .ok()
-        .and_then(|mut parsed| parsed.remove("value"))
-        .unwrap_or_else(|| Value::String(text.to_owned()));
-    let keys: Vec<&str> = key.split('.').collect();
-    let Some((last, path)) = keys.split_last() else { return Err("there is no key".into()) };
-    if keys.iter().any(|key| key.is_empty()) {
-        return Err(format!("{key:?} is no key"));
-    }
-    let mut at = table;
-    for (depth, part) in path.iter().enumerate() {
-        let reached = path[..=depth].join(".");
-        let next = at.entry(*part).or_insert_with(|| Value::Table(Table::new()));
-        at = match next {
-            Value::Table(table) => table,
-            Value::Array(_) => return Err(format!("{reached} is a list; change it in the file")),
-            _ => return Err(format!("{reached} is a value, not a table")),
-        };
-    }
-    at.insert((*last).to_owned(), value);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod loading;
 mod reward;
 mod run_config;
 mod schedule;
+mod set;
 mod tables;
 mod train;
 mod train_table;

@@ -1,0 +1,322 @@
+//! A configuration as people write it: a TOML file, with those that it includes.
+
+use crate::named_tables::{table_name, table_names};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// A configuration that is read, and where each key of it stands.
+#[derive(Debug)]
+pub struct ConfigFile {
+    /// All files together, without `include`.
+    pub table: Table,
+    path: PathBuf,
+    /// The last file with each key.
+    files: BTreeMap<String, PathBuf>,
+}
+
+/// Why a configuration cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigFileError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {}: {source}{}", path.display(), chain(includers))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The files that lead to it: each includes the next one.
+        includers: Vec<PathBuf>,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not TOML.
+    #[error("{}: {what}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The parser's message.
+        what: String,
+    },
+    /// Its `include` is not a list of files.
+    #[error("{}: include: expected a path or a list of paths, found {found}", path.display())]
+    NotPaths {
+        /// The file.
+        path: PathBuf,
+        /// What stands there.
+        found: String,
+    },
+    /// Files include each other.
+    #[error("{}: include: a circle: {}\nhint: move what they share to a file of its own", path.display(), arrows(files))]
+    Circle {
+        /// The file that closes the circle.
+        path: PathBuf,
+        /// Each file includes the next one.
+        files: Vec<PathBuf>,
+    },
+}
+
+fn arrows(files: &[PathBuf]) -> String {
+    let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    names.join(" -> ")
+}
+
+fn chain(includers: &[PathBuf]) -> String {
+    if includers.is_empty() { String::new() } else { format!("; it is included by {}", arrows(includers)) }
+}
+
+impl ConfigFile {
+    /// Reads `path` and what it includes. Keys of a file come before those of the files that it includes, and of these
+    /// a later one before an earlier one. Tables are merged key by key, lists of tables with names by their names.
+    ///
+    /// # Errors
+    /// A file cannot be read, is not TOML, or includes itself.
+    pub fn read(path: &Path) -> Result<Self, ConfigFileError> {
+        let mut read = Self { table: Table::new(), path: path.to_owned(), files: BTreeMap::new() };
+        read.add(path, &mut Vec::new())?;
+        Ok(read)
+    }
+
+    /// The file in which `key` stands, written as in `reward.format.weight`; where it stands in none, that of the table
+    /// that it would be in.
+    pub fn file_of(&self, key: &str) -> &Path {
+        let mut key = key;
+        loop {
+            if let Some(file) = self.files.get(key) {
+                return file;
+            }
+            match key.rfind(['.', '[']) {
+                Some(end) => key = &key[..end],
+                None => return &self.path,
+            }
+        }
+    }
+
+    /// Adds the file `path`, which the last of `includers` includes.
+    fn add(&mut self, path: &Path, includers: &mut Vec<PathBuf>) -> Result<(), ConfigFileError> {
+        let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+            (Ok(a), Ok(b)) => a == b,
+            _ => a == b,
+        };
+        if let Some(first) = includers.iter().position(|includer| same(includer, path)) {
+            let files = includers.drain(first..).chain([path.to_owned()]).collect::<Vec<_>>();
+            return Err(ConfigFileError::Circle { path: files[files.len() - 2].clone(), files });
+        }
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigFileError::Read {
+            path: path.to_owned(),
+            includers: includers.clone(),
+            source,
+        })?;
+        let mut table: Table = text.parse().map_err(|error: toml::de::Error| ConfigFileError::Syntax {
+            path: path.to_owned(),
+            what: error.to_string(),
+        })?;
+        let included = table.remove("include").map_or(Ok(Vec::new()), |value| paths(path, value))?;
+        includers.push(path.to_owned());
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for file in included {
+            self.add(&folder.join(file), includers)?;
+        }
+        includers.pop();
+        merge(&mut self.table, table, "", path, &mut self.files);
+        Ok(())
+    }
+}
+
+/// The paths that the `include` of the file `path` names.
+fn paths(path: &Path, include: Value) -> Result<Vec<String>, ConfigFileError> {
+    let values = match include {
+        Value::Array(values) => values,
+        value => vec![value],
+    };
+    let path_of = |value: Value| match value {
+        Value::String(file) => Ok(file),
+        other => Err(ConfigFileError::NotPaths { path: path.to_owned(), found: other.to_string() }),
+    };
+    values.into_iter().map(path_of).collect()
+}
+
+/// Lays `table`, of the file `path`, over `base`, where both are below the key `prefix`.
+fn merge(base: &mut Table, table: Table, prefix: &str, path: &Path, files: &mut BTreeMap<String, PathBuf>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match (base.get_mut(&name), value) {
+            (Some(Value::Table(old)), Value::Table(new)) => {
+                files.insert(key.clone(), path.to_owned());
+                merge(old, new, &key, path, files);
+            }
+            (Some(Value::Array(old)), Value::Array(new))
+                if table_names(old).is_some() && table_names(&new).is_some() =>
+            {
+                files.insert(key.clone(), path.to_owned());
+                merge_named(old, new, &key, path, files);
+            }
+            (_, value) => {
+                forget(&key, files);
+                stands(&key, &value, path, files);
+                base.insert(name, value);
+            }
+        }
+    }
+}
+
+/// The same for two lists of tables with names: those of `base` come first.
+fn merge_named(
+    base: &mut Vec<Value>,
+    list: Vec<Value>,
+    prefix: &str,
+    path: &Path,
+    files: &mut BTreeMap<String, PathBuf>,
+) {
+    // A name that a file has twice stays there twice, for the check of the configuration to find.
+    let mut seen = Vec::new();
+    for item in list {
+        let name = item.as_table().and_then(table_name).unwrap_or_default().to_owned();
+        let key = format!("{prefix}.{name}");
+        let is_first = !seen.contains(&name);
+        let old = base.iter_mut().filter_map(Value::as_table_mut).find(|old| table_name(old) == Some(&name));
+        match (old, item) {
+            (Some(old), Value::Table(new)) if is_first => {
+                files.insert(key.clone(), path.to_owned());
+                merge(old, new, &key, path, files);
+            }
+            (_, item) => {
+                stands(&key, &item, path, files);
+                base.push(item);
+            }
+        }
+        seen.push(name);
+    }
+}
+
+/// Notes that `value`, at `key`, stands in the file `path`.
+fn stands(key: &str, value: &Value, path: &Path, files: &mut BTreeMap<String, PathBuf>) {
+    files.insert(key.to_owned(), path.to_owned());
+    match value {
+        Value::Table(table) => {
+            table.iter().for_each(|(name, value)| stands(&format!("{key}.{name}"), value, path, files))
+        }
+        Value::Array(list) => {
+            for (name, item) in table_names(list).into_iter().flatten().zip(list) {
+                stands(&format!("{key}.{name}"), item, path, files);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Forgets where keys below `key` stood.
+fn forget(key: &str, files: &mut BTreeMap<String, PathBuf>) {
+    let below = format!("{key}.");
+    files.retain(|known, _| !known.starts_with(&below));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn read(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<ConfigFile, ConfigFileError>) {
+        let folder = folder(files);
+        let read = ConfigFile::read(&folder.path().join("run.toml"));
+        (folder, read)
+    }
+
+    #[test]
+    fn a_file_comes_before_what_it_includes() {
+        let (folder, read) = read(&[
+            (
+                "run.toml",
+                "include = ['conf/base.toml', 'fast.toml']\nseed = 3\n[train]\nsteps = 9\n[[reward]]\nname = 'b'\nweight = 0.5\n[[reward]]\nname = 'c'",
+            ),
+            ("fast.toml", "seed = 2\nlist = [4]\n[train]\nsteps = 2\nrate = 0.1"),
+            (
+                "conf/base.toml",
+                "include = 'model.toml'\nseed = 1\nlist = [1, 2]\n[[reward]]\nname = 'a'\n[[reward]]\nname = 'b'\npath = 'b.wasm'\nweight = 2",
+            ),
+            ("conf/model.toml", "[model]\npath = 'm'\n[train]\nsteps = 1\nkeep = true"),
+        ]);
+        let read = read.unwrap();
+        let expected: Table = "seed = 3\nlist = [4]\n[model]\npath = 'm'\n[train]\nsteps = 9\nrate = 0.1\nkeep = true\n[[reward]]\nname = 'a'\n[[reward]]\nname = 'b'\npath = 'b.wasm'\nweight = 0.5\n[[reward]]\nname = 'c'".parse().unwrap();
+        assert_eq!(read.table, expected);
+        for (key, file) in [
+            ("seed", "run.toml"),
+            ("train.steps", "run.toml"),
+            ("train.rate", "fast.toml"),
+            ("train.keep", "conf/model.toml"),
+            ("train.none", "run.toml"),
+            ("list[0]", "fast.toml"),
+            ("reward.a.name", "conf/base.toml"),
+            ("reward.b.path", "conf/base.toml"),
+            ("reward.b.weight", "run.toml"),
+            ("reward.c", "run.toml"),
+            ("model.device", "conf/model.toml"),
+            ("nothing", "run.toml"),
+        ] {
+            assert_eq!(read.file_of(key), folder.path().join(file), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_table_replaces() {
+        let (folder, read) = read(&[
+            ("run.toml", "include = 'base.toml'\nreward = []\na = 1\nb = {x = 1}\nc = [{name = 'x'}]"),
+            ("base.toml", "a = {x = 1}\nb = 1\nc = [1]\n[[reward]]\nname = 'a'"),
+        ]);
+        let read = read.unwrap();
+        assert_eq!(read.table, "reward = []\na = 1\nb = {x = 1}\nc = [{name = 'x'}]".parse().unwrap());
+        assert_eq!(read.file_of("reward.a"), folder.path().join("run.toml"));
+    }
+
+    #[test]
+    fn a_name_that_one_file_has_twice_stays_twice() {
+        let (_folder, read) = read(&[
+            ("run.toml", "include = 'base.toml'\na = [{name = 'x', n = 1}, {name = 'x', n = 2}]"),
+            ("base.toml", "a = [{name = 'x', m = 0}]"),
+        ]);
+        assert_eq!(read.unwrap().table, "a = [{name = 'x', m = 0, n = 1}, {name = 'x', n = 2}]".parse().unwrap());
+    }
+
+    #[test]
+    fn two_files_may_include_a_third_one() {
+        let (_folder, read) = read(&[
+            ("run.toml", "include = ['a.toml', 'b.toml']"),
+            ("a.toml", "include = 'c.toml'\nx = 1"),
+            ("b.toml", "include = 'c.toml'"),
+            ("c.toml", "x = 2"),
+        ]);
+        assert_eq!(read.unwrap().table, "x = 2".parse().unwrap());
+    }
+
+    #[test]
+    fn mistakes_name_the_files_that_lead_there() {
+        for (files, expected) in [
+            (
+                &[("run.toml", "include = 'a.toml'"), ("a.toml", "include = 'b/c.toml'")][..],
+                "cannot read the configuration b/c.toml: No such file or directory (os error 2); it is included by run.toml -> a.toml",
+            ),
+            (
+                &[("run.toml", "include = 'a.toml'"), ("a.toml", "include = 'b/../run.toml'"), ("b/x", "")],
+                "a.toml: include: a circle: run.toml -> a.toml -> b/../run.toml\nhint: ",
+            ),
+            (&[("run.toml", "include = 'run.toml'")], "run.toml: include: a circle: run.toml -> run.toml\n"),
+            (
+                &[("run.toml", "include = ['a.toml', 3]"), ("a.toml", "")],
+                "run.toml: include: expected a path or a list of paths, found 3",
+            ),
+            (&[("run.toml", "include = 'a.toml'"), ("a.toml", "x = ")], "a.toml: TOML parse error at line 1, column 5"),
+            (&[], "cannot read the configuration run.toml: No such file or directory (os error 2)"),
+        ] {
+            let (folder, read) = read(files);
+            let error = read.unwrap_err().to_string().replace(&format!("{}/", folder.path().display()), "");
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}
