@@ -83,6 +83,9 @@ fn write_parquet(out: &mut (impl Write + Send), rows: &[Columns]) -> Result<(), 
 
 /// The values as a column of the one type that they have.
 fn typed(values: &[Option<&Json>]) -> Result<ArrayRef, ArrowError> {
+    if !are_exact(values.iter().flatten().flat_map(|value| numbers(value.as_text()))) {
+        return Err(ArrowError::SchemaError("a number has too many digits".into()));
+    }
     let text = |value: &Option<&Json>| format!("{{\"v\":{}}}\n", value.map_or("null", Json::as_text));
     let lines: String = values.iter().map(text).collect();
     let (schema, _) = infer_json_schema(Cursor::new(&lines), None)?;
@@ -96,6 +99,35 @@ fn typed(values: &[Option<&Json>]) -> Result<ArrayRef, ArrowError> {
         Some(batch) => Ok(batch?.column(0).clone()),
         None => Err(ArrowError::SchemaError("it has no values".into())),
     }
+}
+
+/// Whether numbers are the same as 64-bit integers, if all of them are integers, or as 64-bit floats.
+fn are_exact<'a>(numbers: impl Iterator<Item = &'a str> + Clone) -> bool {
+    // Any 15 digits survive as a float.
+    let is_float = |number: &str| {
+        let (digits, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+        let digits = digits.trim_start_matches(['-', '0', '.']).bytes().filter(u8::is_ascii_digit).count();
+        digits <= 15 && exponent.parse::<i32>().is_ok_and(|exponent| exponent.abs() <= 290)
+    };
+    numbers.clone().all(|number| number.parse::<i64>().is_ok()) || numbers.clone().all(is_float)
+}
+
+/// The numbers in a JSON text, as they are written.
+fn numbers(json: &str) -> impl Iterator<Item = &str> + Clone {
+    let mut is_string = false;
+    let mut is_escaped = false;
+    let outside = json.split(move |c: char| {
+        let was_string = is_string;
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_string => is_escaped = true,
+            '"' => is_string = !is_string,
+            _ => {}
+        }
+        was_string || !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E'))
+    });
+    // Of `true` and `false` an `e` is left.
+    outside.filter(|part| part.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether Parquet has the type: it has none of nothing, and no group without fields.
@@ -159,6 +191,16 @@ mod tests {
         let big = "123456789012345678901234567890";
         assert_eq!(found[0], json!({"empty": "{}", "none": null, "mixed": "x", "big": big, "list": "[]"}));
         assert_eq!(found[1], json!({"empty": "{}", "none": null, "mixed": "{\"a\":1}", "big": "1", "list": "[]"}));
+    }
+
+    #[test]
+    fn a_number_is_a_number_where_none_of_its_column_would_be_rounded() {
+        let found = numbers(r#"{"a1":[-1.50e+3,true],"b":"7 \" 8","c":null,"d":false,"e":9}"#);
+        assert_eq!(found.collect::<Vec<_>>(), ["-1.50e+3", "9"]);
+        let exact = |numbers: &[&str]| are_exact(numbers.iter().copied());
+        assert!(exact(&["9223372036854775807", "-1"]) && exact(&["0.000123456789012345", "1e-290", "3"]));
+        assert!(!exact(&["9223372036854775808"]) && !exact(&["9223372036854775807", "0.5"]));
+        assert!(!exact(&["0.1234567890123456789"]) && !exact(&["1e400"]));
     }
 
     #[test]
