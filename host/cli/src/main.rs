@@ -3,10 +3,13 @@
 #[cfg(feature = "train")]
 mod bench;
 mod completions;
+mod doctor;
 #[cfg(feature = "train")]
 mod eval;
 #[cfg(feature = "train")]
 mod generate;
+#[cfg(feature = "train")]
+mod libtorch;
 mod man;
 #[cfg(feature = "train")]
 mod merge;
@@ -67,6 +70,7 @@ enum Command {
     /// Work on a plugin.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
+    Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
     /// Compile a component for another process of gavel.
@@ -101,6 +105,7 @@ fn main() -> ExitCode {
         Command::Score(args) => score::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Plugin(command) => plugin::run(command),
+        Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args, &Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
         Command::CompileComponent { argument } => Ok(compile_command(&argument)),

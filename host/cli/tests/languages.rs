@@ -1,6 +1,6 @@
 //! The path of a stranger, in every language: a folder made by `gavel plugin
 //! new` is built and tested, and its components score and train. The templates
-//! are one rule in four languages, which must say the same of the same rows.
+//! are one rule in six languages, which must say the same of the same rows.
 //!
 //! It needs what `cargo xtask test` provides: componentize-py and ziglang in
 //! the Python that comes first, and npm.
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-const LANGUAGES: [&str; 4] = ["rust", "python", "js", "c"];
+const LANGUAGES: [&str; 6] = ["rust", "python", "js", "c", "ts", "cpp"];
 
 /// A judger that says of each sample what the reward `quality` said of it, in
-/// every language: the file of its folder, and what stands in it.
+/// every language with an SDK of its own: the file of its folder, and what stands in it.
 const ECHOES: [(&str, &str); 4] = [
     ("src/lib.rs", include_str!("echoes/lib.rs")),
     ("main.py", include_str!("echoes/main.py")),
@@ -45,7 +45,7 @@ fn make(project: &Project, language: &str, kind: &str) {
     let run = |args: &[&str]| run(project, args);
     let said = run(&["plugin", "new", &name, "--lang", language, "--kind", kind]);
     assert!(said.contains(&format!("cd {name}")), "{said}");
-    if language == "js" {
+    if ["js", "ts"].contains(&language) {
         // Downloads once, for whoever comes second.
         static NPM: Mutex<()> = Mutex::new(());
         let _turn = NPM.lock();
@@ -68,13 +68,13 @@ fn component(kind: &str, language: &str) -> String {
 
 /// What each plugin says of each row: its outcome, score and metrics. The
 /// words are its language's own.
-fn said(project: &Project, file: &str, kind: &str) -> Vec<Vec<Value>> {
+fn said(project: &Project, file: &str, kind: &str, languages: &[&str]) -> Vec<Vec<Value>> {
     let told = |row: &Map<String, Value>, language: &str| {
         let said = &row["plugins"][format!("{kind}-{language}")];
         json!([said["outcome"], said["score"], said["metrics"], said["whose"]])
     };
     let rows = lines(&project.path(file));
-    rows.iter().map(|row| LANGUAGES.map(|language| told(row, language)).into()).collect()
+    rows.iter().map(|row| languages.iter().map(|language| told(row, language)).collect()).collect()
 }
 
 fn score(project: &Project, kind: &str, data: &str) -> Vec<Vec<Value>> {
@@ -84,7 +84,7 @@ fn score(project: &Project, kind: &str, data: &str) -> Vec<Vec<Value>> {
         args.extend(["--plugin", plugin]);
     }
     project.succeed(&args);
-    said(project, "out.jsonl", kind)
+    said(project, "out.jsonl", kind, &LANGUAGES)
 }
 
 /// Rows that differ in everything the rule looks at.
@@ -168,9 +168,28 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
         // The first line is the validation before the first step.
         for step in &project.metrics("runs/run")[1..] {
             let counts = LANGUAGES.map(|language| step[&format!("outcome/{language}/scored")].as_u64());
-            assert_eq!(counts, [Some(16); 4], "{step:?}");
+            assert_eq!(counts, [Some(16); 6], "{step:?}");
         }
     }
+}
+
+#[test]
+fn types_are_checked_before_a_plugin_in_typescript_is_built() {
+    let project = Project::empty();
+    make(&project, "ts", "reward");
+    let main = project.read("reward-ts/main.ts");
+    project.write(
+        "reward-ts/main.ts",
+        &main.replace("sample.response, params.prefix", "sample.response, params.tolerance"),
+    );
+    let output = project.run(&["plugin", "build", "reward-ts"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("error: the types of `reward-ts` do not fit: tsc failed with status"), "{said}");
+    assert!(said.contains("main.ts(") && said.contains("'number' is not assignable"), "{said}");
+    // What it was made of before is still there, and it is not taken for what the sources are now.
+    project.write("reward-ts/main.ts", &main);
+    assert!(run(&project, &["plugin", "build", "reward-ts"]).contains("unchanged"));
 }
 
 #[test]
@@ -204,7 +223,8 @@ fn a_judger_says_the_same_in_every_language() {
 /// Makes the judgers into others that come after a reward, and compares what
 /// they see of it.
 fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
-    for (language, (file, source)) in LANGUAGES.into_iter().zip(ECHOES) {
+    let languages: [&str; ECHOES.len()] = std::array::from_fn(|at| LANGUAGES[at]);
+    for (language, (file, source)) in languages.into_iter().zip(ECHOES) {
         project.write(&format!("judger-{language}/{file}"), source);
         run(project, &["plugin", "build", &format!("judger-{language}")]);
     }
@@ -213,14 +233,14 @@ fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
         ["score 0.25", "score -3\nmetric a 2\nmetric b 0.5\nnote süß", "abstain mine", "panic", "score 1e300"];
     project.write("rows.jsonl", &responses.map(row).concat());
     let quality = format!("quality={}", project::built("guests/obeys.wasm").display());
-    let plugins = LANGUAGES.map(|language| component("judger", language));
-    let after = LANGUAGES.map(|language| format!("judger-{language}=quality"));
+    let plugins = languages.map(|language| component("judger", language));
+    let after = languages.map(|language| format!("judger-{language}=quality"));
     let mut args = vec!["score", "--data", "rows.jsonl", "--out", "out.jsonl", "--plugin", &quality];
     plugins.iter().for_each(|plugin| args.extend(["--plugin", plugin]));
     // Who does not come after it sees nothing.
     let seen = |args: &[&str]| {
         project.succeed(args);
-        let said = said(project, "out.jsonl", "judger");
+        let said = said(project, "out.jsonl", "judger", &languages);
         said.into_iter()
             .map(|said| {
                 assert!(said.iter().all(|other| *other == said[0]), "{said:?}");

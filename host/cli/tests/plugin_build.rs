@@ -248,7 +248,7 @@ error: polite/plugin.toml: line 4: unknown field `export`, expected one of `name
         ("\"c\"", "\"go\""),
         str![[r#"
 error: polite/plugin.toml: plugin.language: there is no SDK for the language `go`
-hint: the languages are rust, python, js and c
+hint: the languages are rust, python, js (also for TypeScript) and c (also for C++)
 
 "#]],
     );

@@ -104,11 +104,12 @@ fn a_function_that_wants_tokens_is_refused() {
         "rewards.py",
         "def count(completions, completion_ids):\n    return [len(ids) for ids in completion_ids]\n",
     );
-    project.succeed(&["plugin", "new", "mine", "--from-trl", "rewards.py"]);
-    let output = project.run(&["plugin", "build", "mine"]);
+    let output = project.run(&["plugin", "new", "mine", "--from-trl", "rewards.py"]);
     assert_eq!(output.status.code(), Some(2));
-    let expected = "error: `mine`: `count` takes `completion_ids`, and a plugin has no tokens\nhint: let it work on";
-    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    let expected =
+        "error: `count` of rewards.py takes `completion_ids`, and a plugin has no tokens\nhint: let it work on";
+    assert!(stderr(&output).starts_with(expected), "{}", stderr(&output));
+    assert!(!project.path("mine").exists());
 }
 
 #[test]

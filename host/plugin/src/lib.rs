@@ -63,6 +63,7 @@ mod tls;
 mod trusted;
 mod verdict;
 
+pub use cache::component_cache;
 pub use call_meter::{CallMeter, Held};
 pub use chat::{ChatBody, ChatError, ChatModel, ChatRequest, JsonChunks, JsonPieces};
 pub use compile::{COMPILE_COMMAND, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with};

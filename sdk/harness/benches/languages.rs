@@ -8,7 +8,7 @@
 
 use gavel_harness::sample;
 use gavel_plugin::{Plugin, PluginSpec, Sandbox, SandboxConfig};
-use gavel_project::{Kind, Language, New, build, create};
+use gavel_project::{Kind, New, Template, build, create};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
@@ -21,8 +21,8 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     println!("| language | size | first start | later start | a call | memory |\n|---|---|---|---|---|---|");
     for (name, title) in [("rust", "Rust"), ("c", "C"), ("js", "JavaScript"), ("python", "Python")] {
-        let language: Language = name.parse().unwrap();
-        let made = create(New { name, language, kind: Kind::Reward }, folder.path()).unwrap();
+        let template: Template = name.parse().unwrap();
+        let made = create(New { name, template, kind: Kind::Reward }, folder.path()).unwrap();
         if name == "js" {
             let install = Command::new("npm").args(["install", "--silent"]).current_dir(&made.project.folder).status();
             assert!(install.expect("npm is needed").success());

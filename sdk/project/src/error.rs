@@ -47,7 +47,9 @@ pub enum Error {
         what: &'static str,
     },
     /// There is no such language.
-    #[error("there is no SDK for the language `{found}`\nhint: the languages are rust, python, js and c")]
+    #[error(
+        "there is no SDK for the language `{found}`\nhint: the languages are rust, python, js (also for TypeScript) and c (also for C++)"
+    )]
     Language {
         /// What was asked for.
         found: String,

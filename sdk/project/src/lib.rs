@@ -27,7 +27,7 @@ pub use error::Error;
 pub use inputs::Inputs;
 pub use language::Language;
 pub use manifest::{Export, Import, MANIFEST, Manifest, Project};
-pub use scaffold::{Created, Kind, New, create};
+pub use scaffold::{Created, Kind, New, Template, create};
 pub use stamp::{Reason, Stamp};
 pub use tool::Tool;
 pub use watch::watch;

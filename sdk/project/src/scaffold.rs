@@ -8,8 +8,10 @@ use crate::manifest::Project;
 use crate::name;
 use crate::tool::Tool;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// What a new plugin does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +32,82 @@ impl Kind {
     }
 }
 
+/// What a new plugin is written in: a language, of which an SDK may serve two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Template {
+    /// Rust.
+    Rust,
+    /// Python.
+    Python,
+    /// JavaScript.
+    Js,
+    /// TypeScript, with the SDK of JavaScript.
+    Ts,
+    /// C.
+    C,
+    /// C++, with the SDK of C.
+    Cpp,
+}
+
+impl Template {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Rust, Self::Python, Self::Js, Self::Ts, Self::C, Self::Cpp];
+
+    /// Its word in `--lang`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ts => "ts",
+            Self::Cpp => "cpp",
+            _ => self.language().as_str(),
+        }
+    }
+
+    /// The language of its SDK and its build.
+    pub fn language(self) -> Language {
+        match self {
+            Self::Rust => Language::Rust,
+            Self::Python => Language::Python,
+            Self::Js | Self::Ts => Language::Js,
+            Self::C | Self::Cpp => Language::C,
+        }
+    }
+
+    /// Its folder among the embedded files.
+    fn folder(self) -> String {
+        match self {
+            Self::Ts | Self::Cpp => format!("{}/template/{}", self.language().as_str(), self.as_str()),
+            _ => format!("{}/template", self.as_str()),
+        }
+    }
+}
+
+impl FromStr for Template {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|template| template.as_str() == word);
+        found.ok_or_else(|| Error::Language { found: word.to_owned() })
+    }
+}
+
+/// Its name in prose.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ts => f.write_str("TypeScript"),
+            Self::Cpp => f.write_str("C++"),
+            _ => self.language().fmt(f),
+        }
+    }
+}
+
 /// A plugin to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     /// Its name, and that of its folder.
     pub name: &'a str,
     /// What it is written in.
-    pub language: Language,
+    pub template: Template,
     /// What it does.
     pub kind: Kind,
 }
@@ -58,7 +129,7 @@ pub struct Created {
 pub fn create(new: New<'_>, parent: &Path) -> Result<Created, Error> {
     name::check(new.name)?;
     let mut files = template(new);
-    files.extend(sdk(new.language));
+    files.extend(sdk(new.template.language()));
     write(parent.join(new.name), &files)
 }
 
@@ -67,7 +138,7 @@ pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// The files of the template, with `{{name}}` filled in.
 pub(crate) fn template(new: New<'_>) -> Files {
-    let folder = format!("{}/template/{}", new.language.as_str(), new.kind.as_str());
+    let folder = format!("{}/{}", new.template.folder(), new.kind.as_str());
     embedded::under(&folder)
         .map(|(path, bytes)| {
             // A file that is no text has nothing to fill in.
@@ -103,6 +174,6 @@ pub(crate) fn write(folder: PathBuf, files: &Files) -> Result<Created, Error> {
         fs::write(&path, bytes).map_err(Error::file("write", &path))?;
     }
     let project = Project::open(&folder)?;
-    let missing = project.manifest.language.toolchain().missing(&project);
+    let missing = project.manifest.language.toolchain().missing(&project.folder);
     Ok(Created { project, missing })
 }

@@ -155,6 +155,12 @@ fn choose<'a>(wrap: &Wrap<'a>, functions: &'a [scan::Function]) -> Result<&'a st
             hint_text: format!("name the one that is the reward: {file}:FUNCTION"),
         });
     };
+    if wrap.convention == Convention::Trl && function.arguments.iter().any(|argument| argument == "completion_ids") {
+        return Err(Error::Source {
+            what: format!("`{name}` of {file} takes `completion_ids`, and a plugin has no tokens"),
+            hint_text: "let it work on the texts in `completions`".into(),
+        });
+    }
     let takes = |argument: &&&str| function.takes_any || function.arguments.iter().any(|known| known == **argument);
     match wrap.convention.arguments().iter().find(|argument| !takes(argument)) {
         None => Ok(&function.name),

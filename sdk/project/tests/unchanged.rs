@@ -25,7 +25,7 @@ test -e "$tool/broken" && exit 1
 impl Place {
     fn new(language: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let new = New { name: "polite", language: language.parse().unwrap(), kind: Kind::Reward };
+        let new = New { name: "polite", template: language.parse().unwrap(), kind: Kind::Reward };
         let root = create(new, folder.path()).unwrap().project.folder;
         let place = Self { _folder: folder, root };
         let empty = |name: &str| format!("(export \"gavel:plugin/{name}@0.1.0\" (instance $empty))");

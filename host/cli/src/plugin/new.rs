@@ -1,9 +1,10 @@
 //! `gavel plugin new`
 
 use crate::terminal::{self, outln};
-use anyhow::Result;
+use anyhow::{Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use gavel_project::{Convention, Created, Kind, Language, New, Wrap};
+use gavel_project::{Convention, Created, Kind, New, Template, Wrap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,9 +17,9 @@ pub struct NewArgs {
     /// The plugin's name, and that of its folder: lower-case letters, digits and dashes.
     name: String,
     /// What it is written in.
-    #[arg(long, value_name = "LANGUAGE", value_parser = ["rust", "python", "js", "c"])]
+    #[arg(long, value_name = "LANGUAGE", value_parser = template())]
     #[arg(required_unless_present_any = ["from_verl", "from_trl"])]
-    lang: Option<String>,
+    lang: Option<Template>,
     /// What it does.
     #[arg(long, value_enum, default_value_t = KindArg::Reward)]
     kind: KindArg,
@@ -41,6 +42,11 @@ enum KindArg {
     Judger,
 }
 
+/// The languages by their words.
+fn template() -> impl TypedValueParser<Value = Template> {
+    PossibleValuesParser::new(Template::ALL.map(Template::as_str)).try_map(|word| word.parse())
+}
+
 impl From<KindArg> for Kind {
     fn from(kind: KindArg) -> Self {
         match kind {
@@ -57,10 +63,13 @@ pub fn run(args: NewArgs) -> Result<ExitCode> {
     if let Some(source) = &args.from_trl {
         return wrap(&args, Convention::Trl, source);
     }
-    let language: Language = args.lang.as_deref().unwrap_or_default().parse()?;
-    let new = New { name: &args.name, language, kind: args.kind.into() };
+    let Some(template) = args.lang else {
+        // clap asks for one of the three.
+        bail!("there is nothing to make\nhint: name a language with --lang");
+    };
+    let new = New { name: &args.name, template, kind: args.kind.into() };
     let created = gavel_project::create(new, Path::new(""))?;
-    outln!("made {}/, a {} in {language}", created.project.folder.display(), new.kind.as_str());
+    outln!("made {}/, a {} in {template}", created.project.folder.display(), new.kind.as_str());
     next_steps(&args.name, &created);
     Ok(ExitCode::SUCCESS)
 }

@@ -40,16 +40,34 @@ struct Entry<T> {
     about: T,
 }
 
+/// The user's folder of compiled components, which is made where it is missing: commands that load plugins keep their
+/// code there.
+///
+/// # Errors
+/// Nothing can be kept, in words.
+pub fn component_cache() -> Result<PathBuf, String> {
+    let folder = of_user().ok_or("neither HOME nor GAVEL_CACHE_DIR names a folder")?;
+    let folder = prepare(&folder)?;
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    let written = std::fs::write(&probe, "").and_then(|()| std::fs::remove_file(&probe));
+    written.map_err(|error| format!("{} cannot be written to: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+fn of_user() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let root = variable("GAVEL_CACHE_DIR")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|cache| cache.join("gavel")))
+        .or_else(|| variable("HOME").map(|home| home.join(".cache/gavel")))?;
+    Some(root.join("components"))
+}
+
 impl Cache {
     /// Opens the user's cache: `$GAVEL_CACHE_DIR/components`, else that of
     /// `gavel` in `$XDG_CACHE_HOME` or `~/.cache`.
     pub(crate) fn of_user() -> Self {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let root = variable("GAVEL_CACHE_DIR")
-            .or_else(|| variable("XDG_CACHE_HOME").map(|cache| cache.join("gavel")))
-            .or_else(|| variable("HOME").map(|home| home.join(".cache/gavel")));
-        match root {
-            Some(root) => Self::open(&root.join("components")),
+        match of_user() {
+            Some(folder) => Self::open(&folder),
             None => Self { folder: None },
         }
     }

@@ -1,4 +1,4 @@
-//! JavaScript and TypeScript: bundled by esbuild, made a component with
+//! JavaScript and TypeScript: checked by tsc, bundled by esbuild, made a component with
 //! StarlingMonkey by componentize-js. (QuickJS by componentize-qjs 0.4 is
 //! smaller, but gives a borrowed resource back too late: every call would fail.)
 
@@ -22,6 +22,7 @@ static NODE: Tool = Tool {
 };
 static ESBUILD: Tool =
     Tool { name: "esbuild", purpose: "bundles JavaScript and compiles TypeScript", install: "npm install" };
+static TSC: Tool = Tool { name: "tsc", purpose: "checks the types of TypeScript", install: "npm install" };
 static COMPONENTIZE: Tool =
     Tool { name: "componentize-js", purpose: "makes components of JavaScript code", install: "npm install" };
 
@@ -37,7 +38,7 @@ impl Toolchain for Js {
 
     fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
         let Some(node) = node() else { return Err(Error::MissingTool { tool: &NODE }) };
-        if let Some(tool) = self.missing_packages(project).first() {
+        if let Some(tool) = missing_packages(&project.folder).first() {
             return Err(Error::MissingTool { tool });
         }
         let name = &project.manifest.name;
@@ -53,8 +54,12 @@ impl Toolchain for Js {
         Ok(Prepared { inputs: Some(inputs), make: Box::new(move || compile(project, &root, entry, &known)) })
     }
 
-    fn missing(&self, project: &Project) -> Vec<&'static Tool> {
-        if node().is_none() { vec![&NODE] } else { self.missing_packages(project) }
+    fn missing(&self, folder: &Path) -> Vec<&'static Tool> {
+        if node().is_none() { vec![&NODE] } else { missing_packages(folder) }
+    }
+
+    fn missing_on_machine(&self) -> Vec<&'static Tool> {
+        if node().is_none() { vec![&NODE] } else { Vec::new() }
     }
 
     fn how_to_export(&self) -> &'static str {
@@ -62,12 +67,10 @@ impl Toolchain for Js {
     }
 }
 
-impl Js {
-    /// What `npm install` would bring.
-    fn missing_packages(&self, project: &Project) -> Vec<&'static Tool> {
-        // Both come with the one command.
-        [&ESBUILD, &COMPONENTIZE].into_iter().find(|tool| !local(&project.folder, tool).exists()).into_iter().collect()
-    }
+/// What `npm install` in the folder of a project would bring.
+fn missing_packages(folder: &Path) -> Vec<&'static Tool> {
+    // Both come with the one command.
+    [&ESBUILD, &COMPONENTIZE].into_iter().find(|tool| !local(folder, tool).exists()).into_iter().collect()
 }
 
 /// The version of Node.js, where it is recent enough: an older one fails in the
@@ -103,6 +106,7 @@ fn packages(root: &Path, folder: &Path, inputs: &mut Inputs) {
 fn compile(project: &Project, root: &Path, entry: &str, known: &Inputs) -> Result<Compiled, Error> {
     let name = &project.manifest.name;
     let folder = write_entry(project, root, entry)?;
+    check_types(name, root, entry)?;
     let (bundle, bundled_from) = (folder.join("bundle.js"), folder.join("bundle.json"));
     let mut esbuild = Command::new(local(root, &ESBUILD));
     esbuild.arg(folder.join("component.js")).args(["--bundle", "--format=esm", "--platform=neutral"]);
@@ -123,6 +127,18 @@ fn compile(project: &Project, root: &Path, entry: &str, known: &Inputs) -> Resul
     let made = tool::run(&mut componentize, &COMPONENTIZE, &format!("cannot build `{name}`"))?;
     let component = fs::read(&output).map_err(Error::file("read", &output))?;
     Ok(Compiled { component, said: made.err, warnings: bundled.err, elsewhere })
+}
+
+/// Checks the types of a plugin in TypeScript that has the compiler among its packages and says in `tsconfig.json` how;
+/// esbuild removes them unseen.
+fn check_types(name: &str, root: &Path, entry: &str) -> Result<(), Error> {
+    let tsc = local(root, &TSC);
+    if !entry.ends_with(".ts") || !root.join("tsconfig.json").is_file() || !tsc.exists() {
+        return Ok(());
+    }
+    let mut command = Command::new(tsc);
+    command.args(["--noEmit", "--pretty", "false", "--project", "."]).current_dir(root);
+    tool::run(&mut command, &TSC, &format!("the types of `{name}` do not fit")).map(drop)
 }
 
 /// The files of a bundle, by their paths from the project's folder, as

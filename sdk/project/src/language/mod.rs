@@ -12,6 +12,7 @@ use crate::inputs::Inputs;
 use crate::manifest::Project;
 use crate::tool::Tool;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// A language with an SDK.
@@ -28,7 +29,8 @@ pub enum Language {
 }
 
 impl Language {
-    const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::Js, Self::C];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::Js, Self::C];
 
     /// Its word in a manifest and in `--lang`; also its folder below `sdk/`.
     pub fn as_str(self) -> &'static str {
@@ -38,6 +40,21 @@ impl Language {
             Self::Js => "js",
             Self::C => "c",
         }
+    }
+
+    /// Its name, and that of the language that has the same SDK and tools.
+    pub fn with_dialect(self) -> &'static str {
+        match self {
+            Self::Rust => "Rust",
+            Self::Python => "Python",
+            Self::Js => "JavaScript, TypeScript",
+            Self::C => "C, C++",
+        }
+    }
+
+    /// What a build in the current folder would find missing on this machine, the packages of a project apart.
+    pub fn missing_tools(self) -> Vec<&'static Tool> {
+        self.toolchain().missing_on_machine()
     }
 
     pub(crate) fn toolchain(self) -> &'static dyn Toolchain {
@@ -82,8 +99,13 @@ pub(crate) trait Toolchain {
     /// what it likes in the project's `build/`.
     fn prepare<'a>(&self, project: &'a Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error>;
 
-    /// What a build of `project` would find missing on this machine.
-    fn missing(&self, project: &Project) -> Vec<&'static Tool>;
+    /// What a build of the project in `folder` would find missing.
+    fn missing(&self, folder: &Path) -> Vec<&'static Tool>;
+
+    /// The same without what each project has to itself.
+    fn missing_on_machine(&self) -> Vec<&'static Tool> {
+        self.missing(Path::new("."))
+    }
 
     /// What the author writes so that the component exports something, as a
     /// hint: `export a reward with …`.

@@ -34,21 +34,19 @@ impl Toolchain for Rust {
     /// Cargo knows all that a crate is made from, in whatever folder: it is
     /// asked each time.
     fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
-        if let Some(tool) = self.missing(project).first() {
+        if let Some(tool) = self.missing(&project.folder).first() {
             return Err(Error::MissingTool { tool });
         }
         Ok(Prepared { inputs: None, make: Box::new(|| compile(project)) })
     }
 
-    fn missing(&self, project: &Project) -> Vec<&'static Tool> {
+    fn missing(&self, folder: &Path) -> Vec<&'static Tool> {
         if !tool::works(Command::new("cargo").arg("--version")) {
             return vec![&CARGO];
         }
         // In the project's folder, whose toolchain may be another.
-        let asked = Command::new("rustc")
-            .args(["--print", "target-libdir", "--target", TARGET])
-            .current_dir(&project.folder)
-            .output();
+        let asked =
+            Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).current_dir(folder).output();
         let there = asked.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir());
         if there { Vec::new() } else { vec![&STANDARD_LIBRARY] }
     }

@@ -43,7 +43,7 @@ impl Toolchain for C {
         Ok(Prepared { inputs: None, make: Box::new(move || compile(project, &compiler)) })
     }
 
-    fn missing(&self, _: &Project) -> Vec<&'static Tool> {
+    fn missing(&self, _: &Path) -> Vec<&'static Tool> {
         if Compiler::find().is_some() { Vec::new() } else { vec![&compiler::ZIG] }
     }
 

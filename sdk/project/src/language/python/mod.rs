@@ -54,12 +54,12 @@ impl Toolchain for Python {
         Ok(Prepared { inputs: Some(inputs), make: Box::new(make) })
     }
 
-    fn missing(&self, project: &Project) -> Vec<&'static Tool> {
+    fn missing(&self, folder: &Path) -> Vec<&'static Tool> {
         let mut missing = Vec::new();
-        if recent(&project.folder).is_none() {
+        if recent(folder).is_none() {
             missing.push(&PYTHON);
         }
-        if componentize(&project.folder).is_none() {
+        if componentize(folder).is_none() {
             missing.push(&COMPONENTIZE);
         }
         missing

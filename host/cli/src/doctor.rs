@@ -1,0 +1,133 @@
+//! `gavel doctor`
+
+use crate::terminal::outln;
+use anyhow::Result;
+use clap::Args;
+use gavel_plugin::{Sandbox, SandboxConfig, component_cache};
+use gavel_project::Language;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+/// Say what this machine lacks, and what to do about it.
+///
+/// A line that says `missing` matters only to those who need what it names.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  gavel doctor\n\nExit status: 0 plugins can be run, whatever else is missing; 1 they cannot."
+)]
+pub struct DoctorArgs;
+
+/// What was found of a thing.
+enum Finding {
+    /// It is there: where, or how much of it.
+    Ok(String),
+    /// It is not there: why, and what to do.
+    Missing(String, String),
+    /// Without it nothing works: why, and what to do.
+    Broken(String, String),
+}
+
+pub fn run(_: DoctorArgs) -> Result<ExitCode> {
+    let mut is_broken = false;
+    let mut print = |what: &str, finding: Finding| {
+        let (state, found, to_do) = match finding {
+            Finding::Ok(found) => ("ok", found, None),
+            Finding::Missing(found, to_do) => ("missing", found, Some(to_do)),
+            Finding::Broken(found, to_do) => {
+                is_broken = true;
+                ("broken", found, Some(to_do))
+            }
+        };
+        outln!("{state:<8} {what:<26} {found}");
+        if let Some(to_do) = to_do {
+            outln!("{:<8} {:<26} -> {to_do}", "", "");
+        }
+    };
+    outln!("gavel {}", env!("CARGO_PKG_VERSION"));
+    print("sandbox", sandbox());
+    print("cache of compiled plugins", cache());
+    for (what, finding) in training() {
+        print(what, finding);
+    }
+    for language in Language::ALL {
+        for (what, finding) in toolchain(language) {
+            print(&what, finding);
+        }
+    }
+    Ok(if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether components can be run here.
+fn sandbox() -> Finding {
+    match Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)) {
+        Ok(_) => Finding::Ok("runs".into()),
+        Err(error) => Finding::Broken(
+            error.to_string(),
+            "plugins reserve much address space: where `ulimit -v` limits it, raise that".into(),
+        ),
+    }
+}
+
+fn cache() -> Finding {
+    match component_cache() {
+        Ok(folder) => Finding::Ok(folder.display().to_string()),
+        Err(error) => {
+            let (what, hint) =
+                error.split_once("\nhint: ").unwrap_or((&error, "set GAVEL_CACHE_DIR to a folder of yours"));
+            let to_do = format!("{hint}; until then every start compiles its plugins");
+            Finding::Missing(what.to_owned(), to_do)
+        }
+    }
+}
+
+#[cfg(feature = "train")]
+fn training() -> Vec<(&'static str, Finding)> {
+    use bytesize::ByteSize;
+    use gavel_policy::device::{DeviceMemory, memory, select, why_no_gpu};
+
+    // The process would not have started without it.
+    let libtorch = crate::libtorch::loaded().unwrap_or_else(|| "linked".into());
+    let gpu = match (why_no_gpu(), select("cuda:0").and_then(memory)) {
+        (Some(why), _) => Finding::Missing(
+            why,
+            "models are trained on the processor; for a GPU install its driver and a PyTorch with CUDA, and build with it"
+                .into(),
+        ),
+        (None, Ok(DeviceMemory { total, free })) => {
+            Finding::Ok(format!("cuda:0, {} of {} free", ByteSize(free), ByteSize(total)))
+        }
+        (None, Err(error)) => Finding::Missing(error.to_string(), "check the driver with `nvidia-smi`".into()),
+    };
+    let host = match select("cpu").and_then(memory) {
+        Ok(DeviceMemory { total, free }) if free < 1 << 30 => Finding::Missing(
+            format!("{} of {} free", ByteSize(free), ByteSize(total)),
+            "end other programs; `gavel train --dry-run` says what a run needs".into(),
+        ),
+        Ok(DeviceMemory { total, free }) => Finding::Ok(format!("{} of {} free", ByteSize(free), ByteSize(total))),
+        Err(error) => Finding::Missing(error.to_string(), "runs do not know how much memory there is".into()),
+    };
+    vec![("libtorch", Finding::Ok(libtorch)), ("memory", host), ("GPU", gpu)]
+}
+
+#[cfg(not(feature = "train"))]
+fn training() -> Vec<(&'static str, Finding)> {
+    let missing = Finding::Missing(
+        "this gavel is built without it: it scores, replays and tests plugins".into(),
+        "to train, evaluate or serve, build gavel with its default features".into(),
+    );
+    vec![("libtorch", missing)]
+}
+
+/// What plugins in `language` are built with.
+fn toolchain(language: Language) -> Vec<(String, Finding)> {
+    let what = format!("plugins in {}", language.with_dialect());
+    let missing = language.missing_tools();
+    if missing.is_empty() {
+        return vec![(what, Finding::Ok("can be built".into()))];
+    }
+    let lines = missing.into_iter().map(|tool| {
+        let found = format!("{} is not there: it {}", tool.name, tool.purpose);
+        (what.clone(), Finding::Missing(found, format!("install it with `{}`", tool.install)))
+    });
+    lines.collect()
+}

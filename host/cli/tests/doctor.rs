@@ -1,0 +1,58 @@
+//! `gavel doctor` where everything is missing, and where something is there.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod project;
+
+use project::{Project, stderr};
+
+/// What it prints of `what`, line by line, with what to do.
+fn about<'a>(printed: &'a str, what: &str) -> Vec<&'a str> {
+    let lines: Vec<&str> = printed.lines().collect();
+    let is_about = |line: &&str| line.get(9..).is_some_and(|rest| rest.starts_with(what));
+    let first = lines.iter().position(is_about).unwrap_or_else(|| panic!("nothing about {what}: {printed}"));
+    let end = lines[first + 1..].iter().take_while(|line| is_about(line) || line.starts_with("   ")).count();
+    lines[first..=first + end].to_vec()
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_to_do() {
+    let project = Project::empty();
+    let mut command = project.command(&["doctor"]);
+    command.env("PATH", "").env("HOME", project.path("home"));
+    for variable in ["GAVEL_CACHE_DIR", "XDG_CACHE_HOME", "VIRTUAL_ENV", "WASI_SDK_PATH"] {
+        command.env_remove(variable);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(about(&printed, "sandbox")[0].starts_with("ok "), "{printed}");
+    let cache = about(&printed, "cache of compiled plugins");
+    assert!(cache[0].starts_with("ok ") && cache[0].ends_with("home/.cache/gavel/components"), "{printed}");
+    for (what, tool) in [
+        ("plugins in Rust", "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"),
+        ("plugins in Python", "apt install python3 python3-venv"),
+        ("plugins in JavaScript, TypeScript", "sudo apt install nodejs"),
+        ("plugins in C, C++", "python3 -m pip install ziglang"),
+    ] {
+        let lines = about(&printed, what);
+        assert!(lines[0].starts_with("missing "), "{printed}");
+        assert!(lines[1].trim().starts_with("-> install it with `") && lines[1].contains(tool), "{printed}");
+    }
+    #[cfg(feature = "train")]
+    {
+        assert!(about(&printed, "libtorch")[0].starts_with("ok "), "{printed}");
+        assert!(about(&printed, "memory")[0].contains(" free"), "{printed}");
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_says_why() {
+    let project = Project::empty();
+    project.write("taken", "");
+    let output = project.command(&["doctor"]).env("GAVEL_CACHE_DIR", project.path("taken")).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines = about(&printed, "cache of compiled plugins");
+    assert!(output.status.success() && lines[0].starts_with("missing "), "{printed}");
+    assert!(lines[0].contains("taken/components cannot be used: "), "{printed}");
+    assert!(lines[1].contains("set GAVEL_CACHE_DIR to a folder of yours; until then"), "{printed}");
+}
