@@ -29,7 +29,7 @@ const ENDPOINT_DEADLINE: Duration = Duration::from_secs(3600);
 /// may be left out.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  gavel eval -c run.toml --checkpoint runs/demo/checkpoints/step-000060\n  gavel eval -c run.toml --data gsm8k-test.parquet --data math-500.parquet --samples 8 --out answers.parquet\n  gavel eval -c run.toml --endpoint https://api.openai.com/v1 --endpoint-model gpt-5-mini --endpoint-key-env OPENAI_API_KEY\n  gavel score --plugin other.wasm --data answers.parquet --out scores.jsonl"
+    after_help = "Examples:\n  gavel eval -c run.toml --checkpoint runs/demo/checkpoints/step-000060\n  gavel eval -c run.toml --data gsm8k-test.parquet --data math-500.parquet --samples 8 --out answers.parquet\n  gavel eval -c run.toml --endpoint https://api.openai.com/v1 --endpoint-model gpt-4.1-mini --endpoint-key-env OPENAI_API_KEY\n  gavel score --plugin other.wasm --data answers.parquet --out scores.jsonl"
 )]
 pub struct EvalArgs {
     #[command(flatten)]
