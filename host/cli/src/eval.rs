@@ -34,7 +34,7 @@ const ENDPOINT_DEADLINE: Duration = Duration::from_secs(3600);
 pub struct EvalArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// The checkpoint in place of the configuration's model.
+    /// The checkpoint in place of the configuration's model: a folder, or a model of the Hugging Face hub.
     #[arg(long, value_name = "DIR", conflicts_with = "endpoint")]
     checkpoint: Option<PathBuf>,
     /// The server in place of it: the address of its OpenAI API, such as http://127.0.0.1:8000/v1, or the NAME of a
@@ -73,6 +73,11 @@ pub fn run(args: EvalArgs) -> Result<ExitCode> {
     let config = load::<toml::Table>(&args.config.config, &settings)?;
     if let Some(out) = &args.out {
         check_writable(out)?;
+        let mut datasets = config.data.validation.iter().flat_map(|datasets| &datasets.0);
+        let is_out = |path: &Path| path.canonicalize().ok().zip(out.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+        if datasets.any(|dataset| is_out(dataset.path.path())) {
+            bail!("--out {} is the dataset that is evaluated on", out.display());
+        }
     }
     let endpoint = args.endpoint.as_ref().map(|endpoint| self::endpoint(&args, endpoint, &config)).transpose()?;
     if endpoint.is_none() {

@@ -122,6 +122,7 @@ fn answers_are_saved_as_rows_that_score_reads_again() {
         "data.validation_samples must be at least 1, not 0",
     );
     fails(&project, &["eval", "-c", "train.toml", "--out", "answers.csv"], "must end in .jsonl or .parquet");
+    fails(&project, &["eval", "-c", "train.toml", "--out", "validation.jsonl"], "is the dataset that is evaluated on");
     fails(&project, &["eval", "-c", "train.toml", "--data", "none.jsonl"], "cannot open dataset none.jsonl");
 }
 
