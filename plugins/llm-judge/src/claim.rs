@@ -30,8 +30,27 @@ struct Claim<'a, T> {
 const DECORATION: &[char] = &['*', '_', '`', '#', '$', ' ', '\t'];
 /// The words that may stand between the beginning of a sentence and a label.
 const BEFORE: &[&str] = &[
-    "a", "an", "answer", "assign", "deserves", "final", "gets", "give", "hence", "i", "it", "my", "overall", "receives",
-    "response", "so", "the", "therefore", "this", "thus", "total",
+    "a",
+    "an",
+    "answer",
+    "assign",
+    "deserves",
+    "final",
+    "gets",
+    "give",
+    "hence",
+    "i",
+    "it",
+    "my",
+    "overall",
+    "receives",
+    "response",
+    "so",
+    "the",
+    "therefore",
+    "this",
+    "thus",
+    "total",
 ];
 /// The words that may follow a verdict.
 const AFTER: &[&str] = &["because", "point", "points", "since"];

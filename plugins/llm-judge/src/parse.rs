@@ -13,7 +13,9 @@ pub(crate) enum Better {
 const SCORE: Form<f64> = Form {
     labels: &["score", "rating", "grade"],
     read: number,
-    is_plain: |text| text.contains("/10") || text.contains("/ 10") || text.contains("out of 10") || text.contains("\\boxed"),
+    is_plain: |text| {
+        text.contains("/10") || text.contains("/ 10") || text.contains("out of 10") || text.contains("\\boxed")
+    },
 };
 
 const BETTER: Form<Better> = Form { labels: &["better", "winner", "verdict"], read: letter, is_plain: |_| false };
@@ -46,7 +48,8 @@ fn out_of_ten(text: &str) -> Option<&str> {
     let trimmed = text.trim_start();
     let Some(of) = trimmed.strip_prefix('/').or_else(|| trimmed.strip_prefix("out of ")) else { return Some(text) };
     let rest = of.trim_start().strip_prefix("10")?;
-    let goes_on = rest.starts_with(|c: char| c.is_ascii_digit()) || rest.strip_prefix('.').is_some_and(starts_with_digit);
+    let goes_on =
+        rest.starts_with(|c: char| c.is_ascii_digit()) || rest.strip_prefix('.').is_some_and(starts_with_digit);
     (!goes_on).then_some(rest)
 }
 

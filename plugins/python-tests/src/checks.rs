@@ -105,7 +105,10 @@ mod tests {
         assert_eq!(Tests::of_truth(pytest), Ok(Some(Tests { setup: pytest.into(), cases: None })));
         let found = Tests::of_truth(r#"["assert f(1) == 2", "assert f(2) == 3"]"#).unwrap().unwrap();
         assert_eq!(found.cases.map(|cases| cases.len()), Some(2));
-        assert_eq!(Tests::of_truth("x = f(1)\nassert x == 2").unwrap().unwrap().cases.map(|cases| cases.len()), Some(1));
+        assert_eq!(
+            Tests::of_truth("x = f(1)\nassert x == 2").unwrap().unwrap().cases.map(|cases| cases.len()),
+            Some(1)
+        );
     }
 
     #[test]
