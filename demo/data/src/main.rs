@@ -52,8 +52,10 @@ mod tests {
         assert_eq!((train.len(), validation.len()), (TRAIN_ROWS, VALIDATION_ROWS));
 
         let mut ids = HashSet::new();
-        for row in train.iter().chain(&validation) {
-            let task = Task::from_row(row.columns.clone(), row.position, "file").unwrap();
+        for (name, row) in
+            train.iter().map(|row| ("train", row)).chain(validation.iter().map(|row| ("validation", row)))
+        {
+            let task = Task::from_row(row.columns.clone(), row.position, name).unwrap();
             assert_eq!(task.data_source.as_deref(), Some("gavel/digit-sort"));
             let truth = task.reference.ground_truth.unwrap();
             let mut asked: Vec<char> = task.prompt[0].text().chars().filter(char::is_ascii_digit).collect();
