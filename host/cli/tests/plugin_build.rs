@@ -195,7 +195,7 @@ hint: take lower-case letters, digits and dashes, such as `exact-answer`
         &["plugin", "new", "polite", "--lang", "go"],
         str![[r#"
 error: invalid value 'go' for '--lang <LANGUAGE>'
-  [possible values: rust, python, js, c]
+  [possible values: rust, python, js, ts, c, cpp]
 
 For more information, try '--help'.
 
