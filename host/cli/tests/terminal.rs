@@ -101,11 +101,13 @@ fn a_row_and_a_recording_cannot_write_to_the_terminal() {
     assert!(told.contains("1 differ"), "{told}");
     printed(&project, 1, &["replay", "kept", "--json"]);
 
-    rows(&project, "bad.jsonl", &[json!({evil(): 1}), json!({"messages": [{"role": evil(), "content": ""}]})]);
     let score = ["score", "--plugin", &obeys, "--data", "bad.jsonl", "--out", "out.jsonl"];
-    let told = printed(&project, 1, &score);
-    assert_eq!(told.lines().filter(|line| line.starts_with("error: bad.jsonl, line ")).count(), 2, "{told}");
-    printed(&project, 1, &[&score[..], &["--json"]].concat());
+    for row in [json!({evil(): 1}), json!({"messages": [{"role": evil(), "content": ""}]})] {
+        rows(&project, "bad.jsonl", &[row]);
+        let told = printed(&project, 1, &score);
+        assert_eq!(told.lines().filter(|line| line.starts_with("error: bad.jsonl, line ")).count(), 1, "{told}");
+        printed(&project, 1, &[&score[..], &["--json"]].concat());
+    }
 }
 
 #[cfg(feature = "train")]
