@@ -1,4 +1,4 @@
-//! Builds the C++ shim over libtorch and links it to that.
+//! Builds the C++ shim over libtorch and links it to libtorch.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn main() {
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        // Without these GCC does not compute several numbers of a loop at a time where one is clamped or a root is taken.
+        // Without these flags GCC does not vectorise loops that clamp a number or take a root.
         .flag("-fno-math-errno")
         .flag("-fno-trapping-math")
         .files(["shim/layer.cpp", "shim/optimizer.cpp"]);
@@ -33,7 +33,7 @@ fn main() {
     println!("cargo::rustc-link-lib=dylib=torch_cpu");
     println!("cargo::rustc-link-lib=dylib=c10");
     if threads {
-        // The one that comes with libtorch: a second one would bring a second pool of threads.
+        // The OpenMP that comes with libtorch: another one would bring a second pool of threads.
         println!("cargo::rustc-link-lib=dylib:+verbatim=libgomp.so.1");
     }
     println!("cargo::rustc-link-arg=-Wl,-rpath,{lib}");

@@ -6,6 +6,6 @@ _MARKED = re.compile(r"(?<!\\)(?:\$|\\boxed\b|\\\(|\\\[)")
 
 
 def as_latex(truth: str) -> str:
-    r"""A ground truth that is not marked as LaTeX in a `\boxed{…}`, as verl does
-    it: Math-Verify reads LaTeX only where it is marked."""
+    r"""Puts a ground truth that is not marked as LaTeX into a `\boxed{…}`, as
+    verl does: Math-Verify reads only marked LaTeX."""
     return truth if _MARKED.search(truth) or not truth.strip() else f"\\boxed{{{truth}}}"

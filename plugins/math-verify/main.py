@@ -19,14 +19,14 @@ NOTE_LENGTH = 200
 
 @dataclass
 class Params:
-    """What a run may say under `params`: those of `math_verify.verify`."""
+    """The parameters that a run may set: those of `math_verify.verify`."""
 
     float_rounding: int = 6
     """Decimal places to which decimals are compared."""
     numeric_precision: int = 15
     """Digits to which other expressions are evaluated."""
     strict: bool = True
-    """Whether variables must have the same names, and a set is no tuple."""
+    """Whether variables must have the same names, and a set differs from a tuple."""
     allow_set_relation_comp: bool = False
     """Whether `1 < x < 2` answers `(1, 2)`."""
 
@@ -51,20 +51,20 @@ def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
     if trouble := unread or in_comparison.trouble():
         if not equal:
             return abstain(f"Math-Verify gave up: {trouble}")
-    # Of what was found, the text comes last: that of an expression may take for ever to write.
+    # The text found comes last; writing an expression may take forever.
     note = f"the answer is {answer[-1]:.{NOTE_LENGTH}}" if answer and isinstance(answer[-1], str) else "no answer"
     return Score(equal, {"answered": bool(answer)}, note)
 
 
 def read(text: str) -> tuple[list, str | None]:
-    """The expressions that Math-Verify finds, and what kept it from reading."""
+    """The expressions that Math-Verify finds, and the trouble that stopped it."""
     with swallowed() as in_parsing:
         found = parse(text, parsing_timeout=None)
     return found, in_parsing.trouble()
 
 
 def warm_up() -> None:
-    """Has the parser's tables, the regular expressions and SymPy's caches filled
+    """Fills the parser's tables, the regular expressions and SymPy's caches
     when the component is built, so that each call begins with them."""
     for gold, answer in [
         ("\\frac{1}{2}", "so $x = 0.5$. The final answer is $\\boxed{0.5}$"),

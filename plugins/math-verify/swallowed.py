@@ -1,9 +1,8 @@
-"""Exceptions that Math-Verify and SymPy catch and do not mention.
+"""Exceptions that Math-Verify and SymPy catch silently.
 
-Most of them are how they work: an expression that has no `round` is compared in
-another way, a text that is no LaTeX is compared as a text. But where the
-interpreter ran out of something or lacks a part of itself, or what Math-Verify catches at its very top
-came from underneath it, the `False` that follows is no comparison.
+Most of them are part of how they work: an expression without `round` is compared in another way, and a text that is not
+LaTeX is compared as a text. But if the interpreter ran out of a resource or lacks a part of itself, or an exception
+from below reaches Math-Verify's outermost handler, the `False` that follows is not the result of a comparison.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import sys
 from types import CodeType
 
 PACKAGES = ("math_verify", "latex2sympy2_extended", "antlr4", "sympy", "mpmath")
-"""Whose code the component holds."""
+"""The packages whose code the component has."""
 
 _EXHAUSTED = (RecursionError, MemoryError, OverflowError)
 _TOO_LONG = "Exceeds the limit"
-"""How Python begins to say that an integer has too many digits to be written."""
+"""The beginning of Python's message about an integer with too many digits to write."""
 _CATCH_ALL = {
     ("math_verify.parser", "parse"),
     ("math_verify.grader", "compare_single_extraction_wrapper"),
@@ -26,7 +25,7 @@ _HANDLED = sys.monitoring.events.EXCEPTION_HANDLED
 
 
 class swallowed:
-    """Sees what is caught in its block."""
+    """Records the exceptions that are caught in its block."""
 
     def __init__(self) -> None:
         self.seen: BaseException | None = None
@@ -42,7 +41,7 @@ class swallowed:
         sys.monitoring.free_tool_id(_TOOL)
 
     def trouble(self) -> str | None:
-        """What ended the work early, in words."""
+        """Why the work ended early, in words."""
         if self.seen is None:
             return None
         return f"{type(self.seen).__name__}: {str(self.seen)[:200]}"
@@ -57,8 +56,8 @@ def _exhausted(error: BaseException) -> bool:
 
 
 def _lacking(error: BaseException) -> bool:
-    """Whether a module was asked for that the component should have brought
-    along. SymPy also looks for others (numpy), and does without them."""
+    """Whether a module is missing that the component should have. SymPy also
+    looks for other modules (numpy) and works without them."""
     if not isinstance(error, ImportError):
         return False
     top = (error.name or "").partition(".")[0]
@@ -66,9 +65,9 @@ def _lacking(error: BaseException) -> bool:
 
 
 def _at_the_top(code: CodeType, error: BaseException) -> bool:
-    """Whether it got as far as Math-Verify's own catch-all, other than a
-    ValueError of its comparison, by which it says that there is nothing to
-    compare: two chains of different lengths, or no number."""
+    """Whether the exception reached Math-Verify's own catch-all. A ValueError
+    of its comparison does not count: it means that there is nothing to compare,
+    such as two chains of different lengths, or no number."""
     module = code.co_filename.replace("\\", "/").removesuffix(".py").rpartition("/math_verify/")[2]
     if (f"math_verify.{module}", code.co_name) not in _CATCH_ALL:
         return False

@@ -1,8 +1,8 @@
-"""Answers that are Python to the package's scorers.
+"""Makes the package's scorers read answers without running them.
 
-Some of them `eval` the answer, with the answer key among the names that it
-can use; SymPy's `parse_expr` does the same with whatever it cannot read. Here
-an answer is a value or a formula, and nothing in it is run.
+Some scorers `eval` the answer, with the answer key among the names that it can
+use. SymPy's `parse_expr` does the same with texts that it cannot read. Here an
+answer is a value or a formula, and nothing in it is run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PARTS = (
     ast.operator, ast.unaryop, ast.cmpop, ast.expr_context,
 )  # fmt: skip
 
-# What SymPy makes of numbers and unknowns, its constants, and functions of mathematics; nothing that
+# SymPy's classes of numbers and unknowns, its constants, and functions of mathematics; nothing that
 # would leave the work to the grader, such as `integrate`. `Integral` stays one, and some rows of
 # `intermediate_integration` have it as their answer.
 _NAMES = {"Integer", "Float", "Rational", "Symbol", "Function", "Integral", "pi", "E", "I", "oo", "zoo", "nan"}
@@ -28,8 +28,8 @@ _NAMES |= set(sympy.functions.__all__)
 
 
 def _evaluate(code: str, local_dict: dict[str, Any], global_dict: dict[str, Any]) -> Any:
-    """In place of SymPy's `eval_expr`: `code` is the formula as Python that
-    makes it. A text in it comes back here through `sympify`."""
+    """Replaces SymPy's `eval_expr`: `code` is the Python code that makes the
+    formula. A text in it comes back here through `sympify`."""
     tree = ast.parse(code.strip(), mode="eval")
     for part in ast.walk(tree):
         if not isinstance(part, _PARTS):
@@ -40,7 +40,7 @@ def _evaluate(code: str, local_dict: dict[str, Any], global_dict: dict[str, Any]
 
 
 def guard() -> None:
-    """Has the scorers read answers as values and formulas."""
+    """Makes the scorers read answers as values and formulas."""
     for module in (binary_matrix, n_queens, spiral_matrix, string_insertion):
         module.eval = ast.literal_eval
     sympy_parser.eval_expr = _evaluate

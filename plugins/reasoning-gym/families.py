@@ -1,9 +1,8 @@
 """The families of reasoning-gym that a component can have.
 
-The package imports every family when it is imported itself, so one that needs
-compiled code would keep all the others from loading. Here such a family is
-left out. What the families read from files is read now: a component has none
-when it runs.
+The package imports every family when it is imported itself. So a family that
+needs compiled code would keep all the others from loading, and is left out
+here. The files of the families are read now: a component has none when it runs.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class _Loader(importlib.abc.Loader):
 
 
 def _stand_in(name: str) -> type:
-    """What the package imports by this name from a family that is left out."""
+    """Stands in for a name that the package imports from a family that is left out."""
     if name.startswith("__"):
         raise AttributeError(name)
     return type(name, (), {})
@@ -120,8 +119,8 @@ def usual(family: str) -> ProceduralDataset:
 
 
 def warm_up() -> None:
-    """Makes and scores a row of every family when the component is built: what
-    they read and import on the way is there when it runs."""
+    """Makes and scores a row of every family when the component is built, so
+    that everything that they read and import is available when it runs."""
     for family in DATASETS:
         rows = usual(family)
         entry = rows[0]

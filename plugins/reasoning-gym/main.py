@@ -1,4 +1,4 @@
-"""The tasks of reasoning-gym, and what its scorers say of an answer."""
+"""The tasks of reasoning-gym, and its scorers as a reward."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-# First: it lets the package load without what cannot come along.
+# First: it lets the package load without the parts that a component cannot contain.
 import families
 from answers import guard
 from gavel import InvalidInput, Reference, Sample, Score, Verdict, abstain, reward, taskset
@@ -17,24 +17,24 @@ from reasoning_gym.utils import SYSTEM_PROMPTS, extract_answer
 VERSION = "0.1.25"
 NOTE_LENGTH = 200
 
-# These draw from the seed when they are made. The others read their words then, which takes longer than a row.
+# These families draw from the seed when they are made. The others then read their words, which takes longer than a row.
 DRAWN_FIRST = ("acre", "gsm_symbolic", "list_functions")
 
 
 @dataclass
 class Params:
-    """What a run may say, of the rows and of how an answer is marked."""
+    """The parameters that a run may set, for the rows and for the form of an answer."""
 
     name: str = ""
     """The family whose rows the taskset has."""
     size: int = 500
-    """How many they are."""
+    """The number of rows."""
     config: dict[str, Any] = field(default_factory=dict)
     """The family's own configuration."""
     system: str = "default"
-    """The system prompt: the name of one of the package's, or a text; none where it is empty."""
+    """The system prompt: the name of one of the package's, or a text; none if it is empty."""
     tag: str = "answer"
-    """The tag around the answer; the whole response is the answer where it is empty."""
+    """The tag around the answer; if it is empty, the whole response is the answer."""
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -61,7 +61,7 @@ def row(index: int, seed: int, params: Params) -> dict[str, Any]:
             {"role": "user", "content": entry["question"]},
         ],
         "ground_truth": entry["answer"],
-        # What JSON does not have, such as a fraction, no scorer looks at.
+        # No scorer uses values that JSON does not have, such as a fraction.
         "entry": json.loads(json.dumps(entry, default=str)),
         "config": params.config,
     }
@@ -75,7 +75,7 @@ def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
         config = reference.get("config") or {}
         dataset = families.dataset(family, config) if config else families.usual(family)
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"`entry` is no row of reasoning-gym: {error}") from None
+        raise InvalidInput(f"`entry` is not a row of reasoning-gym: {error}") from None
     if family == "rearc":
         # It compares boards as tuples; in JSON there are only lists.
         entry["metadata"]["output"] = tuple(map(tuple, entry["metadata"]["output"]))
@@ -88,7 +88,7 @@ def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
     except (ImportError, MemoryError):
         raise
     except Exception as error:
-        # Most scorers give 0 to what they cannot read; some raise.
+        # Most scorers give 0 to an answer that they cannot read; some raise.
         refuse_row(dataset, entry)
         value, unreadable = 0.0, True
         note += f"; the scorer of `{family}` cannot read it: {error!r:.{NOTE_LENGTH}}"
@@ -96,12 +96,12 @@ def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
 
 
 def refuse_row(dataset: ProceduralDataset, entry: dict[str, Any]) -> None:
-    """Raises InvalidInput where the row is what a scorer cannot read, and not
-    the answer: its own is no better."""
+    """Raises InvalidInput if the scorer cannot read the row rather than the
+    answer: then it cannot read the row's own answer either."""
     try:
         dataset.score_answer(str(entry["answer"]), entry)
     except Exception as error:
-        raise InvalidInput(f"`entry` is no row that its scorer can read: {error!r}") from None
+        raise InvalidInput(f"`entry` is not a row that its scorer can read: {error!r}") from None
 
 
 families.warm_up()

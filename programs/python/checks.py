@@ -1,9 +1,9 @@
 """Tests written as Python: `assert f(1) == 2`, a function `check(candidate)`, or functions `test_…` as pytest has them.
 
-They run in a child of their own, without the code that they test. What the tests call of it are stand-ins. A call whose
-answer is not known yet is noted, what depends on it is skipped, and the case is undecided; another child, which has the
-code and nothing else, is then asked for the answers, and the tests run again with them. An answer is data: whatever the
-code replaces or returns, no comparison of the tests runs there, and no object of its own gets here.
+They run in a separate child, without the code that they test. The functions of the code are stand-ins. A call whose
+answer is not known yet is noted, statements that depend on it are skipped, and the case is undecided. Another child,
+which has only the code, then gives the answers, and the tests run again with them. An answer is data: whatever the code
+replaces or returns, it runs no comparison of the tests, and none of its objects gets here.
 """
 
 import ast
@@ -18,16 +18,16 @@ import little_pytest
 import prelude
 from values import NoForm, decode, encode
 
-# The names that a policy's code may define; a test that calls one calls that code.
+# The builtin names that a policy's code may redefine; a test that calls one calls that code.
 BUILTINS = {name: getattr(builtins, name) for name in prelude.BUILTINS}
 
 
 class Undecided(BaseException):
-    """What happens next depends on an answer that is not known yet."""
+    """The next statement depends on an answer that is not known yet."""
 
 
 class Unsupported(BaseException):
-    """The tests ask for what cannot go from one child to another."""
+    """The tests use a value that cannot go from one child to another."""
 
 
 def _undecided(*args, **kwargs):
@@ -50,7 +50,7 @@ for _name in """
 
 
 class Opaque:
-    """An answer of a class that Python does not define: equal to nothing, and without any attribute."""
+    """An answer of a class that Python does not define: equal to nothing, and without attributes."""
 
     def __init__(self, name):
         self.__name = name
@@ -60,7 +60,7 @@ class Opaque:
 
 
 class Case:
-    """A run of one case: what it calls, with the answers that are known."""
+    """A run of one case: its calls, with the known answers."""
 
     def __init__(self, known, blank=False):
         self.known, self.blank = known, blank
@@ -96,7 +96,7 @@ class Case:
                     change(argument, changed)
                 return value
         except Exception:
-            # Nothing, where the code ended before it answered, or what is not the line of an answer.
+            # No answer, if the code ended before, or a line that is not an answer.
             self.is_lost = True
             return Opaque("no answer")
         raise error
@@ -117,7 +117,7 @@ def raised(names, text):
 
 
 def change(argument, changed):
-    """Does to an argument what the code did to it."""
+    """Applies the code's changes to an argument."""
     if isinstance(argument, list) and isinstance(changed, list):
         argument[:] = changed
     elif isinstance(argument, (dict, set)) and isinstance(changed, type(argument)):
@@ -126,7 +126,7 @@ def change(argument, changed):
 
 
 class Remote:
-    """The stand-in of what the code defines under a name."""
+    """The stand-in of a name that the code defines."""
 
     def __init__(self, case, name, is_imported=False):
         self.__dict__.update(_case=case, _name=name, __name__=name, _is_class=is_imported and name[:1].isupper())
@@ -145,7 +145,7 @@ class Remote:
 
 
 class Names(dict):
-    """The names of a test; those that nothing defines are the code's."""
+    """The names of a test; names that are not defined are those of the code."""
 
     def __init__(self, case):
         super().__init__(__name__="test", __builtins__=BUILTINS | {"__import__": importer(case)}, __undecided__=Undecided)
@@ -197,7 +197,7 @@ def compiled(source, name):
 
 
 def tests(names):
-    """The functions `test_…` of a module, and those of its classes `Test…`, with what they are called with."""
+    """The functions `test_…` of a module, and those of its classes `Test…`, with their arguments."""
     for name, each in list(names.items()):
         if name.startswith("test") and isinstance(each, types.FunctionType):
             yield from ((name, each, row) for row in getattr(each, "rows", [{}]))
@@ -207,7 +207,7 @@ def tests(names):
 
 
 def outcome(case, names, run):
-    """Runs a case: whether it passed, and why not."""
+    """Runs a case; gives its outcome, and why it failed."""
     random.seed(0)
     try:
         run(names)
@@ -219,7 +219,7 @@ def outcome(case, names, run):
         if not case.is_undecided:
             return "failed", str(error) or "an assertion is not true"
     except ImportError as error:
-        # Of the tests, and not of the code.
+        # An import of the tests, not of the code.
         if not hasattr(error, "names"):
             return "unsupported", str(error)
         return "failed", str(error)
@@ -232,7 +232,7 @@ def outcome(case, names, run):
 
 
 def judge(job):
-    """What becomes of each case: its outcome, why, and all that it calls."""
+    """The result of each case: its outcome, the reason, and all its calls."""
     setup = compiled(job["setup"], "setup")
     if job["cases"] is None:
         names = Names(Case({}, blank=True))
@@ -265,10 +265,10 @@ def judge_case(setup, name, run, job, nth):
 
 
 def answer(calls, find):
-    """Answers each call, a line of JSON each, until one of them ends the child."""
+    """Answers each call with a line of JSON, until one of them ends the child."""
     for name, args, kwargs in calls:
         args, kwargs = decode(args), {key: decode(each) for key, each in kwargs}
-        # Code without the function answers nothing; it does not raise what a test may expect.
+        # Code without the function gives no answer; it must not raise an exception that a test may expect.
         function = find(name)
         try:
             value = function(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""As much of pytest as a test of a function needs."""
+"""The part of pytest that a test of a function needs."""
 
 import contextlib
 import re
@@ -17,7 +17,7 @@ def module():
             assert error is not None, "it raised nothing"
             expected = self.expected if isinstance(self.expected, tuple) else (self.expected,)
             classes = tuple(each for each in expected if isinstance(each, type))
-            # Classes that the code defines have stand-ins; an answer says what its own class is called.
+            # Classes that the code defines have stand-ins; an answer has the name of its class.
             names = {each.__name__ for each in expected if not isinstance(each, type)}
             if not isinstance(error, classes) and not names.intersection(getattr(error, "names", [])):
                 return False

@@ -1,5 +1,5 @@
-"""CPython as a program of the sandbox: runs one piece of code that a policy
-wrote, in a fresh child that sees its job and nothing else.
+"""CPython as a program of the sandbox. It runs one piece of code that a policy
+wrote, in a fresh child that sees only its job.
 
 The job is JSON, the first argument: `code`, and for a function `function` and
 `arguments` (a list: the function, or the method of `Solution` with this name, is
@@ -7,13 +7,12 @@ called with them). With `calls`, a list, the results of several calls are wanted
 the form of values.py. Without either the code is a program, which reads stdin. In
 place of `code`, `tests` are tests to run, which checks.py describes.
 
-What a program prints goes to stdout. Results go there as lines of JSON, and what a
-function prints goes to stderr. The status is 0 where the code ended well, else 1
-with the traceback on stderr.
+The output of a program goes to stdout. Results go there as lines of JSON, and the output of a function goes to stderr.
+The status is 0 if the code ended well, else 1 with the traceback on stderr.
 
-Nothing here has to withstand the code, which shares the interpreter: whatever
-it replaces, it can only change what this child says, and that is its own
-answer. What the answer should be is not in this process.
+Nothing here has to withstand the code, which shares the interpreter. Whatever
+it replaces, it can only change the output of this child, which is its own
+answer. The expected answer is not in this process.
 """
 
 import atexit
@@ -27,16 +26,16 @@ import traceback
 import types
 
 import checks
-import prelude  # what it does is enough
+import prelude  # for its side effects
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.imports import environment
 
 # Programs recurse as deep as their input; the stack of the sandbox ends before this does.
 sys.setrecursionlimit(600_000)
-# The limit is for servers, whose requests have no limit of time.
+# The limit is for servers, whose requests have no time limit.
 sys.set_int_max_str_digits(0)
-# What is there now stays: nobody need look through it for garbage.
+# These objects stay alive: the garbage collector need not look through them.
 gc.freeze()
 
 
@@ -78,15 +77,15 @@ class Run(exports.Run):
 
 
 def open_streams():
-    """Opens stdin, stdout and stderr as Python does where they are pipes. Those of componentize-py have no buffer: a
-    text is one write to the host, which need not take all of it, and then nobody writes the rest."""
+    """Opens stdin, stdout and stderr as Python does for pipes. Those of componentize-py have no buffer: a text is one
+    write to the host, which need not take all of it, and the rest would be lost."""
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.__stderr__ = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def flush():
-    """Flushes what the code printed, also where it put other streams in the place of these."""
+    """Flushes the code's output, even if it replaced these streams."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
             stream.flush()
@@ -95,8 +94,8 @@ def flush():
 
 
 def end():
-    """Does what an interpreter does at its end and the output depends on. It flushes streams of the code's own when it
-    frees them, which takes time and, where objects are deeply nested, more stack than there is."""
+    """Does the work of an interpreter's end that affects the output. The interpreter flushes the code's own streams
+    when it frees them, which takes time and, for deeply nested objects, more stack than there is."""
     atexit._run_exitfuncs()
     for each in gc.get_referrers(*WRITERS):
         if isinstance(each, WRITERS):
@@ -110,7 +109,7 @@ WRITERS = (io.TextIOWrapper, io.BufferedWriter)
 
 
 def leave(status, now=os._exit):
-    """`os._exit`, with which nothing that was printed is lost."""
+    """`os._exit` that loses no output."""
     flush()
     now(status)
 
@@ -123,12 +122,12 @@ def execute(code, module):
 
 
 def unanswered():
-    """A stream for what is not an answer."""
+    """A stream for output that is not an answer."""
     return open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def answer_calls(job):
-    """Answers calls as those of a module that is imported: what it does as a program, it does not do."""
+    """Answers calls of the code as an imported module: its main program does not run."""
     sys.stdout = unanswered()
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
@@ -152,8 +151,8 @@ def find(module, name):
 
 
 def plain(value):
-    """The value as JSON has it: tuples are lists, and so are the iterables of
-    the standard library that a result often is."""
+    """The value as JSON: tuples become lists, and so do the iterables of the
+    standard library that functions often return."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, dict):

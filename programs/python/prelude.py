@@ -1,6 +1,6 @@
-"""What solutions take for granted: the modules that the component holds (there
-are no files at run time, so one that is not imported here cannot be imported),
-and the names that graders of contests import in front of a solution."""
+"""The modules and names that solutions rely on. The component has only the
+modules that are imported here, as there are no files at run time. The names are
+those that graders of contests import in front of a solution."""
 
 import importlib
 import sys
@@ -20,7 +20,7 @@ encodings.raw_unicode_escape
 for name in MODULES:
     importlib.import_module(name)
 
-# In the order of verl's prime_code, where the last one of a name counts.
+# In the order of verl's prime_code, in which the last definition of a name counts.
 STARS = """
 string re datetime collections heapq bisect copy math random statistics itertools functools operator io json
 builtins typing
@@ -39,5 +39,5 @@ def names():
 
 # The names that Python itself gives to all code.
 BUILTINS = frozenset(vars(sys.modules["builtins"]))
-# Where Python's own names are: in the module they would be taken for what the code defines.
+# Added to Python's own names: in the module they would count as names that the code defines.
 vars(sys.modules["builtins"]).update(names())

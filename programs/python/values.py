@@ -1,5 +1,5 @@
-"""Python's values as JSON, so that they can go from one child to another. Only what Python itself defines does: an
-object whose class says how it compares stays where it is."""
+"""Python's values as JSON, so that they can go from one child to another. Only values of Python's own classes do: an
+object whose class defines its own comparison does not."""
 
 import collections
 import collections.abc

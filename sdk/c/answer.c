@@ -1,4 +1,4 @@
-/* Finding the answer in a response: see gavel.h. Every SDK has these functions
+/* Finds the answer in a response: see gavel.h. Every SDK has these functions
  * with the same results. */
 
 #include "gavel.h"
@@ -29,7 +29,7 @@ static size_t minus(gavel_text text, size_t from) {
     return from + 3 <= text.len && memcmp(text.ptr + from, "\xe2\x88\x92", 3) == 0 ? 3 : 0;
 }
 
-/* Where the longest number that begins at `start` ends, or 0. */
+/* The end of the longest number that begins at `start`, or 0. */
 static size_t number_end(gavel_text text, size_t start) {
     char before = start ? text.ptr[start - 1] : 0;
     bool may_be_signed = !is_alphanumeric(before) && !(before && strchr(")]}", before));
@@ -111,7 +111,7 @@ bool gavel_last_boxed(gavel_text text, gavel_text *contents) {
     return found != 0;
 }
 
-/* The last occurrence of `needle` that ends at or before `end`; false where there is none. */
+/* The last occurrence of `needle` that ends at or before `end`; false if there is none. */
 static bool find_last(gavel_text text, size_t end, gavel_text needle, size_t *found) {
     if (!needle.len || needle.len > end) return false;
     for (size_t i = end - needle.len + 1; i-- > 0;) {

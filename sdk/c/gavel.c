@@ -1,6 +1,7 @@
-/* Between the functions of gavel.h and those that the build generates from the
- * contract (build/bindings/plugin.h): memory, parameters, exports. */
+/* Connects the functions of gavel.h with those that the build generates from
+ * the contract (build/bindings/plugin.h): memory, parameters, exports. */
 
+#include "call.h"
 #include "gavel.h"
 #include "plugin.h"
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #define GAVEL_HAS_SAMPLES
 #endif
 
-/* ---- Memory: what a call allocates goes with it ---- */
+/* ---- Memory: what a call allocates is freed at its end ---- */
 
 static void **kept;
 static size_t kept_count, kept_capacity;
@@ -28,6 +29,11 @@ static void *keep(void *block) {
 
 void *gavel_alloc(size_t size) {
     return keep(malloc(size ? size : 1));
+}
+
+void gavel_free_call(void) {
+    for (size_t i = 0; i < kept_count; i++) free(kept[i]);
+    kept_count = 0;
 }
 
 /* Text of the host, with a NUL behind it. */
@@ -113,7 +119,7 @@ static void refuse_unknown(gavel_params *params) {
     }
 }
 
-/* What it allocates is never freed: the plugin keeps its parameters. */
+/* Its memory is never freed: the plugin keeps its parameters. */
 bool exports_gavel_plugin_lifecycle_init(plugin_string_t *params_json, exports_gavel_plugin_lifecycle_info_t *ret,
                                          plugin_string_t *err) {
     gavel_params params = {.json = keep_text(*params_json)};
@@ -123,7 +129,7 @@ bool exports_gavel_plugin_lifecycle_init(plugin_string_t *params_json, exports_g
     } else if (plugin_init(&params, &info)) {
         refuse_unknown(&params);
     } else {
-        gavel_refuse(&params, "plugin_init gave false");
+        gavel_refuse(&params, "plugin_init returned false");
     }
     if (!params.refused && !(info.name && info.version)) gavel_refuse(&params, "plugin_init set no name or no version");
     kept_count = 0;
@@ -324,7 +330,7 @@ void gavel_score(gavel_verdict *verdict, double value) {
     verdict->value = value;
 }
 
-/* One larger, for the host, which frees it. */
+/* A list with room for one more, for the host, which frees it. */
 static void *grown(void *list, size_t count, size_t size) {
     void *larger = realloc(list, (count + 1) * size);
     if (!larger) abort();
@@ -376,7 +382,7 @@ static void forget(gavel_verdict *verdict) {
     free(verdict->credit);
 }
 
-/* Gives a verdict to the host; false where it is a failure, in `err`. */
+/* Gives a verdict to the host; false if it is a failure, in `err`. */
 static bool deliver(gavel_verdict *verdict, gavel_plugin_types_verdict_t *ret, gavel_plugin_types_failure_t *err) {
     if (verdict->state == UNSET) gavel_internal(verdict, "the plugin gave no verdict");
     if (verdict->state == SCORED) {
@@ -398,18 +404,17 @@ static bool deliver(gavel_verdict *verdict, gavel_plugin_types_verdict_t *ret, g
         return true;
     }
     err->tag = verdict->failure;
-    /* The text lies at the same place in each case. */
+    /* The text is at the same place in each case. */
     err->val.internal = give(verdict->why);
     return false;
 }
 
-/* What every call ends with. */
+/* The end of every call. */
 static void end_call(gavel_plugin_references_borrow_reference_t reference) {
     for (size_t i = 0; i < trajectories_count; i++) gavel_plugin_samples_trajectory_drop_own(trajectories[i]);
     trajectories_count = 0;
     gavel_plugin_references_reference_drop_borrow(reference);
-    for (size_t i = 0; i < kept_count; i++) free(kept[i]);
-    kept_count = 0;
+    gavel_free_call();
 }
 
 #ifdef GAVEL_EXPORT_REWARD

@@ -1,11 +1,14 @@
-/* What the author of a Gavel plugin in C depends on.
+/* The SDK for plugins of Gavel in C and C++.
  *
  * A reward is two functions, plugin_init and plugin_score; a judger is
- * plugin_init and plugin_judge. Everything that starts with gavel_ is for them
- * to call. What these functions return lives until the call ends; what they
- * return in plugin_init lives as long as the plugin. Nothing is to be freed.
+ * plugin_init and plugin_judge; a taskset is plugin_init, plugin_len and
+ * plugin_get; a tool is plugin_init, plugin_functions, plugin_open and
+ * plugin_call. They may call every function that starts with gavel_. The results
+ * of these functions live until the call ends, or as long as the plugin in
+ * plugin_init. Do not free them.
  *
- * Text is UTF-8, in and out: text that is not is a fault of the plugin. */
+ * Text is UTF-8, in and out. Any other text from the plugin is a fault of the
+ * plugin. */
 
 #ifndef GAVEL_H
 #define GAVEL_H
@@ -18,14 +21,14 @@
 extern "C" {
 #endif
 
-/* Text. A NUL follows its `len` bytes where a function here says so; the text
- * of a response may have NULs of its own. */
+/* Text. A NUL follows its `len` bytes if a function here promises it. The text
+ * of a response may also contain NULs. */
 typedef struct {
     const char *ptr;
     size_t len;
 } gavel_text;
 
-/* ---- What the plugin is given ---- */
+/* ---- The plugin's input ---- */
 
 typedef struct {
     int32_t handle;
@@ -56,7 +59,7 @@ typedef enum {
     GAVEL_ABSTAINED,
     /* Not called: its gate is shut, or it is for other data sources. */
     GAVEL_NOT_CALLED,
-    /* Called, and no verdict: a fault, out of budget, or unavailable. */
+    /* Called without a verdict: a fault, out of budget, or unavailable. */
     GAVEL_NO_VERDICT
 } gavel_prior_kind;
 
@@ -65,35 +68,41 @@ typedef struct {
     double value;
 } gavel_named_number;
 
-/* What another reward said of a sample. */
+/* The verdict of another reward about a sample. */
 typedef struct {
     gavel_prior_kind kind;
     /* Of a score: its value and its metrics. */
     double score;
     const gavel_named_number *metrics;
     size_t metrics_count;
-    /* The note of a score, empty where it has none, or why it abstained; a NUL follows. */
+    /* The note of a score, empty if it has none, or why it abstained; a NUL follows. */
     gavel_text text;
 } gavel_prior_verdict;
 
-/* ---- What the plugin says ---- */
+/* ---- The plugin's output ---- */
 
 typedef struct {
     const char *name;
     const char *version;
-    /* The same input gives the same verdict, and no call sees what an earlier one left behind. */
+    /* The same input gives the same verdict, and no call depends on an earlier one. */
     bool pure;
-    /* Scores lie in [min, max]; one outside is a fault. No promise where min and max are equal. */
+    /* Scores are in [min, max]; a score outside is a fault. If min and max are equal, there is no promise. */
     double min, max;
 } gavel_info;
 
 typedef struct gavel_verdict gavel_verdict;
 
+typedef struct gavel_row gavel_row;
+
+typedef struct gavel_functions gavel_functions;
+
+typedef struct gavel_answer gavel_answer;
+
 /* ---- What you write ---- */
 
 /* Once, before any sample. Fill in `info` and return true, or return
- * gavel_refuse(params, "what is wrong with the parameters"). A parameter that
- * it does not ask for is refused. */
+ * gavel_refuse(params, "what is wrong with the parameters"). Parameters that it
+ * does not read are refused. */
 bool plugin_init(gavel_params *params, gavel_info *info);
 
 /* For exports = ["reward"]: once a sample. */
@@ -103,33 +112,54 @@ void plugin_score(gavel_sample sample, gavel_reference reference, gavel_verdict 
  * failure in one of them is a failure of the whole group. */
 void plugin_judge(const gavel_sample *samples, size_t count, gavel_reference reference, gavel_verdict **verdicts);
 
+/* For exports = ["taskset"]: how many rows there are; false where they never
+ * end. */
+bool plugin_len(uint64_t *rows);
+
+/* For exports = ["taskset"]: the row at `index`, from 0. The same index and
+ * seed must give the same row. */
+void plugin_get(uint64_t index, uint64_t seed, gavel_row *row);
+
+/* For exports = ["tool"]: describes its functions, each with gavel_function. */
+void plugin_functions(gavel_functions *functions);
+
+/* For exports = ["tool"]: the state of a new trajectory, from malloc, or NULL
+ * where its calls share nothing. It is freed for you. `settings` is what the
+ * dataset's row sets, a JSON object, which the policy does not see. A failure in
+ * `answer` refuses them. */
+void *plugin_open(gavel_text settings, gavel_answer *answer);
+
+/* For exports = ["tool"]: once a call. `arguments` are a JSON object that fits
+ * the function's schema. */
+void plugin_call(void *state, const char *function, gavel_text arguments, gavel_answer *answer);
+
 /* ---- Parameters, in plugin_init ---- */
 
-/* The parameter `name`, or `otherwise` where the run does not give it. One of
- * another type is refused for you. A NUL follows a text. */
+/* The parameter `name`, or `otherwise` if the run does not set it. A parameter
+ * of another type is refused for you. A NUL follows a text. */
 gavel_text gavel_param_text(gavel_params *params, const char *name, const char *otherwise);
 double gavel_param_number(gavel_params *params, const char *name, double otherwise);
 bool gavel_param_bool(gavel_params *params, const char *name, bool otherwise);
-/* Any parameter as JSON; empty where the run does not give it. */
+/* Any parameter as JSON; empty if the run does not set it. */
 gavel_text gavel_param_json(gavel_params *params, const char *name);
-/* Says what is wrong with the parameters, and gives false. */
+/* Reports what is wrong with the parameters, and returns false. */
 bool gavel_refuse(gavel_params *params, const char *what);
 
-/* ---- The sample: what the policy did ---- */
+/* ---- The sample: what the policy wrote ---- */
 
 /* The response of the first trajectory; a NUL follows. */
 gavel_text gavel_response(gavel_sample sample);
 /* The id of the task, the same in every sample of a group; a NUL follows. */
 gavel_text gavel_task_id(gavel_sample sample);
-/* Its data source; false where the row has none. */
+/* Its data source; false if the row has none. */
 bool gavel_data_source(gavel_sample sample, gavel_text *source);
 /* The number of this sample in its group, from 0. */
 uint32_t gavel_group_index(gavel_sample sample);
 /* The messages of the prompt; `count` is set. */
 const gavel_message *gavel_prompt(gavel_sample sample, size_t *count);
 
-/* What the reward `name` said of the sample; false unless the run's
- * configuration has it in this reward's `after`. */
+/* The verdict of the reward `name` about the sample; false unless the run's
+ * configuration lists it in this reward's `after`. */
 bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *verdict);
 
 uint32_t gavel_trajectory_count(gavel_sample sample);
@@ -143,14 +173,14 @@ gavel_text gavel_trajectory_response(gavel_trajectory trajectory);
 gavel_finish_reason gavel_finished(gavel_trajectory trajectory);
 uint32_t gavel_turns(gavel_trajectory trajectory);
 uint32_t gavel_tool_turns(gavel_trajectory trajectory);
-/* Tokens of the response that the policy wrote, or -1 where no policy did. */
+/* Tokens of the response that the policy wrote, or -1 if no policy wrote it. */
 int64_t gavel_response_tokens(gavel_trajectory trajectory);
 
 /* ---- The reference: the dataset's row ---- */
 
-/* The ground truth; false where the row has none. A NUL follows. */
+/* The ground truth; false if the row has none. A NUL follows. */
 bool gavel_ground_truth(gavel_reference reference, gavel_text *truth);
-/* A column as JSON; false where the row does not have it. A NUL follows. */
+/* A column as JSON; false if the row does not have it. A NUL follows. */
 bool gavel_column(gavel_reference reference, const char *name, gavel_text *json);
 /* All columns as one JSON object; a NUL follows. */
 gavel_text gavel_columns(gavel_reference reference);
@@ -161,51 +191,76 @@ gavel_text gavel_columns(gavel_reference reference);
 void gavel_score(gavel_verdict *verdict, double value);
 /* With a score: a named number, averaged and logged by the host. */
 void gavel_metric(gavel_verdict *verdict, const char *name, double value);
-/* With a score: why it is what it is; kept in the log. */
+/* With a score: a note that explains it; it is recorded. */
 void gavel_note(gavel_verdict *verdict, const char *note);
 /* With a score: credit for bytes [start, end) of the text of a message. */
 void gavel_credit(gavel_verdict *verdict, uint32_t trajectory, uint32_t message, uint32_t start, uint32_t end,
                   double value);
-/* No score, which is no failure: the plugin does not judge such samples. */
+/* No score. This is not a failure: the plugin does not judge such samples. */
 void gavel_abstain(gavel_verdict *verdict, const char *why);
-/* The sample or its reference is not what this plugin works on. */
+/* The plugin cannot work on this sample or its reference. */
 void gavel_invalid_input(gavel_verdict *verdict, const char *what);
-/* Something that the plugin needs did not answer; trying again may help. */
+/* A service that the plugin needs did not answer; another attempt may succeed. */
 void gavel_unavailable(gavel_verdict *verdict, const char *what);
 /* The plugin itself is at fault. */
 void gavel_internal(gavel_verdict *verdict, const char *what);
 
+/* ---- Rows of a taskset ---- */
+
+/* A column whose value is a text. The text is copied. */
+void gavel_row_text(gavel_row *row, const char *column, const char *text);
+/* A column with any other value, as JSON: gavel_integer(3), "true", "[1, 2]". */
+void gavel_row_json(gavel_row *row, const char *column, const char *json);
+/* There is no such row, or the parameters do not allow it. */
+void gavel_no_row(gavel_row *row, const char *what);
+
+/* ---- Functions and answers of a tool. Texts are copied. ---- */
+
+/* A function that the policy may call: its name, what it does, and the JSON
+ * Schema of its arguments, which are an object. */
+void gavel_function(gavel_functions *functions, const char *name, const char *description, const char *parameters);
+/* The text that the policy reads. */
+void gavel_answer_text(gavel_answer *answer, const char *text);
+/* There is no answer. The policy reads why: it called the function wrongly; */
+void gavel_answer_invalid_input(gavel_answer *answer, const char *what);
+/* something that the tool needs did not answer; */
+void gavel_answer_unavailable(gavel_answer *answer, const char *what);
+/* or the tool itself is at fault. */
+void gavel_answer_internal(gavel_answer *answer, const char *what);
+
 /* ---- Text ---- */
 
-/* `size` bytes that live until the call ends. Ends the call where memory does. */
+/* `size` bytes that live until the call ends. If memory runs out, the call ends. */
 void *gavel_alloc(size_t size);
 /* The text of a C string. */
 gavel_text gavel_str(const char *text);
 /* One C string of several, up to a NULL: gavel_concat("no ", what, NULL). */
 const char *gavel_concat(const char *first, ...);
+/* A whole number in decimal. */
+const char *gavel_integer(int64_t number);
 /* A C string of a text, up to its first NUL. */
 const char *gavel_c_str(gavel_text text);
 bool gavel_equal(gavel_text a, gavel_text b);
-/* The text without white space at its ends, or at its last alone. */
+/* The text without white space at both ends, or only at its end. */
 gavel_text gavel_trim(gavel_text text);
 gavel_text gavel_trim_end(gavel_text text);
-/* Reads the whole text, trimmed, as a number; false where it is none. */
+/* Reads the whole text, trimmed, as a number; false if it is not a number. */
 bool gavel_number(gavel_text text, double *number);
 
 /* ---- Finding the answer in a response, with the same results in every SDK.
- * Each gives false where there is none. ---- */
+ * Each returns false if there is none. ---- */
 
-/* The last number: -1,234.5e6, $5, .5. It is the last number and no more: 1/2 gives 2. */
+/* The last number: -1,234.5e6, $5, .5. Only the number itself is read: 1/2 gives 2. */
 bool gavel_last_number(gavel_text text, double *number);
 /* The trimmed contents of the last complete \boxed{...}, with its braces balanced. */
 bool gavel_last_boxed(gavel_text text, gavel_text *contents);
 /* The trimmed text of the last <name>...</name>. */
 bool gavel_last_tag(gavel_text text, const char *name, gavel_text *contents);
-/* What follows the last `prefix`, up to the end of its line, trimmed. */
+/* The text after the last `prefix`, up to the end of its line, trimmed. */
 bool gavel_after_last(gavel_text text, const char *prefix, gavel_text *rest);
 
-/* ---- JSON. A value is its text; each function gives false where the value
- * is of another type, is not there, or is no JSON. ---- */
+/* ---- JSON. A value is its text. Each function returns false if the value has
+ * another type, is missing, or is not JSON. ---- */
 
 bool gavel_json_get(gavel_text object, const char *key, gavel_text *value);
 bool gavel_json_item(gavel_text array, size_t index, gavel_text *value);

@@ -1,4 +1,4 @@
-/* JSON, read where it lies: see gavel.h. */
+/* Reads JSON in place: see gavel.h. */
 
 #include "gavel.h"
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 /* Deeper values are refused: reading one uses the stack. */
 enum { DEEPEST = 128 };
 
-/* Reads from `p`, never past `end`; where a function gives NULL, this is no JSON. */
+/* Reads from `p`, never past `end`; a function returns NULL if the text is not JSON. */
 static const char *value(const char *p, const char *end, int depth);
 
 static const char *space(const char *p, const char *end) {
@@ -71,8 +71,8 @@ typedef struct {
 } element;
 
 /* Steps to the next element of the container that `*p` is in, past its bracket
- * or past the element before. False at its end and where it is no JSON, which
- * `*p` tells apart: then it is NULL. */
+ * or past the element before. False at its end, and also if it is not JSON:
+ * then `*p` is NULL. */
 static bool next(const char **p, const char *end, bool object, bool first, int depth, element *found) {
     const char *at = space(*p, end);
     *p = NULL;
@@ -120,7 +120,7 @@ static gavel_text between(const char *start, const char *end) {
     return (gavel_text){start, (size_t)(end - start)};
 }
 
-/* The value without white space around it; false where it is no whole value. */
+/* The value without white space around it; false if it is not a whole value. */
 static bool whole(gavel_text json, gavel_text *found) {
     const char *end = json.ptr + json.len;
     const char *start = space(json.ptr, end);
@@ -130,8 +130,8 @@ static bool whole(gavel_text json, gavel_text *found) {
     return true;
 }
 
-/* Walks over the elements of a container: gives how many there are, and the one
- * at `index` in `found`. */
+/* Walks over the elements of a container. Gives their number, and the one at
+ * `index` in `found`. */
 static bool walk(gavel_text json, char bracket, size_t index, size_t *count, element *found) {
     gavel_text container;
     if (!whole(json, &container) || *container.ptr != bracket) return false;
@@ -176,7 +176,7 @@ bool gavel_json_get(gavel_text object, const char *key, gavel_text *found) {
     gavel_text wanted = gavel_str(key);
     bool there = false;
     element one;
-    /* Of two members with one key the later one counts. */
+    /* Of two members with the same key, the later one counts. */
     for (bool first = true; next(&p, end, true, first, 0, &one); first = false) {
         gavel_text name;
         if (gavel_json_string(between(one.key, one.key_end), &name) && gavel_equal(name, wanted)) {
@@ -222,7 +222,7 @@ static char *utf8(char *out, uint32_t code) {
 bool gavel_json_string(gavel_text json, gavel_text *text) {
     gavel_text one;
     if (!whole(json, &one) || *one.ptr != '"') return false;
-    /* An escape is never shorter than what it stands for. */
+    /* An escape is never shorter than its character. */
     char *decoded = gavel_alloc(one.len), *out = decoded;
     const char *end = one.ptr + one.len - 1;
     for (const char *p = one.ptr + 1; p < end; p++) {
@@ -246,7 +246,7 @@ bool gavel_json_string(gavel_text json, gavel_text *text) {
                     p += 6;
                 }
             }
-            /* Half of a pair is no character. */
+            /* Half of a surrogate pair is not a character. */
             out = utf8(out, code >= 0xd800 && code < 0xe000 ? 0xfffd : code);
             break;
         }

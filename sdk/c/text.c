@@ -28,6 +28,16 @@ const char *gavel_concat(const char *first, ...) {
     return joined;
 }
 
+const char *gavel_integer(int64_t number) {
+    char *end = (char *)gavel_alloc(21) + 20, *digit = end;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    *end = 0;
+    do *--digit = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0) *--digit = '-';
+    return digit;
+}
+
 const char *gavel_c_str(gavel_text text) {
     char *copy = gavel_alloc(text.len + 1);
     memcpy(copy, text.ptr, text.len);
@@ -73,13 +83,13 @@ gavel_text gavel_trim(gavel_text text) {
 
 bool gavel_number(gavel_text text, double *number) {
     text = gavel_trim(text);
-    /* What strtod takes beyond decimal numbers: `inf`, `nan` and hexadecimal. */
+    /* strtod also takes `inf`, `nan` and hexadecimal numbers, which are refused. */
     for (size_t i = 0; i < text.len; i++) {
         if (!strchr("0123456789+-.eE", text.ptr[i]) || !text.ptr[i]) return false;
     }
     const char *copy = gavel_c_str(text);
     char *end;
     *number = strtod(copy, &end);
-    /* Too large a number is infinite: its difference to itself is no number. */
+    /* A number that is too large is infinite: its difference to itself is NaN. */
     return text.len && end == copy + text.len && *number - *number == 0;
 }

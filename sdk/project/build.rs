@@ -1,5 +1,5 @@
-//! Embeds the contract, the SDKs and the templates: what `gavel plugin new`
-//! puts into a project and what a build needs lies in the binary.
+//! Embeds the contract, the SDKs and the templates, so that the binary has
+//! everything that `gavel plugin new` and a build need.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -7,20 +7,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What is embedded, from this crate's folder, and its name in the table.
-const EMBEDDED: [(&str, &str); 9] = [
+const EMBEDDED: [(&str, &str); 10] = [
     ("../../wit", "wit"),
+    ("../wasi", "wasi"),
     ("../../LICENSE", "LICENSE"),
     ("../rust", "rust"),
     ("../python", "python"),
     ("../js", "js"),
     ("../c", "c"),
-    // What a build does: where it changes, components are made again.
+    // The code of a build: if it changes, components are built again.
     ("src/component.rs", "builder/component.rs"),
     ("src/contract.rs", "builder/contract.rs"),
     ("src/language", "builder/language"),
 ];
 
-/// The crates that have a part in components, as Cargo.lock names them.
+/// The crates that affect components, by their names in Cargo.lock.
 const CRATES: [&str; 3] = ["wasi-preview1-component-adapter-provider", "wit-bindgen-c", "wit-component"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -60,7 +61,8 @@ fn crates(lock: &Path) -> Result<String, Box<dyn Error>> {
     Ok(about.collect())
 }
 
-/// Adds the file `path`, or all below that folder save what tools leave there.
+/// Adds the file `path`, or all files below that folder except those that tools
+/// make.
 fn collect(path: &Path, name: String, files: &mut Vec<(String, PathBuf)>) -> Result<(), Box<dyn Error>> {
     if !path.is_dir() {
         files.push((name, path.to_owned()));
@@ -68,7 +70,7 @@ fn collect(path: &Path, name: String, files: &mut Vec<(String, PathBuf)>) -> Res
     }
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        let file = entry.file_name().into_string().map_err(|name| format!("{name:?} is no UTF-8"))?;
+        let file = entry.file_name().into_string().map_err(|name| format!("{name:?} is not UTF-8"))?;
         let hidden = file.starts_with('.') && file != ".gitignore";
         if !hidden && !["target", "build", "node_modules", "__pycache__", "Cargo.lock"].contains(&file.as_str()) {
             collect(&entry.path(), format!("{name}/{file}"), files)?;

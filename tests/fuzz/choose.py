@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Copies to FOLDER the inputs that reach most: choose.py CONTROL FOLDER.
+"""Copies to FOLDER the inputs that reach the most code: choose.py CONTROL FOLDER.
 
-CONTROL is what libFuzzer's -merge_control_file leaves: the files, and for each
-the places in the code that it reaches. The next file is always the one that
-reaches most that is new, until MOST are chosen or nothing is new."""
+CONTROL is the file of libFuzzer's -merge_control_file: the inputs, and the
+places in the code that each reaches. The next input is always the one that
+reaches the most new places, until MOST are chosen or nothing is new."""
 
 import re
 import shutil

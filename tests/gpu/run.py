@@ -1,4 +1,4 @@
-"""Decoding and training on a GPU: is it right, and how fast, beside what the device can do and beside `transformers`.
+"""Checks and measures decoding and training on a GPU, against the limits of the device and against `transformers`.
 
     python tests/gpu/run.py path/to/gavel            # on a machine with PyTorch for CUDA; nothing is built
     python tests/gpu/run.py path/to/gavel --small    # small models on the CPU, to test this script
@@ -7,10 +7,10 @@ The binary runs against the libtorch of the installed PyTorch, whose version mus
 models have random weights and the sizes of Qwen2.5-0.5B and 7B. Checked is that the small models in
 tests/parity/models continue their prompts as `transformers` did.
 
-A decoding step is compared with the time of reading what it must read, its floor: at 4300 GB/s on an H200, which is
+A decoding step is compared with its floor, the time of reading what it must read: at 4300 GB/s on an H200, which is
 what this project compares with there, elsewhere at what a copy reaches, or at --bandwidth. Gavel and `transformers`
 decode in turn; the figures are medians of the rounds. Rows are printed as they are known, and in tables at the end.
-What fails is told in its row, and the rest goes on. Exits with 1 where a check or a command failed.
+A failure is reported in its row, and the rest continues. Exits with 1 if a check or a command failed.
 """
 import argparse
 import contextlib
@@ -58,7 +58,7 @@ def main():
     parser.add_argument("--small", action="store_true", help="small models, on the CPU, in 32 bits")
     parser.add_argument("--models", nargs="+", help="only these sizes")
     parser.add_argument("--bandwidth", type=float, metavar="GB/s",
-                        help="what the floor is computed with; by default what a copy reaches, 4300 on an H200")
+                        help="the bandwidth for the floor; by default that of a copy, or 4300 on an H200")
     args = parser.parse_args()
     if not args.small and not torch.cuda.is_available():
         sys.exit("PyTorch finds no GPU; --small runs on the CPU")
@@ -93,7 +93,7 @@ def main():
             for line in gavel.lines(speed, [size, "prefill"], "bench", "prefill", *model, "--prompt-tokens", prompt,
                                     "--batch", commas(batches[:2])):
                 speed.add(*prefill_row(size, line, ceiling))
-            # While the device holds no model of transformers.
+            # Before the device holds a model of transformers.
             for again in [True] if size in ONLY_CHECKPOINTED else [False, True]:
                 how = ["--gradient-checkpointing"] if again else []
                 for line in gavel.lines(speed, [size, " ".join(["train", *how])], "bench", "train", *model,
@@ -105,7 +105,7 @@ def main():
             ours, theirs = decode_in_turn(gavel, speed, size, decode, peer, batches, ROUNDS[args.small])
             for batch in batches:
                 speed.add(*decode_row(size, batch, ours[batch], theirs[batch], peer.failures.get(batch, "")))
-            # Its memory is for the next model.
+            # Frees its memory for the next model.
             del peer
     speed.print()
     checks.print()
@@ -113,7 +113,7 @@ def main():
 
 
 class Table:
-    """Rows that are printed as they come, and together, in columns."""
+    """Rows that are printed one by one, and at the end together in columns."""
 
     def __init__(self, *header):
         self.rows, self.failed = [header], False
@@ -127,7 +127,7 @@ class Table:
         self.add(*what, f"FAILED: {why}")
 
     def print(self):
-        # What a row ends with may be long.
+        # The last cell of a row may be long.
         widths = [max((len(row[column]) for row in self.rows if column + 1 < len(row)), default=0)
                   for column in range(len(self.rows[0]))]
         print()
@@ -142,9 +142,9 @@ class Gavel:
         self.path, self.device = path, device
 
     def lines(self, table, what, *arguments):
-        """The JSON lines that it prints; where it fails, those before, and `table` gets a row for `what`."""
+        """The JSON lines that it prints. If it fails, those before the failure, and `table` gets a row for `what`."""
         gc.collect()
-        # After an error on the device it is of no use to PyTorch, but maybe to others.
+        # After an error PyTorch cannot use the device any more, but other processes may.
         with contextlib.suppress(RuntimeError):
             torch.cuda.empty_cache()
         command = [self.path, *map(str, arguments), "--device", self.device]
@@ -155,7 +155,7 @@ class Gavel:
 
 
 def last_error(stderr):
-    """What the binary says at the end, in one line."""
+    """The last message of the binary, in one line."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     start = max((at for at, line in enumerate(lines) if line.startswith("error: ")), default=-3)
     return "; ".join(lines[start:]).removeprefix("error: ")[:500]
@@ -171,7 +171,7 @@ def commas(numbers):
 
 
 def check(gavel, table, fixture, dtype, folder):
-    """Greedy decoding against what is stored: in 32 bits every token, in 16 the first and its log-probability."""
+    """Greedy decoding against the stored tokens: in 32 bits all, in 16 bits the first one and its log-probability."""
     expected = safetensors(MODELS / fixture / "expected.safetensors")
     prompt = expected["ids"][0, :expected["lengths"][0]].tolist()
     greedy, logits = expected["greedy"].tolist(), expected["logits"][0, len(prompt) - 1]
@@ -183,7 +183,7 @@ def check(gavel, table, fixture, dtype, folder):
                          pre_tokenizer=dict(type="WhitespaceSplit"))
         (checkpoint / "tokenizer.json").write_text(json.dumps(tokenizer))
         (checkpoint / "chat_template.jinja").write_text("{{ messages[0].content }}")
-        # One that ends nothing.
+        # A stop token that does not occur.
         unused = next(token for token in range(len(logits)) if token not in greedy)
         (checkpoint / "generation_config.json").write_text(json.dumps(dict(eos_token_id=unused)))
     count = len(greedy) if dtype == "float32" else 1
@@ -204,7 +204,7 @@ def check(gavel, table, fixture, dtype, folder):
 
 
 def safetensors(path):
-    """What a file holds (https://github.com/huggingface/safetensors)."""
+    """The tensors of a file (https://github.com/huggingface/safetensors)."""
     data = path.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:start])
@@ -219,7 +219,7 @@ def safetensors(path):
 
 
 def seconds(run, device, rounds=10, before=2):
-    """The median of some runs, after those that warm up."""
+    """The median of some runs, after the warm-up."""
     times = []
     for _ in range(before + rounds):
         start = time.perf_counter()
@@ -250,7 +250,7 @@ class Peer:
 
     def __init__(self, config, device, dtype, prompt, new):
         self.vocab, self.device, self.prompt, self.new = config["vocab_size"], device, prompt, new
-        # By batch, what was wrong last.
+        # The last failure, by batch.
         self.model, self.failures = None, {}
         try:
             from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -264,7 +264,7 @@ class Peer:
             torch.set_default_dtype(torch.float32)
 
     def rate(self, batch):
-        """Tokens a second of `generate` after the first token; nothing where it fails."""
+        """Tokens a second of `generate` after the first token; `None` if it fails."""
         if self.model is None:
             self.failures[batch] = self.missing
             return None
@@ -284,7 +284,7 @@ class Peer:
 
 
 def decode_in_turn(gavel, table, size, command, peer, batches, rounds):
-    """By batch, the lines of the binary and the rates of transformers, each round one after the other."""
+    """By batch, the lines of the binary and the rates of transformers, alternating in each round."""
     ours, theirs = ({batch: [] for batch in batches} for _ in range(2))
     for number in range(1, rounds + 1):
         for line in gavel.lines(table, [size, f"decode, round {number}"], *command):

@@ -6,7 +6,7 @@
 
 A small random model is trained with a judge that sleeps, longer for longer responses. Each schedule gets an equal share
 of the kills; SIGKILL comes at any moment from the start of the process on. A run that was killed before its first
-checkpoint is started again, any other resumed. At the end of each run
+checkpoint is started again, any other is resumed. At the end of each run
 
 - every draw was trained on, dropped or is in the queue of the last checkpoint, exactly once, with all its samples;
 - each step trained on as many groups as it has, none staler than allowed;
@@ -14,7 +14,7 @@ checkpoint is started again, any other resumed. At the end of each run
 - `gavel replay` finds every recorded verdict again;
 - where nothing depends on a clock, metrics and weights are those of a run that nobody killed, to the last bit.
 
-Exits with 1 where something does not hold; the run's folder is then kept. Two cores take about four minutes.
+Exits with 1 if a check fails, and then keeps the run's folder. Two cores take about four minutes.
 """
 import argparse
 import collections
@@ -96,7 +96,7 @@ def finish(name, process):
 
 
 def kill_and_resume(name, kills, window):
-    """Kills the run up to this many times, and lets it end; gives how many times it was, and how many starts were new."""
+    """Kills the run up to this many times, then lets it end. Gives the number of kills and of new starts."""
     run, killed, new = folder / "runs" / name, 0, 0
     while True:
         resume = bool(checkpoints(run))
@@ -107,7 +107,7 @@ def kill_and_resume(name, kills, window):
         if killed == kills:
             break
         try:
-            # On a machine that has become slower, a run must get a checkpoint some time.
+            # Longer each time, so that a run gets a checkpoint even on a machine that has become slower.
             process.wait(draw.uniform(0, window * 2 ** (new - 1)))
             break
         except subprocess.TimeoutExpired:
@@ -119,7 +119,7 @@ def kill_and_resume(name, kills, window):
 
 
 def check(name):
-    """What does not hold of a run that ended."""
+    """The failed checks of a run that ended."""
     run, wrong = folder / "runs" / name, []
     expect = lambda what, found, expected: None if found == expected else wrong.append(
         f"{what}: {found}, expected {expected}")
@@ -161,7 +161,7 @@ def check(name):
 
 
 def compare(name, whole):
-    """What is different from the run that nobody killed."""
+    """The differences from the run that was not killed."""
     is_clock = lambda key: key.startswith(("time/", "perf/", "device_wait/")) or "/latency_p" in key
     metrics = lambda run: [{key: value for key, value in line.items() if not is_clock(key)}
                            for line in lines(folder / "runs" / run / "metrics.jsonl")]
@@ -172,9 +172,9 @@ def compare(name, whole):
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--gavel", type=Path, default=root / "target/release/gavel")
-parser.add_argument("--kills", type=int, default=50, help="of all schedules together (50)")
-parser.add_argument("--steps", type=int, default=40, help="steps of a run (40)")
-parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of the moments; any by default")
+parser.add_argument("--kills", type=int, default=50, help="the kills of all schedules together (50)")
+parser.add_argument("--steps", type=int, default=40, help="the steps of a run (40)")
+parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="the seed of the moments; random by default")
 given = parser.parse_args()
 draw = random.Random(given.seed)
 folder = Path(tempfile.mkdtemp(prefix="gavel-kills-"))

@@ -6,9 +6,9 @@
 
 `host/text/tests/chat_templates.rs` renders the same and compares (with GAVEL_RENDERED=OUTPUT, the others).
 
-A conversation is passed as it is written, except where a template cannot take that: content in parts becomes one text
-for those that join strings, text becomes a part for those that loop over parts, and arguments of calls become JSON
-text for those that join them. Which of these a template takes is found by rendering a probe. The clock stands still.
+A conversation is passed as it is written, unless a template cannot take that. Content in parts becomes one text for
+templates that join strings, text becomes a part for those that loop over parts, and arguments of calls become JSON text
+for those that join them. A probe shows which of these a template takes. The clock stands still.
 """
 import copy
 import json
@@ -262,7 +262,7 @@ EXPRESSIONS = r"""
 
 
 def plain(messages):
-    """Without the keys whose value is None, as `apply_chat_template` passes them on."""
+    """The messages without keys whose value is None, as `apply_chat_template` passes them."""
     return [{key: value for key, value in message.items() if value is not None} for message in messages]
 
 

@@ -42,7 +42,7 @@ failed = False
 for checkpoint in sorted((run / "checkpoints").iterdir()):
     step = int(checkpoint.name.removeprefix("step-"))
     found, expected = accuracy(checkpoint), logged[step].get("val/accuracy")
-    # A tie in float arithmetic may fall either way.
+    # A tie may be decided either way in float arithmetic.
     same = expected is None or abs(found - expected) <= 1 / len(rows)
     failed |= not same
     print(f"{checkpoint}: transformers {found:.3f}, gavel {expected} {'' if same else 'DIFFERENT'}")

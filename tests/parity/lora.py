@@ -1,5 +1,5 @@
 """Writes the fixtures of `host/policy/tests/policy/lora.rs`: random LoRA
-adapters to models of `tests/parity/models/`, and what PEFT computes with them.
+adapters to models of `tests/parity/models/`, and PEFT's results with them.
 
     pip install "peft==0.21.2" "transformers==5.23.0" "torch==2.11.0" safetensors
     python tests/parity/lora.py                 # writes tests/parity/lora/
@@ -31,7 +31,7 @@ from models import batch, language_model
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE / "lora"
-# Where `cargo test` runs the test: the path to the base is relative to it.
+# The folder in which `cargo test` runs the test: the path to the base is relative to it.
 RUN_IN = HERE.parents[1] / "host/policy"
 
 # name: (base, settings of the adapter, kind of the base's numbers)
@@ -66,7 +66,7 @@ def write(names):
     for number, (name, (base, settings, dtype)) in enumerate(ADAPTERS.items()):
         if names and name not in names:
             continue
-        # Where two tokens are equally likely, another summation order chooses the other.
+        # If two tokens are about equally likely, another summation order may choose the other.
         for seed in range(number * 100, number * 100 + 100):
             model = adapted(seed, base, settings, dtype)
             ids, lengths, mask = batch(seed)
@@ -95,8 +95,8 @@ def logits(folder, ids, mask):
 
 
 def check(one, other):
-    """Two folders compute the same, but for the rounding of a merge, which is
-    coarse in 16 bits."""
+    """Checks that two folders compute the same, except for the rounding of a
+    merge, which is coarse in 16 bits."""
     one, other = pathlib.Path(one).resolve(), pathlib.Path(other).resolve()
     os.chdir(RUN_IN)
     ids, _, mask = batch(7)

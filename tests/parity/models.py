@@ -10,7 +10,7 @@ Each folder below `models/` is a checkpoint as `save_pretrained` writes it, with
 `expected.safetensors` beside it:
 
     ids        [batch, time]            tokens; 0 is padding, on the right
-    lengths    [batch]                  how many of them are no padding
+    lengths    [batch]                  how many of them are not padding
     logits     [batch, time, vocab]     those of padding mean nothing
     greedy     [200]                    continues the first row
     scores     [batch, labels]          of a classifier, in place of both
@@ -74,7 +74,7 @@ def build(number, config, kind):
             if weight.dim() == 1:
                 weight.add_(torch.randn_like(weight) * 0.2)
             elif "embed" in name:
-                # A head that finds its own input again would only repeat it, and Gemma's is scaled.
+                # A head that recognises its own input would only repeat it, and Gemma's is scaled.
                 scale = 0.04 if config.model_type == "gemma" else 0.2 if config.tie_word_embeddings else 1.0
                 weight.copy_(torch.randn_like(weight) * scale)
             else:
@@ -132,12 +132,12 @@ def write(names):
             form, compute = AutoModelForSequenceClassification, classifier
         else:
             form, compute = AutoModelForCausalLM, language_model
-        # Where two tokens are equally likely, another summation order chooses the other.
+        # If two tokens are about equally likely, another summation order may choose the other.
         for seed in range(number * 100, number * 100 + 100):
             model = build(seed, kind(**{**SIZES, **changes}), form)
             dtype = saved.get("dtype", torch.float32)
             with torch.no_grad():
-                # The weights alone: rotary wavelengths stay exact, as in a checkpoint that is loaded.
+                # Only the weights: rotary wavelengths stay exact, as in a loaded checkpoint.
                 for weight in model.parameters():
                     weight.copy_(weight.to(dtype))
             ids, lengths, mask = batch(seed)
@@ -157,7 +157,7 @@ def write(names):
 
 
 def check(one, other):
-    """Two checkpoints compute the same, to the last bit."""
+    """Checks that two checkpoints compute the same, to the last bit."""
     ids, _, mask = batch(7)
     found = []
     for folder in (one, other):

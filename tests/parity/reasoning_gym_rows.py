@@ -1,6 +1,6 @@
 """Writes rows of every family of reasoning-gym with answers and the package's own scores.
 
-The same rows come out each time, but that those of `time_intervals` begin today.
+The rows are the same each time, except that those of `time_intervals` begin today.
 
     pip install reasoning-gym==0.1.25 pyarrow
     PYTHONHASHSEED=0 python tests/parity/reasoning_gym_rows.py      # writes tests/parity/reasoning-gym.parquet
@@ -25,7 +25,7 @@ from reasoning_gym.utils import extract_answer
 ROWS = 50
 FILE = Path(__file__).parent / "reasoning-gym.parquet"
 
-# What the component does not have; its page says why.
+# The families that the component does not have; its page gives the reasons.
 ABSENT = {
     "advanced_geometry", "arc_agi", "boxnet", "codeio", "composite", "countdown", "game_of_life",
     "game_of_life_halting", "knights_knaves", "manipulate_matrix", "number_sorting", "pool_matrix", "rubiks_cube",
@@ -69,7 +69,7 @@ WRAPPED = ["<answer>{}</answer>", "<think>First …</think>\n<answer>\n{}\n</ans
 
 
 def wrong(rng, answer, other):
-    """An answer that somebody might give who is wrong, or almost right."""
+    """A plausible answer that is wrong, or almost right."""
     words = answer.split()
     return rng.choice(
         [
@@ -87,7 +87,7 @@ def wrong(rng, answer, other):
 
 
 def malformed(rng, answer):
-    """A response that holds no answer of the kind that was asked for."""
+    """A response without an answer of the requested kind."""
     return rng.choice(
         [
             "<answer></answer>", "<answer> </answer>", answer, "<answer>" + answer, "I do not know.", "",
@@ -116,7 +116,7 @@ def rows(family):
         try:
             score = float(dataset.score_answer(extract_answer(response), entry))
         except Exception:
-            # The scorer of the family cannot read what is no answer of its kind.
+            # The scorer of the family cannot read answers of another kind.
             score = None
         yield {"kind": kind, "response": response, "entry": json.dumps(entry, default=str), "score": score}
 

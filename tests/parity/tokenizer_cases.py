@@ -1,11 +1,11 @@
-"""Trains small tokenizers of the kinds that models have, and writes what `transformers` makes of texts with them:
+"""Trains small tokenizers of the kinds that models have, and writes the results of `transformers` with them:
 
     pip install transformers==5.23.0
     python tests/parity/tokenizer_cases.py               # writes tests/parity/tokenizer_cases/*
 
 Each folder has a `tokenizer.json` and `cases.json`: texts with their ids and, for each list of ids, the text they give
-with and without special tokens. `host/text/tests/tokenizers.rs` compares. Training does not give the same each time, so
-a tokenizer that is there is kept: remove its folder to train it again.
+with and without special tokens. `host/text/tests/tokenizers.rs` compares. Training gives another result each time, so
+an existing tokenizer is kept: remove its folder to train it again.
 """
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 HERE = Path(__file__).parent / "tokenizer_cases"
 SPECIAL = ["<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>", "[INST]"]
-# Added, yet not special: they are decoded with the others.
+# Added but not special: they are decoded with the others.
 ADDED = ["<tool_call>", "</tool_call>", "<think>"]
 GPT4 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
@@ -82,7 +82,7 @@ def byte_level_gpt2():
 
 
 def byte_fallback():
-    """As Llama 2 and Mistral have it: SentencePiece's BPE in the library's own terms."""
+    """SentencePiece's BPE in the library's own terms, as in Llama 2 and Mistral."""
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
     tokenizer = trained(
         models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True),
@@ -135,7 +135,7 @@ def main():
         )
         random = Random(0)
         lists = [fast.encode(text, add_special_tokens=False) for text in TEXTS]
-        # Ids that no text has: bytes that are no UTF-8, special tokens anywhere.
+        # Ids that no text gives: bytes that are not UTF-8, special tokens anywhere.
         lists += [[random.randrange(len(fast)) for _ in range(random.choice([1, 2, 3, 8, 40]))] for _ in range(60)]
         alone = [index for index, token in enumerate(fast.convert_ids_to_tokens(range(len(fast)))) if len(token) == 1 or token.startswith("<0x")]
         lists += [[random.choice(alone) for _ in range(random.choice([2, 5, 30]))] for _ in range(40)]

@@ -26,7 +26,7 @@ HUGE = 20_000  # characters; verl's patterns need the square of it
 
 
 def verl_score():
-    """verl's `default_compute_score`, without what the package `verl` imports beside it (torch, ray, tensordict)."""
+    """verl's `default_compute_score`, without the other imports of the package `verl` (torch, ray, tensordict)."""
     root = Path(importlib.util.find_spec("verl").submodule_search_locations[0])
     for name, folder in [("verl", root), ("verl.utils", root / "utils")]:
         sys.modules[name] = package = types.ModuleType(name)
@@ -34,7 +34,7 @@ def verl_score():
     return importlib.import_module("verl.utils.reward_score").default_compute_score
 
 
-# What every task's responses are sprinkled with.
+# Texts that are inserted into the responses of every task.
 PROSE = [
     "Let me think.", "So we get 12 and 7.", "The answer follows.", "I am not sure", "Größe: ∑ x² ≤ ∞", "答案是这样的。",
     "الجواب", "🙂🙃", "e\u0301te\u0301", "a\u200bb", "non\u00a0breaking", "tab\tand\rreturn", "sep\x1cara\x1ftor",
@@ -289,10 +289,10 @@ def search_keys(rng):
     yield "key is missing", answer, None
     yield "key has no answer", answer, {"target": []}
     yield "key is blank", rng.choice([answer, "<answer></answer>"]), {"target": rng.choice(["", " "])}
-    # The articles of "The The" go, and anything blank would equal what is left.
+    # The articles of "The The" are removed, and anything blank would equal the rest.
     yield "key is articles alone", rng.choice(["<answer></answer>", "<answer>.</answer>", "<answer>a</answer>"]), {"target": ["The The"]}
     yield "key is a number", "<answer>1969</answer>", {"target": rng.choice([1969, [1969]])}
-    # No letter to Python, so that the article goes; alphabetic to Unicode.
+    # Not a letter to Python, so that the article is removed; alphabetic in Unicode.
     yield "a symbol beside an article", "<answer>aⒶ b</answer>", {"target": ["aⒶ b", "Ⓐ b"][rng.randrange(2):]}
 
 
@@ -329,7 +329,7 @@ def geometry(rng):
 
 
 def blank(data_source, truth):
-    """Whether verl's own normalisation leaves nothing of a ground truth that is a text."""
+    """Whether a ground truth that is a text is blank after verl's own normalisation."""
     reward_score = "verl.utils.reward_score"
     normalize = {
         TASKS["math"][0]: lambda: importlib.import_module(f"{reward_score}.math_reward").strip_string,

@@ -1,4 +1,4 @@
-//! Rows as a Parquet file.
+//! Rows as files.
 
 use anyhow::Context;
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -13,6 +13,14 @@ use std::sync::Arc;
 pub fn write(path: &Path, with_response: bool, rows: &[Value]) -> anyhow::Result<()> {
     let partial = path.with_extension("partial");
     write_parquet(&partial, with_response, rows).with_context(|| format!("cannot write {}", partial.display()))?;
+    std::fs::rename(&partial, path).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes `rows` to `path`, a line each, whole or not at all.
+pub fn write_lines(path: &Path, rows: &[Value]) -> anyhow::Result<()> {
+    let partial = path.with_extension("partial");
+    let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    std::fs::write(&partial, lines).with_context(|| format!("cannot write {}", partial.display()))?;
     std::fs::rename(&partial, path).with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -3,9 +3,11 @@
 //! every machine and at every call.
 
 mod file;
+mod products;
 mod questions;
 
 use anyhow::{Context, bail};
+use products::Product;
 use questions::{Question, Split};
 use std::path::Path;
 
@@ -13,6 +15,11 @@ use std::path::Path;
 const TRAIN_ROWS: usize = 7_500;
 /// Rows to validate on.
 const VALIDATION_ROWS: usize = 500;
+
+/// Rows of the demo with tools to train on; the warm-up has the same questions.
+const TRAIN_PRODUCTS: usize = 3_600;
+/// Rows of it to validate on.
+const VALIDATION_PRODUCTS: usize = 300;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
@@ -31,7 +38,20 @@ fn write_all(folder: &Path) -> anyhow::Result<()> {
     };
     file::write(&folder.join("train.parquet"), false, &rows(Split::Train, &train, Question::row))?;
     file::write(&folder.join("validation.parquet"), false, &rows(Split::Validation, &validation, Question::row))?;
-    file::write(&folder.join("sft.parquet"), true, &rows(Split::Train, &train, Question::row_with_response))
+    file::write(&folder.join("sft.parquet"), true, &rows(Split::Train, &train, Question::row_with_response))?;
+    write_products(folder)
+}
+
+/// The rows of the demo with tools, as lines of JSON: a conversation with calls has no schema that suits Parquet.
+fn write_products(folder: &Path) -> anyhow::Result<()> {
+    let (train, validation) = products::draw(TRAIN_PRODUCTS, VALIDATION_PRODUCTS);
+    let rows = |split: Split, products: &[Product]| {
+        products.iter().enumerate().map(|(index, product)| product.row(split, index)).collect::<Vec<_>>()
+    };
+    let conversations: Vec<_> = train.iter().enumerate().map(|(index, product)| product.conversation(index)).collect();
+    file::write_lines(&folder.join("tools-train.jsonl"), &rows(Split::Train, &train))?;
+    file::write_lines(&folder.join("tools-validation.jsonl"), &rows(Split::Validation, &validation))?;
+    file::write_lines(&folder.join("tools-sft.jsonl"), &conversations)
 }
 
 #[cfg(test)]
@@ -71,6 +91,29 @@ mod tests {
             assert_eq!(row.columns.get("response").unwrap().plain_text(), format!("Answer: {truth}"));
             assert_eq!(row.columns.get("prompt"), plain.columns.get("prompt"));
         }
+    }
+
+    #[test]
+    fn products_are_asked_once_and_some_are_answered_with_the_calculator() {
+        let folder = tempfile::tempdir().unwrap();
+        write_all(folder.path()).unwrap();
+        let mut asked = HashSet::new();
+        for (name, count) in [("train", TRAIN_PRODUCTS), ("validation", VALIDATION_PRODUCTS)] {
+            let rows = read(folder.path(), &format!("tools-{name}.jsonl"));
+            assert_eq!(rows.len(), count);
+            for row in rows {
+                let task = Task::from_row(row.columns, row.position, name).unwrap();
+                let question = task.prompt[0].text();
+                let (first, second) = question.split_once(" * ").unwrap();
+                let product = first.parse::<u64>().unwrap() * second.parse::<u64>().unwrap();
+                assert_eq!(task.reference.ground_truth.unwrap(), product.to_string());
+                assert!(asked.insert(question));
+            }
+        }
+        let warm_up = read(folder.path(), "tools-sft.jsonl");
+        let asks = |row: &&Row| row.columns.get("messages").unwrap().plain_text().contains("tool_calls");
+        let share = warm_up.iter().filter(asks).count() as f64 / TRAIN_PRODUCTS as f64;
+        assert!((0.25..0.35).contains(&share), "{share}");
     }
 
     #[test]

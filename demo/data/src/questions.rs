@@ -32,7 +32,8 @@ pub enum Split {
 }
 
 impl Split {
-    fn name(self) -> &'static str {
+    /// Its name in rows.
+    pub fn name(self) -> &'static str {
         match self {
             Split::Train => "train",
             Split::Validation => "validation",

@@ -6,7 +6,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use std::process::ExitCode;
 
-/// Print completions for a shell, to be saved where it finds them.
+/// Print the completion script of a shell.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel completions bash > ~/.local/share/bash-completion/completions/gavel\n  gavel completions zsh > ~/.zfunc/_gavel    # with `fpath+=~/.zfunc` before compinit in ~/.zshrc\n  gavel completions fish > ~/.config/fish/completions/gavel.fish"

@@ -8,16 +8,16 @@ use gavel_project::Language;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
-/// Say what this machine lacks, and what to do about it.
+/// Check what this machine lacks, and what to do about it.
 ///
-/// A line that says `missing` matters only to those who need what it names.
+/// A line with `missing` matters only if you need what it names.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel doctor\n\nExit status: 0 plugins can be run, whatever else is missing; 1 they cannot."
 )]
 pub struct DoctorArgs;
 
-/// What was found of a thing.
+/// The result of a check.
 enum Finding {
     /// It is there: where, or how much of it.
     Ok(String),
@@ -63,7 +63,7 @@ fn sandbox() -> Finding {
         Ok(_) => Finding::Ok("runs".into()),
         Err(error) => Finding::Broken(
             error.to_string(),
-            "plugins reserve much address space: where `ulimit -v` limits it, raise that".into(),
+            "plugins reserve much address space; if `ulimit -v` limits it, raise that limit".into(),
         ),
     }
 }
@@ -74,7 +74,7 @@ fn cache() -> Finding {
         Err(error) => {
             let (what, hint) =
                 error.split_once("\nhint: ").unwrap_or((&error, "set GAVEL_CACHE_DIR to a folder of yours"));
-            let to_do = format!("{hint}; until then every start compiles its plugins");
+            let to_do = format!("{hint}; until then, every start compiles its plugins");
             Finding::Missing(what.to_owned(), to_do)
         }
     }
@@ -90,7 +90,7 @@ fn training() -> Vec<(&'static str, Finding)> {
     let gpu = match (why_no_gpu(), select("cuda:0").and_then(memory)) {
         (Some(why), _) => Finding::Missing(
             why,
-            "models are trained on the processor; for a GPU install its driver and a PyTorch with CUDA, and build with it"
+            "models are trained on the processor; for a GPU, install its driver and a PyTorch with CUDA, and set LD_LIBRARY_PATH to its folder torch/lib or build gavel with it"
                 .into(),
         ),
         (None, Ok(DeviceMemory { total, free })) => {
@@ -101,10 +101,12 @@ fn training() -> Vec<(&'static str, Finding)> {
     let host = match select("cpu").and_then(memory) {
         Ok(DeviceMemory { total, free }) if free < 1 << 30 => Finding::Missing(
             format!("{} of {} free", ByteSize(free), ByteSize(total)),
-            "end other programs; `gavel train --dry-run` says what a run needs".into(),
+            "end other programs; `gavel train --dry-run` prints what a run needs".into(),
         ),
         Ok(DeviceMemory { total, free }) => Finding::Ok(format!("{} of {} free", ByteSize(free), ByteSize(total))),
-        Err(error) => Finding::Missing(error.to_string(), "runs do not know how much memory there is".into()),
+        Err(error) => {
+            Finding::Missing(error.to_string(), "runs start without a check that the memory is enough".into())
+        }
     };
     vec![("libtorch", Finding::Ok(libtorch)), ("memory", host), ("GPU", gpu)]
 }
@@ -113,7 +115,7 @@ fn training() -> Vec<(&'static str, Finding)> {
 fn training() -> Vec<(&'static str, Finding)> {
     let missing = Finding::Missing(
         "this gavel is built without it: it scores, replays and tests plugins".into(),
-        "to train, evaluate or serve, build gavel with its default features".into(),
+        crate::without_training::WHAT_TO_DO.into(),
     );
     vec![("libtorch", missing)]
 }

@@ -2,6 +2,7 @@
 
 use crate::openmp::one_quiet_team;
 use crate::outcomes::Outcomes;
+use crate::progress;
 use crate::table;
 use crate::terminal::{self, errln, outln};
 use crate::train::ConfigArgs;
@@ -9,24 +10,26 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use gavel_data::dataset::{check_writable, write_rows};
 use gavel_pipeline::config::load;
-use gavel_pipeline::{Config, EvalOptions, Evaluated, SourceNumbers, evaluate, generations};
+use gavel_pipeline::{Config, EvalOptions, EvalProgress, Evaluated, SourceNumbers, evaluate, generations};
 use gavel_scoring::chat::ChatEndpoint;
+use indicatif::ProgressBar;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What an endpoint that is named by its address may take for one answer, and for all attempts: a long one of a busy
+/// The time of one attempt and of all attempts, for an endpoint that is named by its address. A long answer of a busy
 /// server takes minutes.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(600);
 const ENDPOINT_DEADLINE: Duration = Duration::from_secs(3600);
 
 /// Answer the validation set and score the answers.
 ///
-/// The model is the configuration's, a checkpoint, or one behind an OpenAI-compatible endpoint. With one answer to each
-/// row it is greedy; several are sampled, and give pass@k. Of the configuration, `[model]`, `[train]` and `data.train`
-/// may be left out.
+/// The model is that of the configuration, a checkpoint, or one behind an OpenAI-compatible endpoint. One answer to
+/// each row is greedy; several are sampled, and give pass@k. The configuration may leave out `[model]`, `[train]` and
+/// `data.train`.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel eval -c run.toml --checkpoint runs/demo/checkpoints/step-000060\n  gavel eval -c run.toml --data gsm8k-test.parquet --data math-500.parquet --samples 8 --out answers.parquet\n  gavel eval -c run.toml --endpoint https://api.openai.com/v1 --endpoint-model gpt-4.1-mini --endpoint-key-env OPENAI_API_KEY\n  gavel score --plugin other.wasm --data answers.parquet --out scores.jsonl"
@@ -37,14 +40,14 @@ pub struct EvalArgs {
     /// The checkpoint in place of the configuration's model: a folder, or a model of the Hugging Face hub.
     #[arg(long, value_name = "DIR", conflicts_with = "endpoint")]
     checkpoint: Option<PathBuf>,
-    /// The server in place of it: the address of its OpenAI API, such as http://127.0.0.1:8000/v1, or the NAME of a
+    /// A server in place of the configuration's model: the address of its OpenAI API, such as http://127.0.0.1:8000/v1, or the NAME of a
     /// [chat.NAME] table.
     #[arg(long, value_name = "URL|NAME")]
     endpoint: Option<String>,
-    /// The model to ask for there.
+    /// The model to ask the endpoint for.
     #[arg(long, value_name = "MODEL", requires = "endpoint")]
     endpoint_model: Option<String>,
-    /// The environment variable that holds its key.
+    /// The environment variable that holds the endpoint's key.
     #[arg(long, value_name = "VAR", requires = "endpoint")]
     endpoint_key_env: Option<String>,
     /// A dataset, in place of data.validation; may be repeated.
@@ -53,7 +56,7 @@ pub struct EvalArgs {
     /// Answers to each row, in place of data.validation_samples.
     #[arg(short = 'n', long, value_name = "N")]
     samples: Option<usize>,
-    /// The temperature, in place of rollout.temperature; 0 is greedy, as one answer is by default.
+    /// The temperature, in place of rollout.temperature; 0 is greedy, which is the default for one answer.
     #[arg(long, value_name = "T")]
     temperature: Option<f32>,
     /// Save each answer with its row, reward and outcomes, as .jsonl or .parquet; `gavel score` reads them.
@@ -84,7 +87,15 @@ pub fn run(args: EvalArgs) -> Result<ExitCode> {
         one_quiet_team()?;
     }
     let options = EvalOptions { checkpoint: args.checkpoint, endpoint, temperature: args.temperature };
-    let evaluated = evaluate(&config, &options)?;
+    let bar = OnceLock::new();
+    let evaluated = evaluate(&config, &options, &|progress| match progress {
+        EvalProgress::Started(answers) => {
+            bar.get_or_init(|| progress::bar(Some(answers as u64), "answers"));
+        }
+        EvalProgress::Scored => bar.get().into_iter().for_each(|bar: &ProgressBar| bar.inc(1)),
+    });
+    bar.get().into_iter().for_each(ProgressBar::finish_and_clear);
+    let evaluated = evaluated?;
     if let Some(out) = &args.out {
         save(out, &evaluated)?;
     }
@@ -96,7 +107,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The endpoint of the arguments, and what its errors call it.
+/// The endpoint of the arguments, and its name in errors.
 fn endpoint(args: &EvalArgs, named: &str, config: &Config<toml::Table>) -> Result<(String, ChatEndpoint)> {
     if let Some(endpoint) = config.chat.get(named) {
         let mut endpoint = endpoint.clone();
@@ -112,7 +123,7 @@ fn endpoint(args: &EvalArgs, named: &str, config: &Config<toml::Table>) -> Resul
         );
     }
     let Some(model) = &args.endpoint_model else {
-        bail!("--endpoint names no model\nhint: name the one to ask for with --endpoint-model");
+        bail!("--endpoint needs a model\nhint: name it with --endpoint-model");
     };
     if let Some(variable) = args.endpoint_key_env.as_ref().filter(|variable| std::env::var_os(variable).is_none()) {
         bail!("--endpoint-key-env {variable}: the variable is not set\nhint: set it where gavel is started");
@@ -123,7 +134,7 @@ fn endpoint(args: &EvalArgs, named: &str, config: &Config<toml::Table>) -> Resul
     Ok(("endpoint".into(), ChatEndpoint { timeout: ENDPOINT_TIMEOUT, deadline: ENDPOINT_DEADLINE, ..endpoint }))
 }
 
-/// Saves the answers; as lines where Parquet cannot hold them: they took longer than to name another file.
+/// Saves the answers. Where Parquet cannot hold them, they are saved as JSON Lines beside it, and not lost.
 fn save(out: &Path, evaluated: &Evaluated) -> Result<()> {
     let rows = generations(&evaluated.groups);
     let Err(error) = write_rows(out, &rows) else {

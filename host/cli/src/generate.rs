@@ -14,7 +14,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Write what a model says to a prompt.
+/// Print a model's responses to a prompt.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel generate -m runs/demo/checkpoints/step-000120 --chat --prompt 'Smallest first, please: 4 0 9 8' --temperature 0\n  gavel generate -m Qwen2.5-0.5B-Instruct --prompt 'Once upon' --n 4 --max-tokens 64 --json"
@@ -22,38 +22,38 @@ use std::sync::Arc;
 pub struct GenerateArgs {
     #[command(flatten)]
     model: ModelArgs,
-    /// What the model goes on from.
+    /// The prompt.
     #[arg(long, value_name = "TEXT")]
     prompt: String,
-    /// The prompt is a user's message, put into the model's chat template.
+    /// Render the prompt with the model's chat template, as a message of the user.
     #[arg(long)]
     chat: bool,
-    /// Of sampling; 0 takes the most probable token each time. What is not said of sampling is as the model's
-    /// generation_config.json has it, or else temperature 1 and no limit.
+    /// The sampling temperature; 0 always takes the most probable token. Options of sampling default to the model's
+    /// generation_config.json, or else to temperature 1 and no limit.
     #[arg(long, value_name = "T")]
     temperature: Option<f32>,
-    /// Only the K most probable tokens; 0 is no limit.
+    /// Draw only the K most probable tokens; 0 is no limit.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// Only the most probable tokens that reach this probability together.
+    /// Draw only the most probable tokens that together reach this probability.
     #[arg(long, value_name = "P")]
     top_p: Option<f32>,
-    /// Only tokens with at least this share of the most probable one's probability.
+    /// Draw only tokens with at least this share of the most probable token's probability.
     #[arg(long, value_name = "P")]
     min_p: Option<f32>,
-    /// Makes tokens that were there already less probable, above 1.
+    /// Above 1, make tokens that are in the prompt or the response less probable.
     #[arg(long, value_name = "F")]
     repetition_penalty: Option<f32>,
-    /// The most tokens of a response; by default as generation_config.json has it, or as many as there is room for.
+    /// The most tokens of a response; by default that of generation_config.json, or else what there is room for.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
-    /// A text that ends the response and is no part of it; may be given again.
+    /// A text that ends the response and is not part of it; may be repeated.
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     /// How many responses.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     n: u32,
-    /// What is drawn follows from it.
+    /// The seed of sampling.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Show the log-probability of each token.

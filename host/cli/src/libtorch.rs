@@ -1,6 +1,6 @@
 //! Which libtorch this process has loaded.
 
-/// Its folder, as far as the system tells.
+/// The folder of the libtorch that is loaded, if the system reports it.
 pub fn loaded() -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let path = maps.lines().find_map(|line| {

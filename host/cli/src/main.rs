@@ -3,6 +3,7 @@
 #[cfg(feature = "train")]
 mod bench;
 mod completions;
+mod datasets;
 mod doctor;
 #[cfg(feature = "train")]
 mod eval;
@@ -30,6 +31,8 @@ mod table;
 mod terminal;
 #[cfg(feature = "train")]
 mod train;
+#[cfg(not(feature = "train"))]
+mod without_training;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use gavel_plugin::{COMPILE_COMMAND, compile_command, compile_with};
@@ -67,7 +70,7 @@ enum Command {
     Bench(bench::BenchCommand),
     Score(score::ScoreArgs),
     Replay(replay::ReplayArgs),
-    /// Work on a plugin.
+    /// Make, build, test and compare plugins.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     Doctor(doctor::DoctorArgs),
@@ -80,12 +83,24 @@ enum Command {
     },
 }
 
+#[cfg(feature = "train")]
+fn parse() -> Cli {
+    Cli::parse()
+}
+
+#[cfg(not(feature = "train"))]
+fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| without_training::exit(&error))
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
     terminal::start_log(&cli.log_level);
     match std::env::current_exe() {
         Ok(gavel) => compile_with(gavel),
-        Err(error) => tracing::warn!("components are compiled in this process: gavel does not find itself: {error}"),
+        Err(error) => {
+            tracing::warn!("cannot find the gavel executable, so components are compiled in this process: {error}")
+        }
     }
     let done = match cli.command {
         #[cfg(feature = "train")]

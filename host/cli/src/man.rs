@@ -10,7 +10,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  gavel man ~/.local/share/man/man1 && man gavel-plugin-new")]
 pub struct ManArgs {
-    /// The folder to write them to; it is made where it is missing.
+    /// The folder to write them to; it is made if it is missing.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

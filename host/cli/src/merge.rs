@@ -9,10 +9,10 @@ use gavel_text::TextModel;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Add a LoRA adapter to the weights that it is made for.
+/// Merge a LoRA adapter into its base.
 ///
-/// What is written is a plain checkpoint, in the numbers of the base, which transformers, vLLM and every command here
-/// load as any other.
+/// The result is a plain checkpoint with the dtype of the base. transformers, vLLM and every gavel command load it like
+/// any other.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel merge -m runs/lora/checkpoints/step-000120 -o merged\n  gavel generate -m merged --prompt 'Once upon'"
@@ -38,7 +38,7 @@ pub fn run(args: MergeArgs) -> Result<ExitCode> {
     let text = TextModel::load_with(&folder.text, &folder.base)?;
     let merged = Model::load(&model, stored_kind(&model)?, Device::Cpu)?.merge()?;
     // The folder appears whole or not at all.
-    let name = output.file_name().with_context(|| format!("{} names no folder", output.display()))?;
+    let name = output.file_name().with_context(|| format!("{} does not name a folder", output.display()))?;
     let partial = output.with_file_name(format!("{}.partial", name.to_string_lossy()));
     if partial.exists() {
         std::fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
@@ -47,6 +47,6 @@ pub fn run(args: MergeArgs) -> Result<ExitCode> {
     text.save(&partial).with_context(|| format!("cannot write the tokenizer into {}", partial.display()))?;
     finish_folder(&partial, &output)
         .with_context(|| format!("cannot rename {} to {}", partial.display(), output.display()))?;
-    outln!("{} with {} is {}", folder.base.display(), model.display(), output.display());
+    outln!("merged: {} with {} -> {}", folder.base.display(), model.display(), output.display());
     Ok(ExitCode::SUCCESS)
 }

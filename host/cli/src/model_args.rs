@@ -1,4 +1,4 @@
-//! A model on the command line.
+//! The options that choose a model.
 
 use crate::plugin_args::bytes;
 use anyhow::Result;
@@ -10,39 +10,38 @@ use gavel_rollout::{AsyncEngine, Observer, load};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a model lies, and as what.
+/// The device of a model, and the dtype of its weights.
 #[derive(Args)]
 pub struct PlaceArgs {
-    /// auto, cpu or cuda:N.
+    /// The device: auto, cpu or cuda:N.
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub device: String,
-    /// The numbers that weights are: float32, bfloat16 or float16; by default float32 on the CPU and the checkpoint's
-    /// on a GPU.
+    /// The dtype of the weights: float32, bfloat16 or float16; by default float32 on the CPU, and the checkpoint's on a
+    /// GPU.
     #[arg(long, value_name = "TYPE")]
     pub dtype: Option<Dtype>,
 }
 
-/// Which model, where, and how much it may take on.
+/// Which model, on which device, and how much it decodes at once.
 #[derive(Args)]
 pub struct ModelArgs {
-    /// The checkpoint: a folder with config.json, model.safetensors and tokenizer.json, or a LoRA adapter: one with
-    /// adapter_config.json and adapter_model.safetensors; or the name of one on the Hugging Face
-    /// hub, such as Qwen/Qwen3-0.6B.
+    /// The checkpoint: a folder, or a name on the Hugging Face hub such as Qwen/Qwen3-0.6B. It has config.json,
+    /// model.safetensors and tokenizer.json; a LoRA adapter has adapter_config.json and adapter_model.safetensors.
     #[arg(long, short, value_name = "DIR")]
     pub model: PathBuf,
     #[command(flatten)]
     place: PlaceArgs,
-    /// The most responses that are written together.
+    /// The most responses that are decoded together.
     #[arg(long, value_name = "N", default_value_t = EngineConfig::default().max_batch)]
     max_batch: usize,
     /// The most memory for keys and values, such as 8GiB; by default nine tenths of what is free once the model is
-    /// loaded, less what a step computes in.
+    /// loaded, less what a decoding step needs.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     cache_memory: Option<usize>,
 }
 
 impl ModelArgs {
-    /// Loads it and starts the thread of its device.
+    /// Loads the model and starts the thread of its device.
     pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
         let (model, text) = load(&hub::model(&self.model)?, &self.place.device, self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };

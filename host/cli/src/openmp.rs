@@ -5,19 +5,17 @@ use gavel_policy::threads;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// For a command that computes in the thread of a device: its team of threads is the only one, and waits as
-/// [`quiet_openmp`] says.
+/// Prepares a command that computes only in the thread of a device: OpenMP has one team of threads, which waits as
+/// [`quiet_openmp`] describes.
 pub fn one_quiet_team() -> Result<()> {
     quiet_openmp()?;
     threads::alone_here();
     Ok(())
 }
 
-/// libgomp's threads spin while they wait, which starves the plugins that
-/// share their cores. They are told to sleep, after a spin that is just long
-/// enough to bridge two operations of a small model (without it decoding
-/// halves). libgomp reads the environment when the process starts, so the
-/// process starts once more.
+/// Makes libgomp's threads sleep while they wait. By default they spin, which starves the plugins that share their
+/// cores. They still spin briefly, just long enough to bridge two operations of a small model: without this, decoding
+/// is half as fast. libgomp reads the environment when the process starts, so the process starts itself again.
 pub fn quiet_openmp() -> Result<()> {
     const POLICY: &str = "OMP_WAIT_POLICY";
     if std::env::var_os(POLICY).is_some() {

@@ -1,4 +1,4 @@
-//! What plugins said of many samples, counted.
+//! The outcomes of many samples, counted by plugin.
 
 use gavel_data::{OutcomeKind, SampleOutcome};
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub type Counts = BTreeMap<&'static str, u64>;
 #[serde(transparent)]
 pub struct Outcomes {
     plugins: BTreeMap<String, Counts>,
-    /// Why each plugin gave no score for the first time.
+    /// For each plugin, why its first sample without a score has none.
     #[serde(skip)]
     reasons: BTreeMap<String, String>,
 }

@@ -36,18 +36,18 @@ impl std::str::FromStr for PluginArg {
                 Ok(weight) if weight.is_finite() => (path, weight),
                 Ok(weight) => return Err(format!("the weight {weight} is not finite")),
                 Err(_) if weight.ends_with(".wasm") => (rest, 1.0),
-                Err(_) => return Err(format!("{weight:?} is no weight; write [NAME=]PATH[:WEIGHT]")),
+                Err(_) => return Err(format!("{weight:?} is not a weight; write [NAME=]PATH[:WEIGHT]")),
             },
             None => (rest, 1.0),
         };
         if path.is_empty() {
-            return Err("it names no file; write [NAME=]PATH[:WEIGHT]".into());
+            return Err("the path is empty; write [NAME=]PATH[:WEIGHT]".into());
         }
         let path = PathBuf::from(path);
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         match name.map(str::to_owned).or(stem).filter(|name| !name.is_empty()) {
             Some(name) => Ok(Self { name, path, weight }),
-            None => Err(format!("{} gives no name; write NAME=PATH", path.display())),
+            None => Err(format!("{} has no file name; write NAME=PATH", path.display())),
         }
     }
 }
@@ -56,7 +56,7 @@ impl std::str::FromStr for PluginArg {
 pub fn workers(given: Option<NonZeroUsize>) -> Result<NonZeroUsize> {
     match given {
         Some(workers) => Ok(workers),
-        None => std::thread::available_parallelism().context("cannot count the cores; give --workers"),
+        None => std::thread::available_parallelism().context("cannot count the cores\nhint: set --workers"),
     }
 }
 
@@ -94,7 +94,7 @@ pub fn grants(text: &str) -> Result<Grants, String> {
     Ok(line.grant)
 }
 
-/// `NAME=TABLE`, an endpoint as a run's configuration has it.
+/// `NAME=TABLE`, an endpoint as in a run's configuration.
 pub fn endpoint(text: &str) -> Result<(String, ChatEndpoint), String> {
     #[derive(serde::Deserialize)]
     struct Line {
@@ -116,14 +116,14 @@ pub fn endpoints(given: Vec<(String, ChatEndpoint)>) -> Result<BTreeMap<String, 
     let mut endpoints = BTreeMap::new();
     for (name, endpoint) in given {
         if endpoints.contains_key(&name) {
-            bail!("--chat names the endpoint `{name}` twice\nhint: give each a name of its own");
+            bail!("--chat names the endpoint `{name}` twice\nhint: give each endpoint another name");
         }
         endpoints.insert(name, endpoint);
     }
     Ok(endpoints)
 }
 
-/// `NAME=COLUMN`, a column that Gavel reads and what a file calls it.
+/// `NAME=COLUMN`, a column that Gavel reads and its name in the file.
 pub fn column(text: &str) -> Result<(KnownColumn, String), String> {
     let (name, column) = text
         .split_once('=')
@@ -168,7 +168,7 @@ pub fn weighted(
     Ok(plugins)
 }
 
-/// Gives plugins the others that they come after, as `NAME=OTHER[,OTHER]`.
+/// Sets the plugins that judgers wait for, from `NAME=OTHER[,OTHER]`.
 pub fn set_after(plugins: &mut [WeightedPlugin], after: &[String]) -> Result<()> {
     for text in after {
         let (name, others) =
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(parse("m=a/math.wasm:0.5"), Ok(arg("m", "a/math.wasm", 0.5)));
         assert_eq!(parse("a:b/math.wasm:-1"), Ok(arg("math", "a:b/math.wasm", -1.0)));
         assert_eq!(parse("odd:name.wasm"), Ok(arg("odd:name", "odd:name.wasm", 1.0)));
-        assert!(parse("math.wasm:heavy").unwrap_err().contains("no weight"));
+        assert!(parse("math.wasm:heavy").unwrap_err().contains("not a weight"));
         assert!(parse("m=:1").is_err());
     }
 

@@ -1,4 +1,4 @@
-//! `gavel replay`: recorded verdicts, given again.
+//! `gavel replay`: repeats recorded verdicts.
 
 pub mod print;
 
@@ -15,11 +15,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Run recorded verdicts again, without a model, a GPU or a network.
+/// Repeat recorded verdicts, without a model, a GPU or a network.
 ///
-/// They must come out the same to the last bit, timings aside. With another
-/// component or other parameters for a plugin, it shows what that reward would
-/// have changed instead.
+/// Each verdict must be the same to the last bit; only timings may differ. With another component or other parameters
+/// for a plugin, the command shows instead what that reward would have changed.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel replay runs/demo\n  gavel replay runs/demo --step 300 --sample 300.12.5\n  gavel replay runs/demo --plugin answer=stricter.wasm --params answer='{\"prefix\": \"Answer:\"}'\n\nExit status: 0 all the same; 1 something differs or is damaged; 2 usage, or the recording cannot be replayed."
@@ -40,10 +39,10 @@ pub struct ReplayArgs {
     /// Other parameters for a plugin of the run, a JSON object.
     #[arg(long, value_name = "NAME=JSON")]
     params: Vec<String>,
-    /// Let plugins have what they had of this machine: folders, variables, its clock, its random numbers.
+    /// Grant plugins what they were granted of this machine: folders, variables, clock and random numbers.
     #[arg(long)]
     allow_grants: bool,
-    /// How many of the worst disagreements, or of the differences, are shown.
+    /// How many of the worst disagreements, or of the differences, to show.
     #[arg(long, default_value_t = 10, value_name = "N")]
     worst: usize,
     /// Threads that plugins run on; by default one for each core.
@@ -106,7 +105,7 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// The components and parameters that are asked for, plugin by plugin.
+/// The components and parameters of the arguments, plugin by plugin.
 fn changes(recording: &Recording, components: Vec<Component>, params: &[String]) -> Result<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
     for Component { name, path } in components {
@@ -129,8 +128,7 @@ fn changes(recording: &Recording, components: Vec<Component>, params: &[String])
     Ok(changes)
 }
 
-/// Which plugin a component without a name is for: the one that is called like
-/// its file, or the only one.
+/// The plugin that a component without a name replaces: the one with the name of its file, or the only one.
 fn implied_name(recording: &Recording, path: &std::path::Path) -> Result<String> {
     let mut names: Vec<&str> =
         recording.plugin_sets().iter().flat_map(|set| &set.plugins).map(|plugin| plugin.name.as_str()).collect();
@@ -140,7 +138,7 @@ fn implied_name(recording: &Recording, path: &std::path::Path) -> Result<String>
     match (names.iter().find(|name| stem.as_deref() == Some(**name)), &names[..]) {
         (Some(name), _) | (None, [name]) => Ok((*name).to_owned()),
         _ => bail!(
-            "--plugin {}: for which plugin?\nhint: write NAME={0}, with one of {}",
+            "--plugin {} does not name the plugin that it replaces\nhint: write NAME={0}, with one of {}",
             path.display(),
             names.join(", ")
         ),

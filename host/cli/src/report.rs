@@ -2,12 +2,12 @@
 
 use crate::terminal;
 
-/// Prints an error as the user sees it.
+/// Prints an error with its causes.
 pub fn error(error: &anyhow::Error) {
     terminal::error(&with_causes(error));
 }
 
-/// An error with its causes; many errors name theirs already.
+/// An error with those of its causes that its text does not have yet.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(|cause| cause.to_string()) {
@@ -15,7 +15,7 @@ fn with_causes(error: &anyhow::Error) -> String {
             true => text = cause,
             false if text.contains(&cause) => {}
             false => {
-                // A hint stays behind what it is about.
+                // A hint stays at the end.
                 let (what, hint) = text.split_at(text.find("\nhint: ").unwrap_or(text.len()));
                 text = format!("{what}: {cause}{hint}");
             }

@@ -1,9 +1,10 @@
-//! `gavel score`: the plugins of a run over completions that are already there.
+//! `gavel score`: plugins over saved completions.
 
 pub mod recording;
 pub mod source;
 mod summary;
 
+use crate::datasets;
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
 use crate::terminal;
@@ -31,16 +32,15 @@ use summary::Summary;
 
 /// Score completions from a file with one or more plugins.
 ///
-/// Rows carry the dataset's columns plus `response` (or `completion`), a text or messages, or else `messages`.
-/// One row is written per row read, in order. Rows of one task that follow each other (an `id` says so) are a group,
-/// which a judger sees as a whole. `reward` is null unless every
-/// plugin with a weight scored.
+/// A row has the dataset's columns and a `response` (or `completion`), a text or messages; or else `messages`. Each row
+/// gives one row of output, in order. Consecutive rows with the same `id` are a group, which a judger sees as a whole.
+/// `reward` is null unless every plugin with a weight scored.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel score --plugin answer=exact-answer.wasm --plugin format.wasm:0.1 \\\n      --params format='{\"pattern\": \"Answer: .*\"}' --data completions.jsonl --out scores.jsonl\n  gavel score --plugin judge.wasm --data completions.jsonl --out scores.jsonl --record judged\n  gavel score --replay judged --out again.jsonl\n\nExit status: 0 all rows processed, whatever their outcomes; 1 a row could not be read; 2 usage or configuration."
 )]
 pub struct ScoreArgs {
-    /// A component, its name in the output and its weight in the reward (1).
+    /// A component, its name in the output and its weight in the reward, 1 by default.
     #[arg(long = "plugin", required_unless_present = "replay", value_name = "[NAME=]PATH[:WEIGHT]")]
     plugins: Vec<PluginArg>,
     /// Parameters of a plugin, a JSON object.
@@ -49,7 +49,7 @@ pub struct ScoreArgs {
     /// What a plugin may reach, as in `[[reward]]`: NAME='{ http = ["https://HOST"] }'.
     #[arg(long = "grant", value_name = "NAME=TABLE")]
     grants: Vec<String>,
-    /// The plugins whose verdicts a judger sees, and waits for.
+    /// The plugins that a judger waits for, to see their verdicts.
     #[arg(long, value_name = "NAME=OTHER[,OTHER]", requires = "plugins")]
     after: Vec<String>,
     /// A language model that plugins may be granted, as in [chat.NAME]: NAME='{ base_url = "…", model = "…" }'.
@@ -58,23 +58,24 @@ pub struct ScoreArgs {
     /// A program that plugins may be granted, as in [exec.NAME].
     #[arg(long = "exec", value_name = "NAME=PATH", value_parser = plugin_args::program)]
     programs: Vec<ProgramSpec>,
-    /// The completions: a .jsonl or .parquet file, a folder of them, or a pattern such as 'out/*.jsonl'.
+    /// The completions: a .jsonl or .parquet file, a folder of them, a pattern such as 'out/*.jsonl', or any of these on
+    /// the hub, hf://datasets/ORG/NAME/FILES.
     #[arg(long, value_name = "PATH", required_unless_present = "replay")]
     data: Option<PathBuf>,
-    /// What a column is called in the completions, as in [data.columns]: ground_truth=final_answer.
+    /// The name of a column in the completions, as in [data.columns]: ground_truth=final_answer.
     #[arg(long = "column", value_name = "NAME=COLUMN", requires = "data", value_parser = plugin_args::column)]
     columns: Vec<(KnownColumn, String)>,
-    /// Where the scores go, as JSON Lines.
+    /// The file for the scores, JSON Lines.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Keep in a new folder what each verdict was made of: the rows, the plugins, and what they were answered from
+    /// Record the inputs of every verdict in a new folder: the rows, the plugins, and the answers that plugins got from
     /// outside.
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
     record: Option<PathBuf>,
-    /// Answer plugins only what such a folder has; it also stands in for --data and --plugin where they are left out.
+    /// Give plugins only the answers that such a folder has; without --data or --plugin, also take these from it.
     #[arg(long, value_name = "DIR")]
     replay: Option<PathBuf>,
-    /// Let recorded plugins have what they had of this machine: folders, variables, its clock, its random numbers.
+    /// Grant recorded plugins what they were granted of this machine: folders, variables, clock and random numbers.
     #[arg(long, requires = "replay")]
     allow_grants: bool,
     /// Threads that plugins run on; by default one for each core.
@@ -89,10 +90,10 @@ pub struct ScoreArgs {
     /// The memory of one call.
     #[arg(long, default_value = "256MiB", requires = "plugins", value_parser = plugin_args::bytes)]
     memory: usize,
-    /// The instructions of one call: the same verdict on every machine, at up to a third of the speed.
+    /// The instructions of one call; the verdict is the same on every machine, and calls are up to a third slower.
     #[arg(long, value_name = "N", requires = "plugins")]
     fuel: Option<u64>,
-    /// What plugins see as random follows from this.
+    /// The seed of the random numbers that plugins see.
     #[arg(long, default_value_t = 0, requires = "data")]
     seed: u64,
     /// Print the summary as JSON on stdout.
@@ -114,12 +115,13 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         }
     };
     let names: ColumnNames = args.columns.into_iter().collect();
-    let rows = match (&args.data, &recording) {
+    let data = args.data.as_deref().map(datasets::local).transpose()?;
+    let rows = match (&data, &recording) {
         (Some(data), _) => Source::dataset(data, &names, args.seed)?,
         (None, Some(recording)) => Source::recorded(recording),
         (None, None) => bail!("there is nothing to score\nhint: name the completions with --data"),
     };
-    let mut out = Output::create(&args.out, args.data.as_deref())?;
+    let mut out = Output::create(&args.out, data.as_deref())?;
     let tape = match (&args.record, &args.replay) {
         (Some(folder), _) => Tape::record(layout::tape(folder)),
         (None, Some(folder)) => Tape::replay(&layout::tape(folder))?,

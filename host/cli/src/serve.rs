@@ -14,10 +14,10 @@ use std::net::{IpAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Serve a model over HTTP, as the OpenAI API does.
+/// Serve a model over HTTP with the OpenAI API.
 ///
-/// /v1/chat/completions and /v1/completions with streaming, tools and logprobs, /v1/models, /health, and /metrics for
-/// Prometheus. There is no authentication: who reaches the port may use it.
+/// The paths are /v1/chat/completions and /v1/completions with streaming, tools and logprobs, /v1/models, /health, and
+/// /metrics for Prometheus. There is no authentication: whoever reaches the port may use it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel serve -m runs/demo/checkpoints/step-000120 --port 8000\n  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}]}'"
@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub struct ServeArgs {
     #[command(flatten)]
     model: ModelArgs,
-    /// The address to listen at.
+    /// The address to listen on.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     host: IpAddr,
     /// The port; 0 takes a free one.
@@ -40,9 +40,9 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     one_quiet_team()?;
     // Before the model, which may take minutes to load.
     let listener = TcpListener::bind((args.host, args.port)).with_context(|| {
-        format!("cannot listen at {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
+        format!("cannot listen on {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
     })?;
-    let address = listener.local_addr().context("cannot tell the address")?;
+    let address = listener.local_addr().context("cannot read the server's address")?;
     let metrics = Arc::new(Metrics::default());
     let engine = args.model.start(metrics.clone())?;
     let folder = args.model.model.canonicalize().unwrap_or_default();
@@ -53,7 +53,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         listener.set_nonblocking(true).context("cannot listen")?;
         // A streamed token is a small packet, which would wait until the one before was acknowledged.
         let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?.tap_io(|stream| {
-            // It is only slower without.
+            // Without it, streaming is only slower.
             let _ = stream.set_nodelay(true);
         });
         // Tests and scripts wait for this line.
@@ -66,14 +66,14 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits for Ctrl-C or the signal that ends a process.
+/// Waits for Ctrl-C or SIGTERM.
 async fn stopped() -> Result<()> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot wait for Ctrl-C")?;
     let wait = move || {
         let mut signals = signals.forever();
         signals.next();
-        errln!("stopping after the step under way; again ends it at once");
+        errln!("stopping after the step under way; a second signal stops at once");
         // The receiver is gone only when there is nothing to stop.
         let _ = sender.send(());
         if let Some(signal) = signals.next() {

@@ -1,9 +1,9 @@
-//! Tables for people.
+//! Tables on the terminal.
 
 use crate::terminal::outln;
 use gavel_data::Shown;
 
-/// Characters of a cell.
+/// The most characters of a cell.
 const CELL: usize = 40;
 
 /// The beginning of a text, in one line.
@@ -20,7 +20,7 @@ pub fn print<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [Stri
     print_rows(&header.map(str::to_owned), rows.map(Vec::from));
 }
 
-/// The same with as many columns as `header` has.
+/// Prints a table with as many columns as `header` has.
 pub fn print_rows(header: &[String], rows: impl Iterator<Item = Vec<String>>) {
     let rows = std::iter::once(header.to_vec()).chain(rows);
     let rows: Vec<Vec<String>> = rows.map(|row| row.iter().map(|cell| Shown(cell).to_string()).collect()).collect();

@@ -1,6 +1,5 @@
-//! The one way to stdout and stderr. Text of a plugin, a model or a row stands
-//! in almost every message: all that is printed is escaped here, and a lint
-//! refuses what would go around it.
+//! The only way to stdout and stderr. Almost every message has text of a plugin, a model or a row, so everything that
+//! is printed is escaped here. A lint refuses other ways to print.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, reason = "the way to them")]
 
 use anyhow::{Context, Result};
@@ -28,21 +27,21 @@ macro_rules! errln {
 pub(crate) use {errln, outln};
 
 pub fn out(line: fmt::Arguments<'_>) {
-    println!("{}", Shown(line));
+    line_to(&mut std::io::stdout(), format_args!("{}", Shown(line)));
 }
 
 pub fn err(line: fmt::Arguments<'_>) {
-    eprintln!("{}", Shown(line));
+    line_to(&mut std::io::stderr(), format_args!("{}", Shown(line)));
 }
 
 /// Prints a text of several lines to stdout, as an error is printed.
 pub fn out_lines(text: impl Display) {
-    println!("{}", Message(&text.to_string()));
+    line_to(&mut std::io::stdout(), format_args!("{}", Message(&text.to_string())));
 }
 
-/// Prints what a tool printed to stderr, indented: its lines are not the host's.
+/// Prints the output of a tool to stderr, indented to tell it from the host's lines.
 pub fn err_quoted(text: &str) {
-    text.lines().for_each(|line| eprintln!("  {}", ShownLines(line)));
+    text.lines().for_each(|line| line_to(&mut std::io::stderr(), format_args!("  {}", ShownLines(line))));
 }
 
 /// Prints a text of one or more lines behind its title to stdout, each line
@@ -50,7 +49,7 @@ pub fn err_quoted(text: &str) {
 pub fn out_titled(title: &str, text: &str) {
     for (number, line) in text.lines().enumerate() {
         let line = format!("{:<1$}{2}", if number == 0 { title } else { "" }, title.len(), ShownLines(line));
-        println!("{}", line.trim_end());
+        line_to(&mut std::io::stdout(), format_args!("{}", line.trim_end()));
     }
 }
 
@@ -64,9 +63,8 @@ pub fn json_pretty(value: &impl Serialize) -> Result<()> {
     write_out(&(seen_json(&serde_json::to_string_pretty(value)?) + "\n"))
 }
 
-/// Prints what a model wrote, a configuration or a script to stdout: for a
-/// terminal, with everything escaped but its lines and tabs; for a file or
-/// another program, as it is.
+/// Prints what a model wrote, a configuration or a script to stdout. On a terminal, everything but line breaks and tabs
+/// is escaped; a file or another program gets the text as it is.
 pub fn data(text: &str) -> Result<()> {
     match std::io::stdout().is_terminal() {
         true => write_out(&seen_text(text)),
@@ -74,20 +72,23 @@ pub fn data(text: &str) -> Result<()> {
     }
 }
 
-/// That nobody reads any more is no panic.
+/// Writes a line. Where nobody reads it any more, it is lost, and the command continues.
+fn line_to(out: &mut impl std::io::Write, line: fmt::Arguments<'_>) {
+    let _ = writeln!(out, "{line}");
+}
+
+/// Writes to stdout. A closed pipe is an error, not a panic.
 fn write_out(text: &str) -> Result<()> {
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to stdout")
 }
 
-/// A text whose lines stay as they are, and the beginnings of texts too: it
-/// comes in pieces.
+/// Escapes each line of a text and keeps its line breaks, also those at its start and end: a text may come in pieces.
 fn seen_text(text: &str) -> String {
     text.split('\n').map(|line| ShownLines(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// The same JSON with escapes for what JSON leaves as it is and a terminal does
-/// not: it can stand only in strings.
+/// The same JSON, with escapes for characters that act on a terminal. JSON has such characters only in strings.
 fn seen_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -95,7 +96,7 @@ fn seen_json(json: &str) -> String {
             text.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                // A string takes every character.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "\\u{unit:04x}");
             }
         }
@@ -106,7 +107,7 @@ fn seen_json(json: &str) -> String {
 /// Prints an error as the user sees it.
 pub fn error(error: &str) {
     let (start, end) = if coloured() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    eprintln!("{start}error{end}: {}", Message(error));
+    line_to(&mut std::io::stderr(), format_args!("{start}error{end}: {}", Message(error)));
 }
 
 /// Logs go to stderr, escaped as errors are.
@@ -135,18 +136,18 @@ fn log(
         .finish()
 }
 
-/// Whether somebody looks at stderr.
+/// Whether stderr is a terminal.
 pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Whether what goes to stderr is coloured.
+/// Whether stderr gets colours.
 fn coloured() -> bool {
     stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A message: its first line and its hints stand at the margin, and nothing
-/// else does. Lines between them that are not all indented become so together.
+/// A message. Only its first line and its hints start at the margin. If a line between them is not indented, all lines
+/// of that part are indented.
 struct Message<'a>(&'a str);
 
 impl Display for Message<'_> {

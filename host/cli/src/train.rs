@@ -39,16 +39,16 @@ pub struct SftArgs {
 struct RunArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Go on in the newest run of this name, from its last checkpoint.
+    /// Continue the newest run of this name from its last checkpoint.
     #[arg(long, group = "resuming")]
     resume: bool,
-    /// The same from the checkpoint of this step; what the run has of later steps is dropped.
+    /// Continue the newest run of this name from the checkpoint of this step; its later steps are dropped.
     #[arg(long, value_name = "STEP", group = "resuming")]
     resume_from: Option<u64>,
-    /// Go on although a plugin, its parameters, limits or weight are not what the run has had.
+    /// Continue even if a plugin, its parameters, its limits or its weight have changed.
     #[arg(long, requires = "resuming")]
     allow_changed_plugins: bool,
-    /// Print the resolved configuration and the memory that it needs, and check every file, plugin and row.
+    /// Check every file, plugin and row; print the configuration with every default, and the memory that the run needs.
     #[arg(long, conflicts_with = "resuming")]
     dry_run: bool,
     /// Print the summary as JSON on stdout.
@@ -63,16 +63,28 @@ impl RunArgs {
             false => Start::New,
         }
     }
+
+    /// Starts the run, which a signal ends after the step under way, and prints its summary.
+    fn start_and_print(
+        &self,
+        run: impl FnOnce(Start, &Control) -> std::result::Result<Summary, gavel_pipeline::PipelineError>,
+    ) -> Result<ExitCode> {
+        one_quiet_team()?;
+        let control = Control::default();
+        listen(control.clone())?;
+        let summary = run(self.start(), &control)?;
+        print_summary(&summary, self.json)?;
+        Ok(if summary.is_stopped { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
+    }
 }
 
-/// Where a configuration is, and what is changed in it.
+/// The file of a configuration, and the values that are changed for one run.
 #[derive(Args)]
 pub struct ConfigArgs {
-    /// The run's configuration, TOML. Paths in it are relative to the current
-    /// folder.
+    /// The run's configuration, TOML. Paths in it are relative to the current folder.
     #[arg(short, long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Change a value of it: train.steps=50, or reward.NAME.weight=0.2 for one of its rewards.
+    /// Change a value for this run: train.steps=50, or reward.NAME.weight=0.2 for one reward.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
 }
@@ -83,12 +95,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
     }
-    one_quiet_team()?;
-    let control = Control::default();
-    listen(control.clone())?;
-    let summary = gavel_pipeline::train(&config, run.start(), &control)?;
-    print_summary(&summary, run.json)?;
-    Ok(if summary.is_stopped { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
+    run.start_and_print(|start, control| gavel_pipeline::train(&config, start, control))
 }
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
@@ -97,8 +104,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_sft(&config)?);
     }
-    one_quiet_team()?;
-    print_summary(&gavel_pipeline::sft(&config, run.start())?, run.json)
+    run.start_and_print(|start, control| gavel_pipeline::sft(&config, start, control))
 }
 
 fn print_dry_run(DryRun { config, checks, warnings, memory }: &DryRun) -> Result<ExitCode> {
@@ -116,7 +122,7 @@ fn print_dry_run(DryRun { config, checks, warnings, memory }: &DryRun) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Counts by kind, those of its details behind it: `3 fault (2 trap, 1 input)`.
+/// Counts by kind, each followed by the counts of its details: `3 fault (2 trap, 1 input)`.
 fn counted(counts: &BTreeMap<String, u64>) -> String {
     let listed = OutcomeKind::ALL.iter().filter_map(|kind| {
         let count = counts.get(kind.as_str())?;
@@ -131,7 +137,7 @@ fn counted(counts: &BTreeMap<String, u64>) -> String {
     listed.collect::<Vec<_>>().join(", ")
 }
 
-fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
+fn print_summary(summary: &Summary, json: bool) -> Result<()> {
     if json {
         let summary = serde_json::json!({
             "folder": summary.folder,
@@ -145,7 +151,7 @@ fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
             "stopped": summary.is_stopped,
         });
         terminal::json(&summary)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let how = if summary.is_stopped { "stopped" } else { "done" };
     errln!("{how} after step {}: {}", summary.step, summary.folder.display());
@@ -162,10 +168,10 @@ fn print_summary(summary: &Summary, json: bool) -> Result<ExitCode> {
         errln!("  {plugin}: {}", counted(counts));
     }
     print_waits(summary);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// What the device waited for, where it waited for more than a moment.
+/// Prints what the device waited for, without waits that were only a moment.
 fn print_waits(Summary { device_wait, longest_waits, .. }: &Summary) {
     let waits: Vec<_> = device_wait.iter().filter(|(_, seconds)| **seconds >= 0.05).collect();
     if waits.is_empty() {
@@ -180,8 +186,8 @@ fn print_waits(Summary { device_wait, longest_waits, .. }: &Summary) {
     }
 }
 
-/// Waits for signals on a thread of its own: Ctrl-C and SIGTERM end the run after the step under way, the second one at
-/// once; SIGUSR1 asks what the run waits for.
+/// Starts a thread that waits for signals. The first Ctrl-C or SIGTERM ends the run after the step under way, the
+/// second one ends it at once. SIGUSR1 asks what the run waits for.
 fn listen(control: Control) -> Result<()> {
     let mut signals =
         signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1]).context("cannot wait for signals")?;
@@ -196,7 +202,7 @@ fn listen(control: Control) -> Result<()> {
                 }
                 _ => {
                     is_stopping = true;
-                    errln!("ending after the step under way, with a checkpoint; again ends the run at once");
+                    errln!("ending after the step under way, with a checkpoint; a second signal ends the run at once");
                     control.stop();
                 }
             }

@@ -1,4 +1,4 @@
-//! What a run writes to and whom it asks is tried before its first step, as a user sees it.
+//! What a run tries before its first step, as a user sees it: its folder, its rewards and their endpoints.
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use project::{Project, stderr};
 
 const TRAIN: [&str; 5] = ["train", "-c", "train.toml", "--set", "train.steps=1"];
 
-/// What a run and its dry run fail with, before they write anything.
+/// The error with which a run and its dry run fail before they write anything.
 fn refused(project: &Project, settings: &[&str]) -> String {
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
     let outputs = [&[][..], &["--dry-run"]].map(|more| project.run(&[&TRAIN[..], &settings, more].concat()));
@@ -25,7 +25,7 @@ fn refused(project: &Project, settings: &[&str]) -> String {
     errors[0].clone()
 }
 
-/// What a dry run says of rewards that were tried.
+/// The lines of a dry run about rewards that were tried.
 fn tried(project: &Project, settings: &[&str]) -> String {
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
     let output = project.succeed(&[&TRAIN[..], &["--dry-run"], &settings].concat());
@@ -47,13 +47,13 @@ fn a_dataset_without_ground_truth_is_found() {
     let error = refused(&project, &[]);
     let said = "error: the reward `exact` was tried with the response \"I do not know.\" and failed on 4 of 4 rows of train.jsonl; the first: train/0: invalid input: ";
     assert!(error.starts_with(said), "{error}");
-    // The validation set has its answers, and who wants to may start nonetheless.
+    // The validation set has ground truth, and `max_failure_rate` lets a run start nevertheless.
     let text = tried(&project, &["train.max_failure_rate=1.0"]);
     assert!(text.contains("# ok: reward tried: exact: 4 rows of train.jsonl: 4 fault (the first: "), "{text}");
     assert!(text.contains("# ok: reward tried: exact: 4 rows of validation.jsonl: 4 scored\n"), "{text}");
     assert!(text.contains("\n# warning: the reward `exact` was tried with "), "{text}");
     assert!(text.parse::<toml::Table>().is_ok());
-    // A shadow decides nothing.
+    // A reward with the weight 0 does not stop a run.
     let text = project.read("train.toml");
     project.write("train.toml", &text.replace("weight = 0.5", "weight = 0"));
     assert!(tried(&project, &[]).contains("\n# warning: the reward `exact` was tried with "));

@@ -62,7 +62,7 @@ fn rows_that_nobody_would_judge_stop_the_run_before_it_starts() {
     let output = project.run(&["train", "-c", "train.toml", "--dry-run"]);
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
-    assert!(said.contains("no [[reward]] with a weight is for the data source `letters`"), "{said}");
+    assert!(said.contains("no [[reward]] with a weight covers the data source `letters`"), "{said}");
     assert!(said.contains("validation.jsonl") && said.contains("hint: "), "{said}");
     write_train(&project, |text| text.replace("[\"poems\"]", "[\"poems\", \"lett*\"]"));
     project.succeed(&["train", "-c", "train.toml", "--dry-run"]);
@@ -73,9 +73,9 @@ fn a_gate_that_cannot_be_is_refused() {
     for (written, said) in [
         (
             "only_if = \"lettr > 0\"",
-            "`only_if` is about `lettr`, and no reward is called that; they are: letter, digit",
+            "`only_if` names `lettr`, but no reward has this name; the rewards are: letter, digit",
         ),
-        ("only_if = \"letter\"", "\"letter\" is no condition"),
+        ("only_if = \"letter\"", "\"letter\" is not a condition"),
         ("only_if = \"digit > 0\"", "`only_if` of `digit` names `digit`"),
         ("weight = nan", "reward.weight must be a finite number, not NaN"),
         ("data_sources = []", "reward.data_sources must be"),

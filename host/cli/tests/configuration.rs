@@ -37,6 +37,12 @@ fn a_setting_names_a_reward() {
         ("reward.letter={}", "reward.letter is a table\nhint: set a key of it, such as reward.letter.weight=0.5"),
         ("reward.letter.wieght=1", "unknown field `wieght`, expected one of `name`, `path`, `weight`"),
         ("reward.letter.weight=much", "invalid type: string \"much\", expected a number"),
+        ("rewards.letter.weight=1", "rewards: unknown field `rewards`, expected one of "),
+        ("rewards.letter.weight=1", "\nhint: did you mean `reward`?\n"),
+        ("train.learning_rte=1", "unknown field `learning_rte`, expected one of "),
+        ("train.learning_rte=1", "\nhint: did you mean `learning_rate`?\n"),
+        ("train.lr=1", "\nhint: the name here is train.learning_rate\n"),
+        ("rollout.n=8", "\nhint: the name here is rollout.group_size\n"),
         ("reward.letter.path.x=1", "reward.letter.path is a value, not a table"),
     ] {
         let error = refused(&project, "train.toml", &[setting]);
@@ -81,7 +87,7 @@ fn a_run_of_several_files_is_one_run() {
     project.write("conf/base.toml", &base.replace("learning_rate = 1e-3", "learning_rate = 1e-2"));
     let output = project.run(&[&resume[..], &["train.steps=4"]].concat());
     assert!(stderr(&output).contains("another configuration, in train.learning_rate"), "{}", stderr(&output));
-    // `gavel plugin inspect` reads the same.
+    // `gavel plugin inspect` reads the same configuration.
     let inspected = project.succeed(&["plugin", "inspect", format.to_str().unwrap(), "-c", "run.toml"]);
     assert!(String::from_utf8_lossy(&inspected.stdout).contains("exports   "));
 }
@@ -92,28 +98,32 @@ fn mistakes_name_the_file_in_which_they_stand() {
     let base = project.read("train.toml");
     project.write("run.toml", "include = [\"train.toml\", \"more.toml\"]\n[train]\nsteps = 2\n");
     for (base, more, message) in [
-        (base.replace("steps = 6", "setps = 6"), "", "error: train.toml: train.setps: unknown field `setps`"),
+        (base.replace("steps = 6", "setps = 6"), "", "error: train.toml, line 24: train.setps: unknown field `setps`"),
         (
             base.replace("group_size = 4", "group_size = \"4\""),
             "",
-            "error: train.toml: rollout.group_size: invalid type",
+            "error: train.toml, line 15: rollout.group_size: invalid type",
         ),
-        (base.clone(), "[rollout]\ngroup_size = \"4\"", "error: more.toml: rollout.group_size: invalid type"),
+        (base.clone(), "[rollout]\ngroup_size = \"4\"", "error: more.toml, line 2: rollout.group_size: invalid type"),
         (
             base.clone(),
             "[[reward]]\nname = \"letter\"\nweight = \"1\"",
-            "error: more.toml: reward.letter.weight: invalid",
+            "error: more.toml, line 3: reward.letter.weight: invalid",
         ),
-        (base.clone(), "[[reward]]\nname = \"new\"", "error: more.toml: reward.new: missing field `path`"),
-        (base.clone(), "[model.init]\nhiden_size = 8", "error: more.toml: model.init: unknown field `hiden_size`"),
+        (base.clone(), "[[reward]]\nname = \"new\"", "error: more.toml, line 1: reward.new: missing field `path`"),
+        (
+            base.clone(),
+            "[model.init]\nhiden_size = 8",
+            "error: more.toml, line 2: model.init: unknown field `hiden_size`",
+        ),
         (base.clone(), "include = \"none.toml\"", "error: cannot read the configuration none.toml: "),
         (
             base.clone(),
             "include = \"run.toml\"",
-            "error: more.toml: include: a circle: run.toml -> more.toml -> run.toml",
+            "error: more.toml: include: the files include each other: run.toml -> more.toml -> run.toml",
         ),
-        (base.replace("[data]", "[date]"), "", "error: train.toml: date: unknown field `date`"),
-        (String::new(), "[rollout]\nmax_tokens = 8", "error: run.toml: train: missing field `learning_rate`"),
+        (base.replace("[data]", "[date]"), "", "error: train.toml, line 11: date: unknown field `date`"),
+        (String::new(), "[rollout]\nmax_tokens = 8", "error: run.toml, line 2: train: missing field `learning_rate`"),
     ] {
         project.write("train.toml", &base);
         project.write("more.toml", more);

@@ -13,7 +13,7 @@ fn jsonl(rows: impl IntoIterator<Item = Value>) -> String {
     rows.into_iter().map(|row| format!("{row}\n")).collect()
 }
 
-/// A run whose only reward notes what it was given.
+/// A run whose only reward notes its sample.
 fn echoing(project: &Project) {
     project.add_reward("echo", "guests/echo-metadata.wasm", "weight = 0.0");
 }
@@ -37,7 +37,7 @@ fn columns_of_other_names_reach_the_policy_and_the_reward() {
     let row = |number: usize| json!({"question": format!("Say {number}"), "extra": {"final": number}, "answer": "no"});
     project.write("train.jsonl", &jsonl((0..8).map(row)));
     let columns = "data.columns={ prompt = 'question', ground_truth = 'extra.final' }";
-    // Validation has names of its own.
+    // Validation has its own names.
     let validation = "data.validation={ path = 'validation.jsonl', columns = {} }";
     project.succeed(&[&ONE_STEP[..], &["--set", columns, "--set", validation]].concat());
     for seen in seen(&project, "runs/run") {
@@ -48,7 +48,7 @@ fn columns_of_other_names_reach_the_policy_and_the_reward() {
     assert!(project.read("runs/run/config.toml").contains("[data.columns]"));
 
     let output = project.run(&[&ONE_STEP[..], &["--set", "data.columns.prompt=qestion", "--set", validation]].concat());
-    let expected = "train.jsonl, line 1: the row has no column `qestion`, which `prompt` is to be (it has: question, extra, answer)\nhint: ";
+    let expected = "train.jsonl, line 1: the row has no column `qestion` to read `prompt` from (it has: question, extra, answer)\nhint: ";
     assert!(output.status.code() == Some(2) && stderr(&output).contains(expected), "{}", stderr(&output));
     let output = project.run(&[&ONE_STEP[..], &["--set", validation]].concat());
     let expected = "train.jsonl, line 1: the row has neither `prompt` nor `messages` (it has: question, extra, answer)\nhint: say which column it is, such as --set 'data.columns.prompt=\"question\"'";
@@ -74,7 +74,7 @@ fn rows_of_trl_and_whole_conversations_are_trained_on() {
 
     let completion = |number: usize| json!({"prompt": [user(number)], "completion": [said(&format!("{number} a"))]});
     let text = |number: usize| json!({"prompt": format!("Say {number}"), "completion": format!("{number} a")});
-    // They are the rows that `response` made: the same is learned, to the last bit.
+    // These rows are the same as those with `response`, so the same is learned, to the last bit.
     for (name, rows) in [("messages", jsonl((0..40).map(completion))), ("texts", jsonl((0..40).map(text)))] {
         project.write("completions.jsonl", &rows);
         let log = format!("log.name={name}");
@@ -127,7 +127,7 @@ fn weighted_datasets_share_the_draws_and_a_resumed_run_draws_the_same() {
     run(&["--set", "log.name=whole", "--set", "train.steps=8"]);
     run(&["--set", "log.name=pieces", "--set", "train.steps=3"]);
     run(&["--set", "log.name=pieces", "--set", "train.steps=8", "--resume"]);
-    // What is validated after its last step, the first piece alone has.
+    // Only the run in pieces is validated after step 3, the last step of its first piece.
     let trained = |run: &str| {
         let mut steps = project.metrics(run);
         steps.iter_mut().for_each(|step| step.retain(|name, _| !name.starts_with("val/")));
@@ -192,6 +192,7 @@ fn completions_are_scored_whatever_their_columns_are_called() {
     assert_eq!(rows.iter().map(|row| &row["id"]).collect::<Vec<_>>(), ["data/row-0", "data/row-1", "data/row-2"]);
 
     let output = score(&["--column", "response=outptu"]);
-    let expected = "out/0.jsonl, line 1: the row has no column `outptu`, which `response` is to be (it has: question, output, final)";
+    let expected =
+        "out/0.jsonl, line 1: the row has no column `outptu` to read `response` from (it has: question, output, final)";
     assert!(output.status.code() == Some(1) && stderr(&output).contains(expected), "{}", stderr(&output));
 }

@@ -5,7 +5,7 @@ mod project;
 
 use project::{Project, stderr};
 
-/// What it prints of `what`, line by line, with what to do.
+/// The lines that doctor prints about `what`, with what to do.
 fn about<'a>(printed: &'a str, what: &str) -> Vec<&'a str> {
     let lines: Vec<&str> = printed.lines().collect();
     let is_about = |line: &&str| line.get(9..).is_some_and(|rest| rest.starts_with(what));
@@ -55,4 +55,18 @@ fn a_cache_that_cannot_be_used_says_why() {
     assert!(output.status.success() && lines[0].starts_with("missing "), "{printed}");
     assert!(lines[0].contains("taken/components cannot be used: "), "{printed}");
     assert!(lines[1].contains("set GAVEL_CACHE_DIR to a folder of yours; until then"), "{printed}");
+}
+
+#[test]
+#[cfg(not(feature = "train"))]
+fn a_build_without_training_names_the_commands_that_it_lacks() {
+    let project = Project::empty();
+    for command in ["train", "sft", "eval", "generate", "serve", "merge", "bench"] {
+        let output = project.run(&[command, "-c", "run.toml"]);
+        let expected = format!(
+            "error: this gavel is built without training, so it has no `gavel {command}`\nhint: to train, evaluate or serve, build gavel with its default features\n"
+        );
+        assert_eq!((output.status.code(), stderr(&output)), (Some(2), expected));
+    }
+    assert!(stderr(&project.run(&["trian"])).contains("unrecognized subcommand 'trian'"));
 }

@@ -11,14 +11,14 @@ use project::{Project, built, lines, stderr};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 const KEY: &str = "sk-not-to-be-shown";
 
-/// A server that answers with these statuses in order, then always with the same text, and remembers what it was asked.
+/// A server that answers with these statuses in order, then always with the same text. It keeps the requests.
 struct Server {
     base_url: String,
     asked: Arc<Mutex<Vec<(HeaderMap, Value)>>>,
@@ -50,7 +50,7 @@ impl Server {
     }
 }
 
-/// A project to evaluate with, whose configuration has neither a model nor anything to train, and `table` besides.
+/// A project for evaluation: its configuration has no model and no training data, and adds `table`.
 fn evaluated(table: &str) -> Project {
     let project = Project::new();
     let format = built("plugins/format.wasm");
@@ -100,7 +100,7 @@ fn answers_are_saved_as_rows_that_score_reads_again() {
     let expected = format!("{:.4}", found["val/accuracy"].as_f64().unwrap());
     assert_eq!(accuracy.split_whitespace().last(), Some(expected.as_str()));
 
-    // The same plugin says the same of them, whichever file they are in.
+    // The same plugin gives the same verdicts, whichever file the answers are in.
     for data in ["answers.jsonl", "answers.parquet"] {
         let letter = format!("letter={}", built("plugins/format.wasm").display());
         let params = r#"letter={"pattern": "(?s).*[a-z].*"}"#;
@@ -141,7 +141,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The server may have ended already.
         let _ = self.0.kill();
         self.0.wait().unwrap();
     }
@@ -165,7 +165,7 @@ fn a_served_checkpoint_answers_as_the_checkpoint_does() {
     for (asked, local) in asked.iter().zip(&local) {
         assert_eq!((&asked["response"], &asked["id"]), (&local["response"], &local["id"]));
     }
-    // Sampled, the server draws what the seed says.
+    // A sampled answer follows from the seed.
     let again = || metrics(&project.succeed(&[&eval[..], &["--samples", "3"], &endpoint[..4]].concat()));
     let (first, second) = (again(), again());
     assert_eq!(first["val/letters/mean@3"], second["val/letters/mean@3"]);
@@ -203,6 +203,22 @@ fn an_endpoint_is_asked_as_the_configuration_says() {
     seeds.dedup();
     assert_eq!(seeds.len(), 12, "each answer has a seed of its own");
     assert!(!String::from_utf8_lossy(&output.stdout).contains(KEY) && !stderr(&output).contains(KEY));
+}
+
+#[test]
+fn how_far_it_is_shows_on_a_terminal_alone() {
+    let server = Server::start([]);
+    let project = evaluated("");
+    let endpoint = ["--endpoint", server.base_url.as_str(), "--endpoint-model", "m"];
+    let args = [&["eval", "-c", "eval.toml", "--data", "validation.jsonl"][..], &endpoint].concat();
+    assert!(!stderr(&project.succeed(&args)).contains("answers"));
+    // It gives the command a terminal, whose output is its own.
+    let gavel = format!("{} {}", env!("CARGO_BIN_EXE_gavel"), args.join(" "));
+    let mut script = Command::new("script");
+    script.args(["-qec", &gavel, "/dev/null"]).current_dir(project.path("")).env("NO_PROXY", "127.0.0.1");
+    let output = script.stdin(Stdio::null()).output().expect("script is needed, of util-linux");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && shown.contains("/6 answers, "), "{shown}");
 }
 
 #[test]
@@ -257,9 +273,9 @@ fn an_endpoint_that_cannot_be_asked_says_where_and_why() {
         &["--endpoint", "refused"],
         "the endpoint `http://127.0.0.1:1/v1`: http://127.0.0.1:1/v1/chat/completions: Connection",
     );
-    fails(&["--endpoint", "refused"], "\nhint: is it at this address?");
+    fails(&["--endpoint", "refused"], "\nhint: check the address; ");
     let key = ["--endpoint", &refusing.base_url, "--endpoint-model", "m", "--endpoint-key-env", "GAVEL_TEST_EVAL_KEY"];
-    fails(&key, "it answered 401 Unauthorized: not now (the key is that in GAVEL_TEST_EVAL_KEY)\nhint: ");
+    fails(&key, "it answered 401 Unauthorized: not now (the key was read from GAVEL_TEST_EVAL_KEY)\nhint: ");
     fails(
         &key[..4],
         "it answered 401 Unauthorized: not now (no api_key_env is set)\nhint: name its model with --endpoint-model",
@@ -275,13 +291,10 @@ fn an_endpoint_that_cannot_be_asked_says_where_and_why() {
         &["--endpoint", "nobody"],
         "--endpoint nobody is neither an address such as http://127.0.0.1:8000/v1 nor a [chat.NAME] (those are: busy, hung, refused)",
     );
-    fails(
-        &["--endpoint", "http://127.0.0.1:1/v1"],
-        "names no model\nhint: name the one to ask for with --endpoint-model",
-    );
+    fails(&["--endpoint", "http://127.0.0.1:1/v1"], "needs a model\nhint: name it with --endpoint-model");
     fails(&["--endpoint", "ftp://x", "--endpoint-model", "m"], "--endpoint: base_url: ");
     let with_key = format!("http://me:{KEY}@127.0.0.1:1/v1");
-    fails(&["--endpoint", &with_key], "--endpoint names no model");
+    fails(&["--endpoint", &with_key], "--endpoint needs a model");
     fails(&["--endpoint", &with_key, "--endpoint-model", "m"], "base_url: a key does not belong here");
     fails(
         &[&key[..5], &["GAVEL_TEST_NO_SUCH_KEY"]].concat(),

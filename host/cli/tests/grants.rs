@@ -102,5 +102,9 @@ fn inspect_says_how_each_import_stands_and_what_to_add() {
     assert!(line(&output, "gavel:plugin/exec@").contains("granted"));
 
     let other = gavel(&folder, &["plugin", "inspect", &guest("probe"), "-c", "run.toml"]);
-    assert!(text(&other.stderr).contains("no [[reward]] of run.toml has the component"), "{}", text(&other.stderr));
+    assert!(
+        text(&other.stderr).contains("no [[reward]] and no [[tool]] of run.toml has the component"),
+        "{}",
+        text(&other.stderr)
+    );
 }

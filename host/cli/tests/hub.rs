@@ -8,7 +8,7 @@ mod project;
 use gavel_policy::{Device, Model, ModelConfig};
 use gavel_text::TextModel;
 use hub_server::{COMMIT, GATED, HubServer, TOKEN};
-use project::{Project, stderr};
+use project::{Project, built, lines, stderr};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
@@ -66,6 +66,7 @@ fn a_run_has_its_model_and_its_rows_from_the_cache_of_the_hub() {
     std::fs::create_dir(&data).unwrap();
     std::fs::copy(project.path("train.jsonl"), data.join("train-0.jsonl")).unwrap();
     std::fs::copy(project.path("validation.jsonl"), data.join("test-0.jsonl")).unwrap();
+    std::fs::write(data.join("completions.jsonl"), "{\"prompt\": \"?\", \"response\": \"score 0.5\"}\n").unwrap();
     download(&cache, "datasets--tiny--letters", "beef", &data);
     let config = project.read("train.toml");
     let end = config.find("[data]").unwrap();
@@ -82,15 +83,23 @@ fn a_run_has_its_model_and_its_rows_from_the_cache_of_the_hub() {
         run(&[&["train", "-c", "train.toml"][..], &data, &validation, more].concat())
     };
     succeeds(&train(&["--set", "train.steps=1"]));
-    // The revision stays that of the beginning.
+    // The revision stays the one that the run began with.
     let kept = project.read("runs/run/config.toml");
     assert!(kept.contains("models--tiny--random/snapshots/c0ffee") && kept.contains("snapshots/beef/train-*.jsonl"));
     succeeds(&run(&["generate", "-m", "tiny/random", "--prompt", "a", "--max-tokens", "2"]));
     succeeds(&run(&["eval", "-c", "train.toml", "--checkpoint", "tiny/random@c0ffee", "--json"]));
+    let plugin = built("guests/obeys.wasm").display().to_string();
+    let score = |data: &str| run(&["score", "--plugin", &plugin, "--data", data, "--out", "scores.jsonl"]);
+    succeeds(&score("hf://datasets/tiny/letters/completions.jsonl"));
+    assert_eq!(lines(&project.path("scores.jsonl"))[0]["reward"], 0.5);
+    fails(
+        &score("hf://datasets/tiny/letters/none.jsonl"),
+        "cannot find the dataset tiny/letters: it is not in the hub's cache ",
+    );
 
-    let says = "the model tiny/other is not here: not in the hub's cache ";
+    let says = "cannot find the model tiny/other: it is not in the hub's cache ";
     fails(&train(&["--set", "model.path=tiny/other"]), says);
-    let says = "home/hub, and HF_HUB_OFFLINE forbids to download it\nhint: download it where there is a network: hf download tiny/random --revision v2; or name a folder that has it";
+    let says = "home/hub, and HF_HUB_OFFLINE forbids downloading it\nhint: download it where there is a network: hf download tiny/random --revision v2; or name a folder that has it";
     fails(&run(&["generate", "-m", "tiny/random@v2", "--prompt", "a"]), says);
     let says = "hf download --repo-type dataset tiny/numbers; or";
     fails(&train(&["--set", "data.train=hf://datasets/tiny/numbers/a.jsonl"]), says);
@@ -98,9 +107,9 @@ fn a_run_has_its_model_and_its_rows_from_the_cache_of_the_hub() {
     fails(&train(&["--set", "data.train=hf://datasets/tiny"]), says);
     fails(
         &train(&["--set", "data.train=hf://datasets/tiny/letters/none.jsonl"]),
-        "the dataset tiny/letters is not here: not in",
+        "cannot find the dataset tiny/letters: it is not in",
     );
-    // A path in a folder that is here is not a name.
+    // A path in a folder that exists here is not a name on the hub.
     let says = "there is no folder model/other\nhint: name the folder of a checkpoint, or a model of the hub";
     fails(&run(&["generate", "-m", "model/other", "--prompt", "a"]), says);
 }
@@ -176,7 +185,7 @@ fn a_model_is_downloaded_once_and_only_the_files_that_it_needs() {
     let size = hub.state().repositories["tiny/random"][weights].len();
     let mut expected = vec!["api/models/tiny/random/revision/main".to_owned()];
     expected.extend(described.iter().map(|name| format!("tiny/random/{name}")));
-    // What came of the half is not asked for again.
+    // The half that was downloaded is not requested again.
     expected.extend([format!("tiny/random/{weights}"), format!("tiny/random/{weights} from {}", size / 2)]);
     assert_eq!(hub.asked(), expected);
     assert!(!hub.state().is_token_elsewhere, "the token is the hub's alone");
@@ -185,13 +194,13 @@ fn a_model_is_downloaded_once_and_only_the_files_that_it_needs() {
     let link = std::fs::read_link(cache.join("snapshots").join(COMMIT).join(weights)).unwrap();
     assert!(link.starts_with("../../blobs"), "{}", link.display());
 
-    // It is there now.
+    // The model is in the cache now.
     succeeds(&downloads.generate("tiny/random", &[]));
     succeeds(&downloads.generate("tiny/random", &[("HF_HUB_OFFLINE", "1")]));
     assert_eq!(hub.asked(), [""; 0]);
     succeeds(&downloads.generate("tiny/random@v1", &[]));
     assert_eq!(hub.asked(), ["api/models/tiny/random/revision/v1"]);
-    // What the hub's client left out of it is fetched.
+    // Files that the hub's client left out are downloaded.
     std::fs::remove_file(cache.join("snapshots").join(COMMIT).join("tokenizer.json")).unwrap();
     succeeds(&downloads.generate("tiny/random", &[]));
     assert_eq!(hub.asked(), ["api/models/tiny/random/revision/c0ffee"]);
@@ -204,7 +213,7 @@ fn a_model_that_does_not_come_says_why_and_what_to_do() {
     let offline = downloads.generate("tiny/random", &[("HF_HUB_OFFLINE", "1")]);
     fails(
         &offline,
-        "HF_HUB_OFFLINE forbids to download it\nhint: download it where there is a network: hf download tiny/random; or name a folder that has it",
+        "HF_HUB_OFFLINE forbids downloading it\nhint: download it where there is a network: hf download tiny/random; or name a folder that has it",
     );
     assert_eq!(hub.asked(), [""; 0]);
     let nobody = downloads.generate("tiny/random", &[("HF_ENDPOINT", "http://127.0.0.1:1")]);
@@ -220,7 +229,7 @@ fn a_model_that_does_not_come_says_why_and_what_to_do() {
     );
     let says = "the hub has no model tiny/none: ";
     fails(&downloads.generate("tiny/none", &[]), says);
-    fails(&downloads.generate("tiny/none", &[]), "check its name; for a private one, set HF_TOKEN");
+    fails(&downloads.generate("tiny/none", &[]), "check its name; for a private repository, set HF_TOKEN");
     fails(&downloads.generate("tiny/none", &[("HF_TOKEN", TOKEN)]), "answered 404 Not Found (Repository not found)");
     fails(&downloads.generate("tiny/random@v9", &[]), "check the branch, tag or commit after @");
 
@@ -232,7 +241,7 @@ fn a_model_that_does_not_come_says_why_and_what_to_do() {
     assert!(!hub.state().is_token_elsewhere);
 
     hub.state().damaged.insert("tokenizer.json".into());
-    fails(&downloads.generate("tiny/random", &[]), "tokenizer.json: what came has another hash than the hub says");
+    fails(&downloads.generate("tiny/random", &[]), "tokenizer.json: the downloaded file does not have the hub's hash");
     hub.state().damaged.clear();
     succeeds(&downloads.generate("tiny/random", &[]));
     hub.state().repositories.get_mut("tiny/random").unwrap().remove("config.json");
@@ -247,7 +256,7 @@ fn the_files_of_a_dataset_are_those_that_the_hub_has() {
     succeeds(&downloads.check("hf://datasets/tiny/letters/data/train-0.jsonl", &[]));
     assert_eq!(hub.asked().len(), 2);
     succeeds(&downloads.check("hf://datasets/tiny/letters/data/train-0.jsonl", &down));
-    // A part of the files of a pattern is not all of them.
+    // The cache has only some of the files that the pattern matches.
     let both = downloads.check("hf://datasets/tiny/letters/data/train-*.jsonl", &[]);
     succeeds(&both);
     assert!(String::from_utf8_lossy(&both.stdout).contains("46 "), "{}", String::from_utf8_lossy(&both.stdout));
@@ -255,7 +264,7 @@ fn the_files_of_a_dataset_are_those_that_the_hub_has() {
     assert_eq!(hub.asked(), [listing, "datasets/tiny/letters/data/train-1.jsonl"]);
     let again = downloads.check("hf://datasets/tiny/letters/data/train-*.jsonl", &down);
     succeeds(&again);
-    assert!(stderr(&again).contains("is what the hub's cache has of it: http://127.0.0.1:1/"), "{}", stderr(&again));
+    assert!(stderr(&again).contains(" that are in the hub's cache: http://127.0.0.1:1/"), "{}", stderr(&again));
     succeeds(&downloads.check("hf://datasets/tiny/letters/data/", &[]));
     assert_eq!(hub.asked(), [listing, "datasets/tiny/letters/data/test-0.jsonl"]);
     let says = "the dataset tiny/letters of the hub has no train.parquet\nhint: it has data/test-0.jsonl, data/train-0.jsonl, data/train-1.jsonl";

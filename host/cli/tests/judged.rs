@@ -48,7 +48,7 @@ fn a_run_learns_from_a_taskset_a_judger_and_a_model_and_replays_without_them() {
     drop(judge);
     let output = project.succeed(&["replay", "runs/run"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("32 samples, 96 verdicts given again: all the same"));
-    // One sample alone is judged with its group.
+    // A single selected sample is judged with its group.
     let output = project.succeed(&["replay", "runs/run", "--step", "2", "--sample", "2.1.3", "--json"]);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&found["samples"], &found["different"]), (&json!(1), &json!(0)));
@@ -69,13 +69,13 @@ fn what_is_wrong_with_a_taskset_or_an_endpoint_is_told_before_the_run() {
     };
     let taskset = |name: &str| format!("data.train=plugin:{}", built(name).display());
     let sums = "guests/sums.wasm";
-    fails(&[&taskset(sums)], "it has no end\nhint: say how many rows are drawn from it, such as &rows=10000");
+    fails(&[&taskset(sums)], "it has no end\nhint: set how many rows are drawn from it, such as &rows=10000");
     fails(&[&format!("{}?rows=20", taskset(sums))], "row 13: invalid input: 13 is not summed");
     fails(&[&format!("{}?rowz=20", taskset(sums))], "unknown field `rowz`");
-    // A plugin can name any length, and make rows of any size.
+    // A plugin can report any length, and make rows of any size.
     fails(
         &[&format!("{}?length={}", taskset(sums), u64::MAX)],
-        "it has 18446744073709551615 rows, and more than 1000000 are drawn only where it is set how many\nhint: set the number, such as &rows=10000",
+        "it has 18446744073709551615 rows, more than the 1000000 that are drawn without a set number\nhint: set the number, such as &rows=10000",
     );
     fails(
         &[
@@ -83,7 +83,7 @@ fn what_is_wrong_with_a_taskset_or_an_endpoint_is_told_before_the_run() {
             "limits.memory=8MiB",
             "resources.plugin_memory=8MiB",
         ],
-        "its rows up to 8 take more than the 8.0 MiB of all plugins",
+        "its rows up to row 8 take more than the 8.0 MiB of all plugins",
     );
     fails(&[&taskset("plugins/format.wasm")], "refuses its parameters");
     fails(&["data.train=plugin:sums"], "`sums` is neither a file nor the name of a [[reward]] (those are: letter)");
@@ -112,7 +112,7 @@ fn rows_of_one_task_are_judged_together_offline_and_again() {
         let lines = lines(&project.path(file));
         lines.iter().map(|line| line["plugins"]["short"]["score"].as_f64()).collect::<Vec<_>>()
     };
-    // The last row of `a` does not follow the others, and is a group of its own.
+    // The last row of `a` does not follow the others, so it is a separate group.
     assert_eq!(scores("out.jsonl"), [Some(0.0), Some(1.0), Some(1.0), Some(1.0)]);
     assert_eq!(judge.asked(), 4);
     drop(judge);
@@ -130,7 +130,7 @@ fn a_group_stays_whole_around_a_sample_that_no_plugin_was_called_for() {
     project.write("rows.jsonl", &["longest", "longer", "ab"].map(row).concat());
     let short = format!("short={}", built("guests/shortest.wasm").display());
     project.succeed(&["score", "--plugin", &short, "--data", "rows.jsonl", "--out", "out.jsonl", "--record", "kept"]);
-    // As a gate leaves it.
+    // What a shut gate leaves.
     let step = project.path("kept/trajectories/step-000000.jsonl");
     let mut recorded = lines(&step);
     recorded[1].insert("plugins".into(), json!({}));
@@ -171,10 +171,10 @@ fn a_judger_after_another_reward_is_recorded_and_given_again() {
     };
     let verified = found(&project, &[]);
     assert_eq!((&verified["verdicts"], &verified["different"]), (&json!(10), &json!(0)), "{verified}");
-    // One sample alone is judged with what was said of the others.
+    // A single selected sample is judged with the verdicts of the others.
     let verified = found(&project, &["--sample", "0.0.1"]);
     assert_eq!((&verified["samples"], &verified["different"]), (&json!(1), &json!(0)), "{verified}");
-    // Another reward changes the ranks, another ranking leaves the reward as it was.
+    // Another reward changes the ranks; another ranking does not change the reward.
     let plugins = |changed: &Value| {
         let plugins = changed["plugins"].as_array().unwrap().iter();
         plugins.map(|plugin| (plugin["name"].clone(), plugin["agreed"].clone())).collect::<Vec<_>>()
@@ -184,7 +184,7 @@ fn a_judger_after_another_reward_is_recorded_and_given_again() {
     let changed = found(&project, &["--params", "rank={\"by\": \"nobody\"}"]);
     assert_eq!(plugins(&changed), [(json!("rank"), json!(2))], "{changed}");
 
-    // A recorded verdict that is another one is what the judger sees, and the input tells.
+    // The judger sees the recorded verdict, even a changed one: its input differs.
     let step = project.path("kept/trajectories/step-000000.jsonl");
     let mut recorded = lines(&step);
     recorded[0]["plugins"]["quality"]["score"] = json!(2);

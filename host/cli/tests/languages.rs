@@ -1,11 +1,12 @@
-//! The path of a stranger, in every language: a folder made by `gavel plugin
-//! new` is built and tested, and its components score and train. The templates
-//! are one rule in six languages, which must say the same of the same rows.
+//! The path of a new user, in every language: a folder made by `gavel plugin new` is built and tested, and its
+//! components score and train. The templates are one rule in six languages, so they must give the same verdicts on the
+//! same rows.
 //!
 //! It needs what `cargo xtask test` provides: componentize-py and ziglang in
 //! the Python that comes first, and npm.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod outside;
 mod project;
 
 use project::{Project, lines, stderr};
@@ -16,8 +17,8 @@ use std::sync::Mutex;
 
 const LANGUAGES: [&str; 6] = ["rust", "python", "js", "c", "ts", "cpp"];
 
-/// A judger that says of each sample what the reward `quality` said of it, in
-/// every language with an SDK of its own: the file of its folder, and what stands in it.
+/// A judger that repeats the verdict of the reward `quality` on each sample, in every language with an SDK: the file of
+/// its folder, and its text.
 const ECHOES: [(&str, &str); 4] = [
     ("src/lib.rs", include_str!("echoes/lib.rs")),
     ("main.py", include_str!("echoes/main.py")),
@@ -25,12 +26,15 @@ const ECHOES: [(&str, &str); 4] = [
     ("src/plugin.c", include_str!("echoes/plugin.c")),
 ];
 
+/// Of these, the languages whose plugin also asks servers and runs programs.
+const REACH_OUT: [&str; 2] = ["python", "js"];
+
 /// Runs `gavel` and gives what it prints.
 fn run(project: &Project, args: &[&str]) -> String {
     // One target folder serves both kinds, so that what plugins depend on is compiled once.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let mut command = project.command(args);
-    // What this repository is built with is there; nothing need be downloaded.
+    // The crates of this repository are already there, so that nothing is downloaded.
     command.env("CARGO_NET_OFFLINE", "true").env("CARGO_TARGET_DIR", target);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -38,15 +42,13 @@ fn run(project: &Project, args: &[&str]) -> String {
     said
 }
 
-/// Follows what `gavel plugin new` says: the folder, its tools, its component,
-/// its cases.
-fn make(project: &Project, language: &str, kind: &str) {
+/// Follows the first steps that `gavel plugin new` prints: the folder and its tools.
+fn scaffold(project: &Project, language: &str, kind: &str) {
     let name = format!("{kind}-{language}");
-    let run = |args: &[&str]| run(project, args);
-    let said = run(&["plugin", "new", &name, "--lang", language, "--kind", kind]);
+    let said = run(project, &["plugin", "new", &name, "--lang", language, "--kind", kind]);
     assert!(said.contains(&format!("cd {name}")), "{said}");
     if ["js", "ts"].contains(&language) {
-        // Downloads once, for whoever comes second.
+        // One at a time: the second one finds what the first one downloaded.
         static NPM: Mutex<()> = Mutex::new(());
         let _turn = NPM.lock();
         let arguments = ["install", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=5"];
@@ -54,6 +56,13 @@ fn make(project: &Project, language: &str, kind: &str) {
         let installed = installed.expect("npm is needed: install Node.js");
         assert!(installed.status.success(), "{}", stderr(&installed));
     }
+}
+
+/// Follows all steps: the folder, its tools, its component, its cases.
+fn make(project: &Project, language: &str, kind: &str) {
+    scaffold(project, language, kind);
+    let name = format!("{kind}-{language}");
+    let run = |args: &[&str]| run(project, args);
     run(&["plugin", "build", &name]);
     let said = run(&["plugin", "test", &name]);
     assert!(said.contains(" passed, with at most "), "{said}");
@@ -66,8 +75,7 @@ fn component(kind: &str, language: &str) -> String {
     format!("{kind}-{language}/build/{kind}-{language}.wasm")
 }
 
-/// What each plugin says of each row: its outcome, score and metrics. The
-/// words are its language's own.
+/// The verdict of each plugin on each row: its outcome, score and metrics. The texts differ between languages.
 fn said(project: &Project, file: &str, kind: &str, languages: &[&str]) -> Vec<Vec<Value>> {
     let told = |row: &Map<String, Value>, language: &str| {
         let said = &row["plugins"][format!("{kind}-{language}")];
@@ -87,7 +95,7 @@ fn score(project: &Project, kind: &str, data: &str) -> Vec<Vec<Value>> {
     said(project, "out.jsonl", kind, &LANGUAGES)
 }
 
-/// Rows that differ in everything the rule looks at.
+/// Rows that differ in everything that the rule reads.
 fn rows(count: usize) -> String {
     let numbers = ["4", "-3.5", "1,234,567", "$12", "0.1", "7e2", "−8", "1/2", "50%", ".5", "12:30", "x2", "1,2345"];
     let words =
@@ -148,7 +156,7 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     assert_eq!(all.len(), 1000);
     seen.sort();
     seen.dedup();
-    // Right and wrong, with and without an answer, abstained, and a fault of the input: the rows ask for all of them.
+    // The rows give all of them: right and wrong, with and without an answer, abstained, and a fault of the input.
     assert!(seen.len() >= 5, "{seen:?}");
 
     project.write("long.jsonl", &long_rows());
@@ -171,12 +179,11 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
             assert_eq!(counts, [Some(16); 6], "{step:?}");
         }
     }
+    types_are_checked_before_a_plugin_in_typescript_is_built(&project);
 }
 
-#[test]
-fn types_are_checked_before_a_plugin_in_typescript_is_built() {
-    let project = Project::empty();
-    make(&project, "ts", "reward");
+/// Breaks a type of the reward in TypeScript, which no build takes.
+fn types_are_checked_before_a_plugin_in_typescript_is_built(project: &Project) {
     let main = project.read("reward-ts/main.ts");
     project.write(
         "reward-ts/main.ts",
@@ -185,11 +192,73 @@ fn types_are_checked_before_a_plugin_in_typescript_is_built() {
     let output = project.run(&["plugin", "build", "reward-ts"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("error: the types of `reward-ts` do not fit: tsc failed with status"), "{said}");
+    assert!(said.contains("error: `reward-ts` has type errors: tsc failed with status"), "{said}");
     assert!(said.contains("main.ts(") && said.contains("'number' is not assignable"), "{said}");
-    // What it was made of before is still there, and it is not taken for what the sources are now.
+    // The component of the earlier sources is still there, and is up to date once these sources are back.
     project.write("reward-ts/main.ts", &main);
-    assert!(run(&project, &["plugin", "build", "reward-ts"]).contains("unchanged"));
+    assert!(run(project, &["plugin", "build", "reward-ts"]).contains("unchanged"));
+}
+
+#[test]
+fn a_taskset_gives_its_rows() {
+    let project = Project::empty();
+    // The languages whose builds take a second.
+    for language in ["c", "cpp"] {
+        make(&project, language, "taskset");
+    }
+    assert_eq!(project.read("taskset-c/cases.jsonl"), project.read("taskset-cpp/cases.jsonl"));
+    // What one refuses and does not know, and a text that JSON escapes.
+    let source = project.read("taskset-c/src/plugin.c");
+    let row = "    gavel_row_text(row, \"note\", \"\\\"\\\\\\t\\xc3\\xa9\");\n    if (seed == 9) gavel_row_json(row, \"level\", \"1,\");\n}\n";
+    let (before, _) = source.rsplit_once("}\n").unwrap();
+    project.write("taskset-c/src/plugin.c", &format!("{before}{row}"));
+    let case = |index: u64, seed: u64, expect: Value| {
+        json!({"index": index, "seed": seed, "expect": expect}).to_string() + "\n"
+    };
+    let not_json = json!({"outcome": "fault", "reason": "the column `level` is not JSON: 1,"});
+    project.write("taskset-c/cases.jsonl", &(case(0, 1, json!({"row": {"note": "\"\\\té"}})) + &case(0, 9, not_json)));
+    assert!(run(&project, &["plugin", "test", "taskset-c"]).contains("2 cases passed"));
+}
+
+#[test]
+fn a_tool_answers_its_calls() {
+    let project = Project::empty();
+    for language in ["rust", "python", "c", "cpp"] {
+        make(&project, language, "tool");
+        let said = run(&project, &["plugin", "inspect", &component("tool", language)]);
+        for function in ["guess  Guesses the number.", "number  {", "guesses_left  Returns how many"] {
+            assert!(said.contains(function), "{language}: {function:?} is not in {said}");
+        }
+    }
+    // The sessions of a tool in JavaScript are tested in sdk/js/test. Its component takes longest to compile, so here it
+    // is only built, from TypeScript.
+    scaffold(&project, "ts", "tool");
+    run(&project, &["plugin", "build", "tool-ts"]);
+    run(&project, &["plugin", "new", "tool-js", "--lang", "js", "--kind", "tool"]);
+    std::os::unix::fs::symlink(project.path("tool-ts/node_modules"), project.path("tool-js/node_modules")).unwrap();
+    let tested = Command::new("node").arg("--test").current_dir(project.path("tool-js")).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
+    for language in LANGUAGES {
+        let cases = project.read(&format!("tool-{language}/cases.jsonl"));
+        assert_eq!(cases, project.read("tool-rust/cases.jsonl"), "{language}");
+    }
+}
+
+#[test]
+fn a_trap_in_c_names_its_functions() {
+    let project = Project::empty();
+    run(&project, &["plugin", "new", "traps", "--lang", "c"]);
+    let rule = project.read("traps/src/plugin.c");
+    let (before, _) = rule.split_once("/* Once a sample. */").unwrap();
+    let traps = "static __attribute__((noinline)) double give_up(gavel_text text) {\n    if (text.len) __builtin_trap();\n    return 0;\n}\n\nvoid plugin_score(gavel_sample sample, gavel_reference reference, gavel_verdict *verdict) {\n    (void)reference;\n    gavel_score(verdict, give_up(gavel_response(sample)));\n}\n";
+    project.write("traps/src/plugin.c", &format!("{before}{traps}"));
+    run(&project, &["plugin", "build", "traps"]);
+    let output = project.run(&["plugin", "test", "traps"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("give_up") && said.contains("plugin_score") && !said.contains("function "), "{said}");
+    // Names are kept, and no more.
+    assert!(std::fs::metadata(project.path("traps/build/traps.wasm")).unwrap().len() < 100_000);
 }
 
 #[test]
@@ -218,14 +287,22 @@ fn a_judger_says_the_same_in_every_language() {
         assert!(said.iter().all(|other| *other == said[0]), "line {}: {said:?}", line + 1);
     }
     what_another_reward_said_is_the_same_in_every_language(&project);
+    outside::servers_and_programs_answer(&project, "judger-python", "judger-js");
 }
 
-/// Makes the judgers into others that come after a reward, and compares what
-/// they see of it.
+/// Changes the judgers so that they wait for a reward, and compares what they see of it.
 fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
     let languages: [&str; ECHOES.len()] = std::array::from_fn(|at| LANGUAGES[at]);
     for (language, (file, source)) in languages.into_iter().zip(ECHOES) {
         project.write(&format!("judger-{language}/{file}"), source);
+        if REACH_OUT.contains(&language) {
+            let manifest = project.read(&format!("judger-{language}/plugin.toml"));
+            let more = format!("language = {language:?}\n{}", outside::IMPORTS);
+            project.write(
+                &format!("judger-{language}/plugin.toml"),
+                &manifest.replace(&format!("language = {language:?}\n"), &more),
+            );
+        }
         run(project, &["plugin", "build", &format!("judger-{language}")]);
     }
     let row = |response: &str| format!("{}\n", json!({"id": 1, "prompt": "?", "response": response}));
@@ -237,7 +314,10 @@ fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
     let after = languages.map(|language| format!("judger-{language}=quality"));
     let mut args = vec!["score", "--data", "rows.jsonl", "--out", "out.jsonl", "--plugin", &quality];
     plugins.iter().for_each(|plugin| args.extend(["--plugin", plugin]));
-    // Who does not come after it sees nothing.
+    let granted = REACH_OUT.map(|language| outside::granted(&format!("judger-{language}"), &["127.0.0.1".into()]));
+    let granted = [&outside::program()[..], &granted.concat()].concat();
+    args.extend(granted.iter().map(String::as_str));
+    // A judger without `after` sees no verdicts.
     let seen = |args: &[&str]| {
         project.succeed(args);
         let said = said(project, "out.jsonl", "judger", &languages);

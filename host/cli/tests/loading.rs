@@ -1,7 +1,7 @@
 //! Components are compiled in child processes of `gavel`, within limits.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{
     Limits, LoadBudget, LoadError, LoadLimits, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig,
 };
@@ -81,12 +81,8 @@ fn a_compiler_that_does_not_start_is_no_fault_of_the_plugin() {
 async fn what_a_child_compiles_is_what_this_process_compiles() {
     let row = serde_json::json!({ "prompt": "3 1 2", "answer": "1 2 3" });
     let task = Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap();
-    let trajectory = Trajectory {
-        messages: vec![Message::new(Role::Assistant, "Answer: 1 2 3")],
-        tokens: None,
-        finish_reason: FinishReason::Stop,
-    };
-    let sample = Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] });
+    let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, "Answer: 1 2 3")]);
+    let sample = Arc::new(Sample::new(Arc::new(task), 0, vec![trajectory]));
     let mut found = Vec::new();
     for compiler in [None, Some(GAVEL)] {
         let cache = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! LoRA as a user runs it: trained beside a checkpoint, taken up again,
-//! generated from, merged.
+//! LoRA as a user runs it: adapters are trained, resumed, generated from and merged.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
@@ -63,7 +62,7 @@ fn resumes_to_the_same_end(dtype: &str) {
     for name in ["adapter_model.safetensors", "optimizer.safetensors", "adapter_config.json"] {
         assert!(file("runs/killed", name) == file("runs/whole", name), "{name} differs");
     }
-    // The reference is where the run started, also after it was taken up again.
+    // The reference is the policy that the run started from, also after it was resumed.
     assert_eq!(metrics[1]["kl"], 0.0);
     assert!(metrics[40]["kl"].as_f64().unwrap() > 0.0);
     assert!(before == read(&project.path("base/model.safetensors")));
@@ -91,7 +90,7 @@ fn a_checkpoint_is_an_adapter_that_everything_takes() {
     ];
     assert_eq!(files, expected);
 
-    // Of a merge that was interrupted.
+    // The remains of an interrupted merge.
     std::fs::create_dir(project.path("merged.partial")).unwrap();
     project.write("merged.partial/model.safetensors", "");
     project.succeed(&["merge", "-m", adapter, "-o", "merged/"]);
@@ -121,7 +120,7 @@ fn a_checkpoint_is_an_adapter_that_everything_takes() {
     assert!(stderr(&output).contains("base has no adapter_config.json"), "{}", stderr(&output));
     std::fs::rename(project.path("base"), project.path("moved")).unwrap();
     let output = project.run(&["generate", "-m", adapter, "--prompt", "x"]);
-    assert!(stderr(&output).contains("`base_model_name_or_path` \"base\" is no folder here"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("`base_model_name_or_path` \"base\" is not a folder here"), "{}", stderr(&output));
 }
 
 #[test]

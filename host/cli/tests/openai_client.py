@@ -28,7 +28,7 @@ def refused(kind, part, call, **options):
 
 assert [found.id for found in client.models.list()] == [model]
 
-# The same seed is the same answer, whole or as it comes; another seed is another.
+# The same seed gives the same answer, whole or streamed; another seed gives another.
 whole = chat(seed=7)
 again = chat(seed=7)
 choice = whole.choices[0]
@@ -48,7 +48,7 @@ assert "".join(pieces) == choice.message.content, (pieces, choice.message.conten
 assert reasons == [choice.finish_reason] and counted == usage, (reasons, counted, usage)
 assert len(pieces) > 3
 
-# Several answers, each with a seed of its own.
+# Several answers, each with its own seed.
 several = chat(seed=7, n=3)
 assert [part.index for part in several.choices] == [0, 1, 2]
 assert several.choices[0].message.content == choice.message.content
@@ -70,7 +70,7 @@ assert [part.logprob for one in streamed if one.logprobs for part in one.logprob
     part.logprob for part in told
 ]
 
-# Stops are no part of the answer; a bias decides it.
+# Stop texts are not part of the answer; a bias decides the answer.
 middle = greedy[len(greedy) // 2]
 stopped = chat(temperature=0, stop=[middle]).choices[0]
 assert stopped.message.content == greedy[: greedy.index(middle)] and stopped.finish_reason == "stop", stopped
@@ -104,14 +104,14 @@ assert len({part.text for part in many.choices}) > 1, "prompts share what is ran
 cold = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0.01, logprobs=20)
 assert all(value is not None for top in cold.choices[0].logprobs.top_logprobs for value in top.values())
 
-# What cannot be done is refused, and says why.
+# Requests that are not supported are refused with the reason.
 refused(openai.BadRequestError, "`best_of`: 2 is not supported", chat, extra_body={"best_of": 2})
 refused(openai.BadRequestError, "`parallel_tool_calls`: false", chat, parallel_tool_calls=False)
 assert chat(seed=7, user="me", extra_body={"skip_special_tokens": True}).choices[0].message == choice.message
 refused(openai.BadRequestError, "needs `logprobs`", chat, top_logprobs=2)
 refused(openai.BadRequestError, "`stop` must be a text", chat, extra_body={"stop": 5})
 picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-refused(openai.BadRequestError, "reads text", chat, messages=[{"role": "user", "content": [picture]}])
+refused(openai.BadRequestError, "only text is supported", chat, messages=[{"role": "user", "content": [picture]}])
 developer = [{"role": "developer", "content": "Say letters."}, messages[1]]
 assert chat(messages=developer, temperature=0, extra_body={"tools": None}).choices[0].message.content == greedy
 refused(openai.NotFoundError, f"`{model}` is", chat, model="gpt-9")
@@ -127,7 +127,7 @@ refused(openai.NotFoundError, "no such path", client.embeddings.create, model=mo
 crowd = chat(seed=3, n=8, max_tokens=96, extra_body={"ignore_eos": True})
 assert [part.finish_reason for part in crowd.choices] == ["length"] * 8
 
-# Many at once, some of them given up, give what each gives alone.
+# Many requests at once, some of them cancelled, get the answers that each gets alone.
 def alone(seed):
     if seed % 5 == 0:
         chat(seed=seed, stream=True, max_tokens=400, extra_body={"ignore_eos": True}).close()

@@ -17,7 +17,7 @@ def chat(**options):
     return client.chat.completions.create(model=model, temperature=0, **{"messages": messages, "tools": tools, **options})
 
 
-# As it comes, put together by the client's own helper.
+# Streamed, and put together by the client's helper.
 with client.chat.completions.stream(model=model, temperature=0, messages=messages, tools=tools) as stream:
     streamed = stream.get_final_completion().choices[0]
 choice = chat().choices[0]
@@ -27,7 +27,7 @@ assert choice.finish_reason == "tool_calls" and choice.message.content == "I add
 [call] = choice.message.tool_calls
 assert call.function.name == "add" and json.loads(call.function.arguments) == {"a": 2, "b": 3}, call
 
-# As it comes, the call is the same, and the end says that it is one.
+# Streamed, the call is the same, and its finish reason says that it is a call.
 deltas = [chunk.choices[0] for chunk in chat(stream=True)]
 [streamed] = [part for delta in deltas for part in delta.delta.tool_calls or []]
 assert streamed.index == 0 and streamed.id == call.id and streamed.type == "function", streamed
@@ -35,12 +35,12 @@ assert (streamed.function.name, streamed.function.arguments) == (call.function.n
 assert "".join(delta.delta.content or "" for delta in deltas) == "I add."
 assert [delta.finish_reason for delta in deltas if delta.finish_reason] == ["tool_calls"]
 
-# Who may not call does not, nor who stops before.
+# There is no call if calls are off, or if a stop text comes before it.
 for refused in [{"tools": openai.NOT_GIVEN}, {"tool_choice": "none"}]:
     assert chat(**refused).choices[0].message.tool_calls is None
 assert chat(stop=["add"]).choices[0].message.content == "I "
 
-# The call and what came of it go back, and calls are numbered on.
+# The call and its result go back, and later calls are numbered on.
 result = {"role": "tool", "tool_call_id": call.id, "content": "5"}
 again = chat(messages=[*messages, choice.message.model_dump(exclude_none=True), result, *messages])
 assert all(more.id != call.id for more in again.choices[0].message.tool_calls or [])

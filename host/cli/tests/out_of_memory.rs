@@ -1,4 +1,4 @@
-//! What a run says that has not enough memory, before and while it runs.
+//! What a run without enough memory prints, before its start and while it runs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
@@ -24,7 +24,7 @@ fn large() -> Project {
     project
 }
 
-/// Runs `gavel` with at most so many bytes of memory that it can write to.
+/// Runs `gavel` with at most this many bytes of writable memory.
 fn limited(project: &Project, bytes: u64, args: &[&str]) -> Output {
     let gavel = env!("CARGO_BIN_EXE_gavel");
     let mut shell = Command::new("sh");
@@ -40,7 +40,7 @@ fn a_micro_batch_that_does_not_fit_is_named_with_its_setting() {
     let said = stderr(&output);
     assert!(said.contains("step 1: out of memory in training, while a micro-batch of "), "{said}");
     assert!(said.contains("hint: lower train.max_tokens_per_micro_batch"), "{said}");
-    // As the hint says; and a run may be resumed with another size.
+    // The hint works, and a run may be resumed with another size.
     for (tokens, steps, resume) in [(1000, 1, &[][..]), (800, 2, &["--resume"])] {
         let tokens = format!("train.max_tokens_per_micro_batch={tokens}");
         let steps = format!("train.steps={steps}");
@@ -85,7 +85,7 @@ fn a_tight_cache_changes_no_metric() {
     let project = Project::new();
     let metrics = |name: &str, more: &[&str]| {
         let name = format!("log.name={name}");
-        // Other rows side by side are other roundings, which steps must not make more of.
+        // Rows beside other rows are rounded differently, and steps must not amplify the difference.
         let args = ["train", "-c", "train.toml", "--set", "train.learning_rate=1e-9", "--set", &name];
         project.succeed(&[&args, more].concat());
         project.metrics(&format!("runs/{}", &name[9..]))
@@ -93,7 +93,7 @@ fn a_tight_cache_changes_no_metric() {
     let roomy = metrics("roomy", &[]);
     let tight = metrics("tight", &["--set", "rollout.cache_memory=96KiB"]);
     assert_eq!(roomy.len(), tight.len());
-    // Line 0 is of before the first step.
+    // Line 0 is the state before the first step.
     for (roomy, tight) in roomy.iter().zip(&tight).skip(1) {
         assert_eq!(roomy["reward/mean"], tight["reward/mean"]);
         assert_eq!(roomy["response_length/mean"], tight["response_length/mean"]);

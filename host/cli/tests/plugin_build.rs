@@ -1,5 +1,5 @@
-//! `gavel plugin new` and `gavel plugin build` as a user runs them, above all
-//! where something is wrong. `SNAPSHOTS=overwrite` writes what is printed now.
+//! `gavel plugin new` and `gavel plugin build` as a user runs them, mostly with something wrong. `SNAPSHOTS=overwrite`
+//! records what is printed now.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use snapbox::data::Inline;
@@ -22,7 +22,7 @@ impl Place {
 
     fn edit(&self, path: &str, change: impl Fn(String) -> String) {
         let path = self.path(path);
-        // At once, as who watches must not find half of it; a hidden file is no source.
+        // In one operation: `watch` must not find half of it, and ignores hidden files.
         let changed = path.with_file_name(".changed");
         std::fs::write(&changed, change(std::fs::read_to_string(&path).unwrap())).unwrap();
         std::fs::rename(changed, path).unwrap();
@@ -33,7 +33,7 @@ impl Place {
         // A template is not linted as this repository is.
         command.env_remove("RUSTC_WORKSPACE_WRAPPER");
         command.current_dir(self.0.path()).args(args).env("NO_COLOR", "1");
-        // What this repository is built with is there; nothing need be downloaded. One target folder serves all
+        // The crates of this repository are already there, so that nothing is downloaded. One target folder serves all
         // tests, so that what plugins depend on is compiled once.
         command
             .env("CARGO_NET_OFFLINE", "true")
@@ -105,7 +105,7 @@ fn what_is_built_and_why_is_said() {
     std::fs::create_dir_all(tool.parent().unwrap()).unwrap();
     let copy = "while [ \"$1\" != -o ]; do shift; done; cp";
     let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit\n{copy} '{}' \"$2\"\n", made.display());
-    // By another process: where this one starts a child while it has the file open, that is busy for a moment.
+    // Another process writes it: if this one started a child while the file is open, the file would be busy.
     let mut written = Command::new("sh");
     written.args(["-c", "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"", "sh", &text]).arg(&tool);
     assert!(written.status().unwrap().success());
@@ -132,7 +132,7 @@ unchanged polite (Python)
     );
     assert!(again.starts_with("unchanged polite/build/polite.wasm\n"), "{again}");
     assert_eq!(hash(&built), hash(&again));
-    // What the stand-in takes and gives.
+    // The arguments and the output of the stand-in.
     place.edit("polite/plugin.toml", |text| text.replace("params = { tolerance = 0.01 }\n", ""));
     let case = r#"{"case": "right", "response": "4", "ground_truth": "4", "expect": {"score": 1}}"#;
     place.edit("polite/cases.jsonl", |_| format!("{case}\n"));
@@ -169,7 +169,7 @@ fn a_source_in_cpp_is_compiled_with_its_library() {
     let source = std::fs::read_to_string(place.path("cpp/src/plugin.c")).unwrap();
     let source =
         source.replace("#include <math.h>", "#include <cmath>\n#include <string>\n#include <vector>\nusing std::fabs;");
-    // Something that only C++ has.
+    // A construct that only C++ has.
     let source = source.replace(
         "    double truth, found;",
         "    std::vector<std::string> all{\"c\", \"++\"};\n    double truth, found = double(all.size());",
@@ -177,7 +177,7 @@ fn a_source_in_cpp_is_compiled_with_its_library() {
     std::fs::remove_file(place.path("cpp/src/plugin.c")).unwrap();
     std::fs::write(place.path("cpp/src/plugin.cpp"), source).unwrap();
     let tested = place.succeed(&["plugin", "test", "cpp"]);
-    assert!(tested.contains("cpp: 8 cases passed"), "{tested}");
+    assert!(tested.contains("cpp: 9 cases passed"), "{tested}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_new_plugin_needs_a_name_a_language_and_a_place() {
     place.fail(
         &["plugin", "new", "Polite", "--lang", "rust"],
         str![[r#"
-error: `Polite` is no name of a plugin: only lower-case letters, digits and dashes may be in it
+error: `Polite` cannot be the name of a plugin: only lower-case letters, digits and dashes may be in it
 hint: take lower-case letters, digits and dashes, such as `exact-answer`
 
 "#]],
@@ -256,7 +256,7 @@ hint: the languages are rust, python, js (also for TypeScript) and c (also for C
         ("[\"reward\"]", "[]"),
         str![[r#"
 error: polite/plugin.toml: plugin.exports: the plugin exports nothing
-hint: name one or more of reward, judger and taskset, such as exports = ["reward"]
+hint: name one or more of reward, judger and taskset, or of tool and agent, such as exports = ["reward"]
 
 "#]],
     );
@@ -264,7 +264,7 @@ hint: name one or more of reward, judger and taskset, such as exports = ["reward
         ("[\"reward\"]", "[\"rewards\"]"),
         str![[r#"
 error: polite/plugin.toml: plugin.exports: there is no `rewards`
-hint: known are: reward, judger, taskset
+hint: known are: reward, judger, taskset, tool, agent
 
 "#]],
     );
@@ -277,7 +277,7 @@ fn a_missing_tool_is_named_with_the_command_that_installs_it() {
         (
             "rust",
             str![[r#"
-error: cargo is not there: it builds Rust
+error: cargo is not installed: it builds Rust
 hint: install it with `curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh`
 
 "#]],
@@ -285,7 +285,7 @@ hint: install it with `curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs
         (
             "c",
             str![[r#"
-error: zig is not there: it compiles C to WebAssembly
+error: zig is not installed: it compiles C to WebAssembly
 hint: install it with `python3 -m pip install ziglang`
 
 "#]],
@@ -308,7 +308,7 @@ fn what_does_not_fit_the_manifest_is_not_built() {
     change("wrong/src/lib.rs", "f64::from(correct)", "correct");
     build(str![[r#"
 building wrong (Rust)
-error: cannot compile `wrong`: cargo failed with status 101; it said:
+error: cannot compile `wrong`: cargo failed with status 101; its output:
 
 ...
   error[E0308]: mismatched types
@@ -323,14 +323,14 @@ error: cannot compile `wrong`: cargo failed with status 101; it said:
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`, or correct `exports` in plugin.toml
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);` or `export_agent!(Type);`, or correct `exports` in plugin.toml
 
 "#]]);
     change("wrong/plugin.toml", "[\"judger\"]", "[\"reward\", \"judger\"]");
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`, or correct `exports` in plugin.toml
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);` or `export_agent!(Type);`, or correct `exports` in plugin.toml
 
 "#]]);
     change("wrong/plugin.toml", "[\"reward\", \"judger\"]", "[\"reward\"]");
@@ -339,13 +339,13 @@ hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_j
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` exports nothing of gavel:plugin
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);` or `export_agent!(Type);`
 
 "#]]);
     change("wrong/Cargo.toml", "crate-type = [\"cdylib\"]", "");
     build(str![[r#"
 building wrong (Rust)
-error: the crate of `wrong` gives no component
+error: the crate of `wrong` does not give a component
 hint: write crate-type = ["cdylib"] below [lib] in its Cargo.toml
 
 "#]]);
@@ -356,6 +356,10 @@ hint: write crate-type = ["cdylib"] below [lib] in its Cargo.toml
 fn a_component_for_another_contract_is_not_built() {
     let place = Place::new();
     place.succeed(&["plugin", "new", "late", "--lang", "rust"]);
+    // Another version, or other tests would take this SDK from the target folder for their own.
+    let manifest = place.path("late/vendor/gavel-sdk/Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replacen("version = \"0.1.0\"", "version = \"0.2.0\"", 1)).unwrap();
     for file in std::fs::read_dir(place.path("late/vendor/gavel-sdk/src/bindings")).unwrap() {
         let path = file.unwrap().path();
         // Where the encoded world is broken into lines, a name may be too.
@@ -366,19 +370,19 @@ fn a_component_for_another_contract_is_not_built() {
         &["plugin", "build", "late"],
         str![[r#"
 building late (Rust)
-error: the component of `late` is built for gavel:plugin@0.2.0; this gavel speaks gavel:plugin@0.1.0
+error: the component of `late` is built for gavel:plugin@0.2.0; this gavel supports gavel:plugin@0.1.0
 hint: its SDK and this gavel are of different versions: take the SDK that `gavel plugin new` puts into `vendor/`
 
 "#]],
     );
 }
 
-/// A command that would go on where an assertion fails.
+/// A command that is killed if an assertion fails.
 struct Watch(std::process::Child);
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // One that has ended already is as good.
+        // The command may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -396,9 +400,9 @@ fn watching_goes_on_after_a_failure_and_ends_with_control_c() {
         let said: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("waiting for a change")).collect();
         said.join("\n")
     };
-    assert!(until_it_waits().contains("zig is not there"));
+    assert!(until_it_waits().contains("zig is not installed"));
     place.edit("polite/src/plugin.c", |text| text + "\n");
-    assert!(until_it_waits().contains("zig is not there"));
+    assert!(until_it_waits().contains("zig is not installed"));
     place.edit("polite/plugin.toml", |text| text.replace("[plugin]", "[plugins]"));
     assert!(until_it_waits().contains("unknown field `plugins`"));
 

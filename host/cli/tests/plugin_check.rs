@@ -101,3 +101,28 @@ fn two_versions_are_compared() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("broken.jsonl, line 1"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_tool_is_checked_and_measured_over_its_sessions() {
+    let project = Project::empty();
+    let calculator = built("plugins/calculator.wasm").display().to_string();
+    let call = r#"{"name": "calculator", "arguments": {"expression": "2 + 2"}, "expect": {"answer": "4"}}"#;
+    project.write("cases.jsonl", &format!("{{\"calls\": [{call}]}}\n"));
+    project.write("rows.jsonl", ROWS);
+    let clean = project.run(&["plugin", "check", &calculator, "--data", "cases.jsonl"]);
+    assert_eq!(clean.status.code(), Some(0), "{}{}", stdout(&clean), stderr(&clean));
+    let said = stdout(&clean);
+    assert!(said.contains("7 calls with other arguments") && said.ends_with("nothing found\n"), "{said}");
+    let bench = project.run(&["plugin", "bench", &calculator, "--data", "cases.jsonl", "--seconds", "1"]);
+    let said = stdout(&bench);
+    assert!(
+        said.contains(" answered\n") && said.contains("a fresh instance for each call"),
+        "{said}{}",
+        stderr(&bench)
+    );
+    for command in ["check", "bench"] {
+        let wrong = project.run(&["plugin", command, &calculator, "--data", "rows.jsonl"]);
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(stderr(&wrong).contains("is a tool, and the file has no sessions"), "{}", stderr(&wrong));
+    }
+}

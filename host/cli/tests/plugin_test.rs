@@ -1,6 +1,5 @@
-//! `gavel plugin test` as a user runs it: each folder of `plugin-test` has its
-//! arguments, its cases or its project, and what must be printed. `SNAPSHOTS=overwrite` writes
-//! what is printed now.
+//! `gavel plugin test` as a user runs it: each folder of `plugin-test` has its arguments, its cases or its project, and
+//! the expected output. `SNAPSHOTS=overwrite` records what is printed now.
 #![allow(clippy::print_stderr, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use snapbox::data::DataFormat;
@@ -33,7 +32,7 @@ fn run(case: &Path) {
         }
     }
     let args = std::fs::read_to_string(case.join("args")).unwrap();
-    let guests = ["obeys", "shortest", "sums"]
+    let guests = ["obeys", "shortest", "sums", "toolbox"]
         .map(|name| (name.to_uppercase(), built(&format!("guests/{name}.wasm")).display().to_string()));
     let path = |arg| guests.iter().find(|(name, _)| name == arg).map_or(arg, |(_, path)| path.as_str());
     let given = args.split_whitespace().map(path);
@@ -61,8 +60,8 @@ fn run(case: &Path) {
     }
 }
 
-/// Numbers that measure the machine become a `#`. In a table of them, all do,
-/// and the columns have no widths.
+/// Replaces numbers that measure the machine by `#`. In a table of such numbers, every number is replaced, and columns
+/// have no widths.
 fn timeless(text: &str) -> String {
     let table = text.contains(": what each case used\n");
     let measures = |before: &str, after: &str| {

@@ -18,7 +18,7 @@ fn project() -> Project {
 #[test]
 fn a_run_learns_from_the_rows_of_a_family_and_its_scorer() {
     let project = project();
-    // What is granted to the reward is there for its rows, too.
+    // The grants of the reward also hold for its rows.
     project.add_reward("gym", "plugins/reasoning-gym.wasm", "grant = { exec = [\"child\"] }");
     let text = std::fs::read_to_string(project.path("train.toml")).unwrap();
     let program = built("guests/child.wasm");

@@ -1,5 +1,4 @@
-//! `gavel replay`, and `gavel score` with `--record` and `--replay`, as a user
-//! runs them.
+//! `gavel replay`, and `gavel score` with `--record` and `--replay`, as a user runs them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod project;
@@ -17,7 +16,7 @@ fn found(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}{}", stdout(output), stderr(output)))
 }
 
-/// The same component with other bytes: a custom section more.
+/// The same component with other bytes: it has one more custom section.
 fn another_build(of: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(of).unwrap();
     bytes.extend_from_slice(&[0, 2, 1, b'x']);
@@ -118,7 +117,7 @@ fn what_was_changed_afterwards_is_named() {
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
     let said = format!("error: runs/run/plugins/{component}.wasm is not the component that was recorded: its hash is ");
     assert!(stderr(&output).starts_with(&said), "{}", stderr(&output));
-    // It is not needed where another one takes its place.
+    // The component is not needed if another one replaces it.
     let plugin = format!("letter={}", built("plugins/format.wasm").display());
     let output = project.run(&["replay", "runs/run", "--step", "1", "--plugin", &plugin]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -147,7 +146,7 @@ fn a_torn_line_is_left_out_counted_and_named() {
     let output = project.run(&["replay", "runs/run", "--params", r#"letter={"pattern":"x"}"#]);
     assert!(stdout(&output).contains("  1 line is damaged and left out:\n"), "{}", stdout(&output));
 
-    // What an update learned from is not there to be judged as a whole.
+    // The group of an update is not complete, so it cannot be judged.
     let short = format!("letter={}", built("guests/shortest.wasm").display());
     let judged = |number: usize| {
         project.write(path, &torn(number));
@@ -155,7 +154,7 @@ fn a_torn_line_is_left_out_counted_and_named() {
         stdout(&project.run(&args))
     };
     for (line, left_out) in [(6, 3), (5, 7)] {
-        let expected = format!("  {left_out} samples left out: their groups, which a judger is asked about, ");
+        let expected = format!("  {left_out} samples left out: a judger needs whole groups, ");
         let said = judged(line);
         assert!(said.contains(&expected), "line {line}: {said}");
     }
@@ -170,7 +169,7 @@ fn a_torn_line_is_left_out_counted_and_named() {
 fn another_reward_shows_what_it_would_have_changed() {
     let project = Project::new();
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=4"]);
-    // Right is wrong, and wrong is right.
+    // The new reward swaps right and wrong.
     let reversed = r#"letter={"pattern":"(?s)[^a-z]*"}"#;
     let output = project.run(&["replay", "runs/run", "--params", reversed, "--worst", "3", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
@@ -183,14 +182,14 @@ fn another_reward_shows_what_it_would_have_changed() {
     assert_eq!((&rewards["pairs"], &rewards["ties_changed"]), (&json!(4 * 4 * 6), &json!(0)));
     assert!(rewards["pairs_flipped"].as_u64().unwrap() > 0, "{rewards}");
     assert_eq!(rewards["advantage_sign_flipped"], rewards["advantage_sign_changed"]);
-    // The advantages that training used say the same of how many there are.
+    // The advantages that training used have the same count.
     let used = (1..=4).flat_map(|step| lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl"))));
     let used = used.filter(|line| line["advantage"].as_f64().unwrap() != 0.0).count();
     assert_eq!(rewards["advantage_sign_flipped"], used);
     let worst = found["worst"].as_array().unwrap();
     assert_eq!((worst.len(), &worst[0]["sample"], &worst[0]["step"]), (3, &json!("1.0.0"), &json!(1)));
 
-    // Another component: its outcomes are told, and the text is for people.
+    // Another component: its outcomes are in the output, here as text.
     let plugin = format!("letter={}", built("guests/abstain.wasm").display());
     let output = project.run(&["replay", "runs/run", "--plugin", &plugin, "--params", "letter={}"]);
     let text = stdout(&output);
@@ -199,18 +198,14 @@ fn another_reward_shows_what_it_would_have_changed() {
         "{text}{}",
         stderr(&output)
     );
-    // The same component says the same, whoever built it.
+    // The same component gives the same verdicts, whoever built it.
     project.write("same.wasm", "");
     std::fs::write(project.path("same.wasm"), another_build(&built("plugins/format.wasm"))).unwrap();
     let output = project.succeed(&["replay", "runs/run", "--plugin", "same.wasm"]);
     assert!(stdout(&output).contains("64 (100.0 %) of 64 samples"), "{}", stdout(&output));
     let output = project.run(&["replay", "runs/run", "--params", "other={}"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("no plugin of runs/run is called `other`; they are: letter"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("runs/run has no plugin `other`; its plugins are: letter"), "{}", stderr(&output));
 }
 
 #[cfg(feature = "train")]
@@ -219,7 +214,7 @@ fn a_killed_run_that_was_resumed_replays_as_a_whole() {
     let project = Project::new();
     let args = ["train", "-c", "train.toml", "--set", "train.steps=30"];
     project.kill_after_some_steps(&args, "runs/run", 30);
-    // In the middle of whatever it was writing.
+    // The run is killed in the middle of whatever it is writing.
     let tasks = project.path("runs/run/tasks.jsonl");
     let mut text = std::fs::read(&tasks).unwrap();
     text.extend_from_slice(b"{\"hash\":\"0123");
@@ -245,9 +240,11 @@ fn a_run_goes_on_with_other_plugins_only_when_told_to() {
     let longer = ["train", "-c", "train.toml", "--resume", "--set", "train.steps=5"];
     let output = project.run(&longer);
     assert_eq!(output.status.code(), Some(2));
-    for words in
-        ["the plugins of runs/run are not those", "`letter` has another component (format ", "--allow-changed-plugins"]
-    {
+    for words in [
+        "the plugins of runs/run differ from those",
+        "`letter` has another component (format ",
+        "--allow-changed-plugins",
+    ] {
         assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
     }
     assert_eq!(project.metrics("runs/run").len(), 4);
@@ -319,7 +316,7 @@ fn offline_scores_are_recorded_and_given_again() {
 #[test]
 fn a_recording_that_was_edited_is_not_believed() {
     let project = Project::empty();
-    // Without a word, no child runs whose time would differ.
+    // Without a word, no child runs, so no time differs.
     project.write("data.jsonl", "{\"response\":\"\"}\n");
     let plugin = format!("echo={}", built("guests/echo-metadata.wasm").display());
     let runs = format!("runs={}:0", built("guests/runs.wasm").display());
@@ -344,7 +341,7 @@ fn a_recording_that_was_edited_is_not_believed() {
         change(&mut edited[0]);
         std::fs::write(&path, edited.to_string()).unwrap();
     };
-    // A name is a hash, and no path.
+    // A name must be a hash, not a path.
     std::fs::copy(built("guests/abstain.wasm"), project.path("x.wasm")).unwrap();
     let upper = hash("plugins").to_uppercase();
     for name in ["../../x", "", &upper] {
@@ -353,7 +350,7 @@ fn a_recording_that_was_edited_is_not_believed() {
             refused(&format!("kept/plugins/lineups.json is damaged: {name:?} is not the hash of a component"));
         }
     }
-    // A component that is not what it is called, a program too, does not run.
+    // A component or a program whose content does not match its name does not run.
     edit(&|_| {});
     for of in ["plugins", "programs"] {
         let component = project.path(&format!("kept/plugins/{}.wasm", hash(of)));
@@ -362,7 +359,7 @@ fn a_recording_that_was_edited_is_not_believed() {
         refused(&format!("kept/plugins/{}.wasm is not the component that was recorded", hash(of)));
         std::fs::write(&component, bytes).unwrap();
     }
-    // Nothing of this machine is granted because a file says so. Programs are deterministic.
+    // A file alone does not grant anything of this machine. Programs are deterministic.
     commands.iter().for_each(|command| drop(project.succeed(command)));
     edit(&|lineup| lineup["plugins"][0]["grants"] = json!({"env": ["HOME"], "read": ["/etc:/etc"], "clock": "real"}));
     refused(
@@ -373,6 +370,6 @@ fn a_recording_that_was_edited_is_not_believed() {
         let said = "granted as recorded: `echo` has read = [\"/etc:/etc\"], env = [\"HOME\"], clock = \"real\"\n";
         assert!(stderr(&output).contains(said), "{command:?}: {}", stderr(&output));
     }
-    // What the recording says does not matter where the plugins are named.
+    // If the plugins are named, those of the recording do not matter.
     project.succeed(&[commands[1], &["--plugin", &plugin]].concat());
 }

@@ -1,12 +1,11 @@
-//! `--resume` and `--resume-from`: what a run that stopped is taken up from,
-//! and when that is refused.
+//! `--resume` and `--resume-from`: where a stopped run resumes, and when that is refused.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
 mod project;
 
 use project::{Project, lines, stderr};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Six steps with checkpoints of steps 3 and 6.
@@ -41,9 +40,38 @@ fn a_run_in_progress_is_not_resumed_and_its_process_is_named() {
     assert!(said.contains("\nhint: wait until that process ends, or end it"), "{said}");
     assert!(after.starts_with(&before), "the run lost metrics");
 
-    // The lock ended with its process.
+    // The lock is released when its process ends.
     let output = project.succeed(&[&TRAIN[..], &["--resume", "--set", "train.steps=3"]].concat());
     assert!(stderr(&output).contains("resuming runs/run after step "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_signal_ends_supervised_training_after_a_step_with_a_checkpoint() {
+    let project = Project::new();
+    let args = |name| {
+        let settings = ["train.steps=300", "train.validate_every=100", "checkpoint.every=1000", name];
+        ["sft", "-c", "sft.toml"].into_iter().chain(settings.into_iter().flat_map(|setting| ["--set", setting]))
+    };
+    project.succeed(&args("log.name=whole").collect::<Vec<_>>());
+    for (signal, name) in [("-TERM", "log.name=terminated"), ("-INT", "log.name=interrupted")] {
+        let run = name.replace("log.name=", "runs/");
+        let (args, metrics) = (args(name).collect::<Vec<_>>(), project.path(&run).join("metrics.jsonl"));
+        let mut running = project.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+        while lines(&metrics).len() < 4 && running.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(Command::new("kill").args([signal, &running.id().to_string()]).status().unwrap().success());
+        let output = running.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(130), "{said}");
+        assert!(said.contains("ending after the step under way, with a checkpoint"), "{said}");
+        let steps = lines(&metrics).len() - 1;
+        assert!(steps < 300, "{said}");
+        assert!(said.contains(&format!("stopped after step {steps}: {run}")), "{said}");
+        assert!(project.path(&format!("{run}/checkpoints/step-{steps:06}")).is_dir(), "{said}");
+        project.succeed(&[&args[..], &["--resume"]].concat());
+        assert_eq!(project.metrics(&run), project.metrics("runs/whole"));
+    }
 }
 
 #[test]
@@ -58,7 +86,7 @@ fn a_damaged_checkpoint_is_named_and_an_older_one_is_taken_when_asked_for() {
         let output = project.run(&[&TRAIN[..], &["--resume", "--set", "train.steps=8"]].concat());
         assert_eq!(output.status.code(), Some(2));
         let expected = format!(
-            "error: checkpoint {newest} is damaged: {newest}/{name}: its content is not what was saved (its hash is another)\nhint: the checkpoint of step 3 is whole: --resume-from 3 resumes from it, and drops what the run has of later steps\n"
+            "error: checkpoint {newest} is damaged: {newest}/{name}: its content is not what was saved (its hash differs)\nhint: the checkpoint of step 3 is whole: --resume-from 3 resumes from it, and drops what the run has of later steps\n"
         );
         assert!(stderr(&output).ends_with(&expected), "{}", stderr(&output));
         flip_a_bit(&project, &format!("{newest}/{name}"));
@@ -103,6 +131,6 @@ fn a_checkpoint_without_hashes_is_resumed_with_a_word_of_it() {
     let said = "checkpoint runs/run/checkpoints/step-000006 was saved without hashes: its files are not checked";
     assert_eq!(stderr(&output).matches(said).count(), 1, "{}", stderr(&output));
     assert_eq!(project.metrics("runs/run").len(), 9);
-    // What is saved from then on has them.
+    // Later checkpoints have them.
     assert!(project.path("runs/run/checkpoints/step-000008/BLAKE3SUMS").exists());
 }

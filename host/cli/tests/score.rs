@@ -176,7 +176,7 @@ fn who_caused_a_failure_is_recorded_and_found_again() {
     };
     let found = replayed(&[]);
     assert_eq!((&found["verdicts"], &found["different"]), (&json!(8), &json!(0)), "{found}");
-    // Of one sample, too, beside the others of its group.
+    // A single sample, too, is judged beside the others of its group.
     let found = replayed(&["--sample", "0.0.0"]);
     assert_eq!((&found["samples"], &found["different"]), (&json!(1), &json!(0)), "{found}");
 

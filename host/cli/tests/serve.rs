@@ -16,7 +16,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// A model that says nonsense, in bytes.
+/// A model of random weights, whose tokens are bytes.
 fn model(dir: &Path) {
     let config: ModelConfig = serde_json::from_value(json!({
         "vocab_size": 259, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
@@ -68,7 +68,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The server may have ended already.
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
@@ -87,7 +87,7 @@ fn the_official_client_is_served() {
     let server = Server::start(&["-m", dir, "--name", "nonsense", "--max-batch", "8", "--cache-memory", "192KiB"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai_client.py");
     let mut python = Command::new("python3");
-    // A proxy must not be asked for what is on this machine.
+    // Requests to this machine must not go through a proxy.
     python.arg(script).args([server.base_url.as_str(), "nonsense"]).env("NO_PROXY", "127.0.0.1");
     let said = stdout(&python.output().unwrap());
 
@@ -109,9 +109,9 @@ fn the_official_client_is_served() {
     );
     assert!(broken.starts_with("HTTP/1.1 400") && broken.contains("EOF while parsing"), "{broken}");
     let read = server.get("/v1/completions");
-    assert!(read.starts_with("HTTP/1.1 405") && read.contains("are asked for with POST"), "{read}");
+    assert!(read.starts_with("HTTP/1.1 405") && read.contains("use POST for completions"), "{read}");
 
-    // The same model says the same from the command line.
+    // On the command line, the same model gives the same response.
     let prompt =
         "<|im_start|>system\nSay letters.<|im_end|>\n<|im_start|>user\nGrüße 😀<|im_end|>\n<|im_start|>assistant\n";
     let args = ["generate", "-m", dir, "--prompt", prompt, "--temperature", "0", "--max-tokens", "24", "--json"];
@@ -208,7 +208,7 @@ fn what_cannot_be_served_is_told_at_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let cannot = format!(
-        "cannot listen at 127.0.0.1:{port}: Address already in use (os error 98)\nhint: give another --port; 0 takes a free one"
+        "cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)\nhint: give another --port; 0 takes a free one"
     );
     let no_room = "--cache-memory 1.0 KiB has no room for any response\nhint: give more, or leave it out";
     for (args, says) in

@@ -1,5 +1,5 @@
-//! What a plugin, a row, a recording or a model says does nothing to the
-//! terminal of the person who reads it, and passes for no message of the host.
+//! Text of a plugin, a row, a recording or a model does not act on the terminal, and does not look like a message of
+//! the host.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod project;
@@ -7,6 +7,7 @@ mod project;
 use gavel_data::shown::is_seen;
 use project::{Project, built};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 /// Clears the screen, sets the title, goes back to the margin, turns the
 /// writing around, hides, recolours, and begins lines of its own.
@@ -17,8 +18,7 @@ fn evil() -> String {
     EVIL.replace('␤', "\n")
 }
 
-/// Runs a command and gives what it prints, of which nothing acts on a terminal
-/// or looks like the host's.
+/// Runs a command and gives its output, in which nothing acts on a terminal or looks like the host's.
 fn printed(project: &Project, status: i32, args: &[&str]) -> String {
     let output = project.run(args);
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
@@ -119,7 +119,7 @@ fn a_model_cannot_write_to_the_terminal() {
     let model = "runs/start/checkpoints/step-000001";
     let args = ["generate", "-m", model, "--prompt", "a", "--max-tokens", "60", "--temperature", "3"];
     let acts = |text: &str| text.chars().any(|c| c != '\n' && c != '\t' && !is_seen(c));
-    // For a program, it is what the model wrote.
+    // A program gets exactly what the model wrote.
     let piped = String::from_utf8(project.succeed(&args).stdout).unwrap();
     assert!(acts(&piped), "{piped:?}");
     for more in [&[][..], &["--n", "2"]] {
@@ -138,5 +138,18 @@ fn a_model_cannot_write_to_the_terminal() {
     let output = project.run(&args);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("is no instruction") && text.contains(r"\u{") && !acts(&text), "{text:?}");
+    assert!(text.contains("is not an instruction") && text.contains(r"\u{") && !acts(&text), "{text:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let project = Project::empty();
+    let component = built("plugins/gsm8k.wasm");
+    let mut command = project.command(&["plugin", "inspect", component.to_str().unwrap()]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // As `gavel plugin inspect … | head -0` does.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && !said.contains("panicked"), "{said}");
 }

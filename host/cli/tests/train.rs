@@ -1,5 +1,4 @@
-//! `gavel train`, `sft` and `eval` as a user runs them, on a model small
-//! enough to be trained in a test.
+//! `gavel train`, `sft` and `eval` as a user runs them, on a model that is small enough to be trained in a test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
@@ -51,7 +50,7 @@ fn a_run_is_not_resumed_with_another_configuration() {
     assert!(stderr(&output).contains("another configuration, in train.learning_rate"), "{}", stderr(&output));
     let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "log.name=none"]);
     assert!(stderr(&output).contains("there is no run runs/none to resume"), "{}", stderr(&output));
-    // Longer is the same run, and so is one in other pieces.
+    // A run may be resumed with more steps and another batch size.
     project.succeed(&[
         "train",
         "-c",
@@ -103,7 +102,7 @@ fn a_crash_is_never_a_score() {
         assert!(stderr(&stopped).contains(part), "no {part:?} in {}", stderr(&stopped));
     }
 
-    // Told to go on, it learns from nothing rather than from made-up zeros.
+    // Allowed to continue, it learns nothing, rather than from made-up zeros.
     let settings = ["--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"];
     let unlearned = project.run(&[&["train", "-c", "train.toml"][..], &settings].concat());
     assert_eq!(unlearned.status.code(), Some(2));
@@ -286,7 +285,7 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["train.mini_batch_prompts=3"], "train.mini_batch_prompts must be a divisor of prompts_per_step (4), not 3"),
         (
             &["train.on_outcome={fault = \"lowest-if-caused\"}"],
-            "train.on_outcome.fault: \"lowest-if-caused\" is for out-of-budget alone",
+            "train.on_outcome.fault: \"lowest-if-caused\" is for out-of-budget only",
         ),
         (
             &["train.on_outcome={fault = {score = nan}}"],
@@ -309,7 +308,7 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["data.validation_samples=0"], "data.validation_samples must be at least 1, not 0"),
         (&["rollout.temperature=0.0"], "rollout.temperature must be above 0"),
         (&["rollout.repetition_penalty=0.0"], "rollout: `repetition_penalty` must be from 0.01 to 100, not 0"),
-        (&["rollout.logit_bias={a = 1.0}"], "rollout.logit_bias must be by token ids, not \"a\""),
+        (&["rollout.logit_bias={a = 1.0}"], "rollout.logit_bias must be keyed by token ids, not \"a\""),
         (&["rollout.logit_bias={259 = 1.0}"], "rollout.logit_bias must be below the vocabulary of 259, not 259"),
         (&["rollout.stop_token_ids=[4, 300]"], "rollout.stop_token_ids must be below the vocabulary of 259, not 300"),
         (&["rollout.stop=[\"\"]"], "rollout.stop must be texts that are not empty, not [\"\"]"),

@@ -1,5 +1,4 @@
-//! `gavel plugin new --from-verl` and `--from-trl`: functions that people have,
-//! as they are.
+//! `gavel plugin new --from-verl` and `--from-trl`: existing functions, unchanged.
 //!
 //! It needs what `cargo xtask test` provides: componentize-py.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -14,7 +13,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What a plugin of this name says of each row.
+/// The verdicts of the plugin with this name.
 fn scores(project: &Project, name: &str) -> Vec<Value> {
     project.succeed(&["plugin", "build", name]);
     let plugin = format!("{name}/build/{name}.wasm");
@@ -45,8 +44,32 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info=None
     return {"score": 1.0 + bonus if correct else 0.0, "answered": True, "pred": found[-1]}
 "#,
     );
-    let said = stdout(&project.succeed(&["plugin", "new", "mine", "--from-verl", "reward.py"]));
+    let task = |index: u32, truth: Value, more: Value| {
+        let prompt = json!([{"role": "user", "content": "?"}]);
+        let mut task =
+            json!({"prompt": prompt, "reward_model": {"ground_truth": truth}, "extra_info": {"index": index}});
+        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        format!("{task}\n")
+    };
+    let tests = json!([{"input": "1", "output": "2"}]);
+    let data = task(0, json!("1200"), json!({"case": "its own"}))
+        + &task(1, tests, json!({}))
+        + &task(3, json!("7"), json!({"response": "#### 8"}))
+        + &task(4, json!("9"), json!({}));
+    project.write("data.jsonl", &data);
+    let new = ["plugin", "new", "mine", "--from-verl", "reward.py", "--data", "data.jsonl"];
+    let said = stdout(&project.succeed(&new));
     assert!(said.contains("made mine/ around `compute_score`") && said.contains("normalise.py"), "{said}");
+    assert!(said.contains("3 of data.jsonl") && said.contains("the column `case` of data.jsonl is not in"), "{said}");
+    let cases = lines(&project.path("mine/cases.jsonl"));
+    let cases: Vec<_> = cases.iter().map(|case| (case["case"].as_str().unwrap(), &case["response"])).collect();
+    let right = json!("The answer is \\boxed{1200}.\n#### 1200");
+    let expected = [
+        ("line 1: the ground truth as the response", &right),
+        ("line 2: write a response", &json!("write a response here")),
+        ("line 3: its response", &json!("#### 8")),
+    ];
+    assert_eq!(cases, expected);
     let row = |index: u32, response: &str| {
         json!({
             "data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": "?"}], "response": response,
@@ -59,16 +82,19 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info=None
     let said = scores(&project, "mine");
     assert_eq!((&said[0]["score"], &said[0]["metrics"]), (&json!(1.0), &json!({"answered": 1.0})));
     assert_eq!((&said[1]["score"], &said[1]["metrics"]), (&json!(0.0), &json!({"answered": 0.0})));
-    // What would be a 0 elsewhere, or the end of the job.
+    // Elsewhere, an exception would be a 0 or the end of the job.
     assert_eq!(
         (&said[2]["outcome"], &said[2]["whose"], &said[2]["score"]),
         (&json!("fault"), &json!("plugin"), &json!(null))
     );
     let reason = said[2]["reason"].as_str().unwrap();
     assert!(reason.contains("ValueError: a bug of the author") && reason.contains("reward.py"), "{reason}");
-    // The case that comes with it is a row for the author to fill in, and passes.
+    // The cases of the dataset pass with any score.
     let said = stdout(&project.succeed(&["plugin", "test", "mine"]));
-    assert!(said.contains("mine: 1 case passed"), "{said}");
+    assert!(said.contains("mine: 3 cases passed"), "{said}");
+    // Without a dataset there is one, for the author to fill in.
+    project.succeed(&["plugin", "new", "other", "--from-verl", "reward.py"]);
+    assert_eq!(lines(&project.path("other/cases.jsonl")).len(), 1);
 }
 
 #[test]
@@ -124,7 +150,13 @@ fn what_cannot_come_along_is_named_before_a_run() {
     let output = project.run(&["plugin", "build", "mine"]);
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
-    assert!(said.contains("requests") && said.contains("chat") && said.contains("numpy"), "{said}");
+    assert!(
+        said.contains("requests")
+            && said.contains("imports = [\"http\"]")
+            && said.contains("chat")
+            && said.contains("numpy"),
+        "{said}"
+    );
 }
 
 #[test]

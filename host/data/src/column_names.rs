@@ -1,4 +1,4 @@
-//! What the columns that Gavel reads are called in a file.
+//! The names in a file of the columns that Gavel reads.
 
 use crate::json::{Columns, Json};
 use crate::shown::Shown;
@@ -10,9 +10,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownColumn {
-    /// What is asked.
+    /// The prompt: a string or messages.
     Prompt,
-    /// What follows the prompt.
+    /// The response to the prompt.
     Response,
     /// A whole conversation.
     Messages,
@@ -20,21 +20,21 @@ pub enum KnownColumn {
     GroundTruth,
     /// Where the row comes from.
     DataSource,
-    /// Names the row.
+    /// The id of the row.
     Id,
     /// The functions that the prompt offers.
     Tools,
 }
 
-/// The columns of a file that stand for those that Gavel reads, by Gavel's names: `prompt` is `question`, say. A name
-/// with dots, `extra_info.answer`, is that of a field within a column.
+/// Maps Gavel's column names to the names in a file, such as `prompt` to `question`. A name with dots, such as
+/// `extra_info.answer`, is a field within a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ColumnNames(BTreeMap<KnownColumn, String>);
 
 /// A row lacks a column that was named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the row has no column `{}`, which `{name}` is to be (it has: {})", Shown(.column), Shown(.has))]
+#[error("the row has no column `{}` to read `{name}` from (it has: {})", Shown(.column), Shown(.has))]
 pub struct NoColumn {
     name: KnownColumn,
     column: String,
@@ -63,13 +63,13 @@ impl fmt::Display for KnownColumn {
 }
 
 impl ColumnNames {
-    /// Whether every column has Gavel's name.
+    /// Whether no column is renamed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds the columns that are named to a row, under Gavel's names, in place of those that it may have so. The others
-    /// stay.
+    /// Adds the mapped columns to a row under Gavel's names, and replaces columns that have these names already. All
+    /// other columns stay.
     ///
     /// # Errors
     /// The row lacks one of them.
@@ -81,11 +81,11 @@ impl ColumnNames {
                 Err(NoColumn { name: *name, column: column.clone(), has })
             }
         };
-        // All before the first changes: they may change places.
+        // Find all before the first insert, since two columns may swap names.
         let found: Vec<_> = self.0.iter().map(find).collect::<Result<_, _>>()?;
         for (name, value) in found {
             if name == KnownColumn::GroundTruth {
-                // It would be read first.
+                // `reward_model.ground_truth` would be read before the column.
                 replace_field(row, "reward_model", name.as_str(), &value);
             }
             row.insert(name.as_str(), value);
@@ -109,7 +109,7 @@ fn find(row: &Columns, name: &str) -> Option<Json> {
     find(&row.get(column)?.fields()?, field)
 }
 
-/// Sets a field of a column that has it already.
+/// Sets a field of a column, if the column has that field already.
 fn replace_field(row: &mut Columns, column: &str, field: &str, value: &Json) {
     let Some(mut fields) = row.get(column).and_then(Json::fields).filter(|fields| fields.get(field).is_some()) else {
         return;
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_column_that_is_not_there_is_named_with_those_that_are() {
         let error = applied(r#"{"prompt":"qestion"}"#, r#"{"question":"x","answer":"y"}"#).unwrap_err().to_string();
-        assert_eq!(error, "the row has no column `qestion`, which `prompt` is to be (it has: question, answer)");
+        assert_eq!(error, "the row has no column `qestion` to read `prompt` from (it has: question, answer)");
         assert!(applied(r#"{"prompt":"a.b"}"#, r#"{"a":{"c":1}}"#).is_err());
         assert!(applied(r#"{"ground_truth":"a"}"#, r#"{"a":null}"#).is_ok());
         let unknown = serde_json::from_str::<ColumnNames>(r#"{"promt":"a"}"#).unwrap_err().to_string();

@@ -1,6 +1,6 @@
-//! Rows from JSON Lines and Parquet files. Whatever a file holds (numpy
-//! types, nested structs, nulls, decimals) arrives as plain JSON, column by
-//! column, with every number as it is written.
+//! Rows from JSON Lines and Parquet files. All contents (numpy types, nested
+//! structs, nulls, decimals) are read as plain JSON, column by column, with
+//! every number as it is written.
 
 mod files;
 mod parquet_file;
@@ -20,12 +20,12 @@ use std::io::{BufRead, BufReader, Lines};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// One row and where it stands.
+/// One row and its place in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The number of the row, from 0.
     pub position: usize,
-    /// Where it stands in the file, for messages: `line 7` or `row 7`.
+    /// Its place in the file, for messages: `line 7` or `row 7`.
     pub place: String,
     /// Its columns.
     pub columns: Columns,
@@ -42,13 +42,13 @@ pub enum RowError {
         /// Why.
         source: std::io::Error,
     },
-    /// A folder or a pattern that stands for no file.
+    /// A folder or a pattern without a dataset file.
     #[error("dataset {} has no file whose name ends in .jsonl or .parquet", .0.display())]
     NoFiles(PathBuf),
-    /// A pattern that matches nothing whatever there is.
+    /// A pattern with a syntax error.
     #[error("dataset {} is not a pattern: {what}", path.display())]
     BadPattern {
-        /// As it is written.
+        /// The pattern.
         path: PathBuf,
         /// Why.
         what: String,
@@ -61,10 +61,10 @@ pub enum RowError {
         /// Why.
         what: String,
     },
-    /// Neither JSON Lines nor Parquet by its name.
+    /// A file whose name ends neither in `.jsonl` nor in `.parquet`.
     #[error("dataset {} has an unknown kind: its name must end in .jsonl or .parquet", .0.display())]
     UnknownKind(PathBuf),
-    /// A row, or from there on the file, is broken.
+    /// A row is broken, or the file from that row on.
     #[error("{}, {place}: {what}", path.display())]
     Broken {
         /// The file.
@@ -74,7 +74,7 @@ pub enum RowError {
         /// What is wrong.
         what: String,
     },
-    /// A row is no task.
+    /// A row is not a task.
     #[error("{}, {place}: {source}", path.display())]
     NoTask {
         /// The file.
@@ -86,8 +86,8 @@ pub enum RowError {
     },
 }
 
-/// Reads the rows of a file one after another. After a broken line of JSON
-/// the next call gives the line after it; a broken Parquet file ends.
+/// Reads the rows of a file one after another. After a broken line of JSON,
+/// the next call returns the line after it; a broken Parquet file ends.
 pub struct RowReader {
     path: PathBuf,
     position: usize,
@@ -203,8 +203,9 @@ impl Iterator for RowReader {
 
 type AnyError = Box<dyn std::error::Error>;
 
-/// What `read` gives, or why it does not, in words. The libraries assert some
-/// of what a file says, and a damaged one must not end the process.
+/// Calls `read` and turns its error or panic into a message. The Parquet
+/// libraries assert some contents of a file, and a damaged file must not end
+/// the process.
 fn caught<T, E: Into<AnyError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(read) => read.map_err(|error| error.into().to_string()),

@@ -1,10 +1,9 @@
-//! The operations whose order decides what a power cut leaves.
+//! The disk operations whose order decides what survives a power cut.
 //!
-//! Of a file lasts what it held when it was synced, of a folder the names that
-//! it had when it was synced; of what came later, anything may last. So what
-//! replaces something is written, synced and renamed, and then the folder is
-//! synced. Whatever must outlast a power cut goes through here, where tests
-//! [`watch`] it.
+//! A file keeps the content that it had when it was last synced, and a folder
+//! keeps its names. Later changes may survive in part. So a replacement is
+//! written, synced and renamed, and then its folder is synced. Everything that
+//! must survive a power cut goes through this module, where tests [`watch`] it.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -30,8 +29,8 @@ thread_local! {
     static WATCH: RefCell<Option<Seen>> = const { RefCell::new(None) };
 }
 
-/// Shows `seen` each operation of this thread, right after it, while `work`
-/// runs: tests record their order, and try what a power cut would leave there.
+/// Calls `seen` after each operation of this thread while `work` runs. Tests
+/// record the order, and try what a power cut would leave.
 pub fn watch<T>(seen: impl FnMut(&Operation) + 'static, work: impl FnOnce() -> T) -> T {
     WATCH.set(Some(Box::new(seen)));
     let result = work();
@@ -40,29 +39,29 @@ pub fn watch<T>(seen: impl FnMut(&Operation) + 'static, work: impl FnOnce() -> T
 }
 
 fn done(operation: Operation) {
-    // Taken out while it looks, since what it does may pass here too.
+    // Taken out for the call, since the watcher's own operations come through here too.
     if let Some(mut seen) = WATCH.take() {
         seen(&operation);
         WATCH.set(Some(seen));
     }
 }
 
-/// Makes the content of the open file at `path` last.
+/// Syncs the content of the open file at `path`.
 pub fn sync(file: &File, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     done(Operation::Sync(path.to_owned()));
     Ok(())
 }
 
-/// Makes the content of the file at `path` last, whoever wrote it.
+/// Syncs the content of the file at `path`, whoever wrote it.
 pub fn sync_file(path: &Path) -> io::Result<()> {
     sync(&File::open(path)?, path)
 }
 
-/// Makes the names in a folder last.
+/// Syncs the names in a folder.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
-        // Some network file systems keep names safe by themselves, and say that there is nothing to sync.
+        // Some network file systems sync names by themselves and refuse the call.
         Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {}
         synced => synced?,
     }
@@ -70,7 +69,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the content of everything in a folder last, and its names.
+/// Syncs everything in a folder, and its names.
 pub fn sync_tree(folder: &Path) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);

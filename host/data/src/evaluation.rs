@@ -1,4 +1,4 @@
-//! One call of a judge, and what is known of it.
+//! One call of a judge: its outcome, usage and provenance.
 
 use crate::outcome::{Blame, CausedBy, Outcome};
 use crate::shown::Shown;
@@ -8,8 +8,8 @@ use std::fmt;
 /// What a call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Time on a processor and in waits for the host, in microseconds; the wait
-    /// for a processor is not part of it.
+    /// Time on a processor and in waits for the host, in microseconds, without
+    /// the wait for a processor.
     pub elapsed_us: u64,
     /// Time on a processor, in microseconds.
     pub cpu_us: u64,
@@ -19,7 +19,7 @@ pub struct Usage {
     pub peak_memory: u64,
 }
 
-/// What gave a verdict.
+/// The judge that gave a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JudgeId {
@@ -30,7 +30,7 @@ pub enum JudgeId {
 }
 
 impl JudgeId {
-    /// What kind of judge it is: the key in records.
+    /// The kind of judge, which is its key in records.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Component(_) => "component",
@@ -52,27 +52,27 @@ impl fmt::Display for JudgeId {
     }
 }
 
-/// What a call was made of: with it, the verdict can be given again.
+/// The inputs of a call, from which `gavel replay` reproduces the verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// What was called.
+    /// The judge that was called.
     #[serde(flatten)]
     pub judge: JudgeId,
     /// BLAKE3 of the parameters, in hexadecimal.
     pub params: String,
     /// The contract between the plugin and its host.
     pub contract: String,
-    /// What the plugin sees as random follows from it.
+    /// The seed of the plugin's random numbers.
     pub seed: u64,
     /// BLAKE3 of the sample, its reference and the verdicts that the call sees, in hexadecimal:
-    /// [`SampleInput::hash`](crate::SampleInput::hash); of a group, that of all its members' hashes.
+    /// [`SampleInput::hash`](crate::SampleInput::hash). For a group, BLAKE3 of its members' hashes.
     pub input: String,
 }
 
-/// What a call leaves behind for the person who has to understand or mend it.
+/// Output of a call that helps to find why it failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// The plugin's own functions, the innermost first, where it trapped.
+    /// The plugin's own functions at the trap, the innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
     /// The end of what the plugin printed, on stdout and stderr.
@@ -80,23 +80,23 @@ pub struct Diagnosis {
     pub stderr: String,
 }
 
-/// One call of one plugin: what came of it, what it used, what it was made of.
+/// One call of one plugin: its outcome, what it used, and its inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// What it used.
     pub usage: Usage,
-    /// What it was made of; absent where there was no call.
+    /// Its inputs; absent where there was no call.
     pub provenance: Option<Provenance>,
     /// What it printed, and where it trapped; absent where it did neither.
     pub diagnosis: Option<Diagnosis>,
-    /// Who caused that it failed; absent where it did not, or it was not looked into.
+    /// Who caused the failure; absent where the call did not fail, or the cause was not looked for.
     pub caused_by: Option<CausedBy>,
 }
 
 impl Evaluation {
-    /// What kind of fault it was, or which budget was exceeded.
+    /// The kind of fault, or the budget that was exceeded.
     pub fn detail(&self) -> Option<&'static str> {
         let trapped = || self.diagnosis.as_ref().is_some_and(|diagnosis| !diagnosis.backtrace.is_empty());
         match &self.outcome {
@@ -114,12 +114,12 @@ impl Evaluation {
         matches!(self.outcome, Outcome::Scored(_) | Outcome::Abstained(_))
     }
 
-    /// Whether it failed in a way that somebody caused: a fault, or out of budget.
+    /// Whether it failed: a fault, or out of budget.
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Fault { .. } | Outcome::OutOfBudget { .. })
     }
 
-    /// What is said where a call could not be made.
+    /// The evaluation where a call could not be made.
     pub fn without_call(outcome: Outcome) -> Self {
         Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None, caused_by: None }
     }

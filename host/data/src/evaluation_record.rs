@@ -1,16 +1,16 @@
-//! An [`Evaluation`] as it is written down: a line of a log has it, and it can
-//! be read again to be compared.
+//! An [`Evaluation`] as a line of a log has it. It can be read again and
+//! compared.
 
 use crate::evaluation::{Diagnosis, Evaluation, Provenance, Usage};
 use crate::outcome::{Blame, Budget, CausedBy, Credit, Metric, Outcome, OutcomeKind, Score};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// What is written down of an [`Evaluation`]. Numbers come back to the last
+/// The recorded form of an [`Evaluation`]. Numbers are read back to the last
 /// bit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationRecord {
-    /// What came of the call.
+    /// The outcome of the call.
     pub outcome: OutcomeKind,
     /// The score, where there is one.
     pub score: Option<f64>,
@@ -27,16 +27,16 @@ pub struct EvaluationRecord {
     /// Whose fault it was, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whose: Option<Blame>,
-    /// Who caused that it failed; older records do not say.
+    /// Who caused the failure; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caused_by: Option<CausedBy>,
     /// What the call used.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Why it failed; empty where no more than the reason is known.
+    /// Output that helps to find why it failed; empty where only the reason is known.
     #[serde(flatten)]
     pub diagnosis: Diagnosis,
-    /// What it was made of; absent where there was no call.
+    /// The inputs of the call; absent where there was no call.
     #[serde(flatten)]
     pub provenance: Option<Provenance>,
 }
@@ -78,7 +78,7 @@ impl Serialize for Evaluation {
 }
 
 impl From<EvaluationRecord> for Evaluation {
-    /// An evaluation of which the same would be written down.
+    /// An evaluation that has this record.
     fn from(record: EvaluationRecord) -> Self {
         let EvaluationRecord {
             outcome,

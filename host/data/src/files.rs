@@ -1,16 +1,16 @@
-//! Files that a process may be killed over, and a machine may lose power over:
-//! nobody ever finds half of one. And files that other programs wrote.
+//! Files that are never found half written, even if the process is killed or
+//! the machine loses power. And files that other programs wrote.
 
 use crate::disk;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes looked at together for the end of the last whole line.
+/// Bytes that are read at once to find the end of the last whole line.
 const CHUNK: u64 = 64 * 1024;
 
-/// Opens a file of lines to add to, and makes it where there is none. What
-/// follows its last line break was cut off in the middle, and goes.
+/// Opens a file of lines for appending, and creates it where there is none. Text
+/// after its last line break is a line that was cut off, and is removed.
 pub fn append_to_lines(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
     let length = file.seek(SeekFrom::End(0))?;
@@ -47,14 +47,14 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Starts a file that `path` will name, in place of the one that may be
+    /// Starts a file that will have the name `path`, and replace a file that is
     /// there.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::create_as(path, partial(path))
     }
 
-    /// The same, with a name of its own until it is whole: for files that
-    /// several threads may write at once.
+    /// The same as [`create`](Self::create), with the name `partial` until it is
+    /// whole: for files that several threads may write at once.
     pub fn create_as(path: &Path, partial: PathBuf) -> io::Result<Self> {
         Ok(Self { file: File::create(&partial)?, path: path.to_owned(), partial, is_whole: false })
     }
@@ -91,7 +91,7 @@ impl Write for WholeFile {
 impl Drop for WholeFile {
     fn drop(&mut self) {
         if !self.is_whole {
-            // The error that led here says why; a part of a file is of no use.
+            // An error here is ignored: the caller reports the one that came before it.
             let _ = fs::remove_file(&self.partial);
         }
     }
@@ -113,7 +113,7 @@ pub fn finish_folder(partial: &Path, path: &Path) -> io::Result<()> {
     disk::sync_folder(disk::folder_of(path))
 }
 
-/// Removes a folder, of which nobody ever finds a part under its name.
+/// Removes a folder, so that it is never found half removed under its name.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     let partial = partial(path);
     if partial.exists() {
@@ -124,8 +124,7 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
     disk::remove_tree(&partial)
 }
 
-/// Makes a folder, and those above it that are missing, whose names outlast a
-/// power cut.
+/// Creates a folder and its missing parents. Their names survive a power cut.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

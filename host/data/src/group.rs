@@ -1,4 +1,4 @@
-//! The samples of one task, and what became of them.
+//! The samples of one task and their outcomes.
 
 use crate::sample::Sample;
 use crate::sample_outcome::SampleOutcome;
@@ -8,19 +8,19 @@ use std::sync::Arc;
 /// The samples that were drawn for one task, in the order of their indices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What was attempted.
+    /// The task.
     pub task: Arc<Task>,
     /// The samples.
     pub members: Vec<Member>,
 }
 
-/// A sample of a group, and what became of it.
+/// A sample of a group and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// The attempt.
+    /// The sample.
     pub sample: Sample,
-    /// What scoring says of it.
+    /// Its outcome.
     pub outcome: SampleOutcome,
-    /// How much better it was than its group; absent where no update learns from it.
+    /// The advantage over its group; absent where no update learns from the sample.
     pub advantage: Option<f64>,
 }

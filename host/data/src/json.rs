@@ -1,5 +1,5 @@
-//! JSON that is handed on as text, so that every number stays as it is
-//! written: a binary number has no `4.50`, and 64 bits hold no 30 digits.
+//! JSON that is kept as text, so that every number stays as it is written. A
+//! binary number cannot be `4.50`, and 64 bits cannot hold 30 digits.
 
 use indexmap::IndexMap;
 use serde::de::Error as _;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Result, Value};
 
-/// Levels of lists and objects in a value. In a row, which is one more, these
-/// are as many as `serde_json` reads.
+/// The most levels of lists and objects in a value. With the level of the row,
+/// they are the most that `serde_json` reads.
 const MOST_LEVELS: usize = 126;
 
 /// A JSON value as its text: without white space, each key of an object once,
@@ -27,7 +27,7 @@ impl Json {
     /// The value that serde makes of `value`.
     ///
     /// # Errors
-    /// It has no JSON: a map whose keys are not strings, say.
+    /// The value cannot be JSON, such as a map whose keys are not strings.
     pub fn of(value: &impl Serialize) -> Result<Self> {
         serde_json::value::to_raw_value(value).map(Self)
     }
@@ -50,7 +50,7 @@ impl Json {
         self.as_text() == "null"
     }
 
-    /// The content of a string; nothing of any other value.
+    /// The content of a string; `None` for any other value.
     pub fn string(&self) -> Option<String> {
         if self.as_text().starts_with('"') { self.parse().ok() } else { None }
     }
@@ -60,7 +60,7 @@ impl Json {
         self.string().unwrap_or_else(|| self.as_text().to_owned())
     }
 
-    /// The fields of an object; nothing of any other value.
+    /// The fields of an object; `None` for any other value.
     pub fn fields(&self) -> Option<Columns> {
         if self.as_text().starts_with('{') { self.parse().ok() } else { None }
     }
@@ -109,7 +109,7 @@ fn write(text: &str, levels: usize, out: &mut String) -> Result<()> {
             }
             out.push(']');
         }
-        // Without an escape there is one way to write it.
+        // A string without an escape is already in this form.
         Some(b'"') if text.contains('\\') => {
             out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?);
         }
@@ -153,7 +153,7 @@ impl From<&str> for Json {
 }
 
 impl Columns {
-    /// The value of a column; nothing where there is no such column.
+    /// The value of a column; `None` where there is no such column.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.0.get(name)
     }
@@ -173,12 +173,12 @@ impl Columns {
         self.0.iter().map(|(name, value)| name.len() + value.as_text().len()).sum()
     }
 
-    /// Sets a column: in its place where it is there, else as the last one.
+    /// Sets a column. A new column becomes the last one.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Json>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Takes a column out and keeps the order of the others.
+    /// Removes a column and keeps the order of the others.
     pub fn remove(&mut self, name: &str) -> Option<Json> {
         self.0.shift_remove(name)
     }

@@ -1,8 +1,8 @@
-//! What flows through Gavel: tasks in, samples and outcomes out.
+//! The data that flows through Gavel: tasks in, samples and outcomes out.
 //!
-//! A [`Task`] is one row of a dataset, a [`Sample`] one attempt at it, an
-//! [`Outcome`] what scoring says of the attempt. Datasets are read by
-//! [`dataset`], and every random choice of a run comes from [`seed`].
+//! A [`Task`] is one row of a dataset, a [`Sample`] one attempt at it, and an
+//! [`Outcome`] the result of one plugin's call for it. [`dataset`] reads
+//! datasets, and [`seed`] derives the seed of every random choice of a run.
 
 pub mod column_names;
 pub mod dataset;
@@ -16,6 +16,7 @@ pub mod message;
 mod message_json;
 pub mod outcome;
 pub mod record;
+mod rollout_report;
 pub mod sample;
 pub mod sample_input;
 pub mod sample_outcome;
@@ -33,7 +34,8 @@ pub use json::{Columns, Json};
 pub use message::{ContentPart, Media, Message, Role, ToolCall, last_turn};
 pub use outcome::{Blame, Budget, CausedBy, Credit, MOST_REWARD, Metric, Outcome, OutcomeKind, Score};
 pub use record::{SampleRecord, TrajectoryRecord};
-pub use sample::{FinishReason, Sample, Trajectory};
+pub use rollout_report::{RolloutFault, RolloutReport, RolloutStage, ToolEnding, ToolUse};
+pub use sample::{FinishReason, Opening, Sample, Trajectory};
 pub use sample_input::{PriorVerdict, PriorVerdicts, SampleInput};
 pub use sample_outcome::{LastCall, NotCalled, SampleOutcome, Timing};
 pub use shown::{Shown, ShownLines};

@@ -10,7 +10,7 @@ pub enum Role {
     /// Instructions from whoever runs the model.
     #[serde(alias = "developer")]
     System,
-    /// The person that asks.
+    /// The user.
     User,
     /// The policy.
     Assistant,
@@ -33,7 +33,7 @@ impl Role {
 /// A call that the policy asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Names the call in the answer to it.
+    /// The id of the call, which the answer to it repeats.
     pub id: String,
     /// The function's name.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct ToolCall {
 /// An attachment that came in the dataset as a `data:` URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
-    /// A media type such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
     /// The decoded bytes, which the copies of a message share.
     pub bytes: Bytes,
@@ -64,7 +64,7 @@ pub enum ContentPart {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// What is said, in order.
+    /// The parts of the message, in order.
     pub content: Vec<ContentPart>,
     /// Calls that an assistant's message asks for.
     pub tool_calls: Vec<ToolCall>,
@@ -72,7 +72,7 @@ pub struct Message {
     pub tool_call_id: Option<String>,
     /// The name of the speaker, where one is given.
     pub name: Option<String>,
-    /// What an assistant thought before it spoke, where that is kept apart.
+    /// The assistant's reasoning, where it is kept apart from the content.
     pub reasoning: Option<String>,
 }
 
@@ -101,8 +101,8 @@ impl Message {
     }
 }
 
-/// How many messages there are before the last turn of the assistant: its messages, with the results of the tools that
-/// it called. All of them where somebody else has the last word.
+/// The number of messages before the last turn of the assistant: its messages, with the results of its tool calls. This
+/// is the number of all messages where the last one is the user's or the system's.
 pub fn last_turn(messages: &[Message]) -> usize {
     let is_of_turn = |message: &Message| matches!(message.role, Role::Assistant | Role::Tool);
     messages.iter().rposition(|message| !is_of_turn(message)).map_or(0, |last| last + 1)

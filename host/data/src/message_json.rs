@@ -126,7 +126,7 @@ impl ContentPart {
                 let media = url
                     .strip_prefix("data:")
                     .and_then(|rest| rest.split_once(";base64,"))
-                    .ok_or("an `image_url` must be a `data:…;base64,…` URL: nothing is fetched")?;
+                    .ok_or("an `image_url` must be a `data:…;base64,…` URL: Gavel fetches no images")?;
                 let bytes = base64::engine::general_purpose::STANDARD
                     .decode(media.1)
                     .map_err(|error| format!("the base64 of an `image_url` is broken: {error}"))?;
@@ -154,7 +154,7 @@ impl From<ContentPart> for Value {
 }
 
 /// `{"id", "type": "function", "function": {"name", "arguments"}}`, where
-/// arguments may be text or already an object.
+/// `arguments` may be an object or its JSON text.
 #[derive(Serialize, Deserialize)]
 struct RawToolCall {
     #[serde(default)]
@@ -175,7 +175,7 @@ fn no_arguments() -> String {
     Json::default().plain_text()
 }
 
-/// Text as it is, anything else as JSON.
+/// A string as it is, any other value as JSON text.
 fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Json::deserialize(deserializer)?.plain_text())
 }
@@ -240,6 +240,6 @@ mod tests {
     fn a_remote_image_is_refused() {
         let error = serde_json::from_str::<ContentPart>(r#"{"type":"image_url","image_url":{"url":"http://x/y.png"}}"#)
             .unwrap_err();
-        assert!(error.to_string().contains("nothing is fetched"), "{error}");
+        assert!(error.to_string().contains("Gavel fetches no images"), "{error}");
     }
 }

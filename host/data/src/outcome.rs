@@ -1,5 +1,5 @@
-//! What comes of one call of a judge. It is never just a number: a verifier that
-//! crashed has not said 0.
+//! The outcome of one call of a judge. It is never just a number: a verifier that
+//! crashed did not score 0.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,13 +13,14 @@ pub struct Metric {
     pub value: f64,
 }
 
-/// Rewards and credit are at most this large, above and below 0: more than
-/// anybody needs, and so far below what a 32-bit number holds (3.4e38) that
-/// training can add, subtract and scale them.
+/// The largest absolute value of a reward or of credit. It is more than anybody
+/// needs, and far enough below the maximum of a 32-bit float (3.4e38) that
+/// training can add, subtract and scale such values.
 pub const MOST_REWARD: f64 = 1e30;
 
 /// Credit for a part of a sample: the bytes `start..end` of the text of one
-/// message of one trajectory. They are there, and cut no character.
+/// message of one trajectory. The bytes exist, and both ends are between
+/// characters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Credit {
     /// The number of the trajectory in the sample.
@@ -30,7 +31,7 @@ pub struct Credit {
     pub start: u32,
     /// The byte after the last.
     pub end: u32,
-    /// The credit, at most [`MOST_REWARD`] above or below 0.
+    /// The credit, from -[`MOST_REWARD`] to [`MOST_REWARD`].
     pub value: f64,
 }
 
@@ -51,16 +52,16 @@ pub struct Score {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
-    /// The plugin trapped, or gave an answer that it must not give.
+    /// The plugin trapped, or its answer broke the contract.
     Plugin,
-    /// The plugin says that the sample or its reference is not for it.
+    /// The plugin reported that it cannot judge the sample or its reference.
     Input,
-    /// The host could not do its part.
+    /// The host failed.
     Host,
 }
 
 impl Blame {
-    /// What a reason begins with.
+    /// The words that a reason begins with.
     pub(crate) fn introduction(self) -> &'static str {
         match self {
             Self::Plugin => "",
@@ -70,7 +71,7 @@ impl Blame {
     }
 }
 
-/// Who caused that a call failed: the plugin and the task are tried with another response.
+/// Who caused a failed call. To find out, the plugin is called again for the same task with another response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CausedBy {
@@ -78,7 +79,7 @@ pub enum CausedBy {
     Response,
     /// The plugin, or the reference: it fails with other responses too.
     Plugin,
-    /// Nobody knows: the plugin judges whole groups, or reaches what may change between two calls.
+    /// Unknown: the plugin judges whole groups, or depends on what may change between two calls.
     Unknown,
 }
 
@@ -104,19 +105,19 @@ pub enum Budget {
     Deadline,
     /// Time on a processor.
     Cpu,
-    /// Linear memories, tables and what the host holds for the call.
+    /// Linear memories, tables, and memory of the host for the call.
     Memory,
     /// The stack.
     Stack,
     /// Instructions, where they are metered.
     Fuel,
-    /// What the plugin may hand to the host at once.
+    /// Bytes that the plugin passes to the host at once.
     Output,
-    /// What the plugin may print.
+    /// Bytes that the plugin prints.
     Log,
     /// Requests to models and servers, and jobs of programs.
     Requests,
-    /// Resources of the host that the plugin may hold open.
+    /// Resources of the host that the plugin holds open.
     Handles,
 }
 
@@ -134,7 +135,7 @@ impl Budget {
         Self::Handles,
     ];
 
-    /// Whether it is a limit of what the call itself computes: neither of the wall clock, nor of what it says or asks.
+    /// Whether it limits what the call computes, and not wall-clock time, output or requests.
     pub fn is_computation(self) -> bool {
         match self {
             Self::Cpu | Self::Memory | Self::Stack | Self::Fuel => true,
@@ -164,10 +165,10 @@ impl fmt::Display for Budget {
     }
 }
 
-/// What came of one call of one plugin.
+/// The outcome of one call of one plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The plugin gave a score. Nothing else reaches an advantage.
+    /// The plugin gave a score. Only a score can reach an advantage.
     Scored(Score),
     /// The plugin declined, for this reason.
     Abstained(String),
@@ -185,7 +186,7 @@ pub enum Outcome {
         /// The limit and the use.
         what: String,
     },
-    /// Something that the plugin needs did not answer; a retry can help.
+    /// Something that the plugin depends on did not answer; a retry can help.
     Unavailable(String),
 }
 
@@ -242,7 +243,7 @@ impl Outcome {
         }
     }
 
-    /// Why, in words; a score may carry a note.
+    /// The reason of the outcome, in words; of a score, its note.
     pub fn reason(&self) -> Option<String> {
         match self {
             Outcome::Scored(score) => score.note.clone(),

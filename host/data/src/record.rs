@@ -1,65 +1,75 @@
-//! A sample as a plugin sees it, for keeping: what a call's input is rebuilt
-//! from, and what its hash is taken of.
+//! The record of a sample as a plugin sees it. A call's input is rebuilt from
+//! it, and the hash of the input is computed from it.
 
 use crate::message::Message;
-use crate::sample::{FinishReason, Sample, Trajectory};
+use crate::sample::{FinishReason, Opening, Sample, Trajectory};
 use crate::task::Task;
 use crate::tokens::{KnownTokens, TokenCounts};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A [`Sample`] without what no plugin can see (token ids, log-probabilities).
+/// A [`Sample`] without token ids and log-probabilities, which no plugin can see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleRecord<'a> {
-    /// What was attempted.
+    /// The task.
     pub task: Cow<'a, Task>,
     /// The number of the sample in its group.
     pub index: u32,
-    /// What came of it.
+    /// The conversations.
     pub trajectories: Vec<TrajectoryRecord<'a>>,
+    /// The response that an agent gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Cow<'a, str>>,
 }
 
 /// A [`Trajectory`] without its tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrajectoryRecord<'a> {
+    /// How it began, where an agent opened it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Cow<'a, Opening>>,
     /// The messages after the prompt.
     pub messages: Cow<'a, [Message]>,
     /// Why it ended.
     pub finish_reason: FinishReason,
-    /// What is known of its tokens, where a policy of the run wrote it.
+    /// The counts of its tokens, where a policy of the run wrote it.
     pub tokens: Option<TokenCounts>,
 }
 
 impl Sample {
-    /// The sample for keeping.
+    /// The record of the sample.
     pub fn record(&self) -> SampleRecord<'_> {
         let trajectories = self
             .trajectories
             .iter()
             .map(|trajectory| TrajectoryRecord {
+                opening: trajectory.opening.as_ref().map(Cow::Borrowed),
                 messages: Cow::Borrowed(&trajectory.messages[..]),
                 finish_reason: trajectory.finish_reason,
                 tokens: trajectory.tokens.as_ref().map(KnownTokens::counts),
             })
             .collect();
-        SampleRecord { task: Cow::Borrowed(&self.task), index: self.index, trajectories }
+        let answer = self.answer.as_deref().map(Cow::Borrowed);
+        SampleRecord { task: Cow::Borrowed(&self.task), index: self.index, trajectories, answer }
     }
 
     /// BLAKE3 of the sample and its reference as a plugin sees them, in
     /// hexadecimal.
     pub fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        // A hasher takes every byte, and a record has only string keys: this cannot fail.
+        // Cannot fail: a hasher takes every byte, and a record has only string keys.
         let _ = serde_json::to_writer(&mut hasher, &self.record());
         hasher.finalize().to_hex().to_string()
     }
 }
 
 impl From<TrajectoryRecord<'_>> for Trajectory {
-    /// Of the tokens come back how many there are.
+    /// Of the tokens, only the counts are restored.
     fn from(record: TrajectoryRecord<'_>) -> Self {
         Trajectory {
+            opening: record.opening.map(Cow::into_owned),
+            report: Default::default(),
             messages: record.messages.into_owned(),
             tokens: record.tokens.map(KnownTokens::Counts),
             finish_reason: record.finish_reason,
@@ -70,7 +80,8 @@ impl From<TrajectoryRecord<'_>> for Trajectory {
 impl From<SampleRecord<'_>> for Sample {
     fn from(record: SampleRecord<'_>) -> Self {
         let trajectories = record.trajectories.into_iter().map(Trajectory::from).collect();
-        Sample { task: Arc::new(record.task.into_owned()), index: record.index, trajectories }
+        let answer = record.answer.map(Cow::into_owned);
+        Sample { answer, ..Sample::new(Arc::new(record.task.into_owned()), record.index, trajectories) }
     }
 }
 
@@ -91,11 +102,13 @@ mod tests {
             versions: vec![4, 4, 5],
         };
         let trajectory = Trajectory {
+            opening: None,
+            report: Default::default(),
             messages: vec![Message::new(Role::Assistant, "ä\u{0}")],
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Length,
         };
-        Sample { task: Arc::new(task), index: 2, trajectories: vec![trajectory] }
+        Sample::new(Arc::new(task), 2, vec![trajectory])
     }
 
     #[test]

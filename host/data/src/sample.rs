@@ -1,6 +1,7 @@
 //! One attempt at a task.
 
 use crate::message::{Message, Role};
+use crate::rollout_report::RolloutReport;
 use crate::task::Task;
 use crate::tokens::{KnownTokens, Tokens};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,10 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// Its word in records.
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Stop, Self::Length, Self::MaxTurns, Self::Timeout, Self::Error];
+
+    /// The name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -35,19 +39,44 @@ impl FinishReason {
     }
 }
 
+/// How a conversation began that an agent opened.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opening {
+    /// Whom the policy spoke for, where the agent has several; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub speaker: String,
+    /// Its prompt.
+    pub messages: Vec<Message>,
+}
+
 /// One conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
+    /// How it began; absent where it began with the task's prompt.
+    pub opening: Option<Opening>,
     /// The messages after the prompt.
     pub messages: Vec<Message>,
-    /// Absent when the response was not made by a policy of this run.
+    /// The tokens; absent where no policy of this run wrote the response.
     pub tokens: Option<KnownTokens>,
     /// Why it ended.
     pub finish_reason: FinishReason,
+    /// How it came about.
+    pub report: RolloutReport,
 }
 
 impl Trajectory {
-    /// Its tokens, where each of them is known.
+    /// Messages that no policy of this run wrote.
+    pub fn of(messages: Vec<Message>) -> Self {
+        Self {
+            opening: None,
+            messages,
+            tokens: None,
+            finish_reason: FinishReason::Stop,
+            report: RolloutReport::default(),
+        }
+    }
+
+    /// The tokens, where each of them is known.
     pub fn tokens(&self) -> Option<&Tokens> {
         match self.tokens.as_ref()? {
             KnownTokens::Full(tokens) => Some(tokens),
@@ -65,7 +94,7 @@ impl Trajectory {
             .unwrap_or_default()
     }
 
-    /// How many messages have this role.
+    /// The number of messages with this role.
     pub fn turns(&self, role: Role) -> u32 {
         self.messages.iter().filter(|message| message.role == role).count() as u32
     }
@@ -75,17 +104,27 @@ impl Trajectory {
 /// several conversations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// What was attempted.
+    /// The task.
     pub task: Arc<Task>,
     /// The number of this sample in its group, from 0.
     pub index: u32,
-    /// What came of it.
+    /// The conversations.
     pub trajectories: Vec<Trajectory>,
+    /// The response that an agent gave; absent where it is that of the first conversation.
+    pub answer: Option<String>,
 }
 
 impl Sample {
-    /// The response of the first trajectory.
+    /// An attempt whose response is that of its first conversation.
+    pub fn new(task: Arc<Task>, index: u32, trajectories: Vec<Trajectory>) -> Self {
+        Self { task, index, trajectories, answer: None }
+    }
+
+    /// The response: what the agent answered, or else what the first trajectory ended with.
     pub fn response(&self) -> String {
+        if let Some(answer) = &self.answer {
+            return answer.clone();
+        }
         self.trajectories.first().map(Trajectory::response).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! A sample as a call is given it: beside the sample, what other rewards said of it.
+//! The input of a call: a sample, and the verdicts of other rewards on it.
 
 use crate::evaluation::Evaluation;
 use crate::evaluation_record::EvaluationRecord;
@@ -8,8 +8,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What another reward said of a sample. Of a failed call no more than the failure is shown: its reason has times in
-/// it, and a replay must give the same input.
+/// Another reward's verdict on a sample. The reason of a failed call is left out: it has times in it, and a replay must
+/// give the same input.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PriorVerdict {
@@ -19,11 +19,11 @@ pub enum PriorVerdict {
     Abstained(String),
     /// It was not called: its gate is shut, or it is for other data sources.
     NotCalled,
-    /// It was called and gave no verdict: a fault, out of budget, or unavailable.
+    /// The call gave no verdict: a fault, out of budget, or unavailable.
     NoVerdict,
 }
 
-/// What other rewards said of a sample, by their names in the run.
+/// The verdicts of other rewards on a sample, by their names in the run.
 pub type PriorVerdicts = BTreeMap<String, PriorVerdict>;
 
 impl From<f64> for PriorVerdict {
@@ -43,7 +43,7 @@ impl From<&Evaluation> for PriorVerdict {
 }
 
 impl PriorVerdict {
-    /// What a recorded call said; nothing where the record has a score without its value.
+    /// The verdict of a recorded call; `None` where the record has a score without its value.
     pub fn recorded(record: &EvaluationRecord) -> Option<Self> {
         Some(match record.outcome {
             OutcomeKind::Scored => {
@@ -57,17 +57,17 @@ impl PriorVerdict {
     }
 }
 
-/// A sample as a call is given it.
+/// The input of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleInput {
     /// The sample.
     pub sample: Arc<Sample>,
-    /// What the rewards that the call comes after said of it.
+    /// The verdicts of the rewards in `after`.
     pub verdicts: Arc<PriorVerdicts>,
 }
 
 impl SampleInput {
-    /// BLAKE3 of all that a plugin can see of it, in hexadecimal; [`Sample::hash`] where there are no verdicts.
+    /// BLAKE3 of everything that a plugin can see of it, in hexadecimal; [`Sample::hash`] where there are no verdicts.
     pub fn hash(&self) -> String {
         let sample = self.sample.hash();
         if self.verdicts.is_empty() {
@@ -75,7 +75,7 @@ impl SampleInput {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(sample.as_bytes());
-        // A hasher takes every byte, and the map has only string keys: this cannot fail.
+        // Cannot fail: a hasher takes every byte, and the map has only string keys.
         let _ = serde_json::to_writer(&mut hasher, &*self.verdicts);
         hasher.finalize().to_hex().to_string()
     }
@@ -113,7 +113,7 @@ mod tests {
 
     fn sample() -> Sample {
         let task = Task::with_prompt(Default::default(), Vec::new(), 0, "test");
-        Sample { task: task.into(), index: 0, trajectories: Vec::new() }
+        Sample::new(task.into(), 0, Vec::new())
     }
 
     fn with(verdicts: &[(&str, PriorVerdict)]) -> String {

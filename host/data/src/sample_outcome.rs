@@ -1,15 +1,15 @@
-//! What scoring says of a sample.
+//! The outcome of a sample: its reward, from the outcomes of all plugins.
 
 use crate::evaluation::Evaluation;
 use crate::outcome::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What all plugins together say of a sample.
+/// The outcome of a sample, from all plugins together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleOutcome {
-    /// The weighted sum; absent unless every plugin with a weight that is for
-    /// the sample scored.
+    /// The weighted sum; absent unless every plugin scored that has a weight and
+    /// is for the sample.
     pub reward: Option<f64>,
     /// `Scored`, or the kind of the first weighted plugin that did not score.
     pub outcome: OutcomeKind,
@@ -20,11 +20,11 @@ pub struct SampleOutcome {
     /// The plugins that were not called, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_called: BTreeMap<String, NotCalled>,
-    /// The weighted sum where each plugin whose budget of computation the response exhausted counts with the least
-    /// that it can add; absent where there is a reward, or something else is missing.
+    /// The weighted sum in which a plugin counts with the least that it can add where the response exhausted its budget
+    /// of computation. Absent where there is a reward, or something else is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowest_reward: Option<f64>,
-    /// When the calls answered; it is not recorded.
+    /// When the calls answered; not recorded.
     #[serde(skip)]
     pub timing: Timing,
 }
@@ -32,8 +32,8 @@ pub struct SampleOutcome {
 /// When the calls for a sample answered.
 #[derive(Debug, Clone, Default)]
 pub struct Timing {
-    /// By plugin, the seconds from when its call could start until it answered, the wait for a processor or for a turn
-    /// at an endpoint included. A judger's call can start when its group is whole.
+    /// By plugin, the seconds from when its call could start until it answered, with the wait for a processor and for
+    /// an endpoint. A judger's call can start when its group is whole.
     pub latency: BTreeMap<String, f64>,
     /// The call that answered last; absent where there was none.
     pub last: Option<LastCall>,
@@ -44,11 +44,11 @@ pub struct Timing {
 pub struct LastCall {
     /// The plugin.
     pub plugin: String,
-    /// The shares of its time in which it waited for language models, by endpoint: from 0 to 1, together at most 1.
+    /// The share of its time in which it waited for language models, by endpoint: from 0 to 1, at most 1 in sum.
     pub endpoints: BTreeMap<String, f64>,
 }
 
-/// What the clock says is no part of what was said of a sample: all are equal.
+/// Any two are equal, since times are not part of an outcome.
 impl PartialEq for Timing {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -56,7 +56,7 @@ impl PartialEq for Timing {
 }
 
 impl SampleOutcome {
-    /// What is said of a sample that no plugin was called for.
+    /// The outcome of a sample that no plugin was called for.
     pub fn without_calls(outcome: OutcomeKind, reason: impl Into<String>) -> Self {
         Self {
             reward: None,
@@ -76,8 +76,8 @@ impl SampleOutcome {
 pub enum NotCalled {
     /// The condition on another plugin's score does not hold: it adds 0.
     Gate,
-    /// That other plugin gave no score, so that nobody knows whether it holds:
-    /// there is no reward.
+    /// That other plugin gave no score, so it is unknown whether the condition
+    /// holds: there is no reward.
     NoGate,
     /// It is not for the task's data source: it adds nothing.
     DataSource,

@@ -1,8 +1,8 @@
-//! The one derivation of seeds. libtorch has a single global generator, so
-//! nothing draws from it: each random choice is a function of the run's seed
-//! and of what it is for, and does not depend on its neighbours.
+//! The derivation of all seeds. Nothing draws from libtorch's single global
+//! generator. Each random choice is a function of the run's seed and of its
+//! purpose, and does not depend on other choices.
 
-/// What a seed is for; two purposes never share a stream.
+/// The purpose of a seed; two purposes never share a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -12,14 +12,18 @@ pub enum Purpose {
     Shuffle = 2,
     /// Sampling a response.
     Rollout = 3,
-    /// What a plugin sees as random.
+    /// The random numbers of a plugin.
     Plugin = 4,
     /// Sampling a response in validation.
     Validation = 5,
     /// The order of trajectories within an update.
     Update = 6,
-    /// Which dataset a draw is from.
+    /// The dataset that a draw is from.
     Mixture = 7,
+    /// Sampling a turn after the first one of an episode.
+    Turn = 8,
+    /// What a tool sees as random.
+    Tool = 9,
 }
 
 /// The seed for `purpose` at `step` and `sample` of a run.
@@ -27,14 +31,14 @@ pub fn derive(run: u64, step: u64, sample: u64, purpose: Purpose) -> u64 {
     [step, sample, purpose as u64].into_iter().fold(mix(run), |state, word| mix(state ^ mix(word)))
 }
 
-/// The seed for `purpose` where `sample` is drawn again: for the `retry`-th time,
-/// 0 being the first draw, whose seed is that of [`derive`].
+/// The seed for `purpose` of the `retry`-th retry of `sample`. Retry 0 is the
+/// first draw, with the seed of [`derive`].
 pub fn derive_retry(run: u64, step: u64, sample: u64, retry: u32, purpose: Purpose) -> u64 {
     let seed = derive(run, step, sample, purpose);
     if retry == 0 { seed } else { mix(seed ^ mix(u64::from(retry))) }
 }
 
-/// The uniform in `[0, 1)` at `position` of the stream `seed`.
+/// The uniform number in `[0, 1)` at `position` of the stream `seed`.
 pub fn uniform(seed: u64, position: u64) -> f64 {
     let bits = mix(seed ^ mix(position));
     (bits >> 11) as f64 / (1u64 << 53) as f64

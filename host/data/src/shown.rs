@@ -1,27 +1,27 @@
-//! Text from elsewhere, made safe to show: what a plugin, a model or a row says
+//! Makes text from elsewhere safe to show. Text of a plugin, a model or a row
 //! must not move the cursor, recolour the screen, reorder the letters around it
-//! or pass for a line of the host's.
+//! or look like a line of the host.
 
 use std::fmt::{self, Display, Formatter, Write};
 
 /// The indentation of all lines of a [`ShownLines`] but the first.
 const INDENT: &str = "  ";
 
-/// A text in one line: every character that would not be seen as itself
-/// ([`is_seen`]) is escaped as in a Rust string, line breaks and tabs included.
-/// A text that was escaped already stays as it is.
+/// A text in one line. Every character that is not visible ([`is_seen`]) is
+/// escaped as in a Rust string, line breaks and tabs included. Escaping a text
+/// twice changes nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<T>(pub T);
 
-/// A text that keeps its lines and tabs; all else is escaped as in [`Shown`].
-/// Lines after the first are indented, so that none of them can pass for a
-/// line of the host's, which begins at the margin.
+/// A text with its lines and tabs; all other characters are escaped as in
+/// [`Shown`]. Lines after the first are indented, so that they cannot look like
+/// lines of the host, which begin at the margin.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownLines<T>(pub T);
 
-/// Whether a character is seen where it stands, and does nothing else. Not seen
-/// are control characters (C0 and C1), line and paragraph separators, the
-/// controls of writing direction, and what has no width.
+/// Whether a character is visible and changes nothing around it. Control
+/// characters (C0 and C1), line and paragraph separators, controls of writing
+/// direction and characters without width are not.
 pub fn is_seen(c: char) -> bool {
     // Default_Ignorable_Code_Point of Unicode 17 without the variation selectors that emoji need (U+FE00 to U+FE0F),
     // with the general categories Cc, Zl and Zp, and the interlinear annotations (U+FFF9 to U+FFFB).
@@ -84,7 +84,7 @@ impl Write for Lines<'_, '_> {
     }
 
     fn write_char(&mut self, c: char) -> fmt::Result {
-        // An empty line needs no spaces.
+        // An empty line is not indented.
         if self.new_line && c != '\n' {
             self.out.write_str(INDENT)?;
         }
@@ -126,7 +126,7 @@ mod tests {
         ] {
             assert_eq!(Shown(text).to_string(), shown);
             assert_eq!(ShownLines(text).to_string(), shown);
-            // What shows a text that is shown already changes nothing.
+            // Escaping twice changes nothing.
             assert_eq!(Shown(Shown(text)).to_string(), shown);
         }
     }

@@ -1,4 +1,4 @@
-//! One row of a dataset, as everything after the reader sees it.
+//! A task: one row of a dataset, in the form that all other code uses.
 
 use crate::json::{Columns, Json};
 use crate::message::{Message, Role, last_turn};
@@ -6,7 +6,7 @@ use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What a row says besides the prompt: the answer key.
+/// The answer key: the contents of a row beside the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     /// `reward_model.ground_truth`, else the column `ground_truth`, else
@@ -30,35 +30,35 @@ pub struct Task {
     pub reference: Reference,
 }
 
-/// A row that is no task.
+/// Why a row is not a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
-    /// There is nothing to ask.
+    /// There is no prompt.
     #[error("the row has neither `prompt` nor `messages` (it has: {})", Shown(.0))]
     NoPrompt(String),
-    /// Messages that are to be the prompt have another form.
+    /// `messages` has a form that is not supported.
     #[error("`messages` is not a list of messages {{role, content}}: {}", Shown(.0))]
     BadMessages(String),
-    /// Messages that begin with the answer.
+    /// `messages` begins with the answer.
     #[error("`messages` has no message before the assistant's")]
     NothingAsked,
-    /// The prompt has a form that is not understood.
+    /// The prompt has a form that is not supported.
     #[error("`prompt` is neither a string nor a list of messages {{role, content}}: {}", Shown(.0))]
     BadPrompt(String),
     /// The prompt has no message.
     #[error("`prompt` is empty")]
     EmptyPrompt,
-    /// The tools have a form that is not understood.
+    /// `tools` has a form that is not supported.
     #[error(
-        "`tools` must be a list of {{\"type\": \"function\", \"function\": {{\"name\", \"description\", \"parameters\"}}}}, or such a list as JSON text: {}", Shown(.0)
+        "`tools` must be a list of {{\"type\": \"function\", \"function\": {{\"name\", \"description\", \"parameters\"}}}}, or the JSON text of such a list: {}", Shown(.0)
     )]
     BadTools(String),
 }
 
 impl Reference {
     /// The functions that the prompt offers: the column `tools`, as TRL reads
-    /// it. Each has the form that chat templates take; none where there is no
-    /// such column.
+    /// it, in the form that chat templates take. Empty where there is no such
+    /// column.
     pub fn tools(&self) -> Result<Vec<Value>, TaskError> {
         let bad = |what: String| Err(TaskError::BadTools(what));
         let Some(column) = self.columns.present("tools") else { return Ok(Vec::new()) };
@@ -69,19 +69,19 @@ impl Reference {
                 Ok(_) => return bad("the text is not a list".into()),
                 Err(error) => return bad(error.to_string()),
             },
-            // A struct of Parquet has every field that one of its rows has.
+            // In Parquet, every struct of a column has the fields of all rows.
             Value::Array(tools) => tools.iter().map(without_nulls).collect(),
-            _ => return bad("it is neither".into()),
+            _ => return bad("it is neither a list nor text".into()),
         };
         let mut functions = Vec::new();
         for (index, tool) in tools.into_iter().enumerate() {
-            // Some datasets have the functions alone.
+            // Some datasets have the functions without this object around them.
             let tool = if tool["name"].is_string() { json!({"type": "function", "function": tool}) } else { tool };
             if tool["type"] != "function" {
-                return bad(format!("number {index} does not have the `type` \"function\""));
+                return bad(format!("tool {index} does not have the `type` \"function\""));
             }
             if tool["function"]["name"].as_str().is_none_or(str::is_empty) {
-                return bad(format!("number {index} has no `function.name`"));
+                return bad(format!("tool {index} has no `function.name`"));
             }
             functions.push(tool);
         }
@@ -109,7 +109,7 @@ fn read_prompt(prompt: &Json) -> Result<Vec<Message>, TaskError> {
     if prompt.is_empty() { Err(TaskError::EmptyPrompt) } else { Ok(prompt) }
 }
 
-/// What a whole conversation asks.
+/// The prompt of a whole conversation.
 fn asked_in(messages: &Json) -> Result<Vec<Message>, TaskError> {
     let mut messages: Vec<Message> =
         messages.parse().map_err(|error: serde_json::Error| TaskError::BadMessages(error.to_string()))?;
@@ -120,8 +120,8 @@ fn asked_in(messages: &Json) -> Result<Vec<Message>, TaskError> {
 }
 
 impl Task {
-    /// A task from a row at `position` (from 0) of the split `split`. Its prompt is the column `prompt`, or else
-    /// `messages` without the turn of the assistant that they end with.
+    /// A task from the row at `position` (from 0) of the split `split`. Its prompt is the column `prompt`, or else
+    /// `messages` without the assistant's turn at their end.
     pub fn from_row(columns: Columns, position: usize, split: &str) -> Result<Self, TaskError> {
         let prompt = match (columns.present("prompt"), columns.present("messages")) {
             (Some(prompt), _) => read_prompt(prompt)?,
@@ -167,7 +167,7 @@ mod tests {
                 "reward_model":{"style":"rule","ground_truth":"4"},"extra_info":{"index":7,"split":"test","level":null},"weird":[1,{"a":null}]}"#,
         );
         let task = Task::from_row(columns.clone(), 0, "train").unwrap();
-        // The dataset that it is used in, and not the one that it was once part of.
+        // The split that it is used in, and not its `extra_info.split`.
         assert_eq!(task.id, "train/7");
         assert_eq!(task.data_source.as_deref(), Some("openai/gsm8k"));
         assert_eq!(task.reference.ground_truth.as_deref(), Some("4"));
@@ -214,14 +214,14 @@ mod tests {
         assert_eq!(prompt(&[s, u, a]).unwrap(), "su");
         // The results of its calls are a part of a turn.
         assert_eq!(prompt(&[u, a, u, a, t, a]).unwrap(), "uau");
-        // It is asked to go on.
+        // It is asked to continue.
         assert_eq!(prompt(&[u, a, t]).unwrap(), "uat");
         assert_eq!(prompt(&[u, a, u]).unwrap(), "uau");
         assert_eq!(prompt(&[a]), Err(TaskError::NothingAsked));
         assert_eq!(prompt(&[]), Err(TaskError::NothingAsked));
         let error = Task::from_row(row(r#"{"messages":"u"}"#), 0, "t").unwrap_err().to_string();
         assert!(error.starts_with("`messages` is not a list of messages"), "{error}");
-        // A prompt is what is asked, whatever follows.
+        // `prompt` wins over `messages`.
         let both = row(r#"{"prompt":"p","messages":[{"role":"user","content":"u"}]}"#);
         assert_eq!(Task::from_row(both, 0, "t").unwrap().prompt[0].text(), "p");
     }
@@ -239,7 +239,7 @@ mod tests {
                 assert_eq!(task(&written).reference.ground_truth.as_deref(), Some(truth));
             }
         }
-        // Ids that are one in binary are not one.
+        // Ids that are equal as binary numbers stay different.
         assert_eq!(task(&format!(r#"{{"prompt":"x","id":{digits}}}"#)).id, digits);
         assert_eq!(task(r#"{"prompt":"x","extra_info":{"index":1.10}}"#).id, "t/1.10");
         let call = r#"{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"x": 4.50}}}]}"#;
@@ -270,12 +270,12 @@ mod tests {
             assert_eq!(tools(none).unwrap(), Vec::<Value>::new());
         }
         for (wrong, says) in [
-            (r#"{"name":"add"}"#, "it is neither"),
+            (r#"{"name":"add"}"#, "it is neither a list nor text"),
             (r#""{}""#, "the text is not a list"),
             (r#""[""#, "EOF while parsing"),
-            (r#"[{"type":"function","function":{"name":"f"}},{"tool":"g"}]"#, "number 1 does not have the `type`"),
-            (r#"["add"]"#, "number 0 does not have the `type`"),
-            (r#"[{"type":"function","function":{}}]"#, "number 0 has no `function.name`"),
+            (r#"[{"type":"function","function":{"name":"f"}},{"tool":"g"}]"#, "tool 1 does not have the `type`"),
+            (r#"["add"]"#, "tool 0 does not have the `type`"),
+            (r#"[{"type":"function","function":{}}]"#, "tool 0 has no `function.name`"),
         ] {
             let error = tools(&format!(r#"{{"prompt":"x","tools":{wrong}}}"#)).unwrap_err().to_string();
             assert!(error.starts_with("`tools` must be a list of {\"type\"") && error.contains(says), "{error}");

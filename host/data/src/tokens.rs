@@ -1,4 +1,4 @@
-//! The tokens of a trajectory, or how many there are.
+//! The tokens of a trajectory, or their counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Tokens {
     pub versions: Vec<u64>,
 }
 
-/// What a plugin can learn of the tokens of a trajectory.
+/// The counts of a trajectory's tokens, which a plugin can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenCounts {
     /// Tokens of the prompt.
@@ -29,12 +29,12 @@ pub struct TokenCounts {
     pub policy_version: Option<u64>,
 }
 
-/// What is known of the tokens of a trajectory.
+/// The tokens of a trajectory, as far as they are known.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KnownTokens {
     /// Each of them.
     Full(Tokens),
-    /// How many there are: as much as a plugin sees, too little to learn from.
+    /// Their counts: enough for a plugin, but not for training.
     Counts(TokenCounts),
 }
 

@@ -1,5 +1,5 @@
-"""Whether a policy learns to break its judge where a sample that breaks it is dropped, and where it is scored lowest: the
-demo's model, and an exact-answer judge of 1 or -1 that loops for ever over wrong answers which begin with 5 or more.
+"""Whether a policy learns to break its judge if samples that break it are dropped, and if they get the lowest score. The
+model is the demo's. The judge gives 1 or -1, and loops for ever over wrong answers that begin with 5 or more.
 
     cargo xtask demo && cargo xtask plugins
     python host/pipeline/benches/broken_judge.py
@@ -29,7 +29,7 @@ limits = { cpu = "20ms" }
 
 
 def config():
-    """The demo's, with this judge in place of its rewards."""
+    """The demo's configuration, with this judge in place of its rewards."""
     return re.sub(r"(?s)\[\[reward\]\].*?(?=\n\[train\])", JUDGE, demo_runs.demo_config())
 
 

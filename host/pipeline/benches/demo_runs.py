@@ -32,7 +32,7 @@ def arguments(parser):
 
 
 def train(given, seed, config, settings, seen=lambda process: None):
-    """The lines of metrics of a run, from that of step 0; `config` follows or replaces what the demo's says."""
+    """The lines of metrics of a run, from step 0 on; `config` is the whole configuration, which `settings` change."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.toml"
         path.write_text(config)

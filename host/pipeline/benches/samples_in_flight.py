@@ -1,5 +1,5 @@
-"""Threads and memory of a run with many samples in flight: the demo's model draws 1250 groups of 8, and a judge sleeps for a
-minute over each sample, all at once.
+"""Threads and memory of a run with many samples in flight: the demo's model draws 1250 groups of 8, and a judge sleeps
+for a minute over each sample, over all of them at once.
 
     cargo xtask demo && cargo xtask plugins
     python host/pipeline/benches/samples_in_flight.py

@@ -1,12 +1,13 @@
-//! What busy plugins cost decoding: tokens per second alone, and beside two plugin threads that never rest, first with
-//! libgomp as it comes and then as `gavel` starts itself (`OMP_WAIT_POLICY`, `GOMP_SPINCOUNT`). Two threads each.
+//! What busy plugins cost decoding: tokens per second alone, and beside two plugin threads that never rest. Decoding
+//! has two threads as well. The first measurement has libgomp's defaults, the second the settings with which `gavel`
+//! starts itself (`OMP_WAIT_POLICY`, `GOMP_SPINCOUNT`).
 //!
-//! The share due is that of `[resources]`: libtorch's threads of all threads.
+//! The share that is due is that of `[resources]`: libtorch's threads divided by all threads.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench shared_cores`, on an idle machine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
-use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, PluginSpec, SandboxConfig};
 use gavel_policy::{Device, Engine, EngineConfig, Model, ModelConfig, Request, Sampling};
 use gavel_scoring::{Scorer, WeightedPlugin};
@@ -60,8 +61,8 @@ fn busy_plugins() -> Scorer {
 fn sample() -> Sample {
     let task = Task::with_prompt(Default::default(), vec![Message::new(Role::User, "q")], 0, "train");
     let messages = vec![Message::new(Role::Assistant, "a")];
-    let trajectory = Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop };
-    Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] }
+    let trajectory = Trajectory::of(messages);
+    Sample::new(Arc::new(task), 0, vec![trajectory])
 }
 
 fn model() -> Model {

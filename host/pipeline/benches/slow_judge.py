@@ -1,6 +1,6 @@
-"""Wall clock behind a judge whose answer takes from 0 to b seconds, with each schedule: the demo's model and task, and a
-judge that only sleeps, whose score counts nothing. b is 0.2, 1 and 3 steps of a run without delay, which are measured
-first. This is the experiment of "delays of 1 to 40 s a sample" scaled to a small model.
+"""Wall clock of each schedule behind a judge whose answer takes from 0 to b seconds. The model and the task are the
+demo's. The judge only sleeps, and its score has the weight 0. b is 0.2, 1 and 3 steps of a run without delay, which is
+measured first. This is the experiment of "delays of 1 to 40 s a sample" scaled to a small model.
 
     cargo xtask demo && cargo xtask plugins
     python host/pipeline/benches/slow_judge.py
@@ -57,7 +57,7 @@ SYNCHRONOUS = Schedule(False, 0)
 
 
 def schedules(delay):
-    """The schedules to compare at a delay of so many steps."""
+    """The schedules to compare at a delay of this many steps."""
     k = math.ceil(delay) + 1
     uncapped = [SYNCHRONOUS, Schedule(True, 0), Schedule(False, 1), Schedule(True, 1), Schedule(True, k)]
     return uncapped + [Schedule(True, 1, is_capped=True)]

@@ -1,14 +1,18 @@
 //! From scored groups to what an update learns from.
 
 use crate::config::RlTable;
-use gavel_data::{Group, Member, Sample};
-use gavel_train::{Advantage, Experience, SampleId, ScoredGroup};
+use crate::credit::{CreditRule, Strand};
+use gavel_data::{Group, Member, Trajectory};
+use gavel_train::{Advantage, Experience, ScoredGroup};
 
-/// Which samples of a group have a reward, and their rewards; nothing where they are too few to learn from.
-fn scored(group: &Group, table: &RlTable) -> Option<(Vec<usize>, ScoredGroup)> {
+/// Which samples of a group have a reward in a strand, and their rewards; nothing if they are too few to learn from.
+fn scored(group: &Group, table: &RlTable, rule: &CreditRule<'_>, strand: &Strand) -> Option<(Vec<usize>, ScoredGroup)> {
     let grouping = table.grouping();
-    let reward =
-        |Member { outcome, .. }: &Member| grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward);
+    let reward = |member: &Member| {
+        let outcome = &member.outcome;
+        let reward = grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)?;
+        rule.reward(member, strand, reward)
+    };
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
     (rewards.len() >= table.min_scored).then_some((indices, ScoredGroup { rewards }))
@@ -33,50 +37,67 @@ impl Useless {
     }
 
     /// Why nothing is learned from `group`, if so.
-    pub(crate) fn of(group: &Group, table: &RlTable) -> Option<Self> {
-        match scored(group, table) {
-            None => Some(Self::TooFewScored),
-            Some((_, scored)) => scored.is_uniform().then_some(Self::EqualRewards),
+    pub(crate) fn of(group: &Group, table: &RlTable, rule: &CreditRule<'_>) -> Option<Self> {
+        let strands = rule.strands(group);
+        let mut scored = strands.iter().filter_map(|strand| scored(group, table, rule, strand)).peekable();
+        if scored.peek().is_none() {
+            return Some(Self::TooFewScored);
         }
+        let is_uniform = scored.all(|(_, scored)| scored.is_uniform());
+        (is_uniform && !rule.has_credit(group)).then_some(Self::EqualRewards)
     }
 }
 
 /// Gives each group its advantages, and returns the experiences of each; a group with too few rewards has none.
-pub(crate) fn advantages(groups: &mut [&mut Group], table: &RlTable) -> Vec<Vec<Experience>> {
-    // Of each group that is kept, its number, and which of its samples have a reward.
+pub(crate) fn advantages(groups: &mut [&mut Group], table: &RlTable, rule: &CreditRule<'_>) -> Vec<Vec<Experience>> {
+    // Of each strand that is kept, the number of its group, and which of the samples have a reward.
     let (mut kept, mut rewards) = (Vec::new(), Vec::new());
     for (number, group) in groups.iter().enumerate() {
-        if let Some((indices, scored)) = scored(group, table) {
-            kept.push((number, indices));
-            rewards.push(scored);
+        for strand in rule.strands(group) {
+            if let Some((indices, scored)) = scored(group, table, rule, &strand) {
+                kept.push((number, strand, indices));
+                rewards.push(scored);
+            }
         }
     }
     let mut experiences = vec![Vec::new(); groups.len()];
-    for ((group, indices), advantages) in kept.into_iter().zip(table.advantage().estimate(&rewards)) {
+    for ((group, strand, indices), advantages) in kept.into_iter().zip(table.advantage().estimate(&rewards)) {
+        let shares = rule.strands(groups[group]).len() as f64;
         for (index, advantage) in indices.into_iter().zip(advantages) {
             let member = &mut groups[group].members[index];
-            member.advantage = Some(advantage.mean());
-            experiences[group].extend(trajectories(&member.sample, SampleId { group, index }, &advantage));
+            experiences[group].extend(learned(member, (group, index), &strand, &advantage, rule));
+            *member.advantage.get_or_insert(0.0) += advantage.mean() / shares;
         }
     }
     experiences
 }
 
-/// The trajectories of a sample, as an update learns from them.
-fn trajectories(sample: &Sample, id: SampleId, advantage: &Advantage) -> impl Iterator<Item = Experience> {
-    let trajectories = sample.trajectories.iter().enumerate();
-    trajectories.filter_map(|(index, trajectory)| Some((index, trajectory.tokens()?))).map(move |(index, tokens)| {
-        Experience {
-            sample: id,
+/// The trajectories of a sample in a strand, as an update learns from them.
+fn learned(
+    member: &Member,
+    (group, index): (usize, usize),
+    strand: &Strand,
+    advantage: &Advantage,
+    rule: &CreditRule<'_>,
+) -> Vec<Experience> {
+    let experience = |(number, trajectory): (usize, &Trajectory)| {
+        let tokens = trajectory.tokens()?;
+        let mut advantages = advantage.of_trajectory(number, tokens.response.len());
+        for (advantage, credit) in advantages.iter_mut().zip(rule.of_tokens(member, number).unwrap_or_default()) {
+            *advantage += credit as f32;
+        }
+        Some(Experience {
+            sample: rule.counts_as(group, index, number),
             prompt: tokens.prompt.clone(),
             response: tokens.response.clone(),
             loss_mask: tokens.loss_mask.clone(),
             logprobs: tokens.logprobs.clone(),
             proximal: Vec::new(),
             versions: tokens.versions.clone(),
-            advantages: advantage.of_trajectory(index, tokens.response.len()),
-        }
-    })
+            advantages,
+        })
+    };
+    rule.trajectories(&member.sample, strand).into_iter().filter_map(experience).collect()
 }
 
 #[cfg(test)]
@@ -93,7 +114,7 @@ mod tests {
             (OutcomeKind::Scored, Some(0.0)),
             (OutcomeKind::OutOfBudget, None),
         ]);
-        let experiences = advantages(&mut [&mut group], &rl_table(""));
+        let experiences = advantages(&mut [&mut group], &rl_table(""), &CreditRule::plain());
         assert_eq!(experiences[0].len(), 2);
         let found: Vec<_> = group.members.iter().map(|member| member.advantage).collect();
         let advantage = found[0].unwrap();
@@ -105,10 +126,10 @@ mod tests {
     fn a_score_for_an_outcome_is_an_explicit_choice() {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None)]);
         let table = rl_table("on_outcome = {out-of-budget = {score = 0.0}}");
-        assert_eq!(advantages(&mut [&mut group], &table)[0].len(), 2);
-        assert_eq!(Useless::of(&group, &table), None);
-        assert_eq!(advantages(&mut [&mut group], &rl_table(""))[0].len(), 0);
-        assert_eq!(Useless::of(&group, &rl_table("")), Some(Useless::TooFewScored));
+        assert_eq!(advantages(&mut [&mut group], &table, &CreditRule::plain())[0].len(), 2);
+        assert_eq!(Useless::of(&group, &table, &CreditRule::plain()), None);
+        assert_eq!(advantages(&mut [&mut group], &rl_table(""), &CreditRule::plain())[0].len(), 0);
+        assert_eq!(Useless::of(&group, &rl_table(""), &CreditRule::plain()), Some(Useless::TooFewScored));
     }
 
     #[test]
@@ -119,7 +140,7 @@ mod tests {
         group.members[1].outcome.lowest_reward = Some(-1.0);
         let learned = |text: &str| {
             let mut group = group.clone();
-            advantages(&mut [&mut group], &rl_table(text));
+            advantages(&mut [&mut group], &rl_table(text), &CreditRule::plain());
             group.members.iter().map(|member| member.advantage.map(f64::signum)).collect::<Vec<_>>()
         };
         assert_eq!(learned(""), [Some(1.0), Some(-1.0), None]);

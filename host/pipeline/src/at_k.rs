@@ -1,14 +1,13 @@
-//! What `k` samples of a task come to, estimated from the `n ≥ k` that were drawn: the mean over all ways to take `k` of
-//! them, which is an unbiased estimate for `k` fresh samples.
+//! Metrics of `k` samples of a task, estimated from the `n ≥ k` samples that were drawn. Each is the mean over all ways
+//! to take `k` of them, which is an unbiased estimate for `k` fresh samples.
 
-/// The numbers of samples that are looked at where `n` were drawn: the powers of two below `n`, and `n`, as verl has
-/// them, and 1.
+/// The values of `k` for `n` samples: the powers of two below `n`, and `n`, as in verl; and also 1.
 pub(crate) fn sizes(n: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |size| Some(size * 2)).take_while(move |size| *size < n).chain([n])
 }
 
-/// The expected highest of `k` of the values; of values that are 0 or 1 it is pass@k (Chen et al., "Evaluating large
-/// language models trained on code", 2021, equation 1). Absent where there are fewer.
+/// The expected highest of `k` of the values. For values that are 0 or 1, this is pass@k (Chen et al., "Evaluating large
+/// language models trained on code", 2021, equation 1). Absent if there are fewer than `k`.
 pub(crate) fn expected_best(values: &[f64], k: usize) -> Option<f64> {
     let n = values.len();
     if k == 0 || n < k {
@@ -19,7 +18,7 @@ pub(crate) fn expected_best(values: &[f64], k: usize) -> Option<f64> {
     let (mut best, mut probability) = (0.0, k as f64 / n as f64);
     for (rank, value) in descending.iter().enumerate().take(n - k + 1) {
         best += probability * value;
-        // That the next one is the highest: it is taken, and none of those above it.
+        // The probability that the next value is the highest: it is taken, and none of those above it.
         let left = (n - rank - 1) as f64;
         probability *= (left - k as f64 + 1.0) / left.max(1.0);
     }
@@ -35,8 +34,8 @@ pub(crate) struct Votes {
     pub(crate) worth: f64,
 }
 
-/// What the most frequent answer among `k` of the samples is expected to be worth; answers that are equally frequent
-/// have equal chances. Absent where there are fewer samples.
+/// The expected worth of the most frequent answer among `k` of the samples. Answers that are equally frequent have
+/// equal chances. Absent if there are fewer than `k` samples.
 pub(crate) fn expected_majority(answers: &[Votes], k: usize) -> Option<f64> {
     let n: usize = answers.iter().map(|answer| answer.count).sum();
     if k == 0 || n < k {
@@ -50,7 +49,8 @@ pub(crate) fn expected_majority(answers: &[Votes], k: usize) -> Option<f64> {
 /// worth on average.
 fn worth_of_winners(answers: &[Votes], k: usize, votes: usize) -> f64 {
     let most = k / votes;
-    // By samples taken and answers that have `votes`: the number of ways, and the sum over them of what those are worth.
+    // By the samples taken and the answers that have `votes`: the number of ways, and the sum over these ways of what
+    // the answers are worth.
     let mut ways = vec![vec![(0.0, 0.0); most + 1]; k + 1];
     ways[0][0] = (1.0, 0.0);
     for answer in answers {

@@ -1,5 +1,5 @@
-//! Warns where responses break their judge more and more often: a sample that
-//! is dropped escapes a negative advantage, which a policy may learn to do.
+//! Warns if responses break their judge more and more often. A dropped sample escapes a negative advantage, and a
+//! policy may learn to write such samples.
 
 use crate::config::{OnOutcome, RlTable};
 use crate::step_metrics::members;
@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Steps that are compared with as many before them.
 const STEPS: usize = 10;
-/// Failures below which nothing is said.
+/// The fewest failures for a warning.
 const LEAST: u64 = 10;
-/// Standard errors by which the later rate must be above the earlier one: a run of 10,000 comparisons shows a dozen
-/// false ones.
+/// Standard errors by which the later rate must be above the earlier one: 10,000 comparisons give a dozen false
+/// warnings.
 const STANDARD_ERRORS: f64 = 3.0;
 
 /// The calls of a plugin, and those that a response made fail.
@@ -52,7 +52,7 @@ impl BrokenJudges {
             let (before, now) = (sum(&mut steps.iter().take(STEPS)), sum(&mut steps.iter().skip(STEPS)));
             if rises(before, now) {
                 warnings.push(warning(name, before, now));
-                // What was warned of is what later steps are compared with.
+                // Later steps are compared with the rate of this warning.
                 steps.drain(..STEPS);
             } else {
                 steps.pop_front();
@@ -77,7 +77,7 @@ fn rises(before: Calls, now: Calls) -> bool {
 
 fn warning(name: &str, before: Calls, now: Calls) -> String {
     format!(
-        "responses break the reward `{name}` more often: {} of {} calls in the last {STEPS} steps, {} of {} in the {STEPS} before; a sample that is dropped escapes a negative advantage\nhint: with on_outcome = {{ out-of-budget = \"lowest-if-caused\" }}, the default, no response escapes by using up its reward's budget; a fault is for the plugin to repair",
+        "responses break the reward `{name}` more often: {} of {} calls in the last {STEPS} steps, {} of {} in the {STEPS} before; a sample that is dropped escapes a negative advantage\nhint: with on_outcome = {{ out-of-budget = \"lowest-if-caused\" }}, the default, no response escapes by using up its reward's budget; repair a plugin that has faults",
         now.broken, now.all, before.broken, before.all
     )
 }
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(at, [25], "{last}");
         assert!(last.contains("`math` more often: 30 of 1000 calls in the last 10 steps, 10 of 1000 in the 10 before"));
         assert!(last.contains(r#"on_outcome = { out-of-budget = "lowest-if-caused" }"#));
-        // What the plugin caused, or what is no escape, is not meant.
+        // Failures that the plugin caused do not count, nor failures that are no escape.
         assert_eq!(warned(dropped, rising(CausedBy::Plugin)).0, [0; 0]);
         assert_eq!(warned("", rising(CausedBy::Response)).0, [0; 0]);
     }

@@ -1,4 +1,4 @@
-//! What `--dry-run` looks at.
+//! What `--dry-run` checks.
 
 /// One thing that was checked and found in order.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a run is asked for from outside while it goes on.
+//! Requests to a run under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

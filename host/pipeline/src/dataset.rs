@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// Rows that are asked for at once.
 const AT_ONCE: usize = 64;
 
-/// A taskset that has more rows is drawn from only where the configuration says
-/// how many: all of them are kept, and a plugin can name any number.
+/// The most rows of a taskset for which the configuration need not set a number of rows: all rows are kept, and a
+/// plugin can report any number.
 const MOST_ROWS: u64 = 1_000_000;
 
 /// The rows of one dataset, in order.
@@ -57,7 +57,7 @@ fn rename<T>(config: &Config<T>, table: &DatasetTable, DatasetRow { path, row }:
     names.apply(&mut row.columns).map_err(|error| PipelineError::BadRow {
         path: path.to_path_buf(),
         place: row.place.clone(),
-        what: format!("{error}\nhint: `columns` of the dataset, or [data.columns], says what its columns are called"),
+        what: format!("{error}\nhint: set the names of its columns in `columns` of the dataset, or in [data.columns]"),
     })?;
     if let Some(source) = &table.data_source
         && row.columns.present("data_source").is_none()
@@ -69,7 +69,7 @@ fn rename<T>(config: &Config<T>, table: &DatasetTable, DatasetRow { path, row }:
 
 fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &Sandbox) -> Result<Vec<DatasetRow>> {
     let stopped = |what: String| PipelineError::Stopped(format!("dataset {dataset}: {what}"));
-    // What a plugin makes the host keep is bounded like what it keeps itself.
+    // The host keeps the rows of the plugin, so they have the limit of the plugin's own memory.
     let memory = config.resources.sandbox().memory;
     let spec = spec(config, taskset).map_err(stopped)?;
     sandbox.handle().block_on(async {
@@ -81,14 +81,14 @@ fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &S
         let rows = match (length, taskset.rows) {
             (Some(length), None) if length > MOST_ROWS => {
                 return Err(stopped(format!(
-                    "it has {length} rows, and more than {MOST_ROWS} are drawn only where it is set how many\nhint: set the number, such as &rows=10000"
+                    "it has {length} rows, more than the {MOST_ROWS} that are drawn without a set number\nhint: set the number, such as &rows=10000"
                 )));
             }
             (Some(length), wanted) => wanted.unwrap_or(length).min(length),
             (None, Some(wanted)) => wanted,
             (None, None) => {
                 return Err(stopped(
-                    "it has no end\nhint: say how many rows are drawn from it, such as &rows=10000".into(),
+                    "it has no end\nhint: set how many rows are drawn from it, such as &rows=10000".into(),
                 ));
             }
         };
@@ -109,7 +109,7 @@ fn draw<T>(config: &Config<T>, dataset: &Dataset, taskset: &Taskset, sandbox: &S
             bytes += row.columns.bytes();
             if bytes > memory {
                 return Err(stopped(format!(
-                    "its rows up to {} take more than the {} of all plugins\nhint: draw fewer with &rows=N, or raise resources.plugin_memory",
+                    "its rows up to row {} take more than the {} of all plugins\nhint: draw fewer with &rows=N, or raise resources.plugin_memory",
                     row.position, config.resources.plugin_memory
                 )));
             }

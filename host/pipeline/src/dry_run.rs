@@ -1,4 +1,4 @@
-//! `--dry-run`: what a run would be.
+//! `--dry-run`: checks everything that a run needs, and starts nothing.
 
 use crate::check::Check;
 use crate::config::{Config, RlTable, SftTable};
@@ -6,8 +6,9 @@ use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::probe::probe;
 use crate::setup::Setup;
+use gavel_data::Shown;
 
-/// What a run would be.
+/// The results of a dry run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRun {
     /// The configuration with every default, as TOML.
@@ -71,6 +72,24 @@ fn checks(setup: &Setup, train: &str, rows: usize) -> Vec<Check> {
             plugin.info().version,
             &plugin.hash()[..16]
         ),
+    }));
+    checks.extend(setup.logic.agent().map(|agent| {
+        let (info, hash) = (agent.info(), &agent.hash()[..16]);
+        Check { what: "agent", found: format!("{} {}, hash {hash}", Shown(&info.name), Shown(&info.version)) }
+    }));
+    checks.extend(setup.logic.tools().into_iter().flat_map(|tools| tools.set.tools()).map(|tool| {
+        let functions: Vec<&str> = tool.functions().iter().map(|function| function.name()).collect();
+        let (info, hash) = (tool.info(), &tool.hash()[..16]);
+        Check {
+            what: "tool",
+            found: format!(
+                "{}: {} {}, functions {}, hash {hash}",
+                tool.name(),
+                Shown(&info.name),
+                Shown(&info.version),
+                Shown(functions.join(", "))
+            ),
+        }
     }));
     checks
 }

@@ -22,13 +22,15 @@ pub(crate) struct Question {
     pub(crate) tools: Vec<Value>,
 }
 
-/// Who draws responses from a server and scores them.
+/// Draws responses from a server and scores them.
 pub(crate) struct EndpointRollout<'a> {
     client: ChatClient,
     endpoint: &'a ChatEndpoint,
     scorer: &'a Scorer,
     table: &'a RolloutTable,
     temperature: f32,
+    /// Called after each sample.
+    scored: &'a (dyn Fn() + Sync),
     turns: Semaphore,
     answered: Cell<usize>,
     failed: Cell<usize>,
@@ -38,7 +40,8 @@ pub(crate) struct EndpointRollout<'a> {
 }
 
 impl<'a> EndpointRollout<'a> {
-    /// Asks `endpoint`, the configuration's `[chat.NAME]`, for responses as `table` says.
+    /// A rollout that asks `endpoint`, with its name, for responses with the settings of `table`. It calls `scored` after
+    /// each sample.
     ///
     /// # Errors
     /// A field of the endpoint is wrong, or its key is not there.
@@ -47,6 +50,7 @@ impl<'a> EndpointRollout<'a> {
         scorer: &'a Scorer,
         table: &'a RolloutTable,
         temperature: f32,
+        scored: &'a (dyn Fn() + Sync),
     ) -> Result<Self> {
         let client = ChatClient::new(name, endpoint).map_err(|error| PipelineError::Stopped(error.to_string()))?;
         let turns = Semaphore::new(endpoint.concurrency.get().min(Semaphore::MAX_PERMITS));
@@ -56,6 +60,7 @@ impl<'a> EndpointRollout<'a> {
             scorer,
             table,
             temperature,
+            scored,
             turns,
             answered: Cell::default(),
             failed: Cell::default(),
@@ -64,10 +69,11 @@ impl<'a> EndpointRollout<'a> {
         })
     }
 
-    /// Draws and scores a group of each question, with a sample for each of the seeds that `seeds` gives for its number.
+    /// Draws and scores a group of each question, with a sample for each of the seeds that `seeds` gives for the
+    /// question's number.
     ///
     /// # Errors
-    /// The server does not answer at all, or not any more.
+    /// The server does not answer at all, or has stopped answering.
     pub(crate) async fn draw_all(
         &self,
         questions: &[Question],
@@ -97,7 +103,7 @@ impl<'a> EndpointRollout<'a> {
         let started = (0..).zip(responses).zip(seeds).map(|((index, response), seeds)| {
             let trajectory = response.as_ref().map_or_else(|_| no_response(), trajectory);
             let task = question.task.clone();
-            let sample = Arc::new(Sample { task, index, trajectories: vec![trajectory] });
+            let sample = Arc::new(Sample::new(task, index, vec![trajectory]));
             let pending = response.map(|_| self.scorer.start(&judged_together, sample.clone(), seeds.plugin));
             (sample, pending)
         });
@@ -108,13 +114,14 @@ impl<'a> EndpointRollout<'a> {
                 Ok(pending) => pending.outcome().await,
                 Err(what) => SampleOutcome::without_calls(OutcomeKind::Unavailable, what),
             };
+            (self.scored)();
             Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None }
         });
         Ok(Group { task: question.task.clone(), members: join_all(members).await })
     }
 
-    /// A response, or why there is none. A server that has not answered for as many requests as it is asked at once is
-    /// not asked any more.
+    /// A response, or why there is none. If as many requests in a row fail as are sent at once, the server is not asked
+    /// any more.
     async fn response(&self, question: &Question, seed: u64) -> Result<std::result::Result<ChatCompletion, String>> {
         // It is never closed.
         let _turn = self.turns.acquire().await;
@@ -137,7 +144,7 @@ impl<'a> EndpointRollout<'a> {
         }
     }
 
-    /// What is asked for beside the prompt: what `[rollout]` says, but for what the endpoint's own `options` set.
+    /// The options of a request: those of `[rollout]`, without those that the endpoint's own `options` set.
     fn options(&self, tools: &[Value], seed: u64) -> Map<String, Value> {
         let table = self.table;
         let mut options = Map::new();
@@ -176,20 +183,26 @@ impl<'a> EndpointRollout<'a> {
 
 fn trajectory(ChatCompletion { message, finish_reason, tokens }: &ChatCompletion) -> Trajectory {
     let (messages, tokens) = (vec![message.clone()], tokens.map(KnownTokens::Counts));
-    Trajectory { messages, tokens, finish_reason: *finish_reason }
+    Trajectory { opening: None, report: Default::default(), messages, tokens, finish_reason: *finish_reason }
 }
 
 fn no_response() -> Trajectory {
-    Trajectory { messages: Vec::new(), tokens: None, finish_reason: FinishReason::Error }
+    Trajectory {
+        opening: None,
+        report: Default::default(),
+        messages: Vec::new(),
+        tokens: None,
+        finish_reason: FinishReason::Error,
+    }
 }
 
-/// The number as it is written in 32 bits, and not as 64 bits have it.
+/// The number with the digits that it has in 32 bits, not with those that it has in 64 bits.
 fn number(value: f32) -> Value {
     value.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 
-/// The response up to the stop text that appears in it first, which is a part of it as in training. Servers are not
-/// asked to stop there: they leave the stop text out, and most do not say which one it was.
+/// The response up to the end of the stop text that appears in it first, as in training. Servers are not asked to stop
+/// there: they leave the stop text out, and most do not say which one it was.
 fn ended_at_stop_text(mut completion: ChatCompletion, stop: &[String]) -> ChatCompletion {
     let text = completion.message.text();
     let end = stop.iter().filter_map(|stop| Some(text.find(stop)? + stop.len())).min();
@@ -205,9 +218,9 @@ fn ended_at_stop_text(mut completion: ChatCompletion, stop: &[String]) -> ChatCo
 fn stopped(error: &ChatError) -> PipelineError {
     let hint = match error {
         ChatError::Refused(_) => {
-            "name its model with --endpoint-model, and the variable that holds its key with --endpoint-key-env; a [chat.NAME] table has `options` for what it asks otherwise"
+            "name its model with --endpoint-model, and the variable that holds its key with --endpoint-key-env; `options` of a [chat.NAME] table set other fields of the request"
         }
-        _ => "is it at this address? A [chat.NAME] table, with --endpoint NAME, sets timeout, retries and deadline",
+        _ => "check the address; a [chat.NAME] table, with --endpoint NAME, sets timeout, retries and deadline",
     };
     PipelineError::Stopped(format!("{error}\nhint: {hint}"))
 }

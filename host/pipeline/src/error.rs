@@ -2,8 +2,9 @@
 
 use crate::config::ConfigError;
 use crate::hub::HubError;
+use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_data::RowError;
-use gavel_plugin::TapeError;
+use gavel_plugin::{LoadError, TapeError};
 use gavel_policy::PolicyError;
 use gavel_rollout::RolloutError;
 use gavel_runs::RunError;
@@ -19,7 +20,7 @@ pub enum PipelineError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A model of the hub is not here.
+    /// A model of the hub cannot be had.
     #[error(transparent)]
     Hub(#[from] HubError),
     /// A dataset cannot be read.
@@ -34,6 +35,15 @@ pub enum PipelineError {
     /// Responses could not be generated.
     #[error("{}", cause(.0))]
     Rollout(#[from] RolloutError),
+    /// The tools cannot be used.
+    #[error(transparent)]
+    Tools(#[from] ToolSetError),
+    /// The agent cannot be used.
+    #[error(transparent)]
+    Agent(#[from] LoadError),
+    /// The tools of samples under way are gone.
+    #[error("the tools were stopped while samples used them")]
+    ToolsStopped,
     /// A plugin does not load.
     #[error(transparent)]
     Scorer(#[from] ScorerError),
@@ -43,12 +53,12 @@ pub enum PipelineError {
     /// The plugins of the run cannot be kept.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// A run would go on with other plugins than it had.
+    /// A run would continue with changed plugins.
     #[error(
-        "{0}\nhint: put them back (their components are in the run's folder `plugins`), or go on with these: --resume --allow-changed-plugins"
+        "{0}\nhint: put them back (their components are in the run's folder `plugins`), or continue with these: --resume --allow-changed-plugins"
     )]
     ChangedPlugins(RecordingError),
-    /// What plugins were answered from outside cannot be kept.
+    /// The answers that plugins get from outside cannot be recorded.
     #[error(transparent)]
     Tape(#[from] TapeError),
     /// An update failed.
@@ -59,7 +69,7 @@ pub enum PipelineError {
         /// Why.
         source: TrainError,
     },
-    /// The optimiser cannot be set up or taken up again.
+    /// The optimiser cannot be set up or restored.
     #[error(transparent)]
     Optimizer(TrainError),
     /// A row of a dataset cannot be used.
@@ -72,12 +82,12 @@ pub enum PipelineError {
         /// What is wrong.
         what: String,
     },
-    /// The run cannot go on.
+    /// The run cannot continue.
     #[error("{0}")]
     Stopped(String),
 }
 
-/// Why generation failed: a run has asked for one thing only, so what failed needs no introduction.
+/// Why generation failed. A run generates for one purpose, so the error need not say what failed.
 fn cause(error: &RolloutError) -> String {
     match error {
         RolloutError::Step(error) => error.to_string(),
@@ -86,3 +96,13 @@ fn cause(error: &RolloutError) -> String {
 }
 
 pub(crate) type Result<T> = std::result::Result<T, PipelineError>;
+
+impl From<EpisodeError<RolloutError>> for PipelineError {
+    fn from(error: EpisodeError<RolloutError>) -> Self {
+        match error {
+            EpisodeError::Policy(error) => error.into(),
+            EpisodeError::Text(error) => error.into(),
+            EpisodeError::ShutDown => Self::ToolsStopped,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! `gavel eval`: a checkpoint, or a model behind an endpoint, on the validation set.
 
-use crate::config::{Config, ModelTable};
+use crate::config::{AgentKind, Config, ModelTable};
 use crate::endpoint_rollout::{EndpointRollout, Question};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
@@ -27,7 +27,7 @@ pub struct EvalOptions {
     pub temperature: Option<f32>,
 }
 
-/// What an evaluation came to.
+/// The results of an evaluation.
 #[derive(Debug)]
 pub struct Evaluated {
     /// `val/*`, as in training.
@@ -38,11 +38,24 @@ pub struct Evaluated {
     pub groups: Vec<Group>,
 }
 
-/// Answers the validation set and scores the answers.
+/// How far an evaluation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvalProgress {
+    /// It begins, with this many answers to come.
+    Started(usize),
+    /// Another answer has its outcome.
+    Scored,
+}
+
+/// Answers the validation set and scores the answers; `progress` hears how far it is.
 ///
 /// # Errors
 /// The configuration has no validation set, anything that it names cannot be used, or the endpoint does not answer.
-pub fn evaluate(config: &Config<toml::Table>, options: &EvalOptions) -> Result<Evaluated> {
+pub fn evaluate(
+    config: &Config<toml::Table>,
+    options: &EvalOptions,
+    progress: &(dyn Fn(EvalProgress) + Sync),
+) -> Result<Evaluated> {
     if config.data.validation.is_none() {
         return Err(PipelineError::Stopped(
             "there is no data.validation to evaluate on\nhint: name datasets with --data".into(),
@@ -52,14 +65,14 @@ pub fn evaluate(config: &Config<toml::Table>, options: &EvalOptions) -> Result<E
     let temperature = options.temperature.unwrap_or(if samples == 1 { 0.0 } else { config.rollout.temperature });
     config.rollout.check_temperature(temperature)?;
     let Validation { metrics, groups, .. } = match &options.endpoint {
-        Some(endpoint) => ask(config, endpoint, temperature)?,
+        Some(endpoint) => ask(config, endpoint, temperature, progress)?,
         None => {
             let mut config = config.clone();
             if let Some(checkpoint) = &options.checkpoint {
                 config.model = ModelTable { path: Some(checkpoint.clone()), init: None, lora: None, ..config.model };
             }
             config.model.find_on_hub()?;
-            draw(&config, temperature)?
+            draw(&config, temperature, progress)?
         }
     };
     let sources = by_source(&groups, config.accuracy_reward(), samples);
@@ -67,7 +80,11 @@ pub fn evaluate(config: &Config<toml::Table>, options: &EvalOptions) -> Result<E
 }
 
 /// The answers of the configuration's model.
-fn draw(config: &Config<toml::Table>, temperature: f32) -> Result<Validation> {
+fn draw(
+    config: &Config<toml::Table>,
+    temperature: f32,
+    progress: &(dyn Fn(EvalProgress) + Sync),
+) -> Result<Validation> {
     if config.model.path.is_none() && config.model.init.is_none() {
         return Err(PipelineError::Stopped(
             "there is no model to evaluate\nhint: name a checkpoint with --checkpoint, or a server with --endpoint"
@@ -75,17 +92,31 @@ fn draw(config: &Config<toml::Table>, temperature: f32) -> Result<Validation> {
         ));
     }
     config.model.validate()?;
-    let Setup { scorer, validation, .. } = Setup::new(config)?;
+    let Setup { scorer, validation, limit, logic, .. } = Setup::new(config)?;
     let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
     let engine = AsyncEngine::start(model, text, config.rollout.engine(answers), Arc::new(()))?;
-    let rollout = Rollout { engine, scorer: Arc::new(scorer), table: config.rollout.clone() };
+    let max_prompt_tokens = limit.tokens();
+    let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
+    let rollout = Rollout { engine, scorer, table, logic, max_prompt_tokens };
     let runtime = rollout.scorer.sandbox().handle().clone();
-    runtime.block_on(validation::validate_at(config, &rollout, &validation, temperature))
+    progress(EvalProgress::Started(answers));
+    let scored = || progress(EvalProgress::Scored);
+    runtime.block_on(validation::validate_at(config, &rollout, &validation, temperature, &scored))
 }
 
 /// The answers of a server.
-fn ask(config: &Config<toml::Table>, endpoint: &(String, ChatEndpoint), temperature: f32) -> Result<Validation> {
+fn ask(
+    config: &Config<toml::Table>,
+    endpoint: &(String, ChatEndpoint),
+    temperature: f32,
+    progress: &(dyn Fn(EvalProgress) + Sync),
+) -> Result<Validation> {
+    if config.agent.kind == AgentKind::Tools || config.agent.path.is_some() {
+        return Err(PipelineError::Stopped(
+            "agents and tools are for a checkpoint, not yet for a server\nhint: leave --endpoint out, or set agent.kind = \"single\" and leave agent.path and the [[tool]] tables out".into(),
+        ));
+    }
     let scorer = scorer(config)?;
     let mut questions = Vec::new();
     if let Some(datasets) = &config.data.validation {
@@ -100,7 +131,9 @@ fn ask(config: &Config<toml::Table>, endpoint: &(String, ChatEndpoint), temperat
         .rows;
         check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;
     }
-    let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature)?;
+    progress(EvalProgress::Started(config.data.validation_samples * questions.len()));
+    let scored = || progress(EvalProgress::Scored);
+    let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature, &scored)?;
     let seeds = |row| validation::seeds(config, row);
     let groups = scorer.sandbox().handle().block_on(rollout.draw_all(&questions, seeds))?;
     let mut metrics = describe(&groups, config.accuracy_reward(), config.data.validation_samples);

@@ -15,7 +15,7 @@ pub(crate) struct FailureWindow {
 struct GroupFailures {
     samples: usize,
     failed: usize,
-    /// What is known of the first.
+    /// The account of the first sample that failed.
     account: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl FailureWindow {
         Self { max_failure_rate, groups, recent: VecDeque::new() }
     }
 
-    /// Adds a group, in place of the oldest where there are enough.
+    /// Adds a group, in place of the oldest one if there are enough.
     pub(crate) fn push(&mut self, group: &Group) {
         let is_failed =
             |member: &&Member| !matches!(member.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained);
@@ -52,7 +52,7 @@ impl FailureWindow {
     }
 }
 
-/// Which sample failed, through which plugin, and what the plugin left behind.
+/// Which sample failed, in which plugin, and what is known of the failure.
 fn account(member: &Member) -> String {
     let mut text = sample_name(&member.sample);
     let reason = member.outcome.reason.as_deref().unwrap_or("no reason is known");

@@ -3,8 +3,8 @@
 use gavel_data::{Columns, Group, Json, Member, Message, Role};
 use serde_json::{Map, Value};
 
-/// A row of each sample: the columns of its task, what was answered, and what scoring says of it as `gavel score` writes
-/// it. `response` is a text, or the messages where one of the answers has more than a text.
+/// A row of each sample: the columns of its task, the answer, and the outcome as `gavel score` writes it. `response` is
+/// a text, or messages if one of the answers is more than a text.
 pub fn generations(groups: &[Group]) -> Vec<Columns> {
     let members = || groups.iter().flat_map(|group| &group.members);
     let texts = members().all(|member| messages(member).iter().all(is_text));
@@ -15,7 +15,7 @@ fn messages(member: &Member) -> &[Message] {
     member.sample.trajectories.first().map(|trajectory| &trajectory.messages[..]).unwrap_or_default()
 }
 
-/// Whether a message is nothing but what the assistant says.
+/// Whether a message of the assistant is only a text.
 fn is_text(message: &Message) -> bool {
     *message == Message::new(Role::Assistant, message.text())
 }

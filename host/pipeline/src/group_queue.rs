@@ -11,6 +11,7 @@ use crate::prompts::{Drawable, Prompt};
 use crate::rollout::{Rollout, SampleDraw};
 use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::{Numbering, Seeds, TaskStream};
+use gavel_agent::EpisodeProgress;
 use gavel_data::{Group, Member, OutcomeKind, Sample, SampleOutcome};
 use gavel_scoring::{PendingGroup, Progress};
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +31,7 @@ pub(crate) struct DrawnGroup {
     pub(crate) dropped: Option<&'static str>,
 }
 
-/// Groups on their way, and those that wait for their step.
+/// Groups under way, and whole groups that wait for their step.
 pub(crate) struct GroupQueue {
     rollout: Rollout,
     prompts: Vec<Prompt>,
@@ -39,7 +40,7 @@ pub(crate) struct GroupQueue {
     retries: u32,
     in_flight: SamplesInFlight,
     groups: BTreeMap<u64, StartedGroup>,
-    /// The draws that are whole, in the order in which they became so.
+    /// The draws whose groups are whole, in the order in which they became whole.
     whole: VecDeque<u64>,
     /// Responses under way.
     drawing: usize,
@@ -67,9 +68,16 @@ struct StartedSample {
 }
 
 enum SampleState {
-    Drawing,
+    Drawing(EpisodeProgress),
     Scoring(Arc<Sample>, Progress),
     Done(Box<Member>),
+}
+
+impl SampleState {
+    /// That of a sample that is about to be drawn.
+    fn drawing() -> Self {
+        Self::Drawing(EpisodeProgress::default())
+    }
 }
 
 impl GroupQueue {
@@ -109,7 +117,7 @@ impl GroupQueue {
         self.groups.len()
     }
 
-    /// The versions that the groups under way were started under, but for that of `draw`.
+    /// The versions that the groups under way were started under, without that of `draw`.
     pub(crate) fn versions_beside(&self, draw: u64) -> Vec<u64> {
         self.groups.iter().filter(|(other, _)| **other != draw).map(|(_, group)| group.version).collect()
     }
@@ -124,8 +132,8 @@ impl GroupQueue {
         self.whole.len() < self.groups.len()
     }
 
-    /// The whole groups, with the versions that they were started under: the one that was drawn first alone where
-    /// they are to come `in_order`, or else all in the order in which they became whole.
+    /// The whole groups that may be taken next, with the versions that they were started under. With `in_order`, this
+    /// is at most the oldest group under way; otherwise it is all of them, in the order in which they became whole.
     pub(crate) fn whole(&self, in_order: bool) -> Vec<(u64, u64)> {
         let version = |draw: &u64| Some((*draw, self.groups.get(draw)?.version));
         match in_order {
@@ -156,7 +164,7 @@ impl GroupQueue {
 
     fn new_group(&mut self, draw: u64, version: u64) -> StartedGroup {
         let size = self.numbering.group_size;
-        let sample = || StartedSample { retry: 0, since: Instant::now(), state: SampleState::Drawing };
+        let sample = || StartedSample { retry: 0, since: Instant::now(), state: SampleState::drawing() };
         let samples = std::iter::repeat_with(sample).take(size).collect();
         StartedGroup { row: self.stream.row(draw), version, judged_together: PendingGroup::new(size), samples }
     }
@@ -170,9 +178,11 @@ impl GroupQueue {
         let Self { rollout, prompts, groups, in_flight, .. } = self;
         let draw = |key: &SampleKey| {
             let group = groups.get(&key.draw)?;
-            let seeds = self.numbering.seeds(key.draw, key.index, group.samples[key.index].retry);
-            let judged_together = group.judged_together.clone();
-            Some(SampleDraw { key: *key, prompt: &prompts[group.row], seeds, judged_together })
+            let sample = &group.samples[key.index];
+            let SampleState::Drawing(progress) = &sample.state else { return None };
+            let seeds = self.numbering.seeds(key.draw, key.index, sample.retry);
+            let (judged_together, progress) = (group.judged_together.clone(), progress.clone());
+            Some(SampleDraw { key: *key, prompt: &prompts[group.row], seeds, judged_together, progress })
         };
         let draws: Vec<SampleDraw<'_>> = samples.iter().filter_map(draw).collect();
         self.drawing += draws.len();
@@ -182,7 +192,7 @@ impl GroupQueue {
     /// Waits for the next event.
     ///
     /// # Errors
-    /// A response failed, or nothing is under way that could be waited for.
+    /// A response failed, or nothing is under way.
     pub(crate) async fn wait(&mut self) -> Result<()> {
         let deadline = tokio::time::Instant::now() + self.watchdog;
         let mut silence = pin!(tokio::time::sleep_until(deadline));
@@ -191,7 +201,7 @@ impl GroupQueue {
                 biased;
                 event = self.in_flight.next() => return match event {
                     Some(event) => self.note(event?).await,
-                    None => Err(PipelineError::Stopped("the schedule waits for a group that nobody works on".into())),
+                    None => Err(PipelineError::Stopped("the schedule waits for a group, but none is under way".into())),
                 },
                 () = self.control.report_asked() => self.report(usize::MAX),
                 () = &mut silence => {
@@ -203,7 +213,7 @@ impl GroupQueue {
         }
     }
 
-    /// What the sample that was scored last had waited for; nothing where that was asked before.
+    /// What the sample that was scored last had waited for; nothing if it was already taken.
     pub(crate) fn take_last_scored(&mut self) -> Option<Cause> {
         self.last_scored.take()
     }
@@ -222,7 +232,7 @@ impl GroupQueue {
         Ok(())
     }
 
-    /// Waits for `work`, while what is under way goes on.
+    /// Waits for `work`, while the groups under way continue.
     pub(crate) async fn meanwhile<R>(&mut self, work: impl Future<Output = Result<R>>) -> Result<R> {
         let mut work = pin!(work);
         loop {
@@ -258,7 +268,7 @@ impl GroupQueue {
         }
     }
 
-    /// Where all samples of a group have their outcomes, it is whole, or some of them are drawn again.
+    /// Once all samples of a group have their outcomes, declares the group whole, or draws some samples again.
     async fn check_whole(&mut self, draw: u64) -> Result<()> {
         let Some(group) = self.groups.get_mut(&draw) else { return Ok(()) };
         if !group.samples.iter().all(|sample| matches!(sample.state, SampleState::Done(_))) {
@@ -276,14 +286,14 @@ impl GroupQueue {
             return Ok(());
         }
         if self.rollout.scorer.has_judgers() {
-            // They see a group once: all of it is drawn again.
+            // Judgers see a group only once, so all of it is drawn again.
             again = (0..group.samples.len()).collect();
         }
         group.judged_together = PendingGroup::new(again.len());
         for index in &again {
             let sample = &mut group.samples[*index];
             sample.retry += 1;
-            (sample.since, sample.state) = (Instant::now(), SampleState::Drawing);
+            (sample.since, sample.state) = (Instant::now(), SampleState::drawing());
         }
         self.draw(again.into_iter().map(|index| SampleKey { draw, index }).collect()).await
     }
@@ -294,7 +304,7 @@ impl GroupQueue {
         let StartedGroup { row, samples, .. } = self.groups.remove(&draw)?;
         let member = |sample: StartedSample| match sample.state {
             SampleState::Done(member) => Some(*member),
-            SampleState::Drawing | SampleState::Scoring(..) => None,
+            SampleState::Drawing(_) | SampleState::Scoring(..) => None,
         };
         let members = samples.into_iter().filter_map(member).collect();
         let group = Group { task: self.prompts[row].task.clone(), members };

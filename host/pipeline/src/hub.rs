@@ -1,5 +1,5 @@
-//! Models and datasets by their names on the Hugging Face hub: from the cache that its own client fills, and downloaded
-//! into it where they are not there.
+//! Models and datasets by their names on the Hugging Face hub. They are read from the cache of the hub's own client,
+//! and downloaded into it if they are missing.
 
 mod cache;
 mod client;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// What stands before a dataset's name, as in pandas and DuckDB.
 const DATASETS: &str = "hf://datasets/";
 
-/// Files that a dataset is told to have, where it lacks the one that is asked for.
+/// How many files of a dataset an error lists, if the dataset lacks the requested one.
 const SHOWN_FILES: usize = 8;
 
 /// The files of a model beside its weights, as far as it has them.
@@ -37,8 +37,8 @@ const MODEL_FILES: [&str; 9] = [
     "tokenizer_config.json",
 ];
 
-/// The folder of a model: `path` itself where there is such a folder, else that of the model of the hub which `path`
-/// names, `ORG/NAME` or `ORG/NAME@REVISION`. What the hub's cache lacks of it is downloaded.
+/// The folder of a model: `path` itself if there is such a folder, else that of the model `ORG/NAME` or
+/// `ORG/NAME@REVISION` on the hub. Files that the hub's cache lacks are downloaded.
 ///
 /// # Errors
 /// There is no such folder or model, or it cannot be downloaded.
@@ -46,7 +46,7 @@ pub fn model(path: &Path) -> Result<Cow<'_, Path>, HubError> {
     if path.exists() {
         return Ok(Cow::Borrowed(path));
     }
-    // Where there is a folder ORG here, the path of a folder in it is mistyped.
+    // If there is a folder ORG here, `path` is a mistyped path and not a name on the hub.
     let is_here = path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && parent.is_dir());
     let name = path.to_str().filter(|_| !is_here).and_then(|text| Repository::parse(Kind::Model, text));
     let repository = name.ok_or_else(|| HubError::NoFolder(path.to_owned()))?;
@@ -69,9 +69,8 @@ pub fn model(path: &Path) -> Result<Cow<'_, Path>, HubError> {
     Ok(Cow::Owned(folder))
 }
 
-/// The files of a dataset: `path` itself or, where it is `hf://datasets/ORG/NAME[@REVISION]/FILES`, those in the hub's
-/// cache. A file that the cache lacks is downloaded; for a folder or a pattern, the hub is asked which files it stands
-/// for.
+/// The files of a dataset: `path` itself or, if it is `hf://datasets/ORG/NAME[@REVISION]/FILES`, those in the hub's
+/// cache. A file that the cache lacks is downloaded. For a folder or a pattern, the hub is asked for the list of files.
 ///
 /// # Errors
 /// There is no such dataset or file, it cannot be downloaded, or it is not such a name.
@@ -92,7 +91,7 @@ pub fn dataset(path: &Path) -> Result<Cow<'_, Path>, HubError> {
     let download = match (Download::start(&repository, &cache), cached) {
         (Ok(download), _) => download,
         (Err(HubError::Unreachable { why, .. }), Some(cached)) if DatasetReader::open(&cached).is_ok() => {
-            tracing::warn!("{written} is what the hub's cache has of it: {why}");
+            tracing::warn!("using the files of {written} that are in the hub's cache: {why}");
             return Ok(Cow::Owned(cached));
         }
         (Err(error), _) => return Err(error),
@@ -131,8 +130,8 @@ fn missing(folder: &Path) -> Result<Vec<String>, PolicyError> {
     Ok(needed.iter().filter(|file| !file.exists()).filter_map(name).collect())
 }
 
-/// Whether a file of a repository is one of those that a path stands for which is not its name, as in folders here: in
-/// the folder `path`, or matched by it.
+/// Whether a file of a repository is in the folder `path`, or matches it if it is a pattern, by the rules for local
+/// paths.
 fn is_in(path: &str, name: &str) -> bool {
     let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
     match path.contains(['*', '?', '[']) {

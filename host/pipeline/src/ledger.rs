@@ -1,24 +1,25 @@
-//! The ledger: every second that the device had nothing to do is charged to what it waited for.
+//! The ledger: every second in which the device had nothing to do is charged to what it waited for.
 
 use gavel_data::LastCall;
 use gavel_runs::Metrics;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Waits that are remembered by the sample that ended them.
+/// How many of the longest waits are kept.
 const WORST: usize = 5;
 
 /// What ended a wait: the judge of a sample that answered last.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cause {
-    /// Who had kept it waiting, such as `reward/math`, and for what share of the time.
+    /// What the sample waited for, such as `reward/math`, with the share of the time.
     pub(crate) waits: Vec<(String, f64)>,
     /// The sample's id.
     pub(crate) sample: String,
 }
 
 impl Cause {
-    /// The sample whose last call this was: the time in which the plugin waited for a language model is the endpoint's.
+    /// The cause, from the last call of a sample. The time in which the plugin waited for a language model is charged
+    /// to the endpoint.
     pub(crate) fn new(last: &LastCall, sample: String) -> Self {
         let endpoints = last.endpoints.iter().map(|(name, share)| (format!("chat/{name}"), *share));
         let own = 1.0 - last.endpoints.values().fold(0.0, |sum, share| sum + share);
@@ -26,7 +27,7 @@ impl Cause {
         Self { waits: std::iter::once(plugin).chain(endpoints).collect(), sample }
     }
 
-    /// Who had kept it waiting longest.
+    /// What the sample waited for longest.
     fn longest(&self) -> &str {
         self.waits.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
     }
@@ -43,12 +44,12 @@ pub struct LongWait {
     pub sample: String,
 }
 
-/// Who the device waited for.
+/// What the device waited for.
 pub(crate) struct Ledger {
-    /// Seconds since the last step's, by name.
+    /// Seconds since the last step ended, by name.
     step: BTreeMap<String, f64>,
     step_began: Instant,
-    /// Of a wait that nothing has ended yet.
+    /// Seconds of a wait that has not ended yet.
     open: f64,
     last: Option<Cause>,
     worst: Vec<LongWait>,
@@ -59,13 +60,13 @@ impl Ledger {
         Self { step: BTreeMap::new(), step_began: Instant::now(), open: 0.0, last: None, worst: Vec::new() }
     }
 
-    /// Adds seconds in which the device had nothing to do; `cause` is what came at their end.
+    /// Adds seconds in which the device had nothing to do; `cause` is what happened at their end.
     pub(crate) fn wait(&mut self, seconds: f64, cause: Option<Cause>) {
         self.open += seconds;
         self.last = cause.or(self.last.take());
     }
 
-    /// The device goes on: the wait is charged to what came last.
+    /// Ends a wait, because the device continues: charges it to the last cause.
     pub(crate) fn end_wait(&mut self) {
         let seconds = std::mem::take(&mut self.open);
         let Some(cause) = self.last.take().filter(|_| seconds > 0.0) else { return };
@@ -77,12 +78,12 @@ impl Ledger {
         self.worst.truncate(WORST);
     }
 
-    /// Charges seconds to something that is no sample.
+    /// Charges seconds to something other than a sample.
     pub(crate) fn charge(&mut self, name: &str, seconds: f64) {
         *self.step.entry(name.to_owned()).or_default() += seconds;
     }
 
-    /// Writes the seconds since the last step's down, and gives them by name.
+    /// Sets the metrics of the seconds since the last step ended, and gives these seconds by name.
     pub(crate) fn end_step(&mut self, metrics: &mut Metrics) -> BTreeMap<String, f64> {
         let waits = std::mem::take(&mut self.step);
         let total = waits.values().fold(0.0, |sum, seconds| sum + seconds);

@@ -1,5 +1,5 @@
-//! The schedule of a run: rollout, scoring and training together; validation;
-//! what is recorded and how it is taken up again.
+//! The schedule of a run: rollout, scoring and training together; validation; what is recorded, and how a run is
+//! resumed.
 
 mod advantages;
 mod at_k;
@@ -7,9 +7,12 @@ mod broken_judges;
 mod check;
 pub mod config;
 mod control;
+mod credit;
 mod dataset;
 mod dry_run;
 mod endpoint_rollout;
+mod engine_policy;
+mod episode_metrics;
 mod error;
 mod evaluation;
 mod failure_rate;
@@ -17,6 +20,7 @@ mod generations;
 mod group_queue;
 pub mod hub;
 mod ledger;
+mod logic;
 mod memory;
 mod mixture;
 mod pace;
@@ -47,7 +51,7 @@ pub use config::Config;
 pub use control::Control;
 pub use dry_run::{DryRun, dry_run_sft, dry_run_train};
 pub use error::PipelineError;
-pub use evaluation::{EvalOptions, Evaluated, evaluate};
+pub use evaluation::{EvalOptions, EvalProgress, Evaluated, evaluate};
 pub use generations::generations;
 pub use ledger::LongWait;
 pub use memory::{Part, Prediction};
@@ -61,18 +65,18 @@ use std::path::PathBuf;
 /// How a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// In a folder of its own.
+    /// A new run in a new folder.
     New,
-    /// In the newest folder of its name.
+    /// The newest run of its name continues.
     Resume {
-        /// The step whose checkpoint it goes on from; the last one by default.
+        /// The step of the checkpoint to resume from; the last one by default.
         from: Option<u64>,
-        /// Whether it may go on with other plugins than it had.
+        /// Whether the run may continue with changed plugins.
         allow_changed_plugins: bool,
     },
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// The run's folder.
@@ -87,9 +91,9 @@ pub struct Summary {
     pub best: Option<PathBuf>,
     /// Outcomes in training by plugin and kind.
     pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
-    /// What became of groups: trained on, or dropped for which reason.
+    /// How many groups were trained on, and how many were dropped for which reason.
     pub groups: BTreeMap<String, u64>,
-    /// Seconds that the device had nothing to do, by what it waited for.
+    /// Seconds in which the device had nothing to do, by what it waited for.
     pub device_wait: BTreeMap<String, f64>,
     /// The longest of these waits.
     pub longest_waits: Vec<LongWait>,

@@ -1,5 +1,4 @@
-//! What a run will need of its device's memory, before it starts, and what
-//! there is.
+//! The memory that a run will need on its device, predicted before it starts, and the memory that there is.
 
 mod plan;
 mod prediction;

@@ -15,13 +15,13 @@ pub(crate) struct Share {
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Datasets that share the draws by their weights. Draw `n` falls on the point `start + n · STEP` of a circle of 2⁶⁴
-/// points, of which each dataset has an arc as long as its weight: the multiples of the golden ratio lie so evenly that
-/// any run of draws has each dataset's share almost to the draw (Weyl's sequence; Knuth, "The art of computer
-/// programming", volume 3, section 6.4).
+/// points. Each dataset has an arc of the circle, as long as its weight. The multiples of the golden ratio lie so
+/// evenly that any sequence of draws has each dataset's share almost to the draw (Weyl's sequence; Knuth, "The art of
+/// computer programming", volume 3, section 6.4).
 #[derive(Debug)]
 pub(crate) struct Mixture {
     start: u64,
-    /// Where the arcs end, but for the last one.
+    /// Where the arcs end, without the last one.
     ends: Vec<u64>,
     /// The first draw that is not counted yet.
     next: u64,

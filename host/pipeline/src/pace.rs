@@ -1,5 +1,5 @@
-//! How far behind the policy may be that wrote what is trained on. It is kept by pacing what is started: no finished
-//! work is thrown away, and what is slow is trained on as often as what is quick.
+//! The pace of a run: staleness stays within `max_staleness` because the number of groups that are started is bounded.
+//! No finished work is thrown away, and slow groups are trained on as often as quick ones.
 
 /// A number of groups for each step, and the versions that a group may be behind.
 #[derive(Debug, Clone, Copy)]
@@ -9,8 +9,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// How many groups may be started, where a step has taken `taken` and `under_way` others have been started and
-    /// not been taken: as many as the steps up to the last that may train on them have places for.
+    /// How many groups may be started, if a step has taken `taken` groups, and `under_way` others are started and not
+    /// taken: as many as there are free places in the steps that may train on them.
     pub(crate) fn room(&self, taken: usize, under_way: usize) -> usize {
         let places = (self.max_staleness as usize).saturating_add(1).saturating_mul(self.groups_per_step);
         places.saturating_sub(taken + under_way)
@@ -21,8 +21,8 @@ impl Pace {
         (version + 1).saturating_add(self.max_staleness)
     }
 
-    /// Whether `step`, which has taken `taken` groups, may take one of `version` now: whether the `others` under way,
-    /// of these versions, can then still be trained on in time.
+    /// Whether `step`, which has taken `taken` groups, may take a group of `version` now. It may if the groups under
+    /// way, whose versions are `others`, can then still be trained on in time.
     pub(crate) fn may_take(&self, step: u64, taken: usize, version: u64, others: &[u64]) -> bool {
         (step..self.deadline(version)).all(|last| {
             let places = (last - step + 1) as usize * self.groups_per_step - taken - 1;

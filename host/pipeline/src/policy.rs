@@ -24,9 +24,8 @@ impl Policy {
         })
     }
 
-    /// The policy that the run of this configuration started from, which a KL
-    /// penalty is taken to. Beside adapters it shares the policy's weights,
-    /// which training does not change.
+    /// The policy that the run of this configuration started from, from which a KL penalty measures the distance. With
+    /// adapters, it shares the policy's weights, which training does not change.
     pub(crate) fn reference(&self, table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Model> {
         let Some(path) = table.path.as_ref().filter(|_| self.model.is_adapted()) else {
             return Ok(Self::load(table, resources, seed)?.model);
@@ -80,7 +79,7 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
             let folder = ModelFolder::open(path)?;
             if let (Some(adapter), Some(_)) = (&folder.adapter, &table.lora) {
                 return Err(PipelineError::Stopped(format!(
-                    "model.path {} is an adapter, and [model.lora] asks for another one\nhint: leave [model.lora] out to train that one on, or merge it into its base first: gavel merge",
+                    "model.path {} is an adapter, and [model.lora] asks for another one\nhint: leave [model.lora] out to continue training that adapter, or merge it into its base first: gavel merge",
                     adapter.display()
                 )));
             }
@@ -95,9 +94,14 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
         }
         (None, None) => return Err(PolicyError::Config("there is neither `path` nor `init`".into()).into()),
     };
+    if let Some(path) = &table.chat_template {
+        text.template = text.template.replaced_by(path)?;
+    }
     text.template.set_variables(table.chat_template_kwargs.clone());
     if config.head != Head::LanguageModel {
-        return Err(PolicyError::Config("a classifier is no policy: `[model]` needs a language model".into()).into());
+        return Err(
+            PolicyError::Config("a classifier cannot be the policy: `[model]` needs a language model".into()).into()
+        );
     }
     config.check_vocabulary(text.tokenizer.vocab_size())?;
     Ok((text, config))
@@ -140,7 +144,7 @@ mod tests {
     #[test]
     fn a_model_that_cannot_write_is_no_policy() {
         for (changes, says) in [
-            (json!({"architectures": ["Qwen2ForSequenceClassification"]}), "a classifier is no policy"),
+            (json!({"architectures": ["Qwen2ForSequenceClassification"]}), "a classifier cannot be the policy"),
             (json!({"vocab_size": 200}), "`vocab_size` 200 is smaller than the tokenizer's vocabulary of 259"),
         ] {
             let error = text_and_config(&table(&saved(changes), json!({}))).err().unwrap().to_string();

@@ -1,5 +1,4 @@
-//! What a run writes to and whom it asks is tried before its first step: the folder of its runs, and each reward on a
-//! few rows.
+//! Tries what a run depends on before its first step: the folder of its runs, and each reward on a few rows.
 
 use crate::check::Check;
 use crate::config::{Config, TrainTable};
@@ -7,15 +6,14 @@ use crate::error::{PipelineError, Result};
 use crate::failure_rate::diagnosis;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
-use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, Shown, ShownLines, Task};
+use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, Shown, ShownLines};
 use gavel_runs::RunFolder;
-use gavel_scoring::{PROBED_RESPONSE, Probe};
-use std::sync::Arc;
+use gavel_scoring::{PROBED_RESPONSE, Probe, ProbedRow};
 
-/// What came of it.
+/// The results.
 #[derive(Default)]
 pub(crate) struct Probed {
-    /// What each reward said.
+    /// The outcomes of each reward.
     pub(crate) checks: Vec<Check>,
     /// What failed and does not stop the run.
     pub(crate) warnings: Vec<String>,
@@ -37,13 +35,12 @@ pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: &[P
     for probe in setup.scorer.sandbox().handle().block_on(probes) {
         let dataset = &names[probe.dataset];
         probed.checks.push(Check { what: "reward tried", found: said(&probe, dataset) });
-        let failed = |evaluation: &&(Arc<Task>, Evaluation)| !evaluation.1.ended_well();
-        let Some(first) = probe.calls.iter().find(failed) else { continue };
+        let Some(first) = probe.calls.iter().find(|row| !row.evaluation.ended_well()) else { continue };
         let message = message(&probe, dataset, first);
-        let hopeless = probe.calls.iter().filter(|(_, evaluation)| is_hopeless(&probe, evaluation)).count();
+        let hopeless = probe.calls.iter().filter(|row| is_hopeless(&probe, &row.evaluation)).count();
         if probe.weight != 0.0 && hopeless as f64 > config.train.max_failure_rate() * probe.calls.len() as f64 {
             return Err(PipelineError::Stopped(format!(
-                "{message}\nhint: repair the reward, or what it needs; a run whose calls may all fail has train.max_failure_rate = 1.0"
+                "{message}\nhint: repair the reward, or what it needs; to run although all of its calls may fail, set train.max_failure_rate = 1.0"
             )));
         }
         probed.warnings.push(message);
@@ -60,11 +57,11 @@ pub(crate) fn try_rewards<T: TrainTable>(config: &Config<T>, setup: &Setup, trai
     Ok(())
 }
 
-/// How often a reward said what: `letter: 4 rows of train.jsonl: 3 scored, 1 abstained (the first: no letter)`.
+/// How often a reward had which outcome: `letter: 4 rows of train.jsonl: 3 scored, 1 abstained (the first: no letter)`.
 fn said(probe: &Probe, dataset: &str) -> String {
     let counts = OutcomeKind::ALL.into_iter().filter_map(|kind| {
-        let mut of_kind = probe.calls.iter().filter(|(_, evaluation)| evaluation.outcome.kind() == kind);
-        let (_, first) = of_kind.next()?;
+        let mut of_kind = probe.calls.iter().filter(|row| row.evaluation.outcome.kind() == kind);
+        let first = &of_kind.next()?.evaluation;
         let reason = first.outcome.reason().filter(|_| kind != OutcomeKind::Scored);
         let reason = reason.map(|reason| format!(" (the first: {})", Shown(reason))).unwrap_or_default();
         Some(format!("{} {}{reason}", of_kind.count() + 1, kind.as_str()))
@@ -77,20 +74,24 @@ fn rows(count: usize) -> String {
     if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
 }
 
-fn message(probe: &Probe, dataset: &str, (task, evaluation): &(Arc<Task>, Evaluation)) -> String {
-    let failed = probe.calls.iter().filter(|(_, evaluation)| !evaluation.ended_well()).count();
+fn message(probe: &Probe, dataset: &str, first: &ProbedRow) -> String {
+    let failed = probe.calls.iter().filter(|row| !row.evaluation.ended_well()).count();
+    let response = match first.is_ground_truth {
+        true => "the row's ground truth as the response".to_owned(),
+        false => format!("the response {PROBED_RESPONSE:?}"),
+    };
     format!(
-        "the reward `{}` was tried with the response {PROBED_RESPONSE:?} and failed on {failed} of {} of {dataset}; the first: {}: {}{}",
+        "the reward `{}` was tried with {response} and failed on {failed} of {} of {dataset}; the first: {}: {}{}",
         probe.plugin,
         rows(probe.calls.len()),
-        Shown(&task.id),
-        ShownLines(evaluation.outcome.reason().unwrap_or_default()),
-        diagnosis(evaluation),
+        Shown(&first.task.id),
+        ShownLines(first.evaluation.outcome.reason().unwrap_or_default()),
+        diagnosis(&first.evaluation),
     )
 }
 
-/// Whether another response would fare no better: a bug of the plugin itself may be met by this response only, while a
-/// model or a server that refuses one call refuses the others.
+/// Whether repairing the row, the host or the endpoint is the only way to a score. A bug of the plugin may appear with
+/// this response only, but a model or a server that refuses one call refuses the others.
 fn is_hopeless(probe: &Probe, evaluation: &Evaluation) -> bool {
     match evaluation.outcome {
         Outcome::Scored(_) | Outcome::Abstained(_) => false,

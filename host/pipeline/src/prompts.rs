@@ -27,8 +27,7 @@ pub(crate) struct PromptLimit {
 }
 
 impl PromptLimit {
-    /// At most what is configured, and what the model's positions leave beside
-    /// a response.
+    /// The limit is `max_prompt_tokens`, but at most what the model's positions leave beside a response.
     pub(crate) fn new(data: &DataTable, positions: i64, max_tokens: usize) -> Result<Self> {
         let positions = positions.max(0) as usize;
         let room = positions.saturating_sub(max_tokens);
@@ -41,7 +40,12 @@ impl PromptLimit {
         Ok(Self { tokens, positions, overlong: data.overlong_prompts })
     }
 
-    /// The prompt to use, if the row is to be used.
+    /// The most tokens of a prompt.
+    pub(crate) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The prompt to use; nothing if the row is left out.
     pub(crate) fn apply(&self, mut ids: Vec<u32>, path: &Path, place: &str) -> Result<Option<Vec<u32>>> {
         if ids.len() <= self.tokens {
             return Ok(Some(ids));
@@ -76,18 +80,23 @@ pub(crate) fn prompts(
     split: &str,
     text: &TextModel,
     limit: PromptLimit,
+    functions: Option<&[Value]>,
 ) -> Result<Drawable<Prompt>> {
     usable(datasets, |row, path| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
         let task = task(row, path, split)?;
-        let ids = prompt_ids(&task.prompt, &tools(&task).map_err(bad)?, text).map_err(bad)?;
+        let ids = match functions {
+            Some(functions) => prompt_ids(&task.prompt, functions, text),
+            None => prompt_ids(&task.prompt, &tools(&task).map_err(bad)?, text),
+        };
+        let ids = ids.map_err(bad)?;
         let task = Arc::new(task);
         Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids }))
     })
 }
 
-/// The task that a row is.
+/// The task of a row.
 pub(crate) fn task(row: Row, path: &Path, split: &str) -> Result<Task> {
     let place = row.place;
     Task::from_row(row.columns, row.position, split).map_err(|error| PipelineError::BadRow {
@@ -116,7 +125,7 @@ pub(crate) fn prompt_ids(
     text.prompt_ids_with(prompt, &RenderOptions::prompt(tools)).map_err(|error| error.to_string())
 }
 
-/// What `read` makes of each row, without those that are not to be used.
+/// What `read` makes of each row; for a row that is left out, it returns nothing.
 pub(crate) fn usable<R, I: IntoIterator<Item = R>>(
     datasets: Vec<DatasetRows<'_>>,
     read: impl Fn(Row, &Path) -> Result<I>,

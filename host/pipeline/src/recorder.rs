@@ -1,4 +1,4 @@
-//! Who writes: the one place with a run's effects on the disk.
+//! The recorder: the only place that writes a run to the disk.
 
 use crate::Summary;
 use crate::config::CheckpointTable;
@@ -13,10 +13,10 @@ use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, ScoredSample, State};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
 
-/// Writes a run down: its metrics, its samples, its checkpoints.
+/// Writes the metrics, samples and checkpoints of a run.
 pub(crate) struct Recorder {
     folder: RunFolder,
-    /// Where answers that plugins get from outside are kept.
+    /// Where the answers that plugins get from outside are recorded.
     tape: Tape,
     table: CheckpointTable,
     state: State,
@@ -60,12 +60,12 @@ impl Recorder {
         Ok(self.folder.keep_samples(step, samples)?)
     }
 
-    /// Counts what became of a group: that it was trained on, or why not.
+    /// Counts a group that was trained on, or the reason why it was not.
     pub(crate) fn count_group(&mut self, fate: &str) {
         *self.state.groups.entry(fate.to_owned()).or_default() += 1;
     }
 
-    /// Adds seconds that the device had nothing to do, by what it waited for.
+    /// Adds seconds in which the device had nothing to do, by what it waited for.
     pub(crate) fn add_waits(&mut self, waits: &BTreeMap<String, f64>) {
         for (name, seconds) in waits {
             *self.state.device_wait.entry(name.clone()).or_default() += seconds;
@@ -92,7 +92,7 @@ impl Recorder {
         self.state.step = step;
     }
 
-    /// Notes the accuracy of the policy after the last step; whether it is the best so far.
+    /// Notes the accuracy of the policy after the last step, and returns whether it is the best so far.
     pub(crate) fn note_accuracy(&mut self, accuracy: f64) -> bool {
         let State { step, first_accuracy, last_accuracy, best, .. } = &mut self.state;
         *last_accuracy = Some(accuracy);
@@ -122,7 +122,7 @@ impl Recorder {
         })
     }
 
-    /// What the run came to.
+    /// The results of the run.
     pub(crate) fn summary(&self) -> Result<Summary> {
         let (state, checkpoints) = (&self.state, self.folder.checkpoints());
         Ok(Summary {

@@ -19,7 +19,7 @@ pub(crate) struct Opened {
     checkpoint: Option<(PathBuf, State)>,
 }
 
-/// Makes the folder of a new run, or finds the one to resume. What that one has is kept for now.
+/// Makes the folder of a new run, or finds the one to resume. Nothing in that folder is dropped yet.
 pub(crate) fn open_folder<T: TrainTable + Serialize + DeserializeOwned>(
     config: &Config<T>,
     scorer: &Scorer,

@@ -3,6 +3,8 @@
 use crate::advantages::{Useless, advantages};
 use crate::broken_judges::BrokenJudges;
 use crate::config::{RlTable, ScheduleTable};
+use crate::credit::CreditRule;
+use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::{DrawnGroup, GroupQueue};
@@ -29,10 +31,10 @@ pub(crate) struct RlRun<'a> {
     pub(crate) ledger: Ledger,
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(crate) struct StepReport {
     pub(crate) metrics: Metrics,
-    /// Why it had nothing to learn from, if so.
+    /// Why nothing was learned in it, if so.
     pub(crate) unlearned: Option<String>,
 }
 
@@ -41,10 +43,10 @@ pub(crate) struct StepReport {
 struct Step {
     number: u64,
     learning_rate: f64,
-    /// The groups that it took, the first of which it has trained on.
+    /// The groups that it took; it has trained on the first `trained` of them.
     taken: Vec<DrawnGroup>,
     trained: usize,
-    /// Groups that it drew others in place of.
+    /// Groups that were dropped, with others drawn in their place.
     dropped: Vec<DrawnGroup>,
     updates: Vec<UpdateStats>,
     staleness: Staleness,
@@ -56,9 +58,9 @@ struct Step {
 struct Seconds {
     /// With responses under way.
     generate: f64,
-    /// Without, until something was scored.
+    /// Without responses under way, until something was scored.
     wait: f64,
-    /// Under the policy before its updates.
+    /// In the forward pass under the policy before the step's updates.
     old_log_prob: f64,
     update: f64,
 }
@@ -66,6 +68,10 @@ struct Seconds {
 impl RlRun<'_> {
     fn table(&self) -> &RlTable {
         &self.run.config.train
+    }
+
+    fn credit_rule(&self) -> CreditRule<'_> {
+        CreditRule::new(self.run.config, self.run.rollout.engine.text())
     }
 
     fn schedule(&self) -> &ScheduleTable {
@@ -105,7 +111,7 @@ impl RlRun<'_> {
         self.groups.start(count, step.number - 1).await
     }
 
-    /// Takes groups and trains on them until the step has all of its own, or there are no more.
+    /// Takes groups and trains on them until the step has all of its groups, or there are no more.
     async fn collect(&mut self, step: &mut Step) -> Result<()> {
         let mini_batch = self.table().mini_batch();
         loop {
@@ -150,7 +156,7 @@ impl RlRun<'_> {
             let next = self.groups.whole(in_order).into_iter().find(may_take);
             let Some(mut drawn) = next.and_then(|(draw, _)| self.groups.take(draw)) else { return Ok(()) };
             self.failures.push(&drawn.group);
-            let useless = Useless::of(&drawn.group, self.table());
+            let useless = Useless::of(&drawn.group, self.table(), &self.credit_rule());
             match (self.table().filter_groups, useless) {
                 (Some(_), Some(useless)) => {
                     drawn.dropped = Some(useless.as_str());
@@ -198,10 +204,10 @@ impl RlRun<'_> {
     /// Trains on the next `count` groups, mini-batch by mini-batch.
     async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
         self.ledger.end_wait();
-        let (table, config) = (&self.run.config.train, self.run.config);
+        let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
         let next = &mut step.taken[step.trained..step.trained + count];
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
-        let experiences = advantages(&mut groups, table);
+        let experiences = advantages(&mut groups, table, &CreditRule::new(config, text));
         let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
         let mut mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| !mini_batch.is_empty()).collect();
         mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
@@ -223,7 +229,7 @@ impl RlRun<'_> {
         Ok(())
     }
 
-    /// The numbers of a step that is done; keeps its samples.
+    /// The metrics of a step that is done; records its samples.
     fn describe(&mut self, step: Step, start: Instant) -> Result<StepReport> {
         let Step { number, learning_rate, taken, dropped, updates, staleness, seconds, .. } = step;
         let (config, table) = (self.run.config, &self.run.config.train);
@@ -232,12 +238,18 @@ impl RlRun<'_> {
         metrics.set("time/wait_for_reward", seconds.wait);
         let groups: Vec<&Group> = taken.iter().map(|drawn| &drawn.group).collect();
         describe(&groups, config.rollout.max_tokens, &mut metrics);
-        let equal = groups.iter().filter(|group| Useless::of(group, table) == Some(Useless::EqualRewards)).count();
+        if self.run.rollout.logic.has_turns() {
+            describe_episodes("", groups.iter().copied(), &mut metrics);
+        }
+        let equal = {
+            let rule = self.credit_rule();
+            groups.iter().filter(|group| Useless::of(group, table, &rule) == Some(Useless::EqualRewards)).count()
+        };
         metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
         let considered = || taken.iter().chain(&dropped);
         let unlearned = updates.is_empty().then(|| {
             let groups: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
-            why_unlearned(&groups, config)
+            why_unlearned(&groups, config, &self.credit_rule())
         });
         metrics.count("groups/dropped", considered().filter(|drawn| drawn.dropped.is_some()).count() as u64);
         if table.filter_groups.is_some() {

@@ -1,13 +1,16 @@
 //! Responses to prompts, each of which is scored the moment it ends, while the others are still being drawn.
 
 use crate::config::RolloutTable;
+use crate::engine_policy::EnginePolicy;
 use crate::error::Result;
+use crate::logic::Logic;
 use crate::prompts::Prompt;
 use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::Seeds;
+use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy};
 use gavel_data::{Group, Member, Sample};
 use gavel_policy::Sampling;
-use gavel_rollout::{AsyncEngine, Episode};
+use gavel_rollout::{AsyncEngine, RolloutError};
 use gavel_scoring::{PendingGroup, Progress, Scorer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +23,19 @@ pub(crate) struct SampleDraw<'a> {
     pub(crate) seeds: Seeds,
     /// The samples that it is judged with.
     pub(crate) judged_together: PendingGroup,
+    /// What it waits for while it is drawn.
+    pub(crate) progress: EpisodeProgress,
 }
 
-/// Who rolls out: draws responses and scores them.
+/// Draws responses and scores them.
 #[derive(Clone)]
 pub(crate) struct Rollout {
     pub(crate) engine: AsyncEngine,
     pub(crate) scorer: Arc<Scorer>,
     pub(crate) table: RolloutTable,
+    pub(crate) logic: Logic,
+    /// The most tokens of a prompt.
+    pub(crate) max_prompt_tokens: usize,
 }
 
 impl Rollout {
@@ -44,20 +52,53 @@ impl Rollout {
         sampling: &Sampling,
         in_flight: &mut SamplesInFlight,
     ) -> Result<()> {
+        let policy = Arc::new(EnginePolicy {
+            engine: self.engine.clone(),
+            sampling: sampling.clone(),
+            stop: self.table.stop.clone(),
+        });
+        if let Logic::Agent(agent, tools) = &self.logic {
+            for draw in draws {
+                let episode = AgentEpisode {
+                    task: draw.prompt.task.clone(),
+                    index: draw.key.index as u32,
+                    max_prompt_tokens: self.max_prompt_tokens,
+                    max_tokens: sampling.max_tokens,
+                    seed: draw.seeds.sampling,
+                    tool_seed: draw.seeds.plugin,
+                    agent: agent.clone(),
+                    tools: tools.clone(),
+                };
+                let (policy, progress) = (policy.clone(), draw.progress.clone());
+                self.push(draw, in_flight, async move { episode.play(policy, &progress).await });
+            }
+            return Ok(());
+        }
         let episodes: Vec<Episode> = draws.iter().map(|draw| self.episode(draw, sampling)).collect();
-        let responses = self.engine.generate(episodes.iter().map(Episode::first_request).collect()).await?;
-        for ((draw, episode), response) in draws.iter().zip(episodes).zip(responses) {
-            let (rollout, reports) = (self.clone(), in_flight.reports());
-            let (key, seed, judged_together) = (draw.key, draw.seeds.plugin, draw.judged_together.clone());
-            in_flight.push(async move {
-                let sample = Arc::new(episode.play(&rollout.engine, response).await?);
-                let pending = rollout.scorer.start(&judged_together, sample.clone(), seed);
-                // Nobody listens where the run has given its samples up.
-                let _ = reports.send(Event::Drawn(key, sample.clone(), pending.progress()));
-                Ok(Event::Scored(key, sample, pending.outcome().await))
-            });
+        let turns = policy.generate(episodes.iter().map(Episode::first_request).collect()).await?;
+        for ((draw, episode), turn) in draws.iter().zip(episodes).zip(turns) {
+            let (policy, progress) = (policy.clone(), draw.progress.clone());
+            self.push(draw, in_flight, async move { episode.play(&*policy, turn, &progress).await });
         }
         Ok(())
+    }
+
+    /// Adds a sample that is scored once it is drawn.
+    fn push(
+        &self,
+        draw: &SampleDraw<'_>,
+        in_flight: &mut SamplesInFlight,
+        sample: impl Future<Output = std::result::Result<Sample, EpisodeError<RolloutError>>> + Send + 'static,
+    ) {
+        let (rollout, reports) = (self.clone(), in_flight.reports());
+        let (key, seed, judged_together) = (draw.key, draw.seeds.plugin, draw.judged_together.clone());
+        in_flight.push(async move {
+            let sample = Arc::new(sample.await?);
+            let pending = rollout.scorer.start(&judged_together, sample.clone(), seed);
+            // The receiver is gone if the run has dropped its samples.
+            let _ = reports.send(Event::Drawn(key, sample.clone(), pending.progress()));
+            Ok(Event::Scored(key, sample, pending.outcome().await))
+        });
     }
 
     /// Scores a sample that was drawn before, and gives what it waits for.
@@ -75,14 +116,15 @@ impl Rollout {
         progress
     }
 
-    /// Draws and scores a group of each prompt, with a sample for each of the seeds that `seeds` gives for its number.
-    /// The groups are in the order of the prompts, whatever ended first; beside them, the seconds in which no response was
-    /// under way any more.
+    /// Draws and scores a group of each prompt, with a sample for each of the seeds that `seeds` gives for the prompt's
+    /// number. Gives the groups in the order of the prompts, and the seconds after the end of the last response. Calls
+    /// `scored` after each sample.
     pub(crate) async fn draw_all(
         &self,
         prompts: &[Prompt],
         seeds: impl Fn(usize) -> Vec<Seeds>,
         sampling: &Sampling,
+        scored: &(dyn Fn() + Sync),
     ) -> Result<(Vec<Group>, f64)> {
         let mut in_flight = SamplesInFlight::default();
         let mut draws = Vec::new();
@@ -94,6 +136,7 @@ impl Rollout {
                 prompt,
                 seeds,
                 judged_together: judged_together.clone(),
+                progress: EpisodeProgress::default(),
             }));
         }
         self.start(&draws, sampling, &mut in_flight).await?;
@@ -103,6 +146,7 @@ impl Rollout {
             match event? {
                 Event::Drawn(..) => last_drawn = Instant::now(),
                 Event::Scored(key, sample, outcome) => {
+                    scored();
                     members.insert(key, Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None });
                 }
             }
@@ -122,9 +166,10 @@ impl Rollout {
             task: draw.prompt.task.clone(),
             index: draw.key.index as u32,
             prompt: draw.prompt.ids.clone(),
-            sampling: sampling.clone(),
-            stop: self.table.stop.clone(),
+            max_tokens: sampling.max_tokens,
             seed: draw.seeds.sampling,
+            tool_seed: draw.seeds.plugin,
+            tools: self.logic.tools().cloned(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
 use crate::error::{PipelineError, Result};
+use crate::failure_rate::sample_name;
 use crate::policy::Policy;
 use crate::prompts::Prompt;
 use crate::recorder::Recorder;
@@ -12,6 +13,7 @@ use crate::task_stream::Numbering;
 use crate::updater::Updater;
 use crate::validation::{Validation, validate};
 use crate::{Start, Summary};
+use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
 use gavel_runs::{Metrics, QueuedGroup};
@@ -21,13 +23,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// A run under way: who rolls out, who updates, and who writes.
+/// A run under way: its rollout, its updater and its recorder.
 pub(crate) struct Run<'a, T> {
     pub(crate) config: &'a Config<T>,
     pub(crate) rollout: Rollout,
     pub(crate) updater: Updater,
     pub(crate) recorder: Recorder,
-    /// The groups that the checkpoint has which the run is resumed from.
+    /// The groups in the checkpoint that the run is resumed from.
     pub(crate) queued: Vec<QueuedGroup>,
     validation: Vec<Prompt>,
     learning: LearningConfig,
@@ -37,7 +39,7 @@ pub(crate) struct Run<'a, T> {
 pub(crate) struct StepEnd {
     /// The accuracy, where it was validated.
     pub(crate) accuracy: Option<f64>,
-    /// Whether the policy is to be kept.
+    /// Whether it is time for a checkpoint.
     pub(crate) is_checkpoint_due: bool,
     /// Seconds that the validation waited for its rewards alone.
     pub(crate) validation_wait: f64,
@@ -49,12 +51,12 @@ pub(crate) struct RunShape {
     /// Responses that a step draws.
     pub(crate) drawn: usize,
     pub(crate) grouping: Grouping,
-    /// Whether a KL penalty is taken to the policy that the run starts from.
+    /// Whether a KL penalty needs the policy that the run starts from.
     pub(crate) needs_reference: bool,
 }
 
 impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
-    /// Starts a run in a folder of its own, or resumes one.
+    /// Starts a run in a new folder, or resumes one.
     pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: RunShape, start: Start) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference } = shape;
         let opened = open_folder(config, &setup.scorer, grouping, start)?;
@@ -74,7 +76,7 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
             true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
             false => None,
         };
-        let Setup { scorer, validation, .. } = setup;
+        let Setup { scorer, validation, limit, logic, .. } = setup;
         let Policy { model, text } = policy;
         let answers = config.data.validation_samples * validation.len();
         let decoding = EngineConfig {
@@ -91,14 +93,15 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
                 let rollout = Policy::load(&ModelTable { device: device.clone(), ..table }, &resources, config.seed)?;
                 tracing::info!("responses are drawn on {}", gavel_policy::device::name(rollout.model.device()));
                 let engine = AsyncEngine::start(rollout.model, rollout.text, decoding, Arc::new(()))?;
-                // It draws nothing.
+                // The engine of the device that trains draws nothing.
                 (engine, AsyncEngine::start(model, text, EngineConfig::default(), Arc::new(()))?)
             }
         };
-        // Once all that it needs is loaded.
+        // Only once everything is loaded, because later steps of a resumed run are dropped here.
         let queued = opened.queue()?;
         let recorder = opened.into_recorder(config)?;
-        let rollout = Rollout { engine, scorer: Arc::new(scorer), table: config.rollout.clone() };
+        let (scorer, table, max_prompt_tokens) = (Arc::new(scorer), config.rollout.clone(), limit.tokens());
+        let rollout = Rollout { engine, scorer, table, logic, max_prompt_tokens };
         let updater = Updater::new(trained, trainer, reference);
         Ok(Self { config, rollout, updater, recorder, queued, validation, learning })
     }
@@ -116,7 +119,7 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
         Ok(self.rollout.engine.set_version(version)?)
     }
 
-    /// The steps that are to be taken.
+    /// The steps that the run still takes.
     pub(crate) fn steps(&self) -> impl Iterator<Item = u64> + use<T> {
         self.recorder.state().step + 1..=self.learning.steps
     }
@@ -124,7 +127,7 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
     /// How many groups were started before the first of these steps.
     pub(crate) fn started_groups(&self, numbering: &Numbering) -> u64 {
         let state = self.recorder.state();
-        // Older checkpoints do not say.
+        // Older checkpoints lack this number.
         state.draws.max(numbering.of_step(state.step + 1).start)
     }
 
@@ -163,7 +166,7 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
         Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait })
     }
 
-    /// Keeps the policy as it is now, and all that led to it, with the groups that it has not been trained on yet.
+    /// Saves a checkpoint: the policy as it is now, and the groups that it has not been trained on yet.
     pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
         self.recorder.save(&self.updater, self.rollout.engine.text(), queue)
     }
@@ -173,17 +176,31 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
         if self.validation.is_empty() {
             return Ok((None, 0.0));
         }
-        let Validation { metrics: found, waited, .. } = validate(self.config, &self.rollout, &self.validation).await?;
+        let Validation { metrics: found, groups, waited } =
+            validate(self.config, &self.rollout, &self.validation).await?;
         let accuracy = found.get("val/accuracy");
         if let (None, Some(name)) = (accuracy, self.config.accuracy_reward()) {
-            tracing::warn!("validation: no answer to {} rows had a score of `{name}`", self.validation.len());
+            tracing::warn!(
+                "validation: no answer to {} rows had a score of `{name}`{}",
+                self.validation.len(),
+                first_without_score(&groups, name)
+            );
         }
         metrics.extend(found);
         Ok((accuracy, waited))
     }
 
-    /// What the run came to.
+    /// The results of the run.
     pub(crate) fn summary(&self) -> Result<Summary> {
         self.recorder.summary()
     }
+}
+
+/// The first answer that a reward did not score, and why: `; the first: sample 0 of validation/3: …`.
+fn first_without_score(groups: &[Group], reward: &str) -> String {
+    let why = |member: &Member| {
+        let evaluation = member.outcome.plugins.get(reward)?;
+        Some(format!("; the first: {}: {}", sample_name(&member.sample), ShownLines(evaluation.outcome.reason()?)))
+    };
+    groups.iter().flat_map(|group| &group.members).find_map(why).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Samples on their way: each is one future, from its prompt to its outcome.
+//! Samples in flight: each is one future, from its prompt to its outcome.
 
 use crate::error::Result;
 use futures::StreamExt;
@@ -25,10 +25,10 @@ pub(crate) enum Event {
     Scored(SampleKey, Arc<Sample>, SampleOutcome),
 }
 
-/// Samples on their way. Dropping it gives all of them up.
+/// Samples in flight. Dropping this cancels all of them.
 pub(crate) struct SamplesInFlight {
     futures: FuturesUnordered<LocalBoxFuture<'static, Result<Event>>>,
-    /// Outcomes that came in one moment with the end of a response, which is told first.
+    /// Outcomes that came together with the end of a response, which is reported first.
     scored: VecDeque<Result<Event>>,
     drawn: UnboundedReceiver<Event>,
     sender: UnboundedSender<Event>,
@@ -52,7 +52,7 @@ impl SamplesInFlight {
         self.futures.push(Box::pin(sample));
     }
 
-    /// What happens next; nothing where no sample is on its way.
+    /// The next event; nothing if no sample is in flight.
     pub(crate) async fn next(&mut self) -> Option<Result<Event>> {
         loop {
             // A sample is drawn before it is scored.

@@ -1,6 +1,7 @@
 //! Supervised fine-tuning: imitate the responses of a dataset.
 
 use crate::config::{Config, SftTable};
+use crate::control::Control;
 use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::probe::try_rewards;
@@ -14,11 +15,11 @@ use gavel_scoring::recording::Grouping;
 use gavel_train::SftRow;
 use std::time::Instant;
 
-/// Runs `gavel sft`.
+/// Runs `gavel sft`, until its last step or until `control` asks it to end.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used, or training fails.
-pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
+pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result<Summary> {
     let table = &config.train;
     let learning = table.learning();
     let schedule = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
@@ -38,6 +39,7 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
         return run.summary();
     }
     let mut stream = TaskStream::new(config.seed, &shares);
+    let mut is_stopped = false;
     for step in run.steps() {
         let start = Instant::now();
         let size = table.batch_size as u64;
@@ -60,13 +62,18 @@ pub fn sft(config: &Config<SftTable>, start: Start) -> Result<Summary> {
             run.publish(step).await?;
             run.end_step(step, metrics).await
         })?;
-        if end.is_checkpoint_due || enough(end.accuracy) {
+        let is_stopping = control.is_stopping();
+        if end.is_checkpoint_due || enough(end.accuracy) || is_stopping {
             run.save(&[])?;
         }
         if enough(end.accuracy) {
             tracing::info!("validation accuracy is above train.stop_accuracy: done");
             break;
         }
+        if is_stopping && step < table.steps {
+            is_stopped = true;
+            break;
+        }
     }
-    run.summary()
+    Ok(Summary { is_stopped, ..run.summary()? })
 }

@@ -10,17 +10,17 @@ use gavel_train::SftRow;
 use serde_json::Value;
 use std::path::Path;
 
-/// What is imitated of the rows of datasets: each message of the assistant that answers a prompt, with all that comes
-/// before it.
+/// The rows to imitate from datasets: each message of the assistant that answers a prompt, with all messages before it.
 pub(crate) fn sft_rows(
     datasets: Vec<DatasetRows<'_>>,
     text: &TextModel,
     limit: PromptLimit,
+    functions: Option<&[Value]>,
 ) -> Result<Drawable<SftRow>> {
     usable(datasets, |row, path| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-        let answered = Answered::read(row).map_err(bad)?;
+        let answered = Answered::read(row, functions).map_err(bad)?;
         let mut rows = Vec::new();
         for at in answered.learned() {
             let row = sft_row(&answered.messages[..at], &answered.tools, &answered.messages[at], text).map_err(bad)?;
@@ -30,17 +30,18 @@ pub(crate) fn sft_rows(
     })
 }
 
-/// A conversation that a row has.
+/// The conversation of a row.
 struct Answered {
     messages: Vec<Message>,
     /// The functions that it offers.
     tools: Vec<Value>,
-    /// Where what is imitated begins: after the prompt or, of a whole conversation, with the last turn.
+    /// The first message to imitate: the one after the prompt or, in a whole conversation, the first of the last turn.
     start: usize,
 }
 
 impl Answered {
-    fn read(row: Row) -> std::result::Result<Self, String> {
+    /// Reads a row; the functions are those of the run's tools, or else those that the row offers.
+    fn read(row: Row, functions: Option<&[Value]>) -> std::result::Result<Self, String> {
         let has_prompt = row.columns.present("prompt").is_some();
         let Sample { task, trajectories, .. } =
             gavel_scoring::completion(row, "train").map_err(|error| error.to_string())?;
@@ -51,9 +52,10 @@ impl Answered {
         messages.extend(trajectories.into_iter().flat_map(|trajectory| trajectory.messages));
         let start = if has_prompt { task.prompt.len() } else { last_turn(&messages) };
         if start == messages.len() {
-            return Err("`messages` ends with another role than the assistant's: there is no answer to learn".into());
+            return Err("`messages` does not end with a message of the assistant: there is no answer to learn".into());
         }
-        Ok(Self { messages, tools: tools(&task)?, start })
+        let tools = functions.map_or_else(|| tools(&task), |functions| Ok(functions.to_vec()))?;
+        Ok(Self { messages, tools, start })
     }
 
     /// The messages to imitate, by their numbers.
@@ -63,7 +65,7 @@ impl Answered {
 }
 
 /// Applies the limit to a row to imitate, which needs positions for its response too. The response is never cut: its
-/// end is what is to be learned.
+/// end must be learned.
 fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Result<Option<SftRow>> {
     let SftRow { prompt, response } = row;
     let Some(mut prompt) = limit.apply(prompt, path, place)? else { return Ok(None) };
@@ -108,12 +110,12 @@ fn sft_row(
     let turn = render(&whole, &telling).and_then(|whole| {
         let start = match whole.starts_with(&asked) {
             true => asked,
-            // Some templates ask with more than they write before an answer, such as an open `<think>`.
+            // Some templates write more after a prompt than before an answer, such as an open `<think>`.
             false => render(prompt, &telling)?,
         };
         let wrong = match whole.strip_prefix(&start) {
             Some(turn) if !start.is_empty() => left_out(answer, turn),
-            _ => Some("writes the prompt in another way where an answer follows"),
+            _ => Some("writes the prompt differently if an answer follows"),
         };
         match wrong {
             None => Ok((start, whole)),
@@ -126,15 +128,15 @@ fn sft_row(
     let (prompt, mut response) = match turn {
         Ok((start, whole)) => {
             let prompt = encode(&start)?;
-            // Some tokenizers begin a text in another way than they go on: the turn is encoded alone only where a
-            // token would lie across its beginning.
+            // Some tokenizers encode the beginning of a text differently. So the turn is encoded alone only if a token
+            // would lie across its beginning.
             let response = match encode(&whole)?.strip_prefix(prompt.as_slice()) {
                 Some(response) => response.to_vec(),
                 None => encode(&whole[start.len()..])?,
             };
             (prompt, response)
         }
-        // A text is what the model is to write, whatever the template makes of it in a conversation that goes on.
+        // A text is learned as it is, whatever the template makes of it in a longer conversation.
         Err(_) if only_text => (prompt_ids(prompt, tools, text)?, encode(&answer.text())?),
         Err(what) => return Err(what),
     };
@@ -142,9 +144,9 @@ fn sft_row(
     Ok(SftRow { prompt, response })
 }
 
-/// What the chat template does wrong if not all of an answer is in its turn.
+/// Which part of an answer the chat template leaves out of its turn, if any.
 fn left_out(answer: &Message, turn: &str) -> Option<&'static str> {
-    // White space is the template's to choose.
+    // Templates may change white space.
     let packed = |text: &str| text.split_whitespace().collect::<String>();
     let turn = packed(turn);
     let has = |text: &str| turn.contains(&packed(text));
@@ -159,11 +161,10 @@ fn left_out(answer: &Message, turn: &str) -> Option<&'static str> {
     }
 }
 
-/// Ends a response where the model stops: at the first token that ends a text
-/// after all of the answer, or else at one more.
+/// Ends a response where the model stops: at the first end token after the whole answer. If there is none, adds one.
 fn end_turn(response: &mut Vec<u32>, tokenizer: &Tokenizer) {
     let ends = |id: &u32| tokenizer.stop_ids().contains(id);
-    // What templates write after an answer besides: a line's end after the turn's, the text's end after that.
+    // Templates may also write a line break after the end of the turn, and an end of text after that.
     let closes = |id: &u32| ends(id) || tokenizer.token_to_text(*id).text.trim().is_empty();
     let closing = response.iter().rposition(|id| !closes(id)).map_or(0, |last| last + 1);
     let end = response[closing..].iter().position(ends);

@@ -30,7 +30,7 @@ pub(crate) fn describe(groups: &[&Group], max_tokens: usize, metrics: &mut Metri
     let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
     metrics.describe("response_length", &lengths);
     let clipped = trajectories().filter(|trajectory| trajectory.finish_reason == FinishReason::Length).count();
-    metrics.set("response_length/clip_ratio", clipped as f64 / members().count().max(1) as f64);
+    metrics.set("response_length/clip_ratio", clipped as f64 / trajectories().count().max(1) as f64);
     metrics.set("response_length/limit", max_tokens as f64);
     metrics.set("prompt_length/mean", mean(&tokens().map(|tokens| tokens.prompt.len() as f64).collect::<Vec<_>>()));
     let written: usize = tokens().map(|tokens| tokens.response.len()).sum();
@@ -55,8 +55,7 @@ fn describe_latencies(groups: &[&Group], metrics: &mut Metrics) {
     }
 }
 
-/// Counts, below `prefix`, how often each plugin had which outcome; every kind
-/// is there, and of its details those that occurred.
+/// Counts, below `prefix`, how often each plugin had which outcome: every kind, and the details that occurred.
 pub(crate) fn count_outcomes<'a>(prefix: &str, groups: impl IntoIterator<Item = &'a Group>, metrics: &mut Metrics) {
     for (name, mut counts) in outcomes(groups) {
         for kind in OutcomeKind::ALL {
@@ -68,9 +67,8 @@ pub(crate) fn count_outcomes<'a>(prefix: &str, groups: impl IntoIterator<Item = 
     }
 }
 
-/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`, who
-/// caused that it failed, by `caused-by/WHO`, and how often it was not called, by
-/// `not-called/WHY`.
+/// How often each plugin had which outcome, by `KIND` and by `KIND/DETAIL`; how often who caused a failure, by
+/// `caused-by/WHO`; and how often the plugin was not called, by `not-called/WHY`.
 pub(crate) fn outcomes<'a>(groups: impl IntoIterator<Item = &'a Group>) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for member in members(groups) {

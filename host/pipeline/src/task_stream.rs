@@ -3,8 +3,8 @@
 use crate::mixture::{Mixture, Share};
 use gavel_data::seed::{Purpose, derive, derive_retry, permutation};
 
-/// The rows of datasets as a run draws them. Datasets share the draws by their weights, and each gives its rows once an
-/// epoch of its own, in an order of that epoch.
+/// The rows of datasets as a run draws them. Datasets share the draws by their weights. Each dataset has its own
+/// epochs, and gives each of its rows once an epoch, in the epoch's order.
 pub(crate) struct TaskStream {
     mixture: Mixture,
     datasets: Vec<Epochs>,
@@ -59,9 +59,9 @@ impl Epochs {
 /// The seeds of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seeds {
-    /// Of what the policy draws.
+    /// The seed of the policy's draws.
     pub(crate) sampling: u64,
-    /// Of what its plugins see as random.
+    /// The seed of the random numbers that plugins see.
     pub(crate) plugin: u64,
 }
 

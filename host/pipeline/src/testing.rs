@@ -24,11 +24,13 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
             versions: vec![0; 2],
         };
         let trajectory = Trajectory {
+            opening: None,
+            report: Default::default(),
             messages: vec![Message::new(Role::Assistant, "a")],
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
         };
-        let sample = Sample { task: task.clone(), index, trajectories: vec![trajectory] };
+        let sample = Sample::new(task.clone(), index, vec![trajectory]);
         let outcome = SampleOutcome { reward, reason: None, ..SampleOutcome::without_calls(outcome, "") };
         Member { sample, outcome, advantage: None }
     };

@@ -83,7 +83,7 @@ fn report(step: u64, steps: u64, metrics: &Metrics, unlearned: Option<&str>) {
         return;
     }
     let equal = match number("frac_reward_zero_std") >= 1.0 {
-        true => ", the rewards of each group are equal: nothing to prefer",
+        true => ", the rewards of each group are equal: no advantage",
         false => "",
     };
     tracing::info!(
@@ -95,7 +95,7 @@ fn report(step: u64, steps: u64, metrics: &Metrics, unlearned: Option<&str>) {
 }
 
 impl RlRun<'_> {
-    /// Hands the weights of `version` to those who draw: without partial rollout, once no response is under way.
+    /// Hands the weights of `version` to rollout; without partial rollout, once no response is under way.
     async fn publish(&mut self, version: u64) -> Result<()> {
         if !self.run.config.schedule.partial_rollout {
             self.groups.finish_drawing().await?;
@@ -107,7 +107,7 @@ impl RlRun<'_> {
     async fn end_step(&mut self, step: u64, metrics: Metrics, is_last: bool) -> Result<()> {
         self.publish(step).await?;
         if self.run.is_validated(step) {
-            // On the weights of one version, and in a batch of its own.
+            // Validation uses the weights of one version, and its own decode batch.
             self.groups.finish_drawing().await?;
         }
         let end = self.groups.meanwhile(self.run.end_step(step, metrics)).await?;

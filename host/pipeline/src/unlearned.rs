@@ -2,12 +2,13 @@
 
 use crate::advantages::Useless;
 use crate::config::{Config, RlTable};
+use crate::credit::CreditRule;
 use crate::error::{PipelineError, Result};
 use crate::failure_rate::sample_name;
 use crate::step_metrics::{members, outcomes};
 use gavel_data::{Group, OutcomeKind, ShownLines};
 
-/// How many steps without an update came last.
+/// Counts the last steps in a row without an update.
 pub(crate) struct UnlearnedSteps {
     most: u64,
     steps: u64,
@@ -46,7 +47,7 @@ impl UnlearnedSteps {
 }
 
 /// Why the groups of a step gave nothing to learn from.
-pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>) -> String {
+pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>, rule: &CreditRule<'_>) -> String {
     let table = &config.train;
     let mut unrewarded = members(groups.iter().copied()).filter(|member| member.outcome.reward.is_none()).peekable();
     let first = unrewarded.peek().map(|first| {
@@ -57,7 +58,7 @@ pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>) -> Stri
         let counts = counts(groups, config);
         return format!("no sample had a reward ({counts}{})", first.unwrap_or_default());
     }
-    let of_kind = |kind: Useless| groups.iter().filter(|group| Useless::of(group, table) == Some(kind)).count();
+    let of_kind = |kind: Useless| groups.iter().filter(|group| Useless::of(group, table, rule) == Some(kind)).count();
     let (few, equal) = (of_kind(Useless::TooFewScored), of_kind(Useless::EqualRewards));
     let few = (few > 0).then(|| {
         let first = first.unwrap_or_default();
@@ -68,7 +69,7 @@ pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>) -> Stri
     format!("none of {} groups could be learned from ({why})", groups.len())
 }
 
-/// What the rewards with a weight said instead of a score: `judge: 3 abstained, 1 fault`.
+/// The outcomes without a score of the rewards with a weight: `judge: 3 abstained, 1 fault`.
 fn counts(groups: &[&Group], config: &Config<RlTable>) -> String {
     let outcomes = outcomes(groups.iter().copied());
     let weighted = config.reward.iter().filter(|reward| reward.weight != 0.0);

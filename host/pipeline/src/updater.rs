@@ -1,4 +1,4 @@
-//! Who updates: the optimiser and the reference, on the thread of the policy's device.
+//! The updater: the optimiser and the reference, on the thread of the policy's device.
 
 use crate::error::{PipelineError, Result};
 use gavel_policy::Model;
@@ -17,7 +17,7 @@ pub(crate) struct Updater {
 /// What an update needs besides the policy.
 struct UpdateParts {
     trainer: Trainer,
-    /// What a KL penalty is taken to: the policy that the run started from.
+    /// The policy that the run started from, from which a KL penalty measures the distance.
     reference: Option<Model>,
     before_step: Option<BeforeStep>,
 }
@@ -64,7 +64,7 @@ impl Updater {
             match before_step {
                 Some(before) if before.step == step => model.with_parameters(&before.parameters, set)??,
                 _ => {
-                    // Its memory is needed for the next one.
+                    // The next copy needs the memory of this one.
                     *before_step = None;
                     if !is_last {
                         *before_step = Some(BeforeStep::keep(step, model)?);

@@ -1,8 +1,8 @@
-//! The numbers of a validation: accuracy, rewards and what several samples come to, by data source.
+//! The metrics of a validation: accuracy, rewards, and metrics of several samples, by data source.
 
 use crate::at_k::{Votes, expected_best, expected_majority, sizes};
 use crate::step_metrics::{count_outcomes, members};
-use gavel_data::{Group, Member, NotCalled, Outcome, SampleOutcome};
+use gavel_data::{FinishReason, Group, Member, NotCalled, Outcome, Trajectory};
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// A score of at least this is a right answer.
 const RIGHT: f64 = 1.0;
 
-/// The metric of a reward that is the answer it found, as verl names it.
+/// The metric, named as in verl, in which a reward reports the answer that it found.
 const ANSWER: &str = "pred";
 
-/// What the samples of a data source come to. What `k` of the samples of a row come to is given with `k`: the mean over
-/// the rows with that many scored samples.
+/// The metrics of a data source. A metric of `k` samples is given with its `k`: it is the mean over the rows with at
+/// least `k` scored samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceNumbers {
     /// The data source; `unknown` where rows name none.
@@ -23,18 +23,18 @@ pub struct SourceNumbers {
     pub rows: usize,
     /// The mean reward of all samples.
     pub mean: Option<f64>,
-    /// The highest reward.
+    /// The highest reward of `k` samples.
     pub best: Vec<(usize, f64)>,
-    /// Whether one is right; of 1, the accuracy.
+    /// Whether one of `k` samples is right; for 1, this is the accuracy.
     pub pass: Vec<(usize, f64)>,
-    /// Whether the answer that most give is right; nothing where the reward does not say what was answered.
+    /// Whether the answer that most of `k` samples give is right; empty if the reward does not report the answer.
     pub majority: Vec<(usize, f64)>,
 }
 
-/// The numbers of groups of `samples` samples each; `accuracy` is the reward that says what is right.
+/// The metrics of groups of `samples` samples each; `accuracy` is the reward that decides what is right.
 pub(crate) fn describe(groups: &[Group], accuracy: Option<&str>, samples: usize) -> Metrics {
     let mut metrics = Metrics::default();
-    let right: Vec<f64> = members(groups).filter_map(|member| right(&member.outcome, accuracy?)).collect();
+    let right: Vec<f64> = members(groups).filter_map(|member| right(member, accuracy?)).collect();
     if !right.is_empty() {
         metrics.set("val/accuracy", mean(&right));
     }
@@ -82,9 +82,8 @@ fn source(group: &Group) -> &str {
 fn numbers(source: &str, groups: &[&Group], accuracy: Option<&str>, samples: usize) -> SourceNumbers {
     let of_tasks: Vec<Vec<f64>> = groups.iter().map(|group| rewards(group)).collect();
     let all = of_tasks.concat();
-    let of_task = |group: &&Group| {
-        group.members.iter().filter_map(|member| right(&member.outcome, accuracy?)).collect::<Vec<f64>>()
-    };
+    let of_task =
+        |group: &&Group| group.members.iter().filter_map(|member| right(member, accuracy?)).collect::<Vec<f64>>();
     let right: Vec<Vec<f64>> = groups.iter().map(of_task).collect();
     let answers = accuracy.and_then(|accuracy| groups.iter().map(|group| answers(group, accuracy)).collect());
     let answers: Vec<Vec<Votes>> = answers.unwrap_or_default();
@@ -98,7 +97,7 @@ fn numbers(source: &str, groups: &[&Group], accuracy: Option<&str>, samples: usi
     }
 }
 
-/// The mean of a number of `k` samples over the tasks that have it, for each `k` that a task has it for.
+/// The mean of a metric of `k` samples over the tasks that have it, for each `k` for which a task has it.
 fn at_sizes<T>(
     tasks: &[Vec<T>],
     samples: usize,
@@ -114,8 +113,17 @@ fn rewards(group: &Group) -> Vec<f64> {
     group.members.iter().filter_map(|member| member.outcome.reward).collect()
 }
 
-/// Whether an answer is right, 1 or 0; unknown where the reward gave no score, or is for other data sources.
-fn right(outcome: &SampleOutcome, accuracy: &str) -> Option<f64> {
+/// Whether an answer is right, 1 or 0; unknown if the reward gave no score, or is for other data sources. A sample that
+/// did not come to its end is wrong.
+fn right(member: &Member, accuracy: &str) -> Option<f64> {
+    let outcome = &member.outcome;
+    let is_unfinished = |trajectory: &Trajectory| {
+        matches!(trajectory.finish_reason, FinishReason::Timeout | FinishReason::Error)
+            && !trajectory.messages.is_empty()
+    };
+    if member.sample.trajectories.iter().any(is_unfinished) {
+        return Some(0.0);
+    }
     let right = match outcome.not_called.get(accuracy) {
         Some(NotCalled::Gate) => false,
         Some(NotCalled::NoGate | NotCalled::DataSource) => return None,
@@ -124,12 +132,13 @@ fn right(outcome: &SampleOutcome, accuracy: &str) -> Option<f64> {
     Some(f64::from(u8::from(right)))
 }
 
-/// The answers of a task's samples with their votes; absent where the reward does not say what a sample answered.
+/// The answers of a task's samples with their votes; absent if the reward does not report the answer of a sample.
 /// Samples behind a shut gate vote together.
 fn answers(group: &Group, accuracy: &str) -> Option<Vec<Votes>> {
     let mut answers: BTreeMap<Option<String>, Vec<f64>> = BTreeMap::new();
-    for Member { outcome, .. } in &group.members {
-        let Some(right) = right(outcome, accuracy) else { continue };
+    for member in &group.members {
+        let Some(right) = right(member, accuracy) else { continue };
+        let outcome = &member.outcome;
         let answer = match outcome.plugins.get(accuracy) {
             Some(evaluation) => Some(answer(&evaluation.outcome)?),
             None => None,
@@ -139,7 +148,7 @@ fn answers(group: &Group, accuracy: &str) -> Option<Vec<Votes>> {
     Some(answers.values().map(|right| Votes { count: right.len(), worth: mean(right) }).collect())
 }
 
-/// What a reward says that the answer was: its metric `pred`, or else its note.
+/// The answer that a reward reports: its metric `pred`, or else its note.
 fn answer(outcome: &Outcome) -> Option<String> {
     let Outcome::Scored(score) = outcome else { return None };
     let metric = score.metrics.iter().find(|metric| metric.name == ANSWER).map(|metric| metric.value.to_string());

@@ -20,7 +20,7 @@ struct Case {
     name: &'static str,
     sizes: &'static str,
     dtype: &'static str,
-    /// Whether adapters are trained, beside a checkpoint of these sizes.
+    /// Whether the run trains adapters of a checkpoint of these sizes.
     lora: bool,
     /// Rows in a step of `gavel sft`, or prompts, with 8 responses each, in one of `gavel train`.
     batch: Batch,
@@ -91,7 +91,8 @@ max_tokens_per_micro_batch = 2048
     let file = folder.path().join("run.toml");
     std::fs::write(&file, &config).unwrap();
     if case.lora {
-        let base = sft(&load::<SftTable>(&file, &[]).unwrap(), Start::New).unwrap().checkpoint.unwrap();
+        let base =
+            sft(&load::<SftTable>(&file, &[]).unwrap(), Start::New, &Control::default()).unwrap().checkpoint.unwrap();
         let (before, sizes) = config.split_once("[model.init]").unwrap();
         let (_, after) = sizes.split_once("[data]").unwrap();
         let adapted = format!("{before}path = {base:?}\n[model.lora]\nrank = 16\n[data]{after}");
@@ -122,7 +123,7 @@ fn one_run() {
     let file = folder.join("run.toml");
     let before = status("VmRSS");
     match load::<SftTable>(&file, &[]) {
-        Ok(config) => sft(&config, Start::New).unwrap(),
+        Ok(config) => sft(&config, Start::New, &Control::default()).unwrap(),
         Err(_) => train(&load::<RlTable>(&file, &[]).unwrap(), Start::New, &Control::default()).unwrap(),
     };
     std::fs::write(folder.join("peak"), (status("VmHWM") - before).to_string()).unwrap();
@@ -136,7 +137,7 @@ fn compare(cases: &[Case]) {
         let predicted = predict(&folder.path().join("run.toml"), case);
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["one_run", "--exact", "--nocapture"]).env(RUN, folder.path());
-        // What is freed goes back at once: otherwise up to a fifth stays with malloc.
+        // Freed memory goes back to the system at once: otherwise malloc keeps up to a fifth.
         let output = child.env("MALLOC_MMAP_THRESHOLD_", "1048576").output().unwrap();
         assert!(output.status.success(), "{}: {}", case.name, String::from_utf8_lossy(&output.stderr));
         let measured: u64 = std::fs::read_to_string(folder.path().join("peak")).unwrap().parse().unwrap();

@@ -1,13 +1,13 @@
-//! What the sandbox costs: a call through [`Plugin::score`] (typed call, budgets, lanes, memory meter, interruption,
+//! The cost of the sandbox: a call through [`Plugin::score`] (typed call, budgets, lanes, memory meter, interruption,
 //! deterministic clocks and randomness, outcome) against a hand-written loop over bare wasmtime that instantiates,
-//! initialises and calls the same component; and what a snapshot saves a Python component with sympy. Each call has a
-//! fresh instance and a response of 2 KB; rounds alternate.
+//! initialises and calls the same component. It also measures how much time a snapshot saves for a Python component
+//! with sympy. Each call has a fresh instance and a response of 2 KB; rounds alternate.
 //!
-//! `cargo xtask plugins && cargo bench --workspace --bench call`, on an idle machine. The Python components are built by
-//! `benches/python/build.sh`; without them, only the Rust component is measured.
+//! `cargo xtask plugins && cargo bench --workspace --bench call`, on an idle machine. `benches/python/build.sh` builds
+//! the Python components; without them, only the Rust component is measured.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -39,12 +39,8 @@ fn sample(answer: &str, truth: &str) -> Arc<Sample> {
     let row = json!({"prompt": "Order: 3 1", "data_source": "digits", "answer": truth});
     let task = Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap();
     let response = "lorem ipsum ".repeat(170) + "\nAnswer: " + answer;
-    let trajectory = Trajectory {
-        messages: vec![Message::new(Role::Assistant, response)],
-        tokens: None,
-        finish_reason: FinishReason::Stop,
-    };
-    Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
+    let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, response)]);
+    Arc::new(Sample::new(Arc::new(task), 0, vec![trajectory]))
 }
 
 struct Bench {

@@ -4,7 +4,7 @@
 //! `cargo xtask plugins && cargo bench --workspace --bench in_flight`, on an idle machine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Role, Sample, Task, Trajectory};
 use gavel_plugin::{ClockGrant, Grants, Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -73,6 +73,6 @@ fn status(name: &str) -> u64 {
 fn sample() -> Arc<Sample> {
     let task = Task::with_prompt(Default::default(), vec![Message::new(Role::User, "q")], 0, "train");
     let messages = vec![Message::new(Role::Assistant, "a")];
-    let trajectory = Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop };
-    Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
+    let trajectory = Trajectory::of(messages);
+    Arc::new(Sample::new(Arc::new(task), 0, vec![trajectory]))
 }

@@ -1,11 +1,11 @@
-//! Honest short calls among endless loops: how long each of 1000 calls takes that are made at once, alone, beside 64
-//! loops in Gavel's two lanes, and beside 64 loops in one tokio runtime where each guest yields at every tick, which is
-//! what wasmtime offers by itself. Two threads everywhere.
+//! Honest short calls among endless loops. Measures the time of each of 1000 calls that start at once: alone, beside 64
+//! loops in Gavel's two lanes, and beside 64 loops in one tokio runtime. There each guest yields at every tick, as
+//! wasmtime offers by itself. All of them have two threads.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench lanes`, on an idle machine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -63,7 +63,7 @@ fn bare_wasmtime(sample: &Arc<Sample>, tick: Duration) {
     runtime.shutdown_background();
 }
 
-/// Starts the loops, then all calls at once, and prints what the calls took.
+/// Starts the loops, then all calls at once, and prints the times of the calls.
 fn measure<A, B>(name: &str, handle: &Handle, loops: usize, honest: impl Fn() -> A, endless: impl Fn() -> B)
 where
     A: Future<Output = ()> + Send + 'static,
@@ -104,10 +104,6 @@ fn endless() -> PathBuf {
 fn sample() -> Arc<Sample> {
     let row = serde_json::json!({"prompt": "Order: 3 1", "data_source": "digits", "answer": "1 3"});
     let task = Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap();
-    let trajectory = Trajectory {
-        messages: vec![Message::new(Role::Assistant, "Answer: 1 3")],
-        tokens: None,
-        finish_reason: FinishReason::Stop,
-    };
-    Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
+    let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, "Answer: 1 3")]);
+    Arc::new(Sample::new(Arc::new(task), 0, vec![trajectory]))
 }

@@ -1,25 +1,31 @@
-//! The contract in `wit/`, as Rust. The types behind its resources are named
-//! here and know nothing of these bindings: the files of `imports` know both.
+//! The contract in `wit/`, as Rust. It names the types behind the resources,
+//! which do not depend on these bindings; the files of `imports` use both.
 
 wasmtime::component::bindgen!({
     path: "../../wit",
-    // All that a component of the scoring family may import and export; each exports some of it.
+    // All that a component may import and export; each exports some of it.
     inline: "
         package gavel:host;
 
-        world scorers {
+        world plugins {
             import gavel:plugin/chat@0.1.0;
             import gavel:plugin/exec@0.1.0;
+            import gavel:plugin/policy@0.1.0;
+            import gavel:plugin/tools@0.1.0;
             export gavel:plugin/lifecycle@0.1.0;
             export gavel:plugin/reward@0.1.0;
             export gavel:plugin/judger@0.1.0;
             export gavel:plugin/taskset@0.1.0;
+            export gavel:plugin/tool@0.1.0;
+            export gavel:plugin/agent@0.1.0;
         }
     ",
-    world: "gavel:host/scorers",
+    world: "gavel:host/plugins",
     imports: {
         "gavel:plugin/chat.complete": async | trappable,
         "gavel:plugin/exec.run": async | trappable,
+        "gavel:plugin/policy.generate": async | trappable,
+        "gavel:plugin/tools.call": async | trappable,
         default: trappable,
     },
     exports: { default: async },
@@ -29,5 +35,8 @@ wasmtime::component::bindgen!({
         "gavel:plugin/samples.trajectory": crate::resources::TrajectoryRef,
         "gavel:plugin/references.reference": crate::resources::ReferenceRef,
         "gavel:plugin/chat.reply": crate::grant::ChatReply,
+        "gavel:plugin/tasks.task": crate::resources::TaskRef,
+        "gavel:plugin/policy.conversation": crate::resources::ConversationRef,
+        "gavel:plugin/policy.turn": crate::agent::AgentTurn,
     },
 });

@@ -1,5 +1,5 @@
-//! One call of a plugin: in an instance that waits for it where there is one,
-//! else in a fresh one.
+//! One call of a plugin: in an idle instance if there is one, else in a fresh
+//! instance.
 
 use crate::call_report::{CallReport, GuestResult, used_fuel};
 use crate::exports::Exports;
@@ -13,7 +13,7 @@ use gavel_data::{Blame, Outcome};
 use std::sync::Arc;
 use wasmtime::Store;
 
-/// Asks a plugin within its budgets.
+/// Calls a plugin within its budgets.
 pub(crate) async fn ask<Q: Question>(
     plugin: &Arc<Loaded>,
     question: Q,
@@ -33,7 +33,7 @@ pub(crate) async fn ask<Q: Question>(
     CallReport { answer, details: report.details }
 }
 
-/// What came of a call, and the instance where it may answer another.
+/// The result of a call, and its instance if it may answer another call.
 struct Answered<A> {
     answer: Result<A, Outcome>,
     instance: Option<ReadyInstance>,
@@ -65,9 +65,9 @@ async fn ask_first<Q: Question>(
     }
 }
 
-/// Starts an instance, which is as it is after `init`, or calls `init`. The
-/// outer error is a trap.
-async fn make_ready(
+/// Starts an instance from a snapshot after `init`, or calls `init`. The outer
+/// error is a trap.
+pub(crate) async fn make_ready(
     plugin: &Loaded,
     store: &mut Store<State>,
     seed: u64,
@@ -84,7 +84,7 @@ async fn make_ready(
     Ok(Ok(exports))
 }
 
-/// A call of an instance that is ready for it.
+/// A call of an instance that is ready.
 async fn ask_ready<Q: Question>(
     plugin: Arc<Loaded>,
     mut instance: ReadyInstance,
@@ -101,8 +101,8 @@ async fn ask_ready<Q: Question>(
     GuestResult { answer, fuel }
 }
 
-/// A further call of an instance that has answered others; in a fresh one where
-/// all memory is in use.
+/// A further call of an idle instance; a call of a fresh instance if all memory
+/// is in use.
 async fn ask_idle<Q: Question>(
     plugin: &Arc<Loaded>,
     mut instance: ReadyInstance,

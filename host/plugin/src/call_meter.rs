@@ -1,6 +1,5 @@
-//! What the host does for a call is the call's own: the memory that it holds
-//! for it, the processor time that it works for it, the requests that it makes
-//! for it. Every import charges its call here.
+//! Charges a call for what the host does for it: the memory that it holds, its
+//! processor time, and its requests. Every import charges its call here.
 
 use crate::limits::Limits;
 use crate::memory_budget::{MemoryBudget, MemoryUse, NoMemory};
@@ -11,7 +10,7 @@ use crate::request_budget::{RequestBudget, TooManyRequests};
 use crate::time_budget::thread_time;
 use std::sync::Arc;
 
-/// The meter of one call. Its clones are one and the same.
+/// The meter of one call. Clones share their state.
 #[derive(Clone)]
 pub struct CallMeter {
     pub(crate) memory: MemoryBudget,
@@ -32,25 +31,25 @@ impl CallMeter {
         Self { memory: MemoryBudget::new(limits.memory, used, reserved), pauses, requests, waits }
     }
 
-    /// That of a further call of the same instance.
+    /// Becomes the meter of a further call of the same instance.
     pub(crate) fn begin_again(&mut self, requests: Arc<RequestBudget>, waits: OutsideWaits) {
         self.memory.begin_again();
         (self.requests, self.waits) = (requests, waits);
     }
 
-    /// Counts `bytes` to the call's memory as long as what this gives lives.
+    /// Counts `bytes` to the call's memory until the result is dropped.
     ///
     /// # Errors
-    /// The call may not have as much: it is over, whatever the plugin returns.
+    /// This exceeds the call's limit: the call has failed, whatever the plugin returns.
     pub fn hold(&self, bytes: usize) -> Result<Held, NoMemory> {
         let mut held = Held { memory: self.memory.clone(), bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
     }
 
-    /// Does a piece of work whose processor time is the call's. It cannot be
-    /// interrupted, so it should be short. Not for what the call itself does
-    /// while it is polled: that is its time anyway.
+    /// Does a piece of work and charges its processor time to the call. It cannot
+    /// be interrupted, so it should be short. Not for work in the call's own poll,
+    /// which is charged anyway.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = thread_time();
         let done = work();
@@ -63,14 +62,14 @@ impl CallMeter {
         self.requests.add(count)
     }
 
-    /// Ends the call as one that had no memory: it had none when the tape was
+    /// Notes that the call had no memory, as it had none when the tape was
     /// recorded.
     pub(crate) fn refuse(&self) -> NoMemory {
         self.memory.refuse();
         NoMemory
     }
 
-    /// One that is no call's: for a request of the host itself, which may hold as much as a call.
+    /// A meter without a call, for a request of the host itself. It has the default limits of a call.
     pub fn alone() -> Self {
         let limits = Limits::default();
         let reserved = MemoryReservation::of_its_own(limits.memory);
@@ -87,23 +86,23 @@ impl CallMeter {
         &self.waits
     }
 
-    /// For work in the call's own poll.
+    /// The progress of long work in the call's own poll.
     pub(crate) fn progress(&self) -> Progress {
         Progress { pauses: self.pauses.clone(), done: 0 }
     }
 }
 
-/// Memory that counts as a call's.
+/// Memory that is charged to a call.
 pub struct Held {
     memory: MemoryBudget,
     bytes: usize,
 }
 
 impl Held {
-    /// Counts more.
+    /// Charges `bytes` more.
     ///
     /// # Errors
-    /// The call may not have as much.
+    /// This exceeds the call's limit.
     pub fn grow(&mut self, bytes: usize) -> Result<(), NoMemory> {
         self.memory.hold(bytes)?;
         self.bytes += bytes;
@@ -117,18 +116,18 @@ impl Drop for Held {
     }
 }
 
-/// Bytes that the host works on before it looks at the call's time: a
-/// millisecond at the speed of a hash and a base64.
+/// Bytes that the host processes before it checks the call's time: a millisecond
+/// at the speed of a hash and base64.
 const STEP_BYTES: usize = 1 << 20;
 
-/// How far long work for a guest is in its present step.
+/// The progress of long work for a guest in its current step.
 pub(crate) struct Progress {
     pauses: Arc<Pauses>,
     done: usize,
 }
 
 impl Progress {
-    /// So many bytes more were worked on.
+    /// Notes that `bytes` more were processed.
     pub(crate) async fn advance(&mut self, bytes: usize) {
         self.done = self.done.saturating_add(bytes);
         if self.done >= STEP_BYTES {

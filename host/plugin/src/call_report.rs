@@ -1,4 +1,4 @@
-//! What a call came to: the plugin's answer, or the budget or the fault that
+//! The result of a call: the plugin's answer, or the budget or the fault that
 //! ended it.
 
 use crate::fault;
@@ -13,13 +13,13 @@ use gavel_data::{Blame, Budget, Diagnosis, Outcome, Usage};
 use std::time::Duration;
 use wasmtime::Store;
 
-/// What a call came to: what the plugin answered, or why it did not.
+/// The result of a call: the plugin's answer, or why there is none.
 pub(crate) struct CallReport<T> {
     pub(crate) answer: Result<T, Outcome>,
     pub(crate) details: CallDetails,
 }
 
-/// What is known of a call beside its answer.
+/// The details of a call beside its answer.
 #[derive(Default)]
 pub(crate) struct CallDetails {
     pub(crate) usage: Usage,
@@ -27,7 +27,7 @@ pub(crate) struct CallDetails {
     pub(crate) refusals: Refusals,
 }
 
-/// What an instance came to: its answer or a trap, and the fuel that it used.
+/// The result of an instance: its answer or a trap, and the fuel that it used.
 pub(crate) struct GuestResult<T> {
     pub(crate) answer: wasmtime::Result<T>,
     pub(crate) fuel: Option<u64>,
@@ -45,7 +45,7 @@ impl<T> CallReport<T> {
         Self { answer, details: CallDetails::default() }
     }
 
-    /// A call that ended in its lane, after this use of time.
+    /// The report of a call that ended in its lane, with this use of time.
     pub(crate) fn new(plugin: &Loaded, end: LaneEnd<GuestResult<T>>, time: TimeUse, traces: &Traces) -> Self {
         let limits = &plugin.limits;
         let over = |which, what| Err(Outcome::OutOfBudget { which, what });
@@ -64,7 +64,7 @@ impl<T> CallReport<T> {
             }
             LaneEnd::Lost(what) => (Err(Outcome::Fault { whose: Blame::Host, what }), None, None),
         };
-        // A guest that continues after a refusal, or without an answer, has not had what it needed.
+        // After a refusal or a missing answer, the answer of the guest does not count, since it lacked what it needed.
         let answer = match (traces.memory.refused(), traces.requests.check(), traces.tape.trouble()) {
             (Some(refused), ..) => over(Budget::Memory, refused_memory(refused, limits)),
             (None, Err(error), _) => over(Budget::Requests, error.to_string()),

@@ -1,14 +1,14 @@
-//! The room for children: programs that plugins run.
+//! The limits of all children, which are programs that plugins run.
 
 use crate::memory_reservation::{MemoryReservation, pages};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Children that live at once. They have their own share of the sandbox, so
-/// that plugins which all wait for one cannot keep each other from it.
+/// The most children at the same time. They have their own share of the sandbox,
+/// so plugins that wait for children cannot block each other.
 const CHILDREN: usize = 64;
 
-/// What all children of a sandbox may use together.
+/// The limits that all children of a sandbox share.
 pub(crate) struct ChildLimits {
     children: Arc<Semaphore>,
     memory: Arc<Semaphore>,
@@ -16,7 +16,7 @@ pub(crate) struct ChildLimits {
 }
 
 impl ChildLimits {
-    /// For children that together have `memory` bytes.
+    /// The limits of children that together have `memory` bytes.
     pub(crate) fn new(memory: usize) -> Self {
         let all = Arc::new(Semaphore::new(pages(memory) as usize));
         Self { children: Arc::new(Semaphore::new(CHILDREN)), memory: all, memory_bytes: memory }
@@ -27,8 +27,8 @@ impl ChildLimits {
         self.memory_bytes
     }
 
-    /// Waits, in turn, until one more child may live and has `bytes` of memory,
-    /// or all that there is.
+    /// Waits, in turn, until one more child may start with `bytes` of memory, or
+    /// with all memory if that is less.
     pub(crate) async fn permit(&self, bytes: usize) -> Option<(OwnedSemaphorePermit, MemoryReservation)> {
         let permit = self.children.clone().acquire_owned().await.ok()?;
         Some((permit, MemoryReservation::wait(&self.memory, bytes.min(self.memory_bytes)).await?))

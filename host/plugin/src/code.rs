@@ -1,4 +1,4 @@
-//! Machine code of a component. Only what this host compiled becomes one.
+//! Machine code of a component. Only code that this host compiled is loaded.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -10,13 +10,13 @@ pub(crate) struct Code(Storage);
 
 enum Storage {
     Bytes(Vec<u8>),
-    /// An open file that nobody else can have written to, and the hash of what
-    /// is in it.
+    /// An open file that nobody else can have written to, and the hash of its
+    /// content.
     File(File, String),
 }
 
 impl Code {
-    /// What the compiler gave.
+    /// The output of the compiler.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(Storage::Bytes(bytes))
     }
@@ -30,7 +30,7 @@ impl Code {
         Self(Storage::File(file, hash))
     }
 
-    /// The code itself, where it is not in a file.
+    /// The code, unless it is in a file.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match &self.0 {
             Storage::Bytes(bytes) => Some(bytes),
@@ -46,14 +46,13 @@ impl Code {
         }
     }
 
-    /// Makes a component of it; fails where the component does not fit the
-    /// engine's pool.
+    /// Loads the component; fails where it does not fit the engine's pool.
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
         match &self.0 {
-            // SAFETY: the bytes are what `precompile_component` gave, and nothing changes them.
+            // SAFETY: the bytes are the output of `precompile_component`, and nothing changes them.
             Storage::Bytes(bytes) => unsafe { Component::deserialize(engine, bytes) },
-            // The open file is mapped, and not whatever has its name by now.
-            // SAFETY: who gave the file promised that it holds such bytes.
+            // The open file is mapped, and not the file that has its name by now.
+            // SAFETY: the caller of `from_file` promised that it holds such bytes.
             Storage::File(file, _) => unsafe {
                 Component::deserialize_file(engine, format!("/proc/self/fd/{}", file.as_raw_fd()))
             },

@@ -1,5 +1,5 @@
-//! A component on its way to code: its bytes, and their code, compiled now or
-//! at an earlier start.
+//! A component's bytes, and its code, which is compiled now or was compiled at an
+//! earlier start.
 
 use crate::cache::Key;
 use crate::code::Code;
@@ -11,14 +11,14 @@ use crate::spec::PluginSpec;
 use std::path::{Path, PathBuf};
 use wasmtime::component::Component;
 
-/// Components that take a second or more to compile are announced.
+/// Larger components take a second or more to compile, which is logged.
 const LARGE: usize = 2 << 20;
-/// The functions of a component of this size are compiled once for all its
-/// snapshots, and for all components of its language; below, all are compiled in
-/// as little time as they are read in.
+/// Functions of larger components are compiled once for all snapshots, and for
+/// all components of the same language. In smaller ones, compiling all functions
+/// is as fast as reading them.
 const KEPT_FUNCTIONS: usize = 512 << 10;
 
-/// What files with source code end with, in the languages of plugins.
+/// The extensions of source code in the languages of plugins.
 const SOURCES: [&str; 7] = ["py", "rs", "js", "ts", "c", "cpp", "toml"];
 
 /// The bytes of a component.
@@ -55,14 +55,14 @@ pub(crate) fn compile_once(
     Ok(shared.cache.keep(&key, &(), code))
 }
 
-/// The component of `spec` as it is, which may not be one that can be called.
+/// The component of `spec` as it was built, which may not be callable.
 pub(crate) fn compiled(shared: &Shared, spec: &PluginSpec, bytes: &[u8]) -> Result<Component, LoadError> {
     let engines = shared.engines(&spec.limits);
     let code = compile_once(shared, engines, &spec.name, &spec.path, bytes, Form::Plain)?;
     Ok(engines.place(&code, spec.limits.memory)?.component)
 }
 
-/// Compiles a component; anything else gets an error that says what it is.
+/// Compiles a component. Any other file gets an error that names its kind.
 fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Result<Code, LoadError> {
     let (plugin, path) = (name.to_owned(), path.to_owned());
     match order.component {
@@ -90,7 +90,7 @@ fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Re
     })
 }
 
-/// Where the code of a component's functions is kept, if it is worth it.
+/// The file for the code of a component's functions, if the component is large enough.
 pub(crate) fn functions_file(shared: &Shared, component: &[u8]) -> Option<PathBuf> {
     if component.len() < KEPT_FUNCTIONS { None } else { shared.cache.functions() }
 }

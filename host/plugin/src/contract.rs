@@ -1,11 +1,12 @@
-//! Which components this host understands: their imports and exports by name.
+//! Checks whether this host supports a component, by the names of its imports and
+//! exports.
 
 use crate::error::LoadError;
 use crate::grant::{GrantStatus, Grants, Import};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// The contract that this host speaks.
+/// The contract that this host supports.
 pub const CONTRACT: &str = "gavel:plugin@0.1.0";
 
 const VERSION: &str = "0.1.0";
@@ -15,8 +16,14 @@ const SCORERS: [&str; 3] = ["reward", "judger", "taskset"];
 /// Exports of components that act for the policy.
 const ACTORS: [&str; 2] = ["tool", "agent"];
 
+/// Imports of agents alone: nothing else has a conversation of its own.
+const OF_AGENTS: [&str; 3] = ["gavel:plugin/policy@", "gavel:plugin/tools@", "gavel:plugin/tasks@"];
+
+/// Imports that show the answer key, or samples that were made of it.
+const ANSWER_KEY: [&str; 2] = ["gavel:plugin/references@", "gavel:plugin/samples@"];
+
 /// The interfaces of the contract that a component exports, without their
-/// package and version (`reward`, say).
+/// package and version, such as `reward`.
 pub(crate) fn exports(engine: &Engine, component: &Component) -> Vec<String> {
     let ty = component.component_type();
     ty.exports(engine)
@@ -26,13 +33,13 @@ pub(crate) fn exports(engine: &Engine, component: &Component) -> Vec<String> {
         .collect()
 }
 
-/// All imports, and what a plugin gets for them with `grants`.
+/// All imports, and how a plugin with `grants` gets them.
 pub(crate) fn imports(engine: &Engine, component: &Component, grants: &Grants) -> Vec<Import> {
     component.component_type().imports(engine).map(|(name, _)| Import::new(name, grants)).collect()
 }
 
-/// The version of the contract that a component was built for: the first that
-/// is not this host's, should it name several.
+/// The version of the contract that a component was built for. If it names
+/// several, the first that is not this host's.
 pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> {
     let ty = component.component_type();
     let mut versions: Vec<String> = ty
@@ -46,7 +53,7 @@ pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> 
     (!versions.is_empty()).then(|| versions.swap_remove(shown))
 }
 
-/// Refuses a component that is no program, or asks for more than a program has.
+/// Refuses a component that is not a program, or imports more than a program gets.
 pub(crate) fn check_program(program: &str, engine: &Engine, component: &Component) -> Result<(), LoadError> {
     let ty = component.component_type();
     if !ty.exports(engine).any(|(name, _)| name.starts_with("wasi:cli/run@")) {
@@ -59,8 +66,8 @@ pub(crate) fn check_program(program: &str, engine: &Engine, component: &Componen
     }
 }
 
-/// Refuses a component that neither scores nor is a dataset, or asks for what
-/// nothing grants; gives what it exports.
+/// Refuses a component that exports nothing that this host uses, that acts for the policy and asks for the answer key,
+/// or that asks for what nothing grants; gives what it exports.
 pub(crate) fn check(
     plugin: &str,
     engine: &Engine,
@@ -76,14 +83,24 @@ pub(crate) fn check(
     if let (Some(scorer), Some(actor)) = (of(&SCORERS), of(&ACTORS)) {
         return Err(LoadError::BothFamilies { plugin: plugin.into(), scorer, actor });
     }
-    let needed = match of(&SCORERS) {
+    let actor = of(&ACTORS);
+    let needed = match of(&SCORERS).or(actor) {
         None => Some("reward"),
         Some(_) => ["lifecycle"].into_iter().find(|needed| !exported.iter().any(|name| name == needed)),
     };
     if let Some(needed) = needed {
         return Err(LoadError::MissingExport { plugin: plugin.into(), needed, exported });
     }
-    match imports(engine, component, grants).into_iter().find(|import| import.status == GrantStatus::Refused) {
+    let imports = imports(engine, component, grants);
+    let answer_key = |import: &&Import| ANSWER_KEY.iter().any(|name| import.name.starts_with(name));
+    if let (Some(actor), Some(import)) = (actor, imports.iter().find(answer_key)) {
+        return Err(LoadError::AnswerKey { plugin: plugin.into(), actor, import: import.name.clone() });
+    }
+    let of_agents = |import: &&Import| OF_AGENTS.iter().any(|name| import.name.starts_with(name));
+    if let Some(import) = imports.iter().find(of_agents).filter(|_| !exported.iter().any(|name| name == "agent")) {
+        return Err(LoadError::NoEpisode { plugin: plugin.into(), import: import.name.clone() });
+    }
+    match imports.into_iter().find(|import| import.status == GrantStatus::Refused) {
         Some(Import { name: import, grant, .. }) => Err(LoadError::NotGranted { plugin: plugin.into(), import, grant }),
         None => Ok(exported),
     }

@@ -1,30 +1,30 @@
-//! Credit that a plugin gives to parts of a sample. It is trained on, so that
-//! it must name parts that are there, in numbers that can be learned from.
+//! Credit that a plugin gives to parts of a sample. It is recorded for training,
+//! so it must name parts that exist, with finite values.
 
 use crate::bindings::gavel::plugin::types;
 use gavel_data::{Credit, MOST_REWARD, Message, Sample};
 use std::collections::HashMap;
 
-/// Some a line of the longest response; all of it is recorded.
+/// The most parts with credit: several for each line of the longest response. All of them are recorded.
 const MOST: usize = 16_384;
 
-/// The credit of a verdict on `sample`, or what breaks the rules.
+/// The credit of a verdict on `sample`, or the rule that it breaks.
 pub(crate) fn credit(given: Vec<types::Credit>, sample: &Sample) -> Result<Vec<Credit>, String> {
     if given.len() > MOST {
         return Err(format!("credit was given to {} parts, {MOST} at most are allowed", given.len()));
     }
-    // A message may be long and named often.
+    // Texts are kept, since a message may be long and named often.
     let mut texts = HashMap::new();
     let mut checked = Vec::with_capacity(given.len());
     for (number, types::Credit { trajectory, message, start, end, value }) in given.into_iter().enumerate() {
         let wrong = |what: String| Err(format!("credit {number} {what}"));
         let Some(found) = sample.trajectories.get(trajectory as usize) else {
             let count = sample.trajectories.len();
-            return wrong(format!("is for trajectory {trajectory}, and the sample has {count}, from 0"));
+            return wrong(format!("is for trajectory {trajectory}, but the sample has {count}, counted from 0"));
         };
         let Some(found) = found.messages.get(message as usize) else {
             let count = found.messages.len();
-            return wrong(format!("is for message {message}, and trajectory {trajectory} has {count}, from 0"));
+            return wrong(format!("is for message {message}, but trajectory {trajectory} has {count}, counted from 0"));
         };
         let text = texts.entry((trajectory, message)).or_insert_with(|| Message::text(found));
         let range = format!("bytes {start}..{end} of message {message} of trajectory {trajectory}");
@@ -32,12 +32,12 @@ pub(crate) fn credit(given: Vec<types::Credit>, sample: &Sample) -> Result<Vec<C
             return wrong(format!("is for {range}, which end before they begin"));
         }
         if end as usize > text.len() {
-            return wrong(format!("is for {range}, and its text has {}", text.len()));
+            return wrong(format!("is for {range}, but its text has {}", text.len()));
         }
         if !text.is_char_boundary(start as usize) || !text.is_char_boundary(end as usize) {
-            return wrong(format!("is for {range}, which cut a character"));
+            return wrong(format!("is for {range}, which split a character"));
         }
-        // What is not a number is not in the range either.
+        // NaN is not in the range either.
         if !(-MOST_REWARD..=MOST_REWARD).contains(&value) {
             return wrong(format!("is {value:e}, which is not from {:e} to {MOST_REWARD:e}", -MOST_REWARD));
         }
@@ -49,14 +49,14 @@ pub(crate) fn credit(given: Vec<types::Credit>, sample: &Sample) -> Result<Vec<C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{FinishReason, Role, Task, Trajectory};
+    use gavel_data::{Role, Task, Trajectory};
     use std::sync::Arc;
 
     fn sample() -> Sample {
         let messages = vec![Message::new(Role::Tool, ""), Message::new(Role::Assistant, "aäb")];
-        let trajectory = Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop };
+        let trajectory = Trajectory::of(messages);
         let task = Arc::new(Task::with_prompt(Default::default(), Vec::new(), 0, "test"));
-        Sample { task, index: 0, trajectories: vec![trajectory] }
+        Sample::new(task, 0, vec![trajectory])
     }
 
     fn given(trajectory: u32, message: u32, start: u32, end: u32, value: f64) -> types::Credit {
@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn credit_for_anything_else_is_refused() {
         for (part, says) in [
-            (given(1, 0, 0, 0, 1.0), "credit 1 is for trajectory 1, and the sample has 1, from 0"),
-            (given(0, 2, 0, 0, 1.0), "message 2, and trajectory 0 has 2, from 0"),
-            (given(0, 1, 0, 5, 1.0), "bytes 0..5 of message 1 of trajectory 0, and its text has 4"),
+            (given(1, 0, 0, 0, 1.0), "credit 1 is for trajectory 1, but the sample has 1, counted from 0"),
+            (given(0, 2, 0, 0, 1.0), "message 2, but trajectory 0 has 2, counted from 0"),
+            (given(0, 1, 0, 5, 1.0), "bytes 0..5 of message 1 of trajectory 0, but its text has 4"),
             (given(0, 1, 3, 1, 1.0), "which end before they begin"),
-            (given(0, 1, 0, 2, 1.0), "which cut a character"),
-            (given(0, 1, 2, 4, 1.0), "which cut a character"),
+            (given(0, 1, 0, 2, 1.0), "which split a character"),
+            (given(0, 1, 2, 4, 1.0), "which split a character"),
             (given(u32::MAX, u32::MAX, u32::MAX, u32::MAX, 1.0), "is for trajectory 4294967295"),
-            (given(0, 1, u32::MAX, u32::MAX, 1.0), "and its text has 4"),
+            (given(0, 1, u32::MAX, u32::MAX, 1.0), "but its text has 4"),
             (given(0, 1, 0, 1, f64::NAN), "credit 1 is NaN, which is not from -1e30 to 1e30"),
             (given(0, 1, 0, 1, f64::NEG_INFINITY), "is -inf"),
             (given(0, 1, 0, 1, 1.1e30), "which is not from -1e30 to 1e30"),

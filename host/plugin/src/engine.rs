@@ -1,7 +1,7 @@
-//! The engines that run components. In one, instances take turns in the slots
-//! of a pool, which is several times faster than to make everything anew; the
-//! other makes everything anew, for components that do not fit a slot and for
-//! machines that have no room for a pool.
+//! The engines that run components. In one, instances share the slots of a pool,
+//! which is several times faster than new memory for each instance. The other
+//! allocates new memory, for components that do not fit a slot and for machines
+//! without room for a pool.
 
 use crate::code::Code;
 use crate::engine_config::engine_config;
@@ -15,47 +15,46 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// Instances of a pool, where the machine has room for as many: each reserves 8 GiB of address space, of which a
-/// process has 128 TiB.
+/// The most instances of a pool. Each reserves 8 GiB of address space, of which a process has 128 TiB.
 const MAX_SLOTS: u32 = 10_000;
-/// A pool of fewer would make calls wait that could run.
+/// The fewest instances of a pool. With fewer, calls would wait that could run.
 const MIN_SLOTS: u32 = 64;
-/// The largest memory in a slot; a plugin that may have more gets its own.
+/// The largest memory in a slot. A plugin with a higher limit does not use the pool.
 const SLOT_MEMORY: usize = 1 << 30;
 /// A Python component has two memories, its own and that of an adapter.
 const SLOT_MEMORIES: u32 = 2;
 /// A Python component with its shared libraries has about a dozen.
 const SLOT_CORE_INSTANCES: u32 = 16;
 const SLOT_TABLES: u32 = 8;
-/// The host's own data of an instance: a Python component has thousands of
-/// globals and imports.
+/// The most bytes of the host's own data for an instance. A Python component has
+/// thousands of globals and imports.
 const INSTANCE_BYTES: usize = 4 << 20;
-/// What a call touches of its memory is cleared rather than given back to the
-/// kernel, up to this: a simple Python call touches 5 MiB.
+/// Memory that a call has touched is cleared, and not returned to the kernel, up
+/// to this size. A simple Python call touches 5 MiB.
 const KEEP_RESIDENT: usize = 8 << 20;
 
-/// The engines with one set of compiler settings, made when they are needed.
+/// The engines with one set of compiler settings, created when they are needed.
 pub(crate) struct Engines {
     fuel: bool,
     pooled: OnceLock<Option<LinkedEngine>>,
     on_demand: OnceLock<LinkedEngine>,
 }
 
-/// An engine and what its components are linked against.
+/// An engine, and the linker of its components.
 struct LinkedEngine {
     engine: Engine,
     linker: Linker<State>,
-    slots: Option<Arc<Semaphore>>,
+    slots: Slots,
 }
 
-/// A component in the engine that it fits.
+/// A component in its engine.
 pub(crate) struct PlacedComponent<'a> {
     linked: &'a LinkedEngine,
     pub(crate) component: Component,
 }
 
 impl PlacedComponent<'_> {
-    /// The engine that it is in.
+    /// The engine.
     pub(crate) fn engine(&self) -> &Engine {
         &self.linked.engine
     }
@@ -65,30 +64,53 @@ impl PlacedComponent<'_> {
         self.linked.linker.instantiate_pre(&self.component)
     }
 
-    /// Where its instances find room.
+    /// The slots for its instances.
     pub(crate) fn slots(&self) -> Slots {
-        Slots(self.linked.slots.clone())
+        self.linked.slots.clone()
     }
 }
 
-/// The room for one instance. It must outlive the instance's store.
+/// The slot of one instance. It must outlive the instance's store.
 pub(crate) struct Slot {
-    _permit: Option<OwnedSemaphorePermit>,
+    _slot: Option<OwnedSemaphorePermit>,
+    _session: Option<OwnedSemaphorePermit>,
 }
 
-/// Where the instances of a component find room.
+/// Where the instances of a component find room: the slots of a pool, or nothing to wait for.
 #[derive(Clone)]
-pub(crate) struct Slots(Option<Arc<Semaphore>>);
+pub(crate) struct Slots(Option<PoolSlots>);
+
+/// The free slots of a pool.
+#[derive(Clone)]
+struct PoolSlots {
+    all: Arc<Semaphore>,
+    /// Those that sessions may have. The others are for calls, which sessions may wait for.
+    sessions: Arc<Semaphore>,
+}
 
 impl Slots {
+    fn of_pool(slots: usize) -> Self {
+        let sessions = Arc::new(Semaphore::new((slots / 2).max(1)));
+        Self(Some(PoolSlots { all: Arc::new(Semaphore::new(slots)), sessions }))
+    }
+
     /// Waits, in turn, for a free slot.
     pub(crate) async fn wait(&self) -> Slot {
-        let permit = match &self.0 {
-            // Nobody closes the semaphore.
-            Some(slots) => slots.clone().acquire_owned().await.ok(),
+        let slot = match &self.0 {
+            // The semaphores are never closed.
+            Some(slots) => slots.all.clone().acquire_owned().await.ok(),
             None => None,
         };
-        Slot { _permit: permit }
+        Slot { _slot: slot, _session: None }
+    }
+
+    /// Waits, in turn, for a free slot of those that sessions may have.
+    pub(crate) async fn wait_for_session(&self) -> Slot {
+        let session = match &self.0 {
+            Some(slots) => slots.sessions.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        Slot { _session: session, ..self.wait().await }
     }
 }
 
@@ -98,7 +120,7 @@ impl Engines {
         Self { fuel, pooled: OnceLock::new(), on_demand: OnceLock::new() }
     }
 
-    /// Interrupts whatever runs in them.
+    /// Interrupts all guests that run in them.
     pub(crate) fn tick(&self) {
         let pooled = self.pooled.get().and_then(Option::as_ref);
         pooled.into_iter().chain(self.on_demand.get()).for_each(|linked| linked.engine.increment_epoch());
@@ -141,7 +163,7 @@ impl Engines {
             return Ok(linked);
         }
         let linked = LinkedEngine::new(&engine_config(self.fuel), None).map_err(engine_error)?;
-        // Where two threads come here at once, the first one's is kept.
+        // If two threads are here at once, the first engine is kept.
         Ok(self.on_demand.get_or_init(|| linked))
     }
 }
@@ -150,11 +172,11 @@ impl LinkedEngine {
     fn new(config: &Config, slots: Option<u32>) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let linker = imports::linker(&engine)?;
-        let slots = slots.map(|slots| Arc::new(Semaphore::new(slots as usize)));
+        let slots = slots.map_or(Slots(None), |slots| Slots::of_pool(slots as usize));
         Ok(Self { engine, linker, slots })
     }
 
-    /// The largest pool that there is room for, if any is worth it.
+    /// The largest pool that there is room for; `None` if that is too small.
     fn pooled(fuel: bool) -> Option<Self> {
         let mut slots = u32::try_from(machine_limits::max_instances()).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
         while slots >= MIN_SLOTS {
@@ -187,7 +209,7 @@ fn pool(slots: u32) -> PoolingAllocationConfig {
         .max_component_instance_size(INSTANCE_BYTES)
         .max_memory_size(SLOT_MEMORY)
         .pagemap_scan(Enabled::Auto);
-    // Without the scan all of these bytes would be cleared after each call, touched or not.
+    // Without the scan, all of these bytes would be cleared after each call, touched or not.
     if PoolingAllocationConfig::is_pagemap_scan_available() {
         pool.linear_memory_keep_resident(KEEP_RESIDENT).table_keep_resident(KEEP_RESIDENT);
     }
@@ -207,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_pool_makes_calls_wait_in_turn() {
-        let slots = Slots(Some(Arc::new(Semaphore::new(1))));
+        let slots = Slots::of_pool(1);
         let held = slots.wait().await;
         let (mut second, mut third) = (pin!(slots.wait()), pin!(slots.wait()));
         let mut context = Context::from_waker(Waker::noop());
@@ -218,6 +240,15 @@ mod tests {
         let Poll::Ready(held) = second.as_mut().poll(&mut context) else { panic!("it is its turn") };
         drop(held);
         assert!(third.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[tokio::test]
+    async fn sessions_leave_slots_for_calls() {
+        let slots = Slots::of_pool(4);
+        let _sessions = [slots.wait_for_session().await, slots.wait_for_session().await];
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(slots.wait_for_session()).as_mut().poll(&mut context).is_pending());
+        assert!(pin!(slots.wait()).as_mut().poll(&mut context).is_ready());
     }
 
     #[test]

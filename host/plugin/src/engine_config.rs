@@ -3,8 +3,8 @@
 use crate::limits::STACK;
 use wasmtime::Config;
 
-/// A snapshot's memory becomes an image that is mapped and not copied, up to
-/// this size, however sparse it is.
+/// Up to this size, the memory of a snapshot is mapped and not copied, however
+/// sparse it is.
 const IMAGE_BYTES: u64 = 128 << 20;
 
 /// All settings that compiled code depends on.

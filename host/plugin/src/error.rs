@@ -1,5 +1,5 @@
-//! Why a plugin cannot be used at all. What goes wrong in a call is no error
-//! but an outcome.
+//! Why a plugin cannot be loaded. A failure in a call is not an error, but an
+//! outcome.
 
 use crate::compile::{LoadBudget, TooCostly};
 use crate::grant::GrantError;
@@ -38,8 +38,8 @@ pub enum LoadError {
         "plugin `{plugin}`: {} is not a component{}",
         path.display(),
         match path.is_dir() {
-            true => format!(", but a folder\nhint: gavel plugin build {} says where it puts the component", path.display()),
-            false => format!(", but source code\nhint: make a plugin of it: gavel plugin new, with --from-verl {0} or --from-trl {0} for a reward function in Python; gavel plugin build makes the component", path.display()),
+            true => format!(", but a folder\nhint: run `gavel plugin build {}`, which prints the path of the component", path.display()),
+            false => format!(", but source code\nhint: create a plugin from it with `gavel plugin new` (for a reward function in Python, add --from-verl {0} or --from-trl {0}), then run `gavel plugin build`", path.display()),
         }
     )]
     Source {
@@ -48,23 +48,23 @@ pub enum LoadError {
         /// The file or folder.
         path: PathBuf,
     },
-    /// Not WebAssembly, or broken.
+    /// The file is not WebAssembly, or broken.
     #[error("plugin `{plugin}`: {} is not a valid component: {}", path.display(), ShownLines(what))]
     Invalid {
         /// The plugin's name in the run.
         plugin: String,
         /// The file.
         path: PathBuf,
-        /// What the compiler says.
+        /// The compiler's message.
         what: String,
     },
-    /// Its form alone says that compiling it could take all of the machine.
+    /// Compiling it could use up the whole machine, by its form alone.
     #[error(
         "plugin `{plugin}`: {} is not compiled: {what}\nhint: {}",
         path.display(),
         match what {
             TooCostly::Size { .. } => "raise resources.loading.size, if you trust it",
-            _ => "no toolchain builds such a component; ask where it comes from",
+            _ => "no toolchain builds such a component; check where it comes from",
         }
     )]
     TooCostly {
@@ -88,7 +88,7 @@ pub enum LoadError {
         path: PathBuf,
         /// The limit.
         which: LoadBudget,
-        /// Its value, as a reader knows it.
+        /// Its value, in words.
         allowed: String,
     },
     /// Built for another version of the contract.
@@ -100,12 +100,12 @@ pub enum LoadError {
         plugin: String,
         /// Its contract.
         found: String,
-        /// Ours.
+        /// This host's contract.
         known: &'static str,
     },
-    /// It does not export what a plugin exports.
+    /// It lacks an export that a plugin needs.
     #[error(
-        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger` and `taskset`; see wit/",
+        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger`, `taskset`, `tool` and `agent`; see wit/",
         if exported.is_empty() { "nothing".to_owned() } else { Shown(exported.join(", ")).to_string() }
     )]
     MissingExport {
@@ -118,15 +118,15 @@ pub enum LoadError {
     },
     /// A program that cannot be run.
     #[error(
-        "program `{program}` does not export wasi:cli/run\nhint: build it as a command: a crate with a `main` for wasm32-wasip2, say"
+        "program `{program}` does not export wasi:cli/run\nhint: build it as a command, such as a crate with a `main` for wasm32-wasip2"
     )]
     NoProgram {
         /// Its name in the run.
         program: String,
     },
-    /// A program that wants more than its arguments and its input.
+    /// A program that imports more than its arguments and its input.
     #[error(
-        "program `{program}` imports {}, which no program gets\nhint: rebuild it without that import",
+        "program `{program}` imports {}, which is not available to programs\nhint: rebuild it without that import",
         Shown(import)
     )]
     ProgramImport {
@@ -137,7 +137,7 @@ pub enum LoadError {
     },
     /// It sees the answer key and acts for the policy.
     #[error(
-        "plugin `{plugin}` exports both {scorer} and {actor}: what sees the answer key must not act for the policy\nhint: make two components of it"
+        "plugin `{plugin}` exports both {scorer} and {actor}: a component that sees the answer key must not act for the policy\nhint: split it into two components"
     )]
     BothFamilies {
         /// The plugin's name in the run.
@@ -147,7 +147,75 @@ pub enum LoadError {
         /// The interface that acts for the policy.
         actor: &'static str,
     },
-    /// It imports what nothing is granted for.
+    /// It acts for the policy and imports the answer key.
+    #[error(
+        "plugin `{plugin}` exports {actor} and imports {}: what acts for the policy must not see the answer key\nhint: rebuild it without that import",
+        Shown(import)
+    )]
+    AnswerKey {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The interface that acts for the policy.
+        actor: &'static str,
+        /// The import.
+        import: String,
+    },
+    /// A component where a tool is needed.
+    #[error(
+        "plugin `{plugin}` is not a tool: it does not export gavel:plugin/tool\nhint: a reward belongs into a [[reward]] table"
+    )]
+    NotATool {
+        /// Its name in the run.
+        plugin: String,
+    },
+    /// A component where an agent is needed.
+    #[error(
+        "plugin `{plugin}` is not an agent: it does not export gavel:plugin/agent\nhint: name a component with an agent in agent.path; a tool belongs into a [[tool]] table"
+    )]
+    NotAnAgent {
+        /// Its name in the run.
+        plugin: String,
+    },
+    /// It is no agent and imports what only agents have.
+    #[error(
+        "plugin `{plugin}` imports {}, which only agents have\nhint: rebuild it without that import, or export gavel:plugin/agent",
+        Shown(import)
+    )]
+    NoEpisode {
+        /// The plugin's name in the run.
+        plugin: String,
+        /// The import.
+        import: String,
+    },
+    /// A tool that does not say which functions it has.
+    #[error("tool `{plugin}` does not list its functions: {}", ShownLines(what))]
+    NoSpecs {
+        /// Its name in the run.
+        plugin: String,
+        /// Why.
+        what: String,
+    },
+    /// A tool that describes a function wrongly.
+    #[error("tool `{plugin}`: {}", ShownLines(what))]
+    Function {
+        /// Its name in the run.
+        plugin: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A session of the tool or the agent would never have room.
+    #[error(
+        "a session of plugin `{plugin}` may use {asked} bytes of memory, more than the {allowed} bytes that all sessions may have together\nhint: lower its memory limit"
+    )]
+    SessionMemory {
+        /// Its name in the run.
+        plugin: String,
+        /// Its limit.
+        asked: usize,
+        /// The limit of all.
+        allowed: usize,
+    },
+    /// It imports an interface that is not granted.
     #[error(
         "plugin `{plugin}` imports {}, which is not granted to it\nhint: {}",
         Shown(import),
@@ -166,10 +234,10 @@ pub enum LoadError {
     Grant {
         /// The plugin's name in the run.
         plugin: String,
-        /// Which, and why.
+        /// The grant, and why.
         source: GrantError,
     },
-    /// Its range of scores is none.
+    /// Its range of scores is not a range.
     #[error(
         "plugin `{plugin}` declares scores from {min} to {max}, which is not a range\nhint: declare two finite numbers, the lower one first, or no range"
     )]
@@ -181,15 +249,15 @@ pub enum LoadError {
         /// The highest score, as declared.
         max: f64,
     },
-    /// Its instances are to be reused, and it does not say that they can be.
+    /// `reuse` is set, but it does not declare itself pure.
     #[error(
-        "plugin `{plugin}` cannot be reused: it does not declare itself pure\nhint: remove `reuse`, or let its `info` say that the same input always gives the same verdict"
+        "plugin `{plugin}` cannot be reused: it does not declare itself pure\nhint: remove `reuse`, or declare it pure in its `info` if the same input always gives the same verdict"
     )]
     NotPure {
         /// The plugin's name in the run.
         plugin: String,
     },
-    /// Its memory limit is more than all plugins may have together.
+    /// Its memory limit is higher than the limit of all plugins together.
     #[error(
         "plugin `{plugin}` may use {asked} bytes of memory in a call, more than the {allowed} bytes of all plugins together\nhint: lower its memory limit"
     )]
@@ -209,7 +277,7 @@ pub enum LoadError {
     Mismatch {
         /// The plugin's name in the run.
         plugin: String,
-        /// What the linker says.
+        /// The linker's message.
         what: String,
     },
     /// `init` refused the parameters.
@@ -219,10 +287,10 @@ pub enum LoadError {
         plugin: String,
         /// The parameters, as JSON.
         params: String,
-        /// What the plugin says.
+        /// The plugin's message.
         what: String,
     },
-    /// `init` did not come back.
+    /// `init` failed.
     #[error("plugin `{plugin}` failed to initialise with the parameters {params}: {}", ShownLines(what))]
     Init {
         /// The plugin's name in the run.

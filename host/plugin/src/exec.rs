@@ -1,4 +1,4 @@
-//! Programs that plugins may run: what stands behind the import `exec`.
+//! Programs that plugins may run, behind the import `exec`.
 
 use crate::call_meter::CallMeter;
 use futures::future::BoxFuture;
@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// What a child is to do.
+/// A job for a child.
 pub(crate) struct ChildJob {
     /// The program's name, which the child sees before its arguments.
     pub(crate) program: String,
     pub(crate) args: Vec<String>,
     pub(crate) stdin: Vec<u8>,
-    /// Its limits, where they are to be lower than the program's.
+    /// Its limits, where they are lower than the program's.
     pub(crate) cpu: Option<Duration>,
     pub(crate) memory: Option<usize>,
 }
 
-/// What became of a child.
+/// The result of a child.
 pub(crate) struct ChildReport {
     pub(crate) ending: ChildEnding,
     pub(crate) stdout: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) enum ChildEnding {
 
 /// Why there is no child.
 pub(crate) enum ExecError {
-    /// The job cannot be run as it is.
+    /// The job is wrong and cannot be run.
     InvalidRequest(String),
     /// The host could not run it.
     Unavailable(String),
@@ -44,9 +44,9 @@ pub(crate) enum ExecError {
 
 /// A program, run for one job after another or for many at once.
 pub(crate) trait RunProgram: Send + Sync {
-    /// Runs a job, which sees `seed` as random; nothing where the host could
-    /// not. What the child uses is charged to its `parent`, and the wait for
-    /// room is not: the parent must count as queued.
+    /// Runs a job with the random numbers of `seed`; `None` where the host could
+    /// not run it. The child's use is charged to its `parent`. The wait for a free
+    /// place is not: meanwhile the parent must count as queued.
     fn run(self: Arc<Self>, job: ChildJob, seed: u64, parent: CallMeter) -> BoxFuture<'static, Option<ChildReport>>;
 }
 
@@ -54,7 +54,7 @@ pub(crate) trait RunProgram: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Programs(Mutex<BTreeMap<String, ProgramHandle>>);
 
-/// A program and where it is started.
+/// A program, and the runtime that starts it.
 #[derive(Clone)]
 pub(crate) struct ProgramHandle {
     pub(crate) program: Arc<dyn RunProgram>,

@@ -1,4 +1,4 @@
-//! Whose fault it was that a call gave no verdict, and what is known of it.
+//! The outcome and the diagnosis of a call that ended with an error.
 
 use crate::limits::{Limits, STACK};
 use crate::stdio::LogFull;
@@ -7,11 +7,11 @@ use wasmtime::component::ResourceTableError;
 use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-/// Frames that say where; the rest of a recursion says no more.
+/// The most frames of a backtrace; more of a recursion does not help.
 const FRAMES: usize = 16;
 
-/// What an error that ended a call comes to. `printed` is what the plugin had
-/// to say.
+/// The outcome of a call that ended with an error. `printed` is the plugin's
+/// output.
 pub(crate) fn outcome(error: &wasmtime::Error, limits: &Limits, printed: &str) -> Outcome {
     let over = |which: Budget, what: String| Outcome::OutOfBudget { which, what };
     match error.downcast_ref::<Trap>() {
@@ -28,7 +28,7 @@ pub(crate) fn outcome(error: &wasmtime::Error, limits: &Limits, printed: &str) -
         return over(Budget::Log, format!("more than {limit} bytes were printed"));
     }
     let cause = error.root_cause().to_string();
-    // wasmtime has no types for these two errors, only their words.
+    // wasmtime has no types for these two errors, only messages.
     if cause.contains("fuel allocated for hostcalls has been exhausted") {
         return over(Budget::Output, format!("more than {} bytes were handed to the host at once", limits.output));
     }
@@ -46,15 +46,15 @@ pub(crate) fn outcome(error: &wasmtime::Error, limits: &Limits, printed: &str) -
     Outcome::Fault { whose: Blame::Plugin, what }
 }
 
-/// What may help to mend it, and what was printed in any case.
+/// The backtrace of an error, if there is one, and the plugin's output.
 pub(crate) fn diagnosis(error: Option<&wasmtime::Error>, printed: String) -> Option<Diagnosis> {
     let backtrace = error.and_then(|error| error.downcast_ref::<WasmBacktrace>()).map(frames).unwrap_or_default();
     let diagnosis = Diagnosis { backtrace, stderr: printed };
     (diagnosis != Diagnosis::default()).then_some(diagnosis)
 }
 
-/// The names of the guest's functions. The machinery that a language puts
-/// between a panic and its trap is left out.
+/// The names of the guest's functions, without the functions of the language
+/// between a panic and its trap.
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
     let names: Vec<String> = backtrace
         .frames()
@@ -88,8 +88,7 @@ fn is_machinery(name: &str) -> bool {
     .any(|start| name.starts_with(start))
 }
 
-/// The end of what a language prints when it gives up: the last two lines of a
-/// panic or a traceback.
+/// The last two lines of a panic or a traceback.
 fn last_words(printed: &str) -> Option<String> {
     let lines: Vec<&str> = printed
         .lines()

@@ -3,19 +3,21 @@
 use crate::call_report::{CallReport, GuestResult};
 use crate::instance::FreshStore;
 use crate::loaded::Loaded;
+use crate::memory_reservation::MemoryReservation;
 use crate::outside_waits::OutsideWaits;
-use crate::state::{Traces, store};
+use crate::state::{State, Traces, store};
 use std::future::Future;
 use std::sync::Arc;
+use wasmtime::Store;
 
-/// The seed of `init`: what is random in it is the same whether it runs once,
-/// for a snapshot, or in each instance.
-pub(crate) const INIT_SEED: u64 = 0;
+/// The seed of `init`. Its random numbers are the same whether it runs once, for
+/// a snapshot, or in each instance.
+const INIT_SEED: u64 = 0;
 
-/// What a call is made with, beside its question.
+/// The inputs of a call beside its question.
 #[derive(Clone)]
 pub(crate) struct CallSetup<'a> {
-    /// What distinguishes it from others of the same plugin and seed.
+    /// Distinguishes it from other calls of the same plugin and seed.
     pub(crate) input: &'a str,
     pub(crate) seed: u64,
     /// Where its requests are noted.
@@ -23,21 +25,28 @@ pub(crate) struct CallSetup<'a> {
 }
 
 impl CallSetup<'_> {
-    /// That of `init`.
+    /// The setup of `init`.
     pub(crate) fn init() -> Self {
         Self { input: "", seed: INIT_SEED, waits: OutsideWaits::default() }
     }
 
-    /// The traces of a call that has left none yet.
+    /// The traces of a new call.
     pub(crate) fn traces(&self, plugin: &Loaded) -> Traces {
         let tape = plugin.shared.tape().of_call(&plugin.name, self.input, self.seed);
         Traces::new(&plugin.limits, tape, self.waits.clone())
     }
 }
 
-/// Runs `work` in a store that has no instance yet. A call that finds no memory
-/// left, though its own limit allows it, is made again once there is enough for
-/// the worst.
+/// A store for an instance that its episode keeps, whose memory is that of the episode's rooms.
+pub(crate) fn kept_store(plugin: &Loaded, seed: u64, traces: &Traces) -> wasmtime::Result<Store<State>> {
+    let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { seed };
+    let memory = MemoryReservation::of_its_own(plugin.limits.memory);
+    store(plugin.linked.instance_pre.engine(), &plugin.limits, &plugin.granted, seed, traces, memory)
+}
+
+/// Runs `work` in a store that has no instance yet. If all memory is in use,
+/// though the call's own limit allows more, the call is repeated once there is
+/// memory for its whole limit.
 pub(crate) async fn run_fresh<T, W>(
     plugin: &Arc<Loaded>,
     setup: &CallSetup<'_>,
@@ -52,18 +61,18 @@ where
             return CallReport::lost("the sandbox was shut down");
         };
         let traces = setup.traces(plugin);
-        // Until `init` has run, an instance that runs it itself sees what it would see once, for a snapshot.
+        // An instance that runs `init` itself has the same seed until then as `init` for a snapshot.
         let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { setup.seed };
         let engine = plugin.linked.instance_pre.engine();
         let store = match store(engine, &plugin.limits, &plugin.granted, seed, &traces, reserved) {
             Ok(store) => store,
             Err(error) => return CallReport::lost(&format!("no store for a call: {error:#}")),
         };
-        let call = work(plugin.clone(), FreshStore { store, permit });
+        let call = work(plugin.clone(), FreshStore { store, permit: Some(permit) });
         let (end, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
         if !traces.memory.crowded() {
             return CallReport::new(plugin, end, time, &traces);
         }
     }
-    CallReport::lost("a call found no memory where it was kept for it")
+    CallReport::lost("a call found no memory although it was reserved")
 }

@@ -1,34 +1,34 @@
-//! Instances that wait for further calls, where a plugin says of itself that
-//! no call leaves anything behind and a run asks for it.
+//! Idle instances, which wait for further calls. A plugin has them if it declares
+//! itself pure and the run sets `reuse`.
 
 use crate::instance::ReadyInstance;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
-/// Idle instances of a plugin; more would only hold memory.
+/// The most idle instances of a plugin; more would only hold memory.
 const MAX_IDLE: usize = 32;
 
-/// The idle instances of a plugin. One that is in use is not here, so that no
-/// two calls ever share it; one whose call failed does not come back.
+/// The idle instances of a plugin. An instance in use is not here, so two calls
+/// never share it. An instance whose call failed does not come back.
 pub(crate) struct IdleInstances {
     max_calls: NonZeroU32,
     idle: Mutex<Vec<ReadyInstance>>,
 }
 
 impl IdleInstances {
-    /// For instances that each answer up to `max_calls` calls.
+    /// A store for instances that each answer up to `max_calls` calls.
     pub(crate) fn new(max_calls: NonZeroU32) -> Self {
         Self { max_calls, idle: Mutex::default() }
     }
 
-    /// Takes one for a call.
+    /// Takes an instance for a call.
     pub(crate) fn take(&self) -> Option<ReadyInstance> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps an instance after a call, unless it is worn or not as it was.
+    /// Keeps an instance after a call, unless it has answered its last call or holds open handles.
     pub(crate) fn put(&self, instance: ReadyInstance) {
-        // A handle that is still open would be the next call's.
+        // The next call would have a handle that is still open.
         let clean = instance.store.data().table.is_empty();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if clean && instance.calls < self.max_calls.get() && idle.len() < MAX_IDLE {
@@ -36,7 +36,7 @@ impl IdleInstances {
         }
     }
 
-    /// Ends all of them, which gives their room back.
+    /// Ends all of them, which frees their slots and memory.
     pub(crate) fn clear(&self) {
         let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
         drop(idle);

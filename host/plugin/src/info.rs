@@ -1,10 +1,10 @@
-//! What a plugin's `init` says of it.
+//! The properties that a plugin declares.
 
 use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::error::LoadError;
 use serde::{Deserialize, Serialize};
 
-/// What a plugin says of itself.
+/// The properties that a plugin declares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// Its own name, not the one in the run.
@@ -18,13 +18,13 @@ pub struct Info {
 }
 
 impl Info {
-    /// Whether it is made for `gavel plugin test --quick`: its sources are read when it starts, so that nothing says which
-    /// sources a run had.
+    /// Whether it was built for `gavel plugin test --quick`. It reads its sources when it starts, so a run would not
+    /// record them.
     pub fn is_quick(&self) -> bool {
         self.name.ends_with(" (quick)")
     }
 
-    /// Refuses what no score could be compared with, and no record could hold.
+    /// Refuses a range of scores whose ends are not finite or not in order.
     pub(crate) fn check(&self, plugin: &str) -> Result<(), LoadError> {
         match self.score_range {
             Some((min, max)) if !(min.is_finite() && max.is_finite() && min <= max) => {

@@ -1,4 +1,5 @@
-//! The first instance of a plugin: whether it starts, and what its `init` says.
+//! The first instance of a plugin, which shows whether it starts and whether
+//! `init` accepts its parameters.
 
 use crate::bindings::exports::gavel::plugin::lifecycle;
 use crate::call_report::{CallReport, GuestResult, used_fuel};
@@ -17,18 +18,18 @@ pub(crate) struct Initialised {
     pub(crate) info: Info,
     pub(crate) store: Store<State>,
     pub(crate) instance: Instance,
-    pub(crate) permit: InstancePermit,
+    pub(crate) permit: Option<InstancePermit>,
 }
 
 /// Why an instance is not ready for calls.
 pub(crate) enum NotReady {
-    /// Its exports have other types than the contract's.
+    /// The types of its exports differ from the contract's.
     Mismatch(wasmtime::Error),
     /// It refuses the parameters, in its own words.
     Params(String),
 }
 
-/// Only initialises an instance: wrong types and wrong parameters show.
+/// Only initialises an instance, which detects wrong types and wrong parameters.
 pub(crate) async fn init(plugin: &Arc<Loaded>) -> CallReport<Result<Initialised, NotReady>> {
     run_fresh(plugin, &CallSetup::init(), initialise).await
 }

@@ -1,4 +1,4 @@
-//! What a component is, without running a sample through it.
+//! Inspects a component without a sample.
 
 use crate::component::{self, read};
 use crate::contract;
@@ -8,9 +8,10 @@ use crate::info::Info;
 use crate::plugin::Plugin;
 use crate::sandbox::Sandbox;
 use crate::spec::PluginSpec;
+use crate::tool::{Tool, ToolSpec};
 use serde::Serialize;
 
-/// A component's outside.
+/// The properties of a component that `gavel plugin inspect` reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inspection {
     /// Bytes of the file.
@@ -21,24 +22,36 @@ pub struct Inspection {
     pub contract: Option<String>,
     /// The interfaces of the contract that it exports.
     pub exports: Vec<String>,
-    /// Everything that it imports, and how that stands with its grants.
+    /// Its imports, and whether they are granted.
     pub imports: Vec<Import>,
-    /// What it says of itself, where it loads with these parameters.
+    /// The properties that it declares, where it loads with these parameters.
     pub info: Option<Info>,
-    /// Whether calls start from what one `init` made.
+    /// The functions of a tool.
+    pub functions: Vec<ToolSpec>,
+    /// Why a tool's functions are not known.
+    pub functions_missing: Option<String>,
+    /// Whether calls start from a snapshot after `init`.
     pub snapshot: bool,
-    /// Why they do not, and `init` runs in each.
+    /// Why there is no snapshot, so that `init` runs in each call.
     pub no_snapshot: Option<String>,
     /// Why there is no `info`.
     pub info_missing: Option<String>,
 }
 
-/// Inspects a component as it would be with these parameters and grants.
+/// Inspects a component with these parameters and grants.
 pub async fn inspect(sandbox: &Sandbox, spec: PluginSpec) -> Result<Inspection, LoadError> {
     let bytes = read(&spec.name, &spec.path)?;
     let (component, plugin, info_missing) = match Plugin::load(sandbox, spec.clone()).await {
         Ok(plugin) => (plugin.component().clone(), Some(plugin), None),
         Err(error) => (component::compiled(sandbox.shared(), &spec, &bytes)?, None, Some(error.to_string())),
+    };
+    let tool = match &plugin {
+        Some(plugin) => plugin.tool().await,
+        None => Ok(None),
+    };
+    let (functions, functions_missing) = match tool {
+        Ok(tool) => (tool.iter().flat_map(Tool::functions).map(|function| function.spec().clone()).collect(), None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
     };
     let engine = component.engine();
     let imports = contract::imports(engine, &component, &spec.grants);
@@ -52,6 +65,8 @@ pub async fn inspect(sandbox: &Sandbox, spec: PluginSpec) -> Result<Inspection, 
         snapshot: plugin.is_some() && no_snapshot.is_none(),
         no_snapshot,
         info: plugin.map(|plugin| plugin.info().clone()),
+        functions,
+        functions_missing,
         info_missing,
     })
 }

@@ -1,4 +1,4 @@
-//! An instance of a plugin from its store to a call, and the room that it takes.
+//! An instance of a plugin, from its store to a call, and its permits.
 
 use crate::engine::Slot;
 use crate::exports::Exports;
@@ -6,30 +6,31 @@ use crate::state::State;
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::Store;
 
-/// A store that has no instance yet, and the room for one. The store goes
-/// first: its slot is free only when it is gone.
+/// A store that has no instance yet, and the permit for one. The store is dropped
+/// first, since its slot is free only after that.
 pub(crate) struct FreshStore {
     pub(crate) store: Store<State>,
-    pub(crate) permit: InstancePermit,
+    /// Absent where a session's room holds what it takes.
+    pub(crate) permit: Option<InstancePermit>,
 }
 
 impl FreshStore {
-    /// With the exports of the instance that is in it after `init`.
+    /// The instance in this store after `init`, with its exports.
     pub(crate) fn ready(self, exports: Exports) -> ReadyInstance {
         ReadyInstance { store: self.store, exports, _permit: self.permit, calls: 0 }
     }
 }
 
-/// An instance that is ready for a call. The store goes first here too.
+/// An instance that is ready for a call. The store is dropped first here too.
 pub(crate) struct ReadyInstance {
     pub(crate) store: Store<State>,
     pub(crate) exports: Exports,
-    _permit: InstancePermit,
+    _permit: Option<InstancePermit>,
     /// Calls that it has answered.
     pub(crate) calls: u32,
 }
 
-/// What one instance takes of what all share, beside its memory.
+/// The share of one instance in the limits of all instances, beside its memory.
 pub(crate) struct InstancePermit {
     pub(crate) _slot: Slot,
     pub(crate) _admission: OwnedSemaphorePermit,

@@ -16,20 +16,21 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How long a call runs before it makes way: a rule is done in a tenth of it.
+/// The time that a call runs before it leaves the fast lane. A rule takes a tenth of it.
 const SLICE: Duration = Duration::from_millis(1);
-/// Calls that run at once, for each thread of a lane. More would only share
-/// the thread's time, and then each ends later.
+/// The most calls that run at once on each thread of a lane. More would only
+/// share the thread's time, and each would end later.
 const CALLS_PER_THREAD: usize = 4;
-/// Steps of `nice` below the rest of the process: a tenth of a core's time where libtorch wants it too. With 5 steps,
-/// two busy plugins left decoding 40 % of its speed; with 19, a plugin beside it would hardly end before its deadline.
+/// The steps of `nice` below the rest of the process. Where libtorch wants the same core, 10 steps give a plugin a
+/// tenth of its time. With 5 steps, two busy plugins left decoding 40 % of its speed; with 19, a plugin beside it would
+/// hardly end before its deadline.
 const FAST_NICE: libc::c_int = 10;
-/// A seventh of the weight of a thread in the fast lane.
+/// The same for the slow lane: a seventh of the weight of a thread in the fast lane.
 const SLOW_NICE: libc::c_int = 19;
 
-/// How a call ended in its lane, apart from what it did itself.
+/// How a call ended in its lane.
 pub(crate) enum LaneEnd<T> {
-    /// It came to its end.
+    /// It is done.
     Done(T),
     /// A budget of time was used up.
     OverBudget(Budget),
@@ -59,14 +60,14 @@ impl Lanes {
         })
     }
 
-    /// Where calls are started.
+    /// The runtime that starts calls.
     pub(crate) fn handle(&self) -> &Handle {
         &self.fast.handle
     }
 
-    /// Runs a call: its first slice here, where the caller waits, and the rest
-    /// in the slow lane. `pauses` says why the guest yields;
-    /// `history` is that of its plugin.
+    /// Runs a call: its first slice here, in the caller's task, and the rest in the
+    /// slow lane. `pauses` tells why the guest yields; `history` is that of its
+    /// plugin.
     pub(crate) async fn run<F>(
         &self,
         call: F,
@@ -87,7 +88,7 @@ impl Lanes {
             TimedPoll::OverBudget(budget) => return (LaneEnd::OverBudget(budget), call.used()),
             TimedPoll::Outlived => call.change_lane(self.slow.gate.clone()),
         }
-        // A set ends its tasks when it is dropped, so that a call ends with the one who waits for it.
+        // A set ends its tasks when it is dropped, so dropping the wait ends the call.
         let mut tasks = JoinSet::new();
         tasks.spawn_on(
             async move {
@@ -107,7 +108,7 @@ impl Lanes {
                 (end, used)
             }
             Some(Err(error)) => (LaneEnd::Lost(error.to_string()), TimeUse::default()),
-            None => (LaneEnd::Lost("the call vanished".into()), TimeUse::default()),
+            None => (LaneEnd::Lost("the task of the call was lost".into()), TimeUse::default()),
         }
     }
 }
@@ -128,7 +129,7 @@ impl Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Waiting is not allowed everywhere, and there is nothing left to wait for.
+            // In the background, since a drop must not block in every context, and nothing is left to wait for.
             runtime.shutdown_background();
         }
     }

@@ -1,11 +1,12 @@
 //! A component and its sandbox: load, inspect, limit, meter and call.
 //!
-//! A [`Sandbox`] is what all plugins of a process share: the engine, the
-//! threads, the memory. A [`Plugin`] is a component loaded into it with its
-//! parameters, limits and grants; a call of [`Plugin::score`] runs in a fresh
-//! instance that reaches its sample and what its [`Grants`] name, and always
-//! comes back within its budgets as a [`gavel_data::Evaluation`].
+//! A [`Sandbox`] has the resources that all plugins of a process share: the
+//! engine, the threads, the memory. A [`Plugin`] is a component loaded into it
+//! with its parameters, limits and grants. A call of [`Plugin::score`] runs in a
+//! fresh instance that reaches only its sample and its [`Grants`]. It always
+//! returns within its budgets, with a [`gavel_data::Evaluation`].
 
+mod agent;
 mod bindings;
 mod cache;
 mod call;
@@ -51,6 +52,7 @@ mod question;
 mod request_budget;
 mod resources;
 mod sandbox;
+mod session_rooms;
 mod shared;
 mod snapshot;
 mod spec;
@@ -60,9 +62,11 @@ mod tape;
 mod ticking_engines;
 mod time_budget;
 mod tls;
+mod tool;
 mod trusted;
 mod verdict;
 
+pub use agent::{Agent, AgentReport, AgentTask, AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, TurnOptions};
 pub use cache::component_cache;
 pub use call_meter::{CallMeter, Held};
 pub use chat::{ChatBody, ChatError, ChatModel, ChatRequest, JsonChunks, JsonPieces};
@@ -77,8 +81,10 @@ pub use limits_table::{LimitsTable, ZeroLimit};
 pub use memory_budget::NoMemory;
 pub use outside::HttpResponder;
 pub use outside_waits::{OutsideWait, OutsideWaits};
-pub use plugin::{Plugin, TasksetError};
+pub use plugin::{Plugin, RowCall, TasksetError};
 pub use sandbox::{Sandbox, SandboxConfig};
+pub use session_rooms::SessionRooms;
 pub use spec::{PluginSpec, ProgramSpec};
 pub use tape::{CallTape, Player, Recorder, RequestHash, Tape, TapeError};
 pub use tls::{NoRootCertificates, tls_client_config};
+pub use tool::{Tool, ToolFunction, ToolReport, ToolSession, ToolSpec};

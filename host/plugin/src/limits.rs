@@ -1,4 +1,4 @@
-//! What a call may use.
+//! The budgets of a call.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -8,42 +8,41 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Time from the start of a call to its end, waits for the host included;
-    /// the time that others keep the processor busy is not. 10 s: a judge that
-    /// answers at all has answered by then, and CPU time is limited of its own.
+    /// Time from the start of a call to its end, with waits for the host, but
+    /// without the time that others keep the processor busy. 10 s: a judge that
+    /// answers at all has answered by then, and CPU time has its own limit.
     pub deadline: Duration,
     /// Time on a processor. A rule takes microseconds, a computer algebra
     /// system a fraction of a second; 2 s is for the verifier that is slow but
     /// not stuck.
     pub cpu: Duration,
-    /// Bytes, summed over all linear memories and tables and what the host
-    /// holds for the call: requests, answers, outputs of children. A Python
-    /// component with its packages needs about 100 MiB.
+    /// Bytes of all linear memories and tables, and of the host's memory for the
+    /// call: requests, answers, outputs of children. A Python component with its
+    /// packages needs about 100 MiB.
     pub memory: usize,
     /// Instructions, roughly. Metering costs up to a third of the speed, so
     /// it is off by default; with it, the verdict is the same on every machine.
     pub fuel: Option<u64>,
-    /// Bytes that the plugin may hand to the host in one call: a verdict is
-    /// small, and the host must hold it.
+    /// Bytes that the plugin may pass to the host at once. A verdict is small, and
+    /// the host must hold it.
     pub output: usize,
     /// Bytes that the plugin may print; the last 4 KiB are kept.
     pub log: usize,
-    /// Requests to language models and servers, and jobs of programs, of one
-    /// call. A judger that asks eight questions about each of 500 samples makes
-    /// 4000.
+    /// Requests to language models and servers, and jobs of programs, in one call.
+    /// A judger that asks eight questions about each of 500 samples makes 4000.
     pub requests: usize,
     /// Resources of the host (transcripts, streams, files) that the plugin may
-    /// hold at once, beside those that it is called with. A rule holds ten; an open file is also one of the process,
-    /// which has some thousands.
+    /// hold at once, beside those that it is called with. A rule holds ten. An
+    /// open file also counts for the process, which may have some thousands.
     pub handles: usize,
 }
 
-/// Bytes of stack of a call, the same for all, since it is a setting of the
-/// engine. Every call in flight has one.
+/// Bytes of stack of a call. It is a setting of the engine, and so the same for
+/// all calls. Every call in flight has one.
 pub(crate) const STACK: usize = 512 << 10;
 
-/// Elements of a table, a setting of the engine too. CPython has 15,000
-/// functions in its table.
+/// The most elements of a table, which is a setting of the engine too. CPython
+/// has 15,000 functions in its table.
 pub(crate) const TABLE_ELEMENTS: usize = 50_000;
 
 impl Default for Limits {

@@ -1,12 +1,12 @@
-//! Limits as a configuration writes them.
+//! The table of limits in a configuration.
 
 use crate::limits::Limits;
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// `[limits]` of a run, and `limits` of one of its plugins; what is absent is
-/// as in [`Limits::default`].
+/// `[limits]` of a run, and `limits` of one of its plugins. Absent limits are
+/// those of [`Limits::default`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsTable {
@@ -16,22 +16,22 @@ pub struct LimitsTable {
     /// Time on a processor.
     #[serde(default, with = "humantime_serde::option", skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Duration>,
-    /// Linear memories, tables and what the host holds for it, together.
+    /// Linear memories, tables, and memory of the host for the call, together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<ByteSize>,
     /// Instructions; not metered by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
-    /// What it hands to the host at once.
+    /// Bytes that it passes to the host at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<ByteSize>,
-    /// What it prints.
+    /// Bytes that it prints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<ByteSize>,
-    /// What it asks of models and servers, and runs.
+    /// Requests to models and servers, and jobs of programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<usize>,
-    /// What it holds open.
+    /// Resources of the host that it holds open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handles: Option<usize>,
 }
@@ -61,7 +61,7 @@ impl LimitsTable {
         }
     }
 
-    /// These, and where one is absent that of `others`.
+    /// These limits, with those of `others` where one is absent.
     pub fn over(&self, others: &Self) -> Limits {
         let default = Limits::default();
         Limits {
@@ -77,7 +77,7 @@ impl LimitsTable {
     }
 }
 
-/// A size in bytes as the machine counts them.
+/// A size in bytes, as `usize`.
 fn bytes(size: ByteSize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }

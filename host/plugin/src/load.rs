@@ -1,5 +1,5 @@
-//! From a component's file to something that can be called: compiled, checked
-//! and, where its form allows it, as it is after `init`.
+//! Loads a component's file: it is compiled, checked and, where its form allows
+//! it, replaced by a snapshot after `init`.
 
 use crate::cache::Key;
 use crate::code::Code;
@@ -20,13 +20,13 @@ use crate::verdict::cut;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What is known of compiled code.
+/// The description of compiled code.
 #[derive(Clone, Serialize, Deserialize)]
 enum About {
-    /// It is the component after `init`, which gave this and came to this many
-    /// bytes of memory.
+    /// A snapshot of the component after `init`, with its properties and its bytes
+    /// of memory.
     Warm(Info, usize),
-    /// It is the component as it was built.
+    /// The component as it was built.
     Cold(NoSnapshot),
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
     let key = Key::new(loading.engines.reference()?, &parts);
     if let Some((about, code)) = shared.cache.find(&key) {
         match loading.finish(about, &code).await {
-            // The entry is whole, but this host cannot run it.
+            // The entry is whole, but this host cannot load it.
             Err(LoadError::Engine(what)) => tracing::warn!("plugin `{}` is compiled again: {what}", spec.name),
             done => return done,
         }
@@ -58,13 +58,13 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
 }
 
 impl About {
-    /// Whether another attempt, with other limits say, comes to the same.
+    /// Whether another attempt, such as with other limits, would end the same.
     fn will_last(&self) -> bool {
         !matches!(self, About::Cold(NoSnapshot::Unreadable(_) | NoSnapshot::Unusable(_)))
     }
 }
 
-/// A component on its way.
+/// A component that is being loaded.
 struct Loading<'a> {
     shared: &'a Arc<Shared>,
     engines: &'a Engines,
@@ -75,14 +75,14 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// A snapshot holds what `init` read: a variable's value does not belong on
-    /// disk, and a file or a clock is to be read when it is asked.
+    /// Whether a snapshot is allowed. It holds what `init` has read: a variable's
+    /// value must not be on disk, and a file or a clock must be read in each call.
     fn may_be_warm(&self) -> bool {
         // `init` cannot ask endpoints or run programs.
         Grants { chat: Vec::new(), exec: Vec::new(), ..self.spec.grants.clone() } == Grants::default()
     }
 
-    /// Compiles the component, after `init` where that can be had.
+    /// Compiles the component, as a snapshot after `init` where possible.
     async fn make(&self) -> Result<(About, Code), LoadError> {
         match self.make_warm().await? {
             Ok(made) => Ok(made),
@@ -99,7 +99,7 @@ impl Loading<'_> {
             Err(LoadError::Invalid { what, .. }) => return Ok(Err(NoSnapshot::Form(what))),
             Err(error) => return Err(error),
         };
-        // What the compiler has done within its limits is done here once more.
+        // This parses the component again, which the compiler has done before within its limits.
         let instrumented = match Instrumented::new(self.bytes) {
             Ok(instrumented) => instrumented,
             Err(reason) => return Ok(Err(reason)),
@@ -153,7 +153,7 @@ impl Loading<'_> {
         Ok(Arc::new(Loaded { info, idle, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
     }
 
-    /// Checks that the component scores or is a dataset, and connects its imports.
+    /// Checks that the component scores or is a taskset, and connects its imports.
     fn link(&self, placed: PlacedComponent<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
         let component = &placed.component;
         let plugin = &self.spec.name;
@@ -183,8 +183,8 @@ impl Loading<'_> {
         }))
     }
 
-    /// Initialises an instance and says how much memory it then has. Wrong
-    /// parameters show here, and not in each call.
+    /// Initialises an instance, and returns how much memory it then has. Wrong
+    /// parameters fail here, and not in each call.
     async fn init(&self, plugin: &Arc<Loaded>) -> Result<(Initialised, usize), LoadError> {
         let (name, params) = (self.spec.name.clone(), self.params.clone());
         let report = init::init(plugin).await;

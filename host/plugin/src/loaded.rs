@@ -1,4 +1,4 @@
-//! A plugin that is loaded: what all its calls hold on to.
+//! A loaded plugin, which all its calls share.
 
 use crate::engine::Slots;
 use crate::exports::Linked;
@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::snapshot::NoSnapshot;
 use std::sync::Arc;
 
-/// The part that calls hold on to.
+/// The part of a plugin that its calls share.
 #[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) name: String,
@@ -26,12 +26,12 @@ pub(crate) struct Loaded {
     pub(crate) linked: Linked,
     pub(crate) slots: Slots,
     pub(crate) shared: Arc<Shared>,
-    /// Instances that wait for further calls, where it has any.
+    /// Idle instances, which wait for further calls; `None` without `reuse`.
     pub(crate) idle: Option<Arc<IdleInstances>>,
-    /// How long its last calls ran.
+    /// Whether its last calls outlived their first slice.
     pub(crate) history: Arc<History>,
-    /// Why `init` runs in each instance, where it does.
+    /// Why there is no snapshot, so that `init` runs in each instance.
     pub(crate) no_snapshot: Option<NoSnapshot>,
-    /// Bytes that a call is sure to need: what an instance has after `init`.
+    /// Bytes that every call needs: the memory of an instance after `init`.
     pub(crate) first_reservation: usize,
 }

@@ -1,13 +1,13 @@
-//! What the machine has for plugins.
+//! The machine's limits for plugins.
 
 /// Memory maps of one instance: its memory, its stack, their guards.
 const MAPS_PER_INSTANCE: usize = 6;
 /// Maps that the rest of the process needs: libraries, threads, libtorch.
 const OTHER_MAPS: usize = 5_000;
-/// The kernel's limit where it does not say.
+/// The kernel's default limit, where the limit cannot be read.
 const DEFAULT_MAPS: usize = 65_530;
 
-/// How many instances may live at once before the kernel refuses a map.
+/// The most instances at the same time before the kernel refuses a map.
 pub(crate) fn max_instances() -> usize {
     let maps = read("/proc/sys/vm/max_map_count").unwrap_or(DEFAULT_MAPS);
     (maps.saturating_sub(OTHER_MAPS) / MAPS_PER_INSTANCE).max(1)
@@ -21,8 +21,8 @@ pub(crate) fn memory() -> usize {
     read("/sys/fs/cgroup/memory.max").map_or(machine, |group| group.min(machine))
 }
 
-/// Lets this process open as many files as it may: what plugins are granted to
-/// read takes from the same number as everything else.
+/// Raises this process's limit of open files to its maximum, since files that
+/// plugins read count for it too.
 pub(crate) fn allow_open_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a local that outlives both calls. A failure leaves the limit as it was.

@@ -1,5 +1,5 @@
 //! A call's memory and its limit. The counts outlive the call's store, which is
-//! dropped with everything in it when a budget ends the call.
+//! dropped when a budget ends the call.
 
 use crate::limits::TABLE_ELEMENTS;
 use crate::memory_reservation::MemoryReservation;
@@ -16,7 +16,7 @@ const MAX_TABLES: usize = 64;
 /// A Python component with its shared libraries has about thirty.
 const MAX_INSTANCES: usize = 256;
 
-/// What is left of a call's use of memory after it ended.
+/// A call's use of memory, which can be read after it ended.
 #[derive(Default)]
 pub(crate) struct MemoryUse {
     peak: AtomicUsize,
@@ -24,23 +24,23 @@ pub(crate) struct MemoryUse {
     crowded: AtomicBool,
 }
 
-/// What the limit refused.
+/// The memory that the limit refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RefusedMemory {
-    /// To the guest, which asked for this much in all.
+    /// The guest asked for this much in all.
     Guest(usize),
-    /// To the host, on the guest's behalf. How much that would have been
-    /// depends on which answer comes first, so it is not told.
+    /// The host needed memory for the call. The amount is not reported, since it
+    /// depends on which answer comes first.
     Host,
 }
 
 impl MemoryUse {
-    /// The most at any one time.
+    /// The most memory at any one time.
     pub(crate) fn peak(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// What the limit refused last.
+    /// The last refusal by the limit.
     pub(crate) fn refused(&self) -> Option<RefusedMemory> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,20 +55,20 @@ impl MemoryUse {
     }
 }
 
-/// The error of a call that must be made again when there is memory.
+/// The error of a call that must be repeated when there is memory.
 #[derive(Debug, thiserror::Error)]
 #[error("all memory for plugins is in use")]
 struct Crowded;
 
-/// What the host cannot hold for a call: the call is over, whatever the plugin
-/// returns.
+/// The host cannot hold more memory for a call. The call has failed, whatever the
+/// plugin returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call has no memory left")]
 pub struct NoMemory;
 
-/// Sums up memories, tables and what the host holds for the guest, and
-/// remembers a refusal: whatever the guest returns after one, it did not get
-/// what it asked for. Clones are one and the same.
+/// Sums up memories, tables, and memory of the host for the guest. It remembers a
+/// refusal, after which the guest's answer does not count. Clones share their
+/// state.
 #[derive(Clone)]
 pub(crate) struct MemoryBudget {
     limit: usize,
@@ -76,18 +76,18 @@ pub(crate) struct MemoryBudget {
     ledger: Arc<Mutex<Ledger>>,
 }
 
-/// What a call has of memory at the moment.
+/// A call's current memory.
 struct Ledger {
     /// Memories and tables, which never shrink.
     guest: usize,
-    /// What the host holds.
+    /// Memory of the host for the call.
     host: usize,
     reserved: MemoryReservation,
 }
 
 /// Why there is no more memory.
 enum Full {
-    /// It would be this much, and the limit is less.
+    /// It would be this much, which is over the limit.
     Limit(usize),
     /// Other calls hold it.
     Crowded,
@@ -98,8 +98,8 @@ impl MemoryBudget {
         Self { limit, shared, ledger: Arc::new(Mutex::new(Ledger { guest: 0, host: 0, reserved })) }
     }
 
-    /// A further call of the same instance: what the host held is gone, and so
-    /// is the room for it.
+    /// Begins a further call of the same instance: the host's memory for the last
+    /// call and its reservation are released.
     pub(crate) fn begin_again(&self) {
         let mut ledger = self.ledger();
         let left = ledger.guest.saturating_add(ledger.host);
@@ -107,7 +107,7 @@ impl MemoryBudget {
         self.shared.peak.store(left, Ordering::Relaxed);
     }
 
-    /// Counts what the host holds for the guest, until [`give_back`](Self::give_back).
+    /// Counts memory of the host for the guest, until [`give_back`](Self::give_back).
     pub(crate) fn hold(&self, bytes: usize) -> Result<(), NoMemory> {
         let mut ledger = self.ledger();
         match self.make_room(&mut ledger, bytes) {
@@ -126,8 +126,8 @@ impl MemoryBudget {
         ledger.host = ledger.host.saturating_sub(bytes);
     }
 
-    /// Notes that the host could not hold something, unless that was because
-    /// of other calls.
+    /// Notes that the host could not hold more memory, unless other calls were the
+    /// reason.
     pub(crate) fn refuse(&self) {
         if !self.shared.crowded() {
             self.shared.refuse(RefusedMemory::Host);
@@ -168,7 +168,7 @@ impl MemoryBudget {
 
 impl ResourceLimiter for MemoryBudget {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // What the guest forbids itself is no want of memory.
+        // The guest's own maximum is not a lack of memory.
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
@@ -176,7 +176,7 @@ impl ResourceLimiter for MemoryBudget {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // In a pool a larger maximum may be that of the slot, which is no wish of the guest's.
+        // In a pool, a larger maximum may be that of the slot, and not the guest's own.
         if maximum.is_some_and(|maximum| maximum < TABLE_ELEMENTS && desired > maximum) {
             return Ok(false);
         }

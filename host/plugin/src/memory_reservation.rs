@@ -1,9 +1,9 @@
-//! What a call holds of the memory that all plugins share.
+//! A call's share of the memory of all plugins.
 
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A call's part of the memory that all plugins share.
+/// A call's share of the memory of all plugins.
 pub(crate) struct MemoryReservation {
     all: Arc<Semaphore>,
     held: OwnedSemaphorePermit,
@@ -16,7 +16,7 @@ impl MemoryReservation {
         Some(Self { all: all.clone(), held })
     }
 
-    /// One of memory that nobody else has a part in; nothing of it is held yet.
+    /// A reservation in memory that is not shared; nothing of it is reserved yet.
     #[expect(clippy::expect_used, reason = "an open semaphore always has no permits to give")]
     pub(crate) fn of_its_own(bytes: usize) -> Self {
         let all = Arc::new(Semaphore::new(pages(bytes) as usize));
@@ -24,7 +24,7 @@ impl MemoryReservation {
         Self { all, held }
     }
 
-    /// Makes it `bytes` in all, unless others hold the rest.
+    /// Extends it to `bytes` in all, unless other calls hold the rest.
     pub(crate) fn extend(&mut self, bytes: usize) -> bool {
         let missing = pages(bytes).saturating_sub(self.held.num_permits() as u32);
         if missing == 0 {
@@ -39,14 +39,14 @@ impl MemoryReservation {
         }
     }
 
-    /// Gives back what is not needed for `bytes`.
+    /// Shrinks it to `bytes` in all.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let over = self.held.num_permits().saturating_sub(pages(bytes) as usize);
         drop(self.held.split(over));
     }
 }
 
-/// WebAssembly's own page: semaphores count in 32 bits.
+/// The unit of reservations, a page of WebAssembly, since semaphores count in 32 bits.
 pub(crate) const PAGE: usize = 64 << 10;
 
 /// The pages that hold `bytes`.

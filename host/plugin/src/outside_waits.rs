@@ -1,49 +1,49 @@
-//! What a call waits for outside, as those see it who wait for the call.
+//! The requests that a call waits for, for display.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The requests to language models that a call waits for; copies see the same.
+/// The requests to language models that a call waits for. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct OutsideWaits(Arc<Mutex<Requests>>);
 
 #[derive(Debug, Default)]
 struct Requests {
     next: u64,
-    /// Those that have no answer yet, the oldest first.
+    /// Requests without an answer, the oldest first.
     open: BTreeMap<u64, OutsideWait>,
-    /// Since when the oldest one is that.
+    /// When the oldest one became the oldest.
     since: Option<Instant>,
     spent: BTreeMap<String, Duration>,
 }
 
-/// A request that has no answer yet.
+/// A request without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutsideWait {
     /// The endpoint that it goes to.
     pub endpoint: String,
     /// Whether it waits for its turn there, and not for the answer.
     pub is_queued: bool,
-    /// Since when.
+    /// When this wait began.
     pub since: Instant,
 }
 
 impl OutsideWaits {
-    /// What the call waits for: its oldest request.
+    /// The oldest request, which stands for what the call waits for.
     pub fn oldest(&self) -> Option<OutsideWait> {
         self.lock().open.values().next().cloned()
     }
 
-    /// How long the call has waited for each endpoint: where it waits for several requests at once, for that of the
-    /// oldest one.
+    /// The time that the call has waited for each endpoint. While it waits for several requests, the time counts for
+    /// the endpoint of the oldest one.
     pub fn spent(&self) -> BTreeMap<String, Duration> {
         let mut requests = self.lock();
         requests.settle();
         requests.spent.clone()
     }
 
-    /// A request waits for its turn at an endpoint.
+    /// Notes that a request waits for its turn at an endpoint.
     pub(crate) fn queue(&self, endpoint: &str) -> OpenRequest {
         let mut requests = self.lock();
         requests.settle();
@@ -60,7 +60,7 @@ impl OutsideWaits {
 }
 
 impl Requests {
-    /// Counts the time until now; to be done before a request comes or goes.
+    /// Counts the time until now. It must be called before a request is added or removed.
     fn settle(&mut self) {
         let now = Instant::now();
         if let (Some(oldest), Some(since)) = (self.open.values().next(), self.since) {
@@ -70,14 +70,14 @@ impl Requests {
     }
 }
 
-/// A request under way, until this is dropped.
+/// An open request; dropping it ends the wait.
 pub(crate) struct OpenRequest {
     waits: OutsideWaits,
     number: u64,
 }
 
 impl OpenRequest {
-    /// Its turn has come: it waits for the answer.
+    /// Notes that its turn has come, and that it waits for the answer.
     pub(crate) fn serve(&self) {
         if let Some(wait) = self.waits.lock().open.get_mut(&self.number) {
             (wait.is_queued, wait.since) = (false, Instant::now());

@@ -1,4 +1,4 @@
-//! Why a call does not run at the moment, as its own side knows it.
+//! Why a call is paused, as reported by its own side.
 
 use futures::task::AtomicWaker;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use std::time::Duration;
 /// The pauses of one call.
 #[derive(Default)]
 pub(crate) struct Pauses {
-    /// The guest was interrupted and wants to go on.
+    /// The guest was interrupted and can continue.
     interrupted: AtomicBool,
     /// Requests that wait for their turn.
     queued: AtomicUsize,
     /// Requests that are being answered.
     served: AtomicUsize,
-    /// Nanoseconds that others used for it. They are not rounded: a child that
-    /// used up all that its parent had left leaves it nothing.
+    /// Nanoseconds that children used for it. They are not rounded, so a child that
+    /// uses up its parent's time leaves it nothing.
     charged: AtomicU64,
-    /// Nanoseconds that it had left when it was last polled.
+    /// Nanoseconds until its deadline when it was last polled.
     left: AtomicU64,
     /// Nanoseconds of processor time that the host used for it elsewhere.
     worked: AtomicU64,
     /// Nanoseconds of processor time that it had left when it last began to wait.
     cpu_left: AtomicU64,
-    /// Wakes it when the host has used those up.
+    /// Wakes it when the host has used these up.
     waker: AtomicWaker,
 }
 
@@ -34,51 +34,51 @@ impl Pauses {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the guest was interrupted since this was last asked.
+    /// Whether the guest was interrupted since the last call of this.
     pub(crate) fn was_interrupted(&self) -> bool {
         self.interrupted.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether all that the call waits for is its turn, which is no time of its
-    /// own: others keep it waiting.
+    /// Whether the call only waits for its turn. This time is not charged, since
+    /// others keep it waiting.
     pub(crate) fn only_queues(&self) -> bool {
         self.queued.load(Ordering::Relaxed) > 0 && self.served.load(Ordering::Relaxed) == 0
     }
 
-    /// A request waits for its turn as long as what this gives lives.
+    /// Notes that a request waits for its turn, until the result is dropped.
     pub(crate) fn queue(self: &Arc<Self>) -> impl Drop + use<> {
         Counted::new(self, |pauses| &pauses.queued)
     }
 
-    /// Charges the call with what a child of it used.
+    /// Charges the call for the time of a child.
     pub(crate) fn charge(&self, time: Duration) {
         self.charged.fetch_add(nanos(time), Ordering::Relaxed);
     }
 
-    /// What the call was charged with since this was last asked.
+    /// The time of children since the last call of this.
     pub(crate) fn charged(&self) -> Duration {
         Duration::from_nanos(self.charged.swap(0, Ordering::Relaxed))
     }
 
-    /// Notes what is left until the call's deadline.
+    /// Notes the time until the call's deadline.
     pub(crate) fn leave(&self, time: Duration) {
         self.left.store(nanos(time), Ordering::Relaxed);
     }
 
-    /// What was left until the call's deadline when it was last polled.
+    /// The time until the call's deadline when it was last polled.
     pub(crate) fn left(&self) -> Duration {
         Duration::from_nanos(self.left.load(Ordering::Relaxed))
     }
 
-    /// Ends the poll as a tick does: the call's time is looked at, and others
-    /// run before it goes on. The host does long work for a guest in steps.
+    /// Ends the poll as a tick does: the call's time is checked, and others run
+    /// before it continues. The host does long work for a guest in such steps.
     pub(crate) async fn step(&self) {
         self.interrupt();
         tokio::task::yield_now().await;
     }
 
-    /// Charges the call with processor time that the host used for it on
-    /// another thread. It is woken where it has no more of it.
+    /// Charges the call for processor time that the host used for it on another
+    /// thread. Wakes the call when its processor time is used up.
     pub(crate) fn work(&self, time: Duration) {
         let time = nanos(time);
         let all = self.worked.fetch_add(time, Ordering::Relaxed).saturating_add(time);
@@ -87,13 +87,13 @@ impl Pauses {
         }
     }
 
-    /// What the host worked since this was last asked.
+    /// The processor time of the host since the last call of this.
     pub(crate) fn worked(&self) -> Duration {
         Duration::from_nanos(self.worked.swap(0, Ordering::Relaxed))
     }
 
-    /// Notes that the call begins to wait with so much processor time left,
-    /// and how to wake it when that is used up.
+    /// Notes that the call begins to wait with `cpu_left` of processor time, and
+    /// how to wake it when that is used up.
     pub(crate) fn wait(&self, cpu_left: Duration, waker: &Waker) {
         self.cpu_left.store(nanos(cpu_left), Ordering::Relaxed);
         self.waker.register(waker);
@@ -103,7 +103,7 @@ impl Pauses {
         }
     }
 
-    /// A request is being answered as long as what this gives lives.
+    /// Notes that a request is being answered, until the result is dropped.
     pub(crate) fn serve(self: &Arc<Self>) -> impl Drop + use<> {
         Counted::new(self, |pauses| &pauses.served)
     }

@@ -13,18 +13,19 @@ use crate::question::{Get, Judge, Len, Question, Score};
 use crate::sandbox::Sandbox;
 use crate::snapshot::NoSnapshot;
 use crate::spec::PluginSpec;
-use gavel_data::{Columns, Evaluation, JudgeId, Outcome, Provenance, SampleInput, ShownLines};
+use crate::tool::Tool;
+use gavel_data::{Columns, Diagnosis, Evaluation, JudgeId, Outcome, Provenance, SampleInput, ShownLines, Usage};
 use std::sync::Arc;
 use wasmtime::component::Component;
 
-/// A component that scores samples.
+/// A loaded component.
 pub struct Plugin {
     loaded: Arc<Loaded>,
 }
 
 impl Plugin {
-    /// Reads, compiles and checks a component, and initialises it once, so
-    /// that wrong parameters are an error here and not an outcome per sample.
+    /// Reads, compiles and checks a component, and initialises it once. So wrong
+    /// parameters are an error here, and not an outcome of each sample.
     pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> Result<Self, LoadError> {
         Ok(Self { loaded: load::load(sandbox.shared(), spec).await? })
     }
@@ -44,12 +45,12 @@ impl Plugin {
         &self.loaded.params
     }
 
-    /// What it may reach beyond its sample, as it was granted.
+    /// The grants.
     pub fn grants(&self) -> &Grants {
         &self.loaded.grants
     }
 
-    /// What the plugin says of itself.
+    /// The properties that the plugin declares.
     pub fn info(&self) -> &Info {
         &self.loaded.info
     }
@@ -58,8 +59,8 @@ impl Plugin {
         self.loaded.linked.instance_pre.component()
     }
 
-    /// Why each call runs `init` again instead of starting from a snapshot of
-    /// what the first one made; absent where there is a snapshot.
+    /// Why there is no snapshot, so that each call runs `init`; `None` where there
+    /// is one.
     pub fn no_snapshot(&self) -> Option<String> {
         self.loaded.no_snapshot.as_ref().map(NoSnapshot::to_string)
     }
@@ -74,13 +75,29 @@ impl Plugin {
         self.loaded.linked.is_judger()
     }
 
-    /// Whether it is a dataset.
+    /// Whether it is a taskset.
     pub fn is_taskset(&self) -> bool {
         self.loaded.linked.is_taskset()
     }
 
-    /// Scores a sample in a fresh instance. Whatever the plugin does, this
-    /// comes back within its budgets.
+    /// Whether it is an agent.
+    pub fn is_agent(&self) -> bool {
+        self.loaded.linked.is_agent()
+    }
+
+    /// The tool that it is; `None` where it is not one.
+    ///
+    /// # Errors
+    /// It does not list its functions, or describes one wrongly.
+    pub async fn tool(&self) -> Result<Option<Tool>, LoadError> {
+        match self.loaded.linked.is_tool() {
+            true => Tool::of(self.loaded.clone()).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Scores a sample in a fresh instance. Whatever the plugin does, this returns
+    /// within its budgets.
     pub async fn score(&self, sample: impl Into<SampleInput>, seed: u64) -> Evaluation {
         self.score_seen(sample.into(), seed, &OutsideWaits::default()).await
     }
@@ -90,9 +107,9 @@ impl Plugin {
         self.evaluation(outcome.unwrap_or_else(|outcome| outcome), &call)
     }
 
-    /// Judges the samples of a group, which are attempts at one task, in one
-    /// call: an evaluation a sample, in their order. Each has the usage of the
-    /// whole call.
+    /// Judges the samples of a group, which are attempts at the same task, in one
+    /// call. Returns an evaluation for each sample, in order, each with the usage
+    /// of the whole call.
     pub async fn judge<S: Into<SampleInput>>(
         &self,
         samples: impl IntoIterator<Item = S>,
@@ -107,8 +124,8 @@ impl Plugin {
         outcomes.into_iter().map(|outcome| self.evaluation(outcome, &call)).collect()
     }
 
-    /// An evaluation for each of these samples, in their order: together by a judger, else one by one. `waits` shows
-    /// what the calls wait for outside.
+    /// Evaluates samples, in order: a judger sees them together, other plugins one by one. `waits` shows what the calls
+    /// wait for outside.
     pub async fn evaluate(&self, samples: &[SampleInput], seed: u64, waits: &OutsideWaits) -> Vec<Evaluation> {
         if self.is_judger() {
             return self.judge_seen(samples.into(), seed, waits).await;
@@ -120,23 +137,34 @@ impl Plugin {
         evaluations
     }
 
-    /// Ends the instances that wait for another call, so that none has answered a call before the next one.
+    /// Ends the idle instances, so that the next call has a fresh one.
     pub fn end_idle_instances(&self) {
         if let Some(idle) = &self.loaded.idle {
             idle.clear();
         }
     }
 
-    /// How many rows a taskset has; none where they never end.
+    /// The number of rows of a taskset; `None` where they never end.
     pub async fn rows(&self) -> Result<Option<u64>, TasksetError> {
         let (answer, call) = self.ask(Len, 0, &OutsideWaits::default()).await;
-        answer.map_err(|outcome| self.no_row("how many rows it has", outcome, &call))
+        answer.map_err(|outcome| {
+            let outcome = self.loaded.granted.loggable(outcome, &call.details.refusals);
+            self.no_row("its number of rows", &outcome, call.details.diagnosis)
+        })
     }
 
     /// The columns of a taskset's row at `index`; they follow from it and `seed`.
     pub async fn row(&self, index: u64, seed: u64) -> Result<Columns, TasksetError> {
+        let RowCall { row, diagnosis, .. } = self.row_call(index, seed).await;
+        row.map_err(|outcome| self.no_row(&format!("row {index}"), &outcome, diagnosis))
+    }
+
+    /// The same, with what the call used and printed.
+    pub async fn row_call(&self, index: u64, seed: u64) -> RowCall {
         let (answer, call) = self.ask(Get { index, seed }, seed, &OutsideWaits::default()).await;
-        answer.and_then(|row| row).map_err(|outcome| self.no_row(&format!("row {index}"), outcome, &call))
+        let CallDetails { usage, diagnosis, refusals } = call.details;
+        let row = answer.and_then(|row| row).map_err(|outcome| self.loaded.granted.loggable(outcome, &refusals));
+        RowCall { row, usage, diagnosis }
     }
 
     async fn ask<Q: Question>(
@@ -169,9 +197,8 @@ impl Plugin {
         }
     }
 
-    fn no_row(&self, what: &str, outcome: Outcome, call: &AskedCall) -> TasksetError {
-        let outcome = self.loaded.granted.loggable(outcome, &call.details.refusals);
-        let stderr = call.details.diagnosis.as_ref().map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
+    fn no_row(&self, what: &str, outcome: &Outcome, diagnosis: Option<Diagnosis>) -> TasksetError {
+        let stderr = diagnosis.map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
         TasksetError {
             plugin: self.loaded.name.clone(),
             what: what.to_owned(),
@@ -188,19 +215,30 @@ struct AskedCall {
     seed: u64,
 }
 
-/// A taskset that does not give what it was asked for.
+/// A call that asked a taskset for a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowCall {
+    /// The columns of the row, or why there is no row.
+    pub row: Result<Columns, Outcome>,
+    /// The resources that the call used.
+    pub usage: Usage,
+    /// The output and the trap of the call; absent if there was neither.
+    pub diagnosis: Option<Diagnosis>,
+}
+
+/// A failed call of a taskset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the taskset `{plugin}` does not say {what}: {}{}",
+    "the taskset `{plugin}` did not return {what}: {}{}",
     ShownLines(reason),
     stderr.as_ref().map(|text| ShownLines(format!("\n{text}")).to_string()).unwrap_or_default()
 )]
 pub struct TasksetError {
     /// The plugin's name in the run.
     pub plugin: String,
-    /// What it was asked for.
+    /// What the call asked for.
     pub what: String,
-    /// Why there is none.
+    /// Why there is no answer.
     pub reason: String,
     /// The end of what the plugin printed.
     pub stderr: Option<String>,

@@ -1,4 +1,4 @@
-//! Programs that plugins may run: components with `wasi:cli/run`, each job in
+//! Programs that plugins may run: components with `wasi:cli/run`. Each job runs in
 //! a fresh instance that sees its arguments and its input, and nothing else.
 
 use crate::call_meter::CallMeter;
@@ -38,7 +38,7 @@ pub(crate) struct Program {
     history: History,
     lanes: Arc<Lanes>,
     children: Arc<ChildLimits>,
-    /// A loop that is given up ends at a tick.
+    /// The ticks end a loop whose call has ended.
     _ticking: Arc<TickingEngines>,
 }
 
@@ -73,18 +73,18 @@ impl Program {
         })
     }
 
-    /// Runs a job; what it uses is charged to the call that `pauses` belongs to.
+    /// Runs a job; its use is charged to the call of `pauses`.
     async fn run_child(self: Arc<Self>, job: ChildJob, seed: u64, pauses: &Pauses) -> Option<ChildReport> {
         let mut limits = Limits {
             cpu: job.cpu.map_or(self.limits.cpu, |cpu| cpu.min(self.limits.cpu)),
             memory: job.memory.map_or(self.limits.memory, |memory| memory.min(self.limits.memory)),
-            // All that it hands to the host is what it prints, for which it has a budget of its own.
+            // It passes only its prints to the host, which have their own budget.
             output: self.limits.output.max(self.limits.log.saturating_add(1)),
             ..self.limits
         };
-        // What it prints lies beside its memory.
+        // The host holds its prints beside its memory.
         let (_permit, reserved) = self.children.permit(limits.memory.saturating_add(limits.log)).await?;
-        // The call has no timer while its children run: it is over when one of them has used up what it had left.
+        // The call has no timer while its children run: it ends when one of them has used up its remaining time.
         limits.deadline = limits.deadline.min(pauses.left());
         let traces = Traces::new(&limits, Tape::Off.of_call("", "", 0), OutsideWaits::default());
         let args = std::iter::once(job.program).chain(job.args).collect();
@@ -111,8 +111,8 @@ impl RunProgram for Program {
     }
 }
 
-/// Its status. The store goes with the future, however that ends, and the
-/// program stays until then: the ticks that end a loop are its own.
+/// The exit status of a child. The store is dropped with the future, however that
+/// ends. The program lives until then, since its ticks end a loop.
 async fn start(program: Arc<Program>, mut store: Store<State>) -> wasmtime::Result<u8> {
     let command = program.pre.instantiate_async(&mut store).await?;
     Ok(u8::from(command.wasi_cli_run().call_run(&mut store).await?.is_err()))

@@ -1,4 +1,4 @@
-//! What a call asks a component, one type a function of the contract.
+//! The questions to a component: one type for each function of the contract.
 
 use crate::bindings::exports::gavel::plugin::taskset;
 use crate::bindings::gavel::plugin::types;
@@ -15,13 +15,13 @@ use wasmtime::{Result, Store};
 
 /// A function of the contract and its arguments.
 pub(crate) trait Question: Clone + Send + 'static {
-    /// What the host makes of the plugin's answer.
+    /// The plugin's answer, in the host's types.
     type Answer: Send + 'static;
 
-    /// What distinguishes this call from others of the same plugin and seed.
+    /// Distinguishes this call from other calls of the same plugin and seed.
     fn input(&self) -> String;
 
-    /// How many handles the plugin is given with it.
+    /// The number of handles that the plugin gets with it.
     fn handles(&self) -> usize;
 
     /// Asks. The outer error is a trap.
@@ -32,7 +32,7 @@ pub(crate) trait Question: Clone + Send + 'static {
         store: &mut Store<State>,
     ) -> impl Future<Output = Result<Self::Answer>> + Send;
 
-    /// Whether the plugin is as sound after this answer as before.
+    /// Whether the instance can answer further calls after this answer.
     fn is_sound(answer: &Self::Answer) -> bool;
 }
 
@@ -72,7 +72,7 @@ impl Question for Score {
     }
 }
 
-/// `judger.judge`: one outcome a sample, in their order.
+/// `judger.judge`: one outcome for each sample, in order.
 #[derive(Clone)]
 pub(crate) struct Judge(pub(crate) Arc<[SampleInput]>);
 
@@ -181,7 +181,7 @@ impl Question for Get {
 
 fn columns(row: &str) -> Result<Columns, Outcome> {
     serde_json::from_str(row).map_err(|error| {
-        let what = format!("the row is no JSON object: {error}: {}", cut(row.to_owned()));
+        let what = format!("the row is not a JSON object: {error}: {}", cut(row.to_owned()));
         Outcome::Fault { whose: Blame::Plugin, what }
     })
 }

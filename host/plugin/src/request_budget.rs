@@ -10,13 +10,13 @@ pub(crate) struct RequestBudget {
     made: AtomicUsize,
 }
 
-/// The error of a call that asked for too much.
+/// The error of a call that made too many requests.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("more than {0} requests were made in one call")]
 pub(crate) struct TooManyRequests(pub(crate) usize);
 
 impl RequestBudget {
-    /// That of one call.
+    /// The budget of one call.
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         Arc::new(Self { limit: limits.requests, made: AtomicUsize::new(0) })
     }
@@ -27,7 +27,7 @@ impl RequestBudget {
         self.check()
     }
 
-    /// Whether no more were made than are allowed.
+    /// Fails if more requests were made than are allowed.
     pub(crate) fn check(&self) -> Result<(), TooManyRequests> {
         match self.made.load(Ordering::Relaxed) > self.limit {
             true => Err(TooManyRequests(self.limit)),

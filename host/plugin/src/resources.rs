@@ -1,5 +1,6 @@
-//! What stands behind the handles of the contract's resources.
+//! The host's types behind the contract's resources.
 
+use crate::agent::AgentTask;
 use gavel_data::{ContentPart, Media, Sample, SampleInput, Task, Trajectory};
 use std::sync::Arc;
 
@@ -15,7 +16,13 @@ pub struct TrajectoryRef {
 /// Behind `references.reference`.
 pub struct ReferenceRef(pub(crate) Arc<Task>);
 
-/// Behind `types.media`: where the attachment stands.
+/// Behind `tasks.task`.
+pub struct TaskRef(pub(crate) AgentTask);
+
+/// Behind `policy.conversation`: its number in the episode.
+pub struct ConversationRef(pub(crate) usize);
+
+/// Behind `types.media`: the place of an attachment.
 pub struct MediaRef {
     pub(crate) sample: Arc<Sample>,
     /// A trajectory, or the prompt.

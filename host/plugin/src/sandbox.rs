@@ -1,4 +1,4 @@
-//! What all plugins of a process share: engines, threads and memory.
+//! The sandbox, which all plugins of a process share: engines, threads and memory.
 
 use crate::cache::Cache;
 use crate::chat::ChatModel;
@@ -20,30 +20,30 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 
-/// Children may have this part of all memory beside what plugins have.
+/// The memory of all children is the plugins' memory divided by this, in addition to it.
 const CHILDREN_SHARE: usize = 4;
 
-/// What plugins may use together.
+/// The limits that all plugins share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// Threads for calls; as many less one, at a lower priority, take over the
-    /// calls that last.
+    /// Threads for calls. One less than that, at a lower priority, continue the
+    /// calls that last longer.
     pub threads: NonZeroUsize,
     /// Bytes of memory of all instances together.
     pub memory: usize,
-    /// Where compiled plugins are kept; by default `components` in
+    /// The folder of compiled plugins; by default `components` in
     /// `$GAVEL_CACHE_DIR`, else in the user's cache of `gavel`.
     pub cache: Option<PathBuf>,
-    /// What it may take to load a component.
+    /// The limits of loading a component.
     pub loading: LoadLimits,
-    /// The program that compiles components in processes of its own; by default
-    /// that of [`compile_with`](crate::compile_with).
+    /// The program that compiles components in child processes; by default that of
+    /// [`compile_with`](crate::compile_with).
     pub compiler: Option<PathBuf>,
 }
 
 impl SandboxConfig {
-    /// `threads`, and half of the machine's memory: the other half is the
-    /// model's.
+    /// `threads`, and half of the machine's memory: the other half is for the
+    /// model.
     pub fn with_threads(threads: NonZeroUsize) -> Self {
         let (loading, compiler) = (LoadLimits::default(), compile::default_program());
         Self { threads, memory: machine_limits::memory() / 2, cache: None, loading, compiler }
@@ -56,8 +56,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts an engine, the threads for its calls, and the one that
-    /// interrupts them.
+    /// Starts an engine, the threads for its calls, and the thread that interrupts
+    /// them.
     pub fn new(config: SandboxConfig) -> Result<Self, LoadError> {
         machine_limits::allow_open_files();
         let engine = |error: io::Error| LoadError::Engine(error.to_string());
@@ -82,24 +82,25 @@ impl Sandbox {
         self.shared.lanes.handle()
     }
 
-    /// Sets what becomes of the answers that plugins get from outside, for all
-    /// calls after this. What was said first stays.
+    /// Sets the tape that records or replays the answers from outside, for all
+    /// later calls. A tape that is already set stays.
     pub fn use_tape(&self, tape: Tape) {
-        // An error only says that there is one already.
+        // An error only means that there is one already.
         let _ = self.shared.tape.set(tape);
     }
 
-    /// Gives plugins that are loaded after this, and granted `name`, a language
-    /// model to ask, `concurrency` requests at once.
+    /// Adds a language model, with `concurrency` requests at once, for plugins that
+    /// are granted `name` and loaded after this.
     pub fn add_chat(&self, name: impl Into<String>, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
         self.shared.outside.chat.add(name.into(), model, concurrency, self.handle().clone());
     }
 
-    /// Gives plugins that are loaded after this, and granted its name, a
-    /// program to run; returns BLAKE3 of its component, in hexadecimal.
+    /// Adds a program, for plugins that are granted its name and loaded after this.
+    /// Returns BLAKE3 of its component, in hexadecimal.
     ///
     /// # Errors
-    /// It is no component with `wasi:cli/run`, or may use more than there is.
+    /// It is not a component with `wasi:cli/run`, or its limits exceed those of all
+    /// children.
     pub fn add_program(&self, spec: ProgramSpec) -> Result<String, LoadError> {
         let name = spec.name.clone();
         let program = Program::load(&self.shared, spec)?;
@@ -108,10 +109,10 @@ impl Sandbox {
         Ok(hash)
     }
 
-    /// Lets `responder` answer the requests of plugins that are loaded after
-    /// this, in place of all servers. What was said first stays.
+    /// Lets `responder` answer the requests of plugins that are loaded after this,
+    /// in place of all servers. A responder that is already set stays.
     pub fn answer_http(&self, responder: Arc<dyn HttpResponder>) {
-        // An error only says that there is one already.
+        // An error only means that there is one already.
         let _ = self.shared.outside.http.set(responder);
     }
 

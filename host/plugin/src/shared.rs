@@ -1,4 +1,4 @@
-//! What all plugins of a sandbox share, and their calls hold on to.
+//! The part of a sandbox that all plugins and their calls share.
 
 use crate::cache::Cache;
 use crate::child_limits::ChildLimits;
@@ -12,8 +12,8 @@ use crate::tape::Tape;
 use crate::ticking_engines::TickingEngines;
 use std::sync::{Arc, OnceLock};
 
-/// The part of a sandbox that calls hold on to. Programs hold on to some of
-/// its parts, since it has the programs.
+/// The part of a sandbox that calls share. It owns the programs, so these share
+/// only some of its parts.
 pub(crate) struct Shared {
     pub(crate) ticking: Arc<TickingEngines>,
     pub(crate) cache: Cache,
@@ -31,7 +31,7 @@ impl Shared {
         self.ticking.for_limits(limits)
     }
 
-    /// What becomes of the answers that plugins get from outside.
+    /// The tape for the answers from outside.
     pub(crate) fn tape(&self) -> &Tape {
         self.tape.get().unwrap_or(&Tape::Off)
     }

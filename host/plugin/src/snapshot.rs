@@ -1,5 +1,5 @@
-//! A component as it is after `init`: what its memories and globals then hold
-//! becomes what a fresh instance starts with.
+//! A snapshot of a component after `init`: fresh instances start with the
+//! contents of its memories and globals at that time.
 
 use crate::state::State;
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,15 @@ use wasmtime::Store;
 use wasmtime::component::{ComponentNamedList, Instance, Lift, Lower, WasmList};
 use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 
-/// Why there is no snapshot of a component: `init` then runs in each instance.
+/// Why there is no snapshot of a component, so that `init` runs in each instance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NoSnapshot {
-    #[error("it is granted something, which `init` must see as it is when it is called")]
+    #[error("it has grants, and `init` must see in each call what they give")]
     Granted,
-    #[error("the component's form cannot be snapshotted: {0}")]
+    #[error("a component of this form has no snapshot: {0}")]
     Form(String),
-    #[error("`init` leaves handles of the host open, which belong to its own instance: it printed or opened something")]
+    #[error("`init` printed or opened something, and leaves handles of its own instance open")]
     Handles,
     #[error("its memory cannot be read after `init`: {0}")]
     Unreadable(String),
@@ -28,14 +28,14 @@ pub(crate) enum NoSnapshot {
     Unusable(String),
 }
 
-/// A component that lets the host read all that it keeps.
+/// A component whose memories and globals the host can read.
 pub(crate) struct Instrumented<'a> {
     wizer: Wizer,
     context: ComponentContext<'a>,
 }
 
-/// A component with functions that read out what it keeps, to be compiled and
-/// run in place of the component itself; else why there is none.
+/// Adds functions to a component that read its memories and globals. The result
+/// is compiled and run in place of the component. Else returns why there is none.
 pub(crate) fn instrument(component: &[u8]) -> Result<Vec<u8>, String> {
     try_instrument(&Wizer::new(), component).map(|(_, wasm)| wasm)
 }
@@ -48,29 +48,29 @@ fn try_instrument<'a>(wizer: &Wizer, component: &'a [u8]) -> Result<(ComponentCo
 }
 
 impl<'a> Instrumented<'a> {
-    /// What reads instances of the component that [`instrument`] made of this
-    /// one.
+    /// The reader for instances of the component that [`instrument`] returns for
+    /// this one.
     pub(crate) fn new(component: &'a [u8]) -> Result<Self, NoSnapshot> {
         let wizer = Wizer::new();
         let (context, _) = try_instrument(&wizer, component).map_err(NoSnapshot::Form)?;
         Ok(Self { wizer, context })
     }
 
-    /// The component as it is now in `instance`, after which the instance is
-    /// of no further use: reading a memory grows it.
+    /// A component with the current contents of `instance`. The instance cannot be
+    /// used after that, since reading a memory grows it.
     pub(crate) async fn take(&self, store: &mut Store<State>, instance: Instance) -> Result<Vec<u8>, NoSnapshot> {
-        // Resources are handles to what only this instance's store holds.
+        // Resources are handles into this instance's store.
         if !store.data().table.is_empty() {
             return Err(NoSnapshot::Handles);
         }
-        // What is read is the host's own wish and no output of the plugin.
+        // The host reads the memories, so they do not count as output of the plugin.
         store.set_hostcall_fuel(usize::MAX);
-        // An error says that this engine meters no fuel, which is enough of it.
+        // An error only means that this engine does not meter fuel.
         let _ = store.set_fuel(u64::MAX);
         let mut reader = Reader { store, instance, memories: HashMap::new(), error: None };
         let wasm = {
             let mut snapshot = pin!(self.wizer.snapshot_component(&self.context, &mut reader));
-            // The instrumentation asserts what it does not check, and a stranger's component must not end the host.
+            // wizer asserts what it does not check, and no component may end the host.
             poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| snapshot.as_mut().poll(cx))) {
                 Ok(poll) => poll,
                 Err(_) => Poll::Ready(Err(wasmtime::Error::msg(UNKNOWN_FORM))),
@@ -84,14 +84,14 @@ impl<'a> Instrumented<'a> {
     }
 }
 
-const UNKNOWN_FORM: &str = "it has parts that wizer does not know";
+const UNKNOWN_FORM: &str = "it has parts that wizer does not support";
 
 /// Reads an instance through the functions that the instrumentation added.
 /// The first error is kept, and then nothing more is read.
 struct Reader<'a> {
     store: &'a mut Store<State>,
     instance: Instance,
-    /// Each is asked for twice, and the reading of one grows it.
+    /// The memories that were read, since each is asked for twice, and reading it grows it.
     memories: HashMap<String, Vec<u8>>,
     error: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What a run says of a component: its file, its parameters, its budgets and
-//! its grants.
+//! The specification of a component in a run: its file, its parameters, its
+//! budgets and its grants.
 
 use crate::grant::Grants;
 use crate::limits::Limits;
@@ -14,14 +14,14 @@ pub struct PluginSpec {
     pub name: String,
     /// The component's file.
     pub path: PathBuf,
-    /// A JSON object handed to `init`.
+    /// The JSON object that `init` gets.
     pub params: Map<String, Value>,
     /// The budgets of each call.
     pub limits: Limits,
-    /// What it may reach beyond its sample.
+    /// Its grants.
     pub grants: Grants,
-    /// Calls that an instance answers; every call has a fresh one by default.
-    /// Only for a plugin that declares itself pure.
+    /// The number of calls that an instance answers; by default, every call has a
+    /// fresh instance. Only for a plugin that declares itself pure.
     pub reuse: Option<NonZeroU32>,
 }
 
@@ -39,13 +39,13 @@ impl PluginSpec {
     }
 }
 
-/// A component that runs programs, and what each of them may use.
+/// A component that plugins run as a program, and the limits of each job.
 #[derive(Debug, Clone)]
 pub struct ProgramSpec {
     /// Its name in the run.
     pub name: String,
     /// The component's file.
     pub path: PathBuf,
-    /// The budgets of each job; `log` is what it may print.
+    /// The budgets of each job; `log` limits what it prints.
     pub limits: Limits,
 }

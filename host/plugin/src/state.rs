@@ -1,8 +1,9 @@
-//! What belongs to one instance: its WASI context, its grants, its handles,
-//! its meter.
+//! The state of one instance: its WASI context, its grants, its handles, its
+//! meter.
 
 use crate::call_meter::CallMeter;
 use crate::grant::{CallGrants, Granted, Refusals};
+use crate::imports::Episode;
 use crate::limits::Limits;
 use crate::memory_budget::MemoryUse;
 use crate::memory_reservation::MemoryReservation;
@@ -22,33 +23,40 @@ pub(crate) struct State {
     wasi: WasiCtx,
     pub(crate) grants: CallGrants,
     pub(crate) table: ResourceTable,
+    /// The episode that an agent is in.
+    pub(crate) episode: Option<Episode>,
     meter: CallMeter,
     traces: Traces,
 }
 
 impl State {
-    /// How many handles of the host's own the plugin is given with its call:
-    /// they do not count to those that it may hold.
+    /// Sets the number of handles that the plugin gets with its call; they do not
+    /// count to the limit of handles.
     pub(crate) fn give_handles(store: &mut Store<Self>, limits: &Limits, given: usize) {
         let handles = limits.handles.saturating_add(given);
         store.set_max_component_handles(handles);
         store.data_mut().table.set_max_capacity(handles);
     }
 
-    /// From here on `init` runs, which is not yet a call.
+    /// What the host does for the call is charged here.
+    pub(crate) fn meter(&self) -> &CallMeter {
+        &self.meter
+    }
+
+    /// Begins `init`, which is not a call yet.
     pub(crate) fn begin_init(&mut self) {
         self.grants.begin_init();
     }
 
-    /// From here on the plugin sees what a call of this `seed` sees from its
-    /// beginning.
+    /// Begins a call: from here on the plugin sees the clock and the random numbers
+    /// of a call with this `seed`.
     pub(crate) fn begin_call(&mut self, granted: &Arc<Granted>, seed: u64) {
         (self.wasi, self.grants) = context(granted, seed, &self.traces, &self.meter);
     }
 
-    /// Makes the state that of a further call, which leaves traces of its own.
+    /// Begins a further call, which has its own traces.
     pub(crate) fn begin_again(&mut self, granted: &Arc<Granted>, seed: u64, fresh: Traces) -> Traces {
-        // The meter and the interruption belong to the store.
+        // The memory meter and the pauses belong to the store.
         let (memory, pauses) = (self.traces.memory.clone(), self.traces.pauses.clone());
         pauses.was_interrupted();
         pauses.worked();
@@ -71,7 +79,7 @@ impl WasiHttpView for State {
     }
 }
 
-/// What a call leaves behind when its store is gone.
+/// The traces of a call, which outlive its store.
 #[derive(Clone)]
 pub(crate) struct Traces {
     pub(crate) memory: Arc<MemoryUse>,
@@ -103,8 +111,8 @@ impl Traces {
     }
 }
 
-/// A store in which a call sees what is granted and nothing else; `seed` is
-/// what it sees as random.
+/// A store in which a call reaches only what is granted; `seed` is the seed of its
+/// random numbers.
 pub(crate) fn store(
     engine: &Engine,
     limits: &Limits,
@@ -117,7 +125,7 @@ pub(crate) fn store(
     store_of(engine, limits, context(granted, seed, traces, &meter), traces, meter)
 }
 
-/// What goes into a child and comes out of it.
+/// The input and the output of a child.
 pub(crate) struct ChildIo {
     args: Vec<String>,
     stdin: bytes::Bytes,
@@ -132,7 +140,7 @@ impl ChildIo {
     }
 }
 
-/// A store in which a program sees its arguments and its input.
+/// A store in which a program sees only its arguments and its input.
 pub(crate) fn child_store(
     engine: &Engine,
     limits: &Limits,
@@ -150,7 +158,7 @@ pub(crate) fn child_store(
     store_of(engine, limits, (wasi.build(), grants), traces, meter)
 }
 
-/// A store with this view of the world, metered and interruptible.
+/// A store with this WASI context, metered and interruptible.
 fn store_of(
     engine: &Engine,
     limits: &Limits,
@@ -160,14 +168,14 @@ fn store_of(
 ) -> wasmtime::Result<Store<State>> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(limits.handles);
-    let mut store = Store::new(engine, State { wasi, grants, table, meter, traces: traces.clone() });
+    let mut store = Store::new(engine, State { wasi, grants, table, episode: None, meter, traces: traces.clone() });
     store.limiter(|state| &mut state.meter.memory);
     store.set_hostcall_fuel(limits.output);
     store.set_max_component_handles(limits.handles);
     if let Some(fuel) = limits.fuel {
         store.set_fuel(fuel)?;
     }
-    // At every tick the call yields, which is when its time is looked at.
+    // The call yields at every tick, and its time is checked then.
     store.set_epoch_deadline(1);
     let pauses = traces.pauses.clone();
     store.epoch_deadline_callback(move |_| {
@@ -177,7 +185,7 @@ fn store_of(
     Ok(store)
 }
 
-/// What a call of this `seed` sees of the world.
+/// The WASI context and the grants of a call with this `seed`.
 fn context(granted: &Arc<Granted>, seed: u64, traces: &Traces, meter: &CallMeter) -> (WasiCtx, CallGrants) {
     let mut wasi = WasiCtxBuilder::new();
     let grants = granted.call(&mut wasi, seed, &traces.refusals, &traces.tape, meter);

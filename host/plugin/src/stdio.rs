@@ -1,5 +1,5 @@
-//! What a plugin prints: the end is kept for messages, and a flood ends the
-//! call.
+//! The output that a plugin prints. Its end is kept for messages, and too much of
+//! it ends the call.
 
 use crate::limits::Limits;
 use std::collections::VecDeque;
@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-/// Enough for the end of a Python traceback, where its error stands.
+/// The bytes that are kept: enough for the end of a Python traceback, which has
+/// the error.
 const KEPT_BYTES: usize = 4096;
 
 /// The error of a call that printed too much.
@@ -16,15 +17,15 @@ const KEPT_BYTES: usize = 4096;
 #[error("more than {0} bytes were printed")]
 pub(crate) struct LogFull(pub(crate) usize);
 
-/// What a call printed, stdout and stderr in one. It outlives the call's store.
+/// The output of a call, stdout and stderr together. It outlives the call's store.
 #[derive(Clone)]
 pub(crate) struct Log {
     limit: usize,
-    /// How much of it is kept.
+    /// The most bytes that are kept.
     kept: usize,
-    /// The most that a guest may write at once.
+    /// The most bytes that a guest may write at once.
     at_once: usize,
-    /// What was printed of the limit.
+    /// The bytes that were printed.
     total: Arc<AtomicUsize>,
     printed: Arc<Mutex<VecDeque<u8>>>,
 }
@@ -35,8 +36,8 @@ impl Log {
         Self { limit, kept: KEPT_BYTES, at_once, total: Arc::default(), printed: Arc::default() }
     }
 
-    /// A child's stdout and stderr, which keep all that it may print in both
-    /// together.
+    /// A child's stdout and stderr, which share a limit and keep everything within
+    /// it.
     pub(crate) fn pair(limit: usize) -> [Self; 2] {
         let total: Arc<AtomicUsize> = Arc::default();
         // A guest counts in 32 bits, with a sign.
@@ -45,19 +46,19 @@ impl Log {
         [log(), log()]
     }
 
-    /// What a guest may write at once: all that is left of the limit and one
-    /// byte more, so that too much is the end of the call and never a short
-    /// write, after which a guest need not write the rest.
+    /// The bytes that a guest may write at once: the rest of the limit and one byte
+    /// more. So too much ends the call, and is not a short write, after which a
+    /// guest might not write the rest.
     fn room(&self) -> usize {
         self.limit.saturating_sub(self.total.load(Ordering::Relaxed)).saturating_add(1).min(self.at_once)
     }
 
-    /// What was printed, as far as it is kept.
+    /// The kept output.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.printed.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
-    /// The end of what was printed.
+    /// The end of the output, as text.
     pub(crate) fn text(&self) -> String {
         let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, second) = printed.as_slices();
@@ -74,7 +75,7 @@ impl IsTerminal for Log {
 
 impl StdoutStream for Log {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Only WASI 0.3 asks for it, which is not linked.
+        // Only WASI 0.3 uses it, which is not linked.
         Box::new(tokio::io::sink())
     }
 
@@ -99,7 +100,7 @@ impl OutputStream for Log {
                 let over = printed.len().saturating_sub(self.kept);
                 printed.drain(..over);
             }
-            // A child's output is its beginning, whatever came after the limit.
+            // For a child, the beginning up to the limit is kept.
             false => printed.extend(bytes.iter().take(self.kept.saturating_sub(before))),
         }
         if before.saturating_add(bytes.len()) > self.limit {
@@ -121,7 +122,7 @@ impl OutputStream for Log {
 mod tests {
     use super::*;
 
-    /// Writes once, as much as may be; how much that was, and whether it was too much.
+    /// Writes once as many bytes as allowed; returns their number, and whether it was too much.
     fn write(log: &mut Log, bytes: &[u8]) -> (usize, bool) {
         let most = log.check_write().unwrap().min(bytes.len());
         match log.write(bytes[..most].to_vec().into()) {

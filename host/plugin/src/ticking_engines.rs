@@ -1,4 +1,4 @@
-//! The engines of a sandbox, and the thread that interrupts what runs in them.
+//! The engines of a sandbox, and the thread that interrupts their guests.
 
 use crate::engine::Engines;
 use crate::limits::Limits;
@@ -6,15 +6,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a guest runs before it lets others run and its time is looked at.
-/// Shorter ticks are fairer; below this they cost more than they give.
+/// The time that a guest runs before it lets others run and its time is checked.
+/// Shorter ticks are fairer, but below this they cost more than they gain.
 const TICK: Duration = Duration::from_micros(500);
 
 /// Engines whose guests are interrupted at each tick, for as long as anybody
 /// holds the engines.
 pub(crate) struct TickingEngines {
     plain: Engines,
-    /// Fuel is a setting of the compiler, so that it needs engines of its own.
+    /// The engines that meter fuel, which is a setting of the compiler.
     fuelled: Engines,
 }
 

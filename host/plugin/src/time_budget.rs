@@ -1,7 +1,7 @@
-//! A call's time and its limits, the deadline and the time on a processor. The
-//! latter is measured around each poll; waits for the host count to the
-//! deadline. The wait for a thread and what others do on the processor are not
-//! charged, so that a verdict does not depend on how busy the machine is.
+//! A call's time and its limits: the deadline and the processor time. Processor
+//! time is measured around each poll; waits for the host count to the deadline.
+//! The wait for a thread and the work of others are not charged, so that a verdict
+//! does not depend on how busy the machine is.
 
 use crate::first_slice::Slice;
 use crate::limits::Limits;
@@ -16,35 +16,35 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 use tokio_util::sync::PollSemaphore;
 
-/// What a call used of time.
+/// The time that a call has used.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TimeUse {
-    /// On a processor, the host's for the call included.
+    /// Processor time, with the host's work for the call.
     pub(crate) cpu: Duration,
-    /// In waits for the host, less what it worked for the call meanwhile.
+    /// Waits for the host, without its work for the call meanwhile.
     pub(crate) waits: Duration,
 }
 
 impl TimeUse {
-    /// What the deadline is held against.
+    /// The time that counts to the deadline.
     pub(crate) fn elapsed(&self) -> Duration {
         self.cpu + self.waits
     }
 }
 
-/// What the polls of a call came to.
+/// The result of polling a call.
 pub(crate) enum TimedPoll<T> {
     /// It is done.
     Done(T),
     /// A budget of time is used up.
     OverBudget(Budget),
-    /// It has run for longer than the slice it was given.
+    /// It has run for longer than its slice.
     Outlived,
 }
 
-/// A call that is polled only while it holds one of a lane's permits. It gives
-/// the permit back when it waits for the host, so that a thousand calls that
-/// wait are no obstacle to one that runs.
+/// A call that is polled only while it holds one of a lane's permits. It returns
+/// the permit when it waits for the host, so that waiting calls do not block
+/// running ones.
 pub(crate) struct TimedCall<F> {
     call: Pin<Box<F>>,
     limits: Limits,
@@ -52,9 +52,9 @@ pub(crate) struct TimedCall<F> {
     gate: PollSemaphore,
     permit: Option<OwnedSemaphorePermit>,
     used: TimeUse,
-    /// Since when the call waits for the host, where that is its own time.
+    /// When the call began to wait for the host, if the wait is charged.
     waiting: Option<Instant>,
-    /// Processor time since it last did.
+    /// Processor time since the last wait.
     burst: Duration,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -74,23 +74,23 @@ impl<F: Future> TimedCall<F> {
         }
     }
 
-    /// Continues through another gate.
+    /// Continues in another lane.
     pub(crate) fn change_lane(&mut self, gate: Arc<Semaphore>) {
         self.permit = None;
         self.gate = PollSemaphore::new(gate);
     }
 
-    /// What the call has used so far.
+    /// The time that the call has used so far.
     pub(crate) fn used(&self) -> TimeUse {
         self.used
     }
 
-    /// What is left until the deadline.
+    /// The time until the deadline.
     fn left(&self) -> Duration {
         self.limits.deadline.saturating_sub(self.used.elapsed())
     }
 
-    /// Whether what the call used has reached its deadline.
+    /// Whether the call has reached its deadline.
     fn is_late(&self) -> bool {
         self.left().is_zero() && !self.used.elapsed().is_zero()
     }
@@ -102,9 +102,9 @@ impl<F: Future> TimedCall<F> {
         }
         if self.permit.is_none() {
             match self.gate.poll_acquire(context) {
-                // A gate is never closed.
+                // The semaphore is never closed.
                 Poll::Ready(permit) => self.permit = permit,
-                // It needs no permit to end. Where there is one, what it waited for may have come in time.
+                // It can end without a permit. With one, it is polled, since its answer may have come in time.
                 Poll::Pending if self.is_late() => return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline)),
                 Poll::Pending => return Poll::Pending,
             }
@@ -124,9 +124,9 @@ impl<F: Future> TimedCall<F> {
         }
     }
 
-    /// Charges what the host and children used for the call since it was last
-    /// polled. Gives the budget that this used up: to end, a call needs no
-    /// permit.
+    /// Charges the time that the host and children used for the call since it was
+    /// last polled. Returns the budget that this used up, if any: a call can end
+    /// without a permit.
     fn charge_pause(&mut self) -> Option<Budget> {
         let worked = self.pauses.worked();
         self.used.cpu += worked;
@@ -139,11 +139,11 @@ impl<F: Future> TimedCall<F> {
         let children = self.pauses.charged();
         self.used.waits += children;
         self.pauses.leave(self.left());
-        // The call must not see what became of a child that used up its time.
+        // The call must not see the result of a child that used up its time.
         (!children.is_zero() && self.is_late()).then_some(Budget::Deadline)
     }
 
-    /// Polls the guest and charges what it used.
+    /// Polls the guest and charges its time.
     fn poll_guest(&mut self, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = thread_time();
         let polled = self.call.as_mut().poll(context);
@@ -153,7 +153,7 @@ impl<F: Future> TimedCall<F> {
         self.used.cpu += self.pauses.worked();
         let children = self.pauses.charged();
         self.used.waits += children;
-        // A child ended during the poll and used up the call's time: the answer may be made of that.
+        // A child ended during the poll and used up the call's time: the answer may depend on its result.
         let too_late = !children.is_zero() && self.left().is_zero();
         if too_late { Poll::Pending } else { polled }
     }
@@ -166,8 +166,8 @@ impl<F: Future> TimedCall<F> {
         self.left().is_zero().then_some(Budget::Deadline)
     }
 
-    /// The guest was interrupted, and has asked to be polled again: here, or
-    /// where calls last longer.
+    /// After an interruption, the guest continues in this lane, or in the slow one
+    /// if its slice is over.
     fn next_slice(&self, slice: Option<Slice<'_>>) -> Poll<TimedPoll<F::Output>> {
         match slice {
             Some(slice) if self.burst >= slice.time => {
@@ -178,8 +178,8 @@ impl<F: Future> TimedCall<F> {
         }
     }
 
-    /// The guest waits for the host: until then others run, and the wait counts
-    /// to its deadline, unless it only queues.
+    /// The guest waits for the host. Meanwhile others run, and the wait counts to
+    /// its deadline, unless it only queues.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<TimedPoll<F::Output>> {
         self.permit = None;
         self.burst = Duration::ZERO;
@@ -190,7 +190,7 @@ impl<F: Future> TimedCall<F> {
         self.waiting = Some(Instant::now());
         let deadline = tokio::time::Instant::now() + self.left();
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        // It is set anew for each wait: what is left depends on what was used since.
+        // The timer is set for each wait, since the call has used time since the last one.
         timer.as_mut().reset(deadline);
         timer.as_mut().poll(context).map(|()| TimedPoll::OverBudget(Budget::Deadline))
     }

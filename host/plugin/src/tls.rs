@@ -1,18 +1,18 @@
-//! Whom this process trusts over TLS.
+//! The certificates that this process trusts over TLS.
 
 use std::sync::Arc;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore};
 
-/// Nothing to check a server's certificate with.
+/// There are no certificates to check a server's certificate with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no root certificates to check https servers with: {0}\nhint: install the system's ca-certificates, or name a file of them in SSL_CERT_FILE"
 )]
 pub struct NoRootCertificates(String);
 
-/// Trusts the certificates that this machine trusts, or those in the file that
-/// `SSL_CERT_FILE` names.
+/// A TLS configuration that trusts the machine's certificates, or those in the
+/// file that `SSL_CERT_FILE` names.
 pub fn tls_client_config() -> Result<ClientConfig, NoRootCertificates> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -25,7 +25,7 @@ pub fn tls_client_config() -> Result<ClientConfig, NoRootCertificates> {
     trusting(roots).map_err(|error| NoRootCertificates(error.to_string()))
 }
 
-/// Trusts these certificates.
+/// A TLS configuration that trusts these certificates.
 pub(crate) fn trusting(roots: RootCertStore) -> Result<ClientConfig, Error> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?;

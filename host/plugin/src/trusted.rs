@@ -1,15 +1,15 @@
-//! Files that are run, or decide what is run, are read only where nobody but
-//! this user can have written them.
+//! Reads files that are run, or that decide what is run, only if nobody but this
+//! user can have written them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a regular file of this user's that others cannot write to, of at most
-/// `max_bytes`. What is checked is what is read: the descriptor, not the path.
+/// Opens a regular file of this user with at most `max_bytes`, which others cannot
+/// write to. The open descriptor is checked, and not the path.
 pub(crate) fn open(path: &Path, max_bytes: u64) -> io::Result<File> {
-    // A pipe in its place would be waited for.
+    // Does not block on a pipe in its place.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let meta = file.metadata()?;
     let refused = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what.to_owned()));
@@ -25,7 +25,7 @@ pub(crate) fn open(path: &Path, max_bytes: u64) -> io::Result<File> {
         return refused("others may write to it");
     }
     if meta.len() > max_bytes {
-        return refused("it is larger than any that is written here");
+        return refused("it is larger than any file that Gavel writes there");
     }
     Ok(file)
 }

@@ -1,18 +1,18 @@
-//! What a plugin may say: a verdict that breaks the rules is a fault and never
-//! a score.
+//! Checks a plugin's verdict: one that breaks the rules is a fault, and never a
+//! score.
 
 use crate::bindings::gavel::plugin::types;
 use crate::credit::credit;
 use crate::info::Info;
 use gavel_data::{Blame, Metric, Outcome, Sample, Score};
 
-/// Texts of a plugin are cut here: they are for people.
+/// The most bytes of a plugin's text; the rest is cut.
 const TEXT_BYTES: usize = 4096;
-/// Every metric becomes a curve.
+/// The most metrics of a verdict, since every metric becomes a curve.
 const MAX_METRICS: usize = 64;
 const METRIC_NAME_BYTES: usize = 64;
 
-/// What a plugin's verdict on `sample` comes to.
+/// The outcome of a plugin's verdict on `sample`.
 pub(crate) fn outcome(verdict: types::Verdict, info: &Info, sample: &Sample) -> Outcome {
     match verdict {
         types::Verdict::Scored(score) => match check(score, info, sample) {
@@ -23,7 +23,7 @@ pub(crate) fn outcome(verdict: types::Verdict, info: &Info, sample: &Sample) -> 
     }
 }
 
-/// What it comes to that a plugin has no answer.
+/// The outcome of a plugin's failure.
 pub(crate) fn failed(failure: types::Failure) -> Outcome {
     match failure {
         types::Failure::InvalidInput(what) => Outcome::Fault { whose: Blame::Input, what: cut(what) },
@@ -33,7 +33,7 @@ pub(crate) fn failed(failure: types::Failure) -> Outcome {
 }
 
 fn check(score: types::Score, info: &Info, sample: &Sample) -> Result<Score, String> {
-    // A negative zero is a zero; a log that is compared bit by bit need not know both.
+    // Turns a negative zero into 0, since logs are compared bit by bit.
     let value = score.value + 0.0;
     if !value.is_finite() {
         return Err(format!("the score is {value}"));
@@ -64,7 +64,7 @@ fn metrics(given: Vec<types::Metric>) -> Result<Vec<Metric>, String> {
     }
     metrics.sort_by(|a, b| a.name.cmp(&b.name));
     match metrics.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        Some(pair) => Err(format!("the metric {} is there twice", pair[0].name)),
+        Some(pair) => Err(format!("the metric {} is given twice", pair[0].name)),
         None => Ok(metrics),
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn cut(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{FinishReason, Message, Role, Task, Trajectory};
+    use gavel_data::{Message, Role, Task, Trajectory};
 
     fn info() -> Info {
         Info { name: "x".into(), version: "1".into(), pure: true, score_range: Some((-1.0, 1.0)) }
@@ -95,7 +95,7 @@ mod tests {
 
     fn sample() -> Sample {
         let task = Task::with_prompt(Default::default(), Vec::new(), 0, "test");
-        Sample { task: task.into(), index: 0, trajectories: Vec::new() }
+        Sample::new(task.into(), 0, Vec::new())
     }
 
     fn scored(value: f64, metrics: &[(&str, f64)]) -> Outcome {
@@ -127,7 +127,7 @@ mod tests {
             let credit = vec![types::Credit { trajectory, message: 0, start: 0, end: 2, value: 0.5 }];
             let score = types::Score { value: 0.0, metrics: Vec::new(), credit, note: None };
             let message = Message::new(Role::Assistant, "ab");
-            let answer = Trajectory { messages: vec![message], tokens: None, finish_reason: FinishReason::Stop };
+            let answer = Trajectory::of(vec![message]);
             outcome(types::Verdict::Scored(score), &info(), &Sample { trajectories: vec![answer], ..sample() })
         };
         assert!(matches!(with(0), Outcome::Scored(score) if score.credit[0].value == 0.5));
@@ -138,7 +138,7 @@ mod tests {
     fn metrics_have_names_once() {
         assert!(fault(&scored(0.0, &[("", 1.0)])).contains("metric name"));
         assert!(fault(&scored(0.0, &[("a b", 1.0)])).contains("metric name"));
-        assert!(fault(&scored(0.0, &[("a", 1.0), ("b", 1.0), ("a", 2.0)])).contains("a is there twice"));
+        assert!(fault(&scored(0.0, &[("a", 1.0), ("b", 1.0), ("a", 2.0)])).contains("a is given twice"));
         assert!(fault(&scored(0.0, &[("a", f64::NAN)])).contains("a is NaN"));
         assert!(fault(&scored(0.0, &[("a", 1.0); 65])).contains("65 metrics"));
         assert_eq!(scored(0.5, &[("b/x-1", 1.0), ("a.y_2", 2.0)]).score(), Some(0.5));

@@ -22,7 +22,7 @@ use tokio::sync::Barrier;
 struct Model {
     asked: Mutex<Vec<ChatRequest>>,
     delay: Duration,
-    /// Answers when so many wait for it.
+    /// Answers when this many requests wait.
     together: Option<Barrier>,
     under_way: AtomicUsize,
     most_under_way: AtomicUsize,
@@ -107,8 +107,8 @@ fn the_turn_of_others_is_not_charged() {
         charged += Duration::from_micros(evaluation.usage.elapsed_us);
     }
     assert_eq!(model.most_under_way.load(Ordering::SeqCst), 1);
-    // One is answered after another, so that all answers together take as long as the whole; with the waits for a
-    // turn they would be more than five times that.
+    // One is answered after another, so all answers together take as long as the whole call. With the waits for a turn,
+    // the time would be more than five times that.
     let whole = start.elapsed();
     assert!(charged < 2 * whole, "{charged:?} charged in {whole:?}");
 }
@@ -120,7 +120,7 @@ fn a_model_that_does_not_answer_ends_with_the_deadline() {
     spec.limits.deadline = Duration::from_millis(100);
     let evaluation = score(&sandbox, spec);
     assert!(matches!(evaluation.outcome, Outcome::OutOfBudget { .. }), "{evaluation:?}");
-    // On a busy machine the call may be over before the first is under way.
+    // On a busy machine, the call may end before the first request is sent.
     assert!(model.asked.lock().unwrap().len() <= 1);
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Sampled, guest, sandbox};
-use gavel_data::{Budget, Evaluation, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Budget, Evaluation, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use std::time::Duration;
 fn sample(response: &str) -> Arc<Sample> {
     let columns = serde_json::from_value(json!({"prompt": "?"})).unwrap();
     let messages = vec![Message::new(Role::Assistant, response)];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-    Arc::new(Sample { task: Arc::new(Task::from_row(columns, 0, "t").unwrap()), index: 0, trajectories })
+    let trajectories = vec![Trajectory::of(messages)];
+    Arc::new(Sample::new(Arc::new(Task::from_row(columns, 0, "t").unwrap()), 0, trajectories))
 }
 
 fn with_child() -> Sandbox {
     with_child_of(1_000)
 }
 
-/// With a child that may use this much processor time.
+/// A sandbox with a child that may use this much processor time.
 fn with_child_of(cpu_ms: u64) -> Sandbox {
     let sandbox = sandbox();
     let limits = Limits { cpu: Duration::from_millis(cpu_ms), memory: 16 << 20, log: 1 << 16, ..Limits::default() };
@@ -52,7 +52,7 @@ fn each_ending_is_told_apart_and_none_is_the_plugins_fault() {
     assert_eq!(told[2][0], "out of cpu");
     assert_eq!(told[3][0], "out of memory");
     assert_eq!((&told[4][0], &told[4][3]), (&json!("trapped"), &json!(true)));
-    // The beginning of what it printed is there.
+    // The beginning of its output is kept.
     assert_eq!((&told[5][0], &told[5][2]), (&json!("out of log"), &json!(1 << 16)));
 }
 
@@ -121,7 +121,7 @@ fn a_job_may_have_less_and_not_more() {
         let used = evaluation.note()[0][4].as_u64().unwrap();
         let (given, other) = (1_000 * limit.min(asked), 1_000 * limit.max(asked));
         assert!((given..other).contains(&used), "{used} µs used where {given} µs are allowed");
-        // It is the child's time, and not its parent's, whose time it adds to once.
+        // It is the child's time, which counts once in its parent's time.
         assert!(usage.cpu_us < used, "{usage:?}");
         assert!(usage.elapsed_us.abs_diff(used + usage.cpu_us) < 1_000, "{usage:?}, of which the child used {used} µs");
     }

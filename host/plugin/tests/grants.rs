@@ -100,7 +100,7 @@ async fn a_variable_is_seen_by_name_and_its_value_is_told_to_nobody() {
     let grants = Grants { env: vec!["CARGO_MANIFEST_DIR".into()], ..Grants::default() };
     let value = env!("CARGO_MANIFEST_DIR");
     assert!(!serde_json::to_string(&grants).unwrap().contains(value));
-    // The note is what a log would hold.
+    // A log would hold the note.
     let seen = probe(json!({}), grants.clone(), 1).await;
     assert_eq!(seen["env"], json!({"CARGO_MANIFEST_DIR": "$CARGO_MANIFEST_DIR"}));
     let sandbox = sandbox();

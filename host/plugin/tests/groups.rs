@@ -1,10 +1,10 @@
-//! Judgers: a whole group in one call, a verdict a sample.
+//! Judgers: a whole group in one call, with a verdict for each sample.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
 use common::{guest, sandbox};
-use gavel_data::{Blame, FinishReason, Message, Outcome, OutcomeKind, Role, Sample, Task, Trajectory};
+use gavel_data::{Blame, Message, Outcome, OutcomeKind, Role, Sample, Task, Trajectory};
 use gavel_plugin::{LoadError, Plugin, PluginSpec};
 use serde_json::json;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ fn group(truth: &str, responses: &[&str]) -> Vec<Arc<Sample>> {
     let task = Arc::new(Task::from_row(columns, 0, "train").unwrap());
     let sample = |(index, response): (usize, &&str)| {
         let messages = vec![Message::new(Role::Assistant, *response)];
-        let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-        Arc::new(Sample { task: task.clone(), index: index as u32, trajectories })
+        let trajectories = vec![Trajectory::of(messages)];
+        Arc::new(Sample::new(task.clone(), index as u32, trajectories))
     };
     responses.iter().enumerate().map(sample).collect()
 }
@@ -35,7 +35,7 @@ fn verdicts_are_in_the_order_of_the_samples() {
             _ => None,
         });
         assert_eq!(indices.collect::<Vec<_>>(), [0.0, 2.0, 3.0]);
-        // One call, and what it was made of is the group.
+        // One call, whose input is the group.
         let made_of = |evaluations: &[gavel_data::Evaluation]| evaluations[0].provenance.clone().unwrap();
         assert!(evaluations.iter().all(|evaluation| evaluation.provenance == Some(made_of(&evaluations))));
         let other = plugin.judge(&group("x", &["long", "", "ab", "ef"]), 7).await;
@@ -83,7 +83,7 @@ fn rows_of_a_taskset_follow_from_index_and_seed() {
         assert_eq!(serde_json::to_value(plugin.row(3, 205).await.unwrap()).unwrap(), row);
         assert_eq!(plugin.row(3, 205).await.unwrap(), plugin.row(3, 205).await.unwrap());
         let error = plugin.row(13, 5).await.unwrap_err().to_string();
-        assert_eq!(error, "the taskset `sums` does not say row 13: invalid input: 13 is not summed");
+        assert_eq!(error, "the taskset `sums` did not return row 13: invalid input: 13 is not summed");
         let error = plugin.row(14, 5).await.unwrap_err().to_string();
         assert!(error.contains("14 brings this taskset down"), "{error}");
         let endless = Plugin::load(&sandbox, PluginSpec::new("sums", guest("sums"))).await.unwrap();

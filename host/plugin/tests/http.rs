@@ -1,4 +1,4 @@
-//! What a plugin with a grant for a server may ask, against real servers.
+//! The requests of a plugin with a grant for a server, against real servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -20,9 +20,9 @@ struct Server {
 }
 
 impl Server {
-    /// Answers `/ok` with `hello` and `/N` with N bytes, `/half/N` with those
-    /// and then no more, though it announced another N; sends `/to/URL` on to
-    /// the URL, and leaves `/silent` without an answer.
+    /// Answers `/ok` with `hello`, `/N` with N bytes, and `/half/N` with N of the
+    /// 2 N bytes that it announces; redirects `/to/URL` to the URL, and does not
+    /// answer `/silent`.
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -38,7 +38,7 @@ impl Server {
                 if let Some(size) = half.or(path[1..].parse().ok()) {
                     let announced = if half.is_some() { 2 * size } else { size };
                     write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {announced}\r\n\r\n").unwrap();
-                    // The one who asks may have gone.
+                    // The client may have gone.
                     let _ = stream.write_all(&long(size));
                     continue;
                 }

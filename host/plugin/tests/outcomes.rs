@@ -2,9 +2,7 @@
 //! attacks in `tests/hostile` have a test of their own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{
-    Blame, Budget, Credit, FinishReason, JudgeId, Message, Outcome, Reference, Role, Sample, Task, Trajectory,
-};
+use gavel_data::{Blame, Budget, Credit, JudgeId, Message, Outcome, Reference, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -49,12 +47,8 @@ fn sample() -> Arc<Sample> {
         "prompt": "Order: 3 1", "data_source": "digits", "answer": "1 3", "unknown": {"deep": [1, null, "ü"]}
     }));
     let task = Task::from_row(columns.into(), 7, "train").unwrap();
-    let trajectory = Trajectory {
-        messages: vec![Message::new(Role::Assistant, "Answer: 1 3")],
-        tokens: None,
-        finish_reason: FinishReason::Stop,
-    };
-    Arc::new(Sample { task: Arc::new(task), index: 2, trajectories: vec![trajectory] })
+    let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, "Answer: 1 3")]);
+    Arc::new(Sample::new(Arc::new(task), 2, vec![trajectory]))
 }
 
 /// What a guest must get for [`sample`].
@@ -79,9 +73,10 @@ async fn every_guest_gets_its_outcome_and_gets_it_again() {
     for entry in std::fs::read_dir(target().join("guests")).expect("run `cargo xtask plugins`") {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        // These do not even load without a grant, or score no single sample: http.rs, chat.rs, exec.rs, groups.rs and
-        // reading.rs say what they do.
-        if ["fetch", "asks", "runs", "child", "shortest", "sums", "ranks", "reads"].contains(&name.as_str()) {
+        // These do not load without a grant, or do not score single samples: http.rs, chat.rs, exec.rs, groups.rs,
+        // reading.rs, tools.rs and agents.rs of gavel-agent test them.
+        let others = ["fetch", "asks", "runs", "child", "shortest", "sums", "ranks", "reads", "toolbox", "acts"];
+        if others.contains(&name.as_str()) {
             continue;
         }
         let holds = expected(&name).unwrap_or_else(|| panic!("the guest {name} has no expectation in this test"));
@@ -238,7 +233,7 @@ async fn numbers_arrive_as_they_are_written() {
     let row = r#"{"prompt":"?","answer":4.50,"long":123456789012345678901234567890,"deep":[{"x":-0,"y":1E400}]}"#;
     let task = Task::from_row(serde_json::from_str(row).unwrap(), 0, "train").unwrap();
     let sample = Arc::new(Sample { task: Arc::new(task), ..(*sample()).clone() });
-    // Each column is asked for, too: what a Rust plugin cannot hold, it says so of.
+    // Each column is read, too: a Rust plugin reports a value that its type cannot hold.
     let outcome = plugin.score(&sample, 1).await.outcome;
     assert!(matches!(&outcome, Outcome::Fault { whose: Blame::Input, what } if what.contains("deep")), "{outcome:?}");
     let row = row.replace("E400", "E4");

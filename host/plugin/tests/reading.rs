@@ -1,4 +1,4 @@
-//! What a plugin reads arrives whole, however long it is.
+//! Plugins read whole texts, however long they are.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -6,13 +6,13 @@ mod common;
 use common::{Sampled, guest, sandbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_data::{ContentPart, FinishReason, Media, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{ContentPart, Media, Message, Role, Sample, Task, Trajectory};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grants, Limits, Plugin, PluginSpec};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Says what it was told.
+/// A model that answers with the text of the request.
 struct Echo;
 
 impl ChatModel for Echo {
@@ -26,7 +26,7 @@ impl ChatModel for Echo {
     }
 }
 
-/// A text of `size` bytes, no part of which is like another.
+/// A text of `size` bytes without repeated parts.
 fn text(size: usize) -> String {
     let mut text: String = (0..size / 8 + 1).map(|line| format!("{line:06}é")).collect();
     text.truncate(text.floor_char_boundary(size));
@@ -34,7 +34,7 @@ fn text(size: usize) -> String {
     text + &"\0".repeat(rest)
 }
 
-/// A sample with a text of `size` bytes wherever there may be one.
+/// A sample with a text of `size` bytes wherever a text is possible.
 fn long(size: usize) -> Arc<Sample> {
     let text = text(size);
     let columns = serde_json::from_value(json!({"ground_truth": text, "long": text})).unwrap();
@@ -42,9 +42,9 @@ fn long(size: usize) -> Arc<Sample> {
     let image = Media { media_type: "image/png".into(), bytes: text.clone().into_bytes().into() };
     question.content.push(ContentPart::Media(image));
     let messages = vec![Message::new(Role::Assistant, text)];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
+    let trajectories = vec![Trajectory::of(messages)];
     let task = Task::with_prompt(columns, vec![question], 0, "t");
-    Arc::new(Sample { task: Arc::new(task), index: 0, trajectories })
+    Arc::new(Sample::new(Arc::new(task), 0, trajectories))
 }
 
 /// The length and the FNV-1a hash.

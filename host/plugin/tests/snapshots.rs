@@ -2,7 +2,7 @@
 //! `init` itself, and whether the code was compiled now or comes from disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig, inspect};
 use serde_json::{Value, json};
 use std::fs;
@@ -35,12 +35,8 @@ async fn random(sandbox: &Sandbox, params: Value) -> Plugin {
 fn sample() -> Arc<Sample> {
     let row = json!({"prompt": "Order: 3 1", "data_source": "digits", "answer": "1 3"});
     let task = Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap();
-    let trajectory = Trajectory {
-        messages: vec![Message::new(Role::Assistant, "1 3")],
-        tokens: None,
-        finish_reason: FinishReason::Stop,
-    };
-    Arc::new(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
+    let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, "1 3")]);
+    Arc::new(Sample::new(Arc::new(task), 0, vec![trajectory]))
 }
 
 async fn note(plugin: &Plugin, seed: u64) -> String {
@@ -66,7 +62,7 @@ async fn a_snapshot_changes_no_verdict() {
             assert_eq!(note(&warm, seed).await, notes[notes.len() - 1]);
             assert_eq!(note(&cold, seed).await, notes[notes.len() - 1], "early: {early}");
         }
-        // What a call draws follows from its own seed; what `init` drew is the same for all.
+        // The random numbers of a call follow from its own seed; those of `init` are the same for all calls.
         assert_eq!(notes[0] == notes[1], early);
     }
 }
@@ -88,7 +84,7 @@ async fn what_is_granted_never_becomes_part_of_a_snapshot() {
     let spec = PluginSpec { grants, ..PluginSpec::new("random", guest("random")) };
     let sandbox = sandbox(&cache);
     let granted = Plugin::load(&sandbox, spec).await.unwrap();
-    assert!(granted.no_snapshot().unwrap().contains("granted"), "{:?}", granted.no_snapshot());
+    assert!(granted.no_snapshot().unwrap().contains("it has grants"), "{:?}", granted.no_snapshot());
     assert_eq!(note(&granted, 1).await, note(&random(&sandbox, json!({})).await, 1).await);
 }
 
@@ -114,7 +110,7 @@ async fn later_starts_take_the_code_from_disk() {
     let params = json!({"early": true});
     let first = note(&random(&sandbox(&cache), params.clone()).await, 1).await;
     let kept = files(&cache);
-    // The component as it was built to be read out, and its snapshot: what is known of each, and its code.
+    // The entry and the code of the instrumented component, and of its snapshot.
     assert_eq!(kept.len(), 4, "{kept:?}");
     let plugin = random(&sandbox(&cache), params.clone()).await;
     assert_eq!((note(&plugin, 1).await, plugin.info().name.as_str()), (first.clone(), "random"));
@@ -122,22 +118,22 @@ async fn later_starts_take_the_code_from_disk() {
     // Other parameters make another snapshot of the same component.
     random(&sandbox(&cache), json!({"early": false})).await;
     assert_eq!(files(&cache).len(), 6);
-    // What is damaged is made again, alone or with what it is made of.
+    // Damaged files are made again, for the snapshot alone or together with the instrumented component.
     let (own, shared): (Vec<_>, Vec<_>) = kept.iter().partition(|path| is_of_a_snapshot(path));
     assert_eq!((own.len(), shared.len()), (2, 2), "{kept:?}");
     for damaged in [vec![own[0]], vec![own[1]], kept.iter().collect()] {
         let found: Vec<_> = damaged.iter().map(|path| damage(&cache, path)).collect();
         assert_eq!(note(&random(&sandbox(&cache), params.clone()).await, 1).await, first);
         for (path, bytes) in damaged.into_iter().zip(found) {
-            // Code is named by its hash, and what the compiler gives for the shared component is not always the same.
+            // Code is named by its hash, and the compiler's output for the shared component is not always the same.
             let is_named_by_what_it_has = shared.contains(&path) && path.extension().unwrap() == "cwasm";
             assert!(is_named_by_what_it_has || fs::read(path).unwrap() != bytes, "{} is damaged", path.display());
         }
     }
 }
 
-/// Whether a file of the cache is the entry of a snapshot or its code, and not
-/// what all snapshots of a component are made of.
+/// Whether a file of the cache is the entry or the code of a snapshot, and not of
+/// the instrumented component.
 fn is_of_a_snapshot(path: &Path) -> bool {
     let folder = path.parent().unwrap();
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -152,7 +148,7 @@ fn is_of_a_snapshot(path: &Path) -> bool {
     fs::read_to_string(entry).unwrap().contains("Warm")
 }
 
-/// Changes a bit of a file, and gives what it then has.
+/// Changes a bit of a file, and returns its new content.
 fn damage(cache: &TempDir, path: &Path) -> Vec<u8> {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
@@ -198,7 +194,7 @@ async fn inspection_tells_of_the_snapshot() {
     let found = inspect(&sandbox(&cache), PluginSpec::new("random", guest("random"))).await.unwrap();
     assert!(found.snapshot && found.no_snapshot.is_none());
     assert!(found.imports.iter().any(|import| import.name.starts_with("wasi:cli/")), "{:?}", found.imports);
-    // Its parameters are not optional, so that nothing is known of a snapshot.
+    // It has required parameters, so a snapshot is not possible here.
     let found = inspect(&sandbox(&cache), PluginSpec::new("sleepy", guest("sleepy"))).await.unwrap();
     assert!(!found.snapshot && found.info.is_none());
 }

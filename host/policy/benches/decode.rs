@@ -1,15 +1,16 @@
-//! Tokens per second of the rollout engine on the CPU, with random models in
-//! 32 bits and 2 threads. One line of JSON for each measurement. The cases, all
-//! of them or those that are named:
+//! Tokens per second of the rollout engine on the CPU, with random models in 32
+//! bits and 2 threads. Prints one line of JSON for each measurement. Arguments
+//! choose among the cases; without arguments all run:
 //!
 //! - `plain`: batches of 1, 16 and 64 prompts of 35 tokens, 128 new ones each;
 //! - `ragged`: 512 prompts of 35 tokens with responses of 8 to 256 tokens, 64
 //!   under way at a time;
 //! - `group`: 8 responses of 128 tokens to one prompt of 512, a wider model.
 //!
-//! `cargo bench --workspace --bench decode -- [CASE]…`, on an idle machine. OpenMP's threads must be allowed to spin for
-//! some microseconds between the many small operations of a step: with `OMP_WAIT_POLICY=PASSIVE` alone each is a
-//! context switch; `GOMP_SPINCOUNT=20000` beside it restores the speed and still yields to neighbours.
+//! `cargo bench --workspace --bench decode -- [CASE]…`, on an idle machine. OpenMP's threads must be allowed to spin
+//! for some microseconds between the many small operations of a step. With `OMP_WAIT_POLICY=PASSIVE` alone, each
+//! operation is a context switch. `GOMP_SPINCOUNT=20000` beside it restores the speed and still yields to other
+//! processes.
 #![allow(clippy::print_stdout)]
 
 use gavel_policy::{
@@ -83,7 +84,7 @@ fn request(id: u64, prompt: u64, length: usize, new: usize) -> Request {
     Request::new(id, prompt, Sampling::new(new, Vec::new()), id)
 }
 
-/// From 8 to 256, each as often as another: 97 and 249 have no common divisor.
+/// From 8 to 256, each equally often, as 97 and 249 have no common divisor.
 fn ragged_length(id: u64) -> usize {
     8 + (97 * id % 249) as usize
 }

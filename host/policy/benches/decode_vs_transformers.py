@@ -34,7 +34,7 @@ def generate(model, ids, new, **more):
 
 
 def best(rounds, run):
-    """The least seconds of a run."""
+    """The seconds of the fastest run."""
     seconds = []
     for _ in range(rounds):
         start = time.perf_counter()
@@ -56,7 +56,7 @@ def ragged():
     ids = torch.randint(3, 259, (512, PROMPT))
 
     def run():
-        # In the order in which they come; a batch lasts as long as its longest response.
+        # Requests run in their order; a batch lasts as long as its longest response.
         for first in range(0, 512, 64):
             generate(small, ids[first:first + 64], max(lengths[first:first + 64]))
 
@@ -74,7 +74,7 @@ def transformers_rates():
 
 
 def gavel_rates():
-    # As `gavel` runs itself.
+    # The settings with which `gavel` starts itself.
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "20000"}
     command = ["cargo", "bench", "--quiet", "--workspace", "--bench", "decode", "--", *CASES]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout

@@ -1,4 +1,4 @@
-//! The families of models, and in what they differ.
+//! The model families and the differences between them.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// All of them.
+    /// Every family.
     pub const ALL: [Self; 5] = [Self::Qwen2, Self::Qwen3, Self::Llama, Self::Mistral, Self::Gemma];
 
     /// `model_type` in `config.json`.
@@ -34,7 +34,7 @@ impl Architecture {
         }
     }
 
-    /// How the names of its classes in `transformers` begin.
+    /// The prefix of its class names in `transformers`.
     pub(crate) fn class_prefix(self) -> &'static str {
         match self {
             Self::Qwen2 => "Qwen2",
@@ -53,7 +53,7 @@ impl Architecture {
         self == Self::Qwen3
     }
 
-    /// What a norm multiplies by is this much more than its weight.
+    /// A norm multiplies by its weight plus this.
     pub(crate) fn norm_offset(self) -> f64 {
         if self == Self::Gemma { 1.0 } else { 0.0 }
     }
@@ -72,8 +72,8 @@ impl Architecture {
         self == Self::Gemma
     }
 
-    /// The width of a head where `config.json` has none and it is not what the
-    /// other sizes give.
+    /// The width of a head if `config.json` does not set it and it does not
+    /// follow from the other sizes.
     pub(crate) fn default_head_dim(self) -> Option<i64> {
         match self {
             Self::Qwen3 => Some(128),

@@ -15,9 +15,9 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 impl Model {
-    /// Reads the checkpoint in the folder `dir`, or the adapter in it with the
-    /// checkpoint that it is made for ([`ModelFolder`]). The weights become
-    /// numbers of `kind`: `Float`, `BFloat16` or `Half`.
+    /// Reads the checkpoint in the folder `dir`, or the adapter in it with its
+    /// base ([`ModelFolder`]). The weights are converted to `kind`: `Float`,
+    /// `BFloat16` or `Half`.
     pub fn load(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
         let folder = ModelFolder::open(dir)?;
         let model = Self::load_weights(&folder.base, ModelConfig::load(&folder.base)?, kind, device)?;
@@ -29,13 +29,13 @@ impl Model {
         Ok(model)
     }
 
-    /// Reads a critic, or makes one of the language model or of the classifier
-    /// with one label in the folder `dir`: layers as they are, and a head that
-    /// gives the classifier's scores, or 0 everywhere at first.
+    /// Reads a critic from the folder `dir`, or makes one from a language model
+    /// or from a classifier with one label. The layers are kept; the head gives
+    /// the classifier's scores, or 0 everywhere for a language model.
     pub fn load_critic(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
         if ModelFolder::open(dir)?.adapter.is_some() {
             return Err(PolicyError::Input(format!(
-                "a critic is made of a plain checkpoint, and {} is an adapter: merge it first with `gavel merge`",
+                "a critic is made from a plain checkpoint, and {} is an adapter\nhint: merge it first with `gavel merge`",
                 dir.display()
             )));
         }
@@ -44,7 +44,7 @@ impl Model {
         if labels != 1 {
             return Err(PolicyError::Checkpoint {
                 path: dir.join(config::FILE),
-                what: format!("a head of {labels} labels is none of a critic, which has one"),
+                what: format!("a critic has one label, and this head has {labels}"),
             });
         }
         config.head = Head::Values { labels };
@@ -53,8 +53,8 @@ impl Model {
         Ok(model)
     }
 
-    /// The weights in `dir` of a model that has this configuration, be it with
-    /// another head than in `config.json`.
+    /// Loads the weights in `dir` into a model of this configuration, whose
+    /// head may differ from that in `config.json`.
     fn load_weights(dir: &Path, config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
         let stored = ModelConfig::load(dir)?;
         let model = Self::zeros(config, kind, device)?;
@@ -63,7 +63,7 @@ impl Model {
         for path in &files.all {
             load_file(path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
         }
-        // A critic that is made of another model begins with what that has of a head.
+        // A critic that is made from another model starts with that model's head, if it has one.
         let begins = match stored.head {
             head if head == model.config().head => None,
             Head::LanguageModel => Some("score."),
@@ -83,10 +83,10 @@ impl Model {
         Ok(model)
     }
 
-    /// Writes the model into the folder `dir`, which is made where it is
-    /// missing: `config.json` and `model.safetensors` in the model's kind of
-    /// numbers or, of a model with adapters, these alone, as PEFT does. Files
-    /// are not replaced atomically: save to a new folder and rename it.
+    /// Writes the model into the folder `dir`, which is created if it is
+    /// missing: `config.json` and `model.safetensors` in the dtype of the
+    /// model. A model with adapters writes only the adapters, as PEFT does.
+    /// Files are not replaced atomically: save to a new folder and rename it.
     pub fn save(&self, dir: &Path) -> Result<()> {
         std::fs::create_dir_all(dir).map_err(io("create", dir))?;
         if self.is_adapted() {
@@ -101,8 +101,8 @@ impl Model {
     }
 }
 
-/// The kind of numbers that `config.json` of the model in the folder `dir`
-/// says its weights are; `Float` where it says nothing.
+/// The dtype of the weights according to `config.json` of the model in the
+/// folder `dir`; `Float` if the key is absent.
 pub fn stored_kind(dir: &Path) -> Result<Kind> {
     #[derive(Deserialize)]
     struct Types {
@@ -122,11 +122,11 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
     }
 }
 
-/// The files that hold the weights of the checkpoint in the folder `dir`, there or not: `model.safetensors`, or the
-/// shards in `model.safetensors.index.json`.
+/// The files that hold the weights of the checkpoint in the folder `dir`, whether or not they exist:
+/// `model.safetensors`, or the shards in `model.safetensors.index.json`.
 ///
 /// # Errors
-/// The index is not one.
+/// The index cannot be read as one.
 pub fn weight_files(dir: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(WeightFiles::find(dir)?.all)
 }
@@ -134,7 +134,7 @@ pub fn weight_files(dir: &Path) -> Result<BTreeSet<PathBuf>> {
 /// The files that hold the weights.
 struct WeightFiles {
     all: BTreeSet<PathBuf>,
-    /// The one in which the index has each tensor; empty without an index.
+    /// The file of each tensor according to the index; empty without an index.
     places: BTreeMap<String, PathBuf>,
     /// The only file, or the index.
     first: PathBuf,
@@ -161,7 +161,7 @@ impl WeightFiles {
         Ok(Self { all: places.values().cloned().collect(), places, first: index })
     }
 
-    /// Where the tensor is, or who should say where.
+    /// The file that has the tensor, or the index that should name it.
     fn of(&self, tensor: &str) -> &Path {
         self.places.get(tensor).unwrap_or(&self.first)
     }

@@ -26,31 +26,31 @@ pub fn select(name: &str) -> Result<Device> {
         "cuda" => 0,
         _ => match name.strip_prefix("cuda:").map(str::parse::<usize>) {
             Some(Ok(index)) => index,
-            _ => return fail("unknown name; use \"auto\", \"cpu\", \"cuda\" or \"cuda:N\"".into()),
+            _ => return fail("unknown name\nhint: use \"auto\", \"cpu\", \"cuda\" or \"cuda:N\"".into()),
         },
     };
     if !has_driver() {
-        return fail(format!("{NO_DRIVER}; use \"cpu\""));
+        return fail(format!("{NO_DRIVER}\nhint: use \"cpu\""));
     }
     if let Err(PolicyError::Device { what, .. }) = load_cuda() {
-        return fail(format!("{what}; install PyTorch with CUDA or use \"cpu\""));
+        return fail(format!("{what}\nhint: install PyTorch with CUDA, or use \"cpu\""));
     }
     let count = Cuda::device_count().max(0) as usize;
     if !Cuda::is_available() || index >= count {
-        return fail(format!("this machine has {count} usable GPUs; check the driver or use \"cpu\""));
+        return fail(format!("this machine has {count} usable GPUs\nhint: check the driver, or use \"cpu\""));
     }
     Ok(Device::Cuda(index))
 }
 
 const NO_DRIVER: &str = "this machine has no NVIDIA driver";
 
-/// Whether there is a driver of NVIDIA, of this system or of the one that it is in (WSL): without one, what libtorch's
-/// CUDA part lacks is beside the point.
+/// Whether this system, or the one that hosts it (WSL), has a driver of NVIDIA. Without one, it does not matter what
+/// libtorch's CUDA part lacks.
 fn has_driver() -> bool {
     ["/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
 }
 
-/// Why no GPU can be used; nothing where one can.
+/// Why no GPU can be used; `None` if one can.
 pub fn why_no_gpu() -> Option<String> {
     if !has_driver() {
         return Some(NO_DRIVER.into());
@@ -71,10 +71,11 @@ pub fn name(device: Device) -> String {
     }
 }
 
-/// The bytes that an engine's keys and values may take where nobody says it:
-/// nine tenths of what is free on the model's device now, less what a step
-/// computes in, half of that at least; and always one sequence of the model's
-/// positions, as few are ever that long. Nothing where the system does not tell.
+/// The default limit of bytes for an engine's keys and values: nine tenths of
+/// the memory that is free on the model's device now, less what a step computes
+/// in, but at least half of it. There is always room for one sequence of the
+/// model's positions, as few sequences are that long. `None` if the system does
+/// not report its memory.
 pub fn cache_budget(model: &Model, config: &EngineConfig) -> Option<usize> {
     let free = memory(model.device()).ok()?.free / 10 * 9;
     let footprint = Footprint::new(model.config(), model.kind(), model.device());
@@ -98,7 +99,7 @@ mod tests {
         let found = memory(Device::Cpu).unwrap();
         for max_batch in [1, 256, usize::MAX] {
             let budget = cache_budget(&model, &EngineConfig { max_batch, ..EngineConfig::default() }).unwrap() as u64;
-            // Others take and give back memory meanwhile.
+            // Other processes take and free memory meanwhile.
             assert!((found.free / 4..found.total / 10 * 9).contains(&budget), "{max_batch}: {budget} of {found:?}");
         }
     }

@@ -1,11 +1,11 @@
-//! The numbers that a run's weights are.
+//! The dtype of a run's weights.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use tch::{Device, Kind};
 
-/// The numbers that weights are, by the names that `transformers` has for them.
+/// The dtype of weights, by its name in `transformers`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
@@ -19,7 +19,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// The same for libtorch.
+    /// The kind that libtorch has for this dtype.
     pub fn kind(self) -> Kind {
         match self {
             Self::Float32 => Kind::Float,
@@ -28,8 +28,8 @@ impl Dtype {
         }
     }
 
-    /// The same, or where nothing is chosen 32 bits on the CPU and what is
-    /// `stored` on a GPU.
+    /// The kind of the chosen dtype. Without a choice, it is 32 bits on the CPU
+    /// and the `stored` kind on a GPU.
     ///
     /// # Errors
     /// Those of `stored`.

@@ -16,12 +16,12 @@ pub enum PolicyError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file of a checkpoint has a content that is not understood.
+    /// The content of a checkpoint's file is wrong.
     #[error("{}: {what}", path.display())]
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What is wrong, naming the tensor or field.
+        /// What is wrong; names the tensor or field.
         what: String,
     },
     /// The configuration of a model is wrong.
@@ -30,7 +30,7 @@ pub enum PolicyError {
     /// The device does not exist or cannot be used.
     #[error("device {name}: {what}")]
     Device {
-        /// The device as it was asked for.
+        /// The name of the device in the request.
         name: String,
         /// What is wrong.
         what: String,
@@ -38,7 +38,7 @@ pub enum PolicyError {
     /// A request or a batch that cannot be served.
     #[error("{0}")]
     Input(String),
-    /// The model computed something that is no number.
+    /// The model computed a value that is not finite.
     #[error(
         "the logits of request {request} at response token {position} are not finite: the weights have diverged or are damaged"
     )]
@@ -48,12 +48,12 @@ pub enum PolicyError {
         /// The position in the response, from 0.
         position: usize,
     },
-    /// The device has not enough memory.
+    /// The device does not have enough memory.
     #[error("out of memory{}", explain(*phase, what))]
     OutOfMemory {
         /// What was being done, where that is known.
         phase: Option<Phase>,
-        /// What libtorch says.
+        /// The message of libtorch.
         what: String,
     },
     /// libtorch failed.
@@ -62,7 +62,8 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// Says what was being done, if memory ran out and nobody has said it yet.
+    /// Adds what was being done, if memory ran out and the error does not have
+    /// it yet.
     pub fn during(self, now: Phase) -> Self {
         match self {
             Self::OutOfMemory { phase, what } => Self::OutOfMemory { phase: phase.or(Some(now)), what },

@@ -13,9 +13,9 @@ use tch::Tensor;
 impl Model {
     /// The hidden states after the final norm, `[batch, time, hidden]`, of
     /// `ids`, `[batch, time]` of kind `Int64`. Gradients flow to
-    /// [`parameters`](Model::parameters) unless they are off. Rows may be padded
-    /// on the right: causality keeps padding out, whose own hidden states are
-    /// meaningless.
+    /// [`parameters`](Model::parameters) unless they are off. Rows may be
+    /// padded on the right: causality keeps the padding out, and the hidden
+    /// states of the padding itself are meaningless.
     pub fn hidden(&self, ids: &Tensor) -> Result<Tensor> {
         let (batch, time) = ids.size2().map_err(|_| {
             PolicyError::Input(format!("token ids must have the shape [batch, time], not {:?}", ids.size()))
@@ -31,8 +31,8 @@ impl Model {
         Ok(self.normalise(&x)?.f_view([batch, time, config.hidden_size])?)
     }
 
-    /// The hidden states after the final norm, `[tokens, hidden]`, of rows that
-    /// are packed. Gradients flow as from [`hidden`](Self::hidden).
+    /// The hidden states after the final norm, `[tokens, hidden]`, of packed
+    /// rows. Gradients flow as from [`hidden`](Self::hidden).
     pub fn hidden_packed(&self, packed: &Packed) -> Result<Tensor> {
         let pass = PackedPass::new(self, packed)?;
         let mut x = self.embed(&packed.ids)?;
@@ -64,7 +64,7 @@ impl Model {
         if !self.config().architecture.scales_embedding() {
             return Ok(x);
         }
-        // Rounded to the weights' kind, as the model was trained with.
+        // Rounded to the weights' dtype, as in the model's training.
         let scale = Tensor::from((self.config().hidden_size as f64).sqrt());
         Ok(x.f_mul(&scale.f_to_kind(self.kind())?.f_to_device(self.device())?)?)
     }
@@ -75,7 +75,7 @@ impl Model {
     }
 }
 
-/// What all layers need to know about rows that are packed.
+/// The inputs about packed rows that all layers share.
 pub(crate) struct PackedPass<'a> {
     pub(crate) model: &'a Model,
     pub(crate) packed: &'a Packed,
@@ -89,7 +89,7 @@ impl<'a> PackedPass<'a> {
         Ok(Self { model, packed, rotation, masks: packed.masks(model.config(), model.kind())? })
     }
 
-    /// What a layer makes of `x`, `[tokens, hidden]`.
+    /// The output of a layer for `x`, `[tokens, hidden]`.
     pub(crate) fn layer(&self, index: usize, x: &Tensor) -> Result<Tensor> {
         let (config, layer) = (self.model.config(), &self.model.layers[index]);
         let projected = layer.project(config, x, &self.rotation)?;

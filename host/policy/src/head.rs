@@ -1,4 +1,4 @@
-//! What a model makes of its hidden states: logits, values or scores.
+//! The outputs computed from hidden states: logits, values or scores.
 
 use crate::config::Head;
 use crate::error::{PolicyError, Result};
@@ -21,11 +21,13 @@ impl Model {
     /// hidden states, `[…, hidden]`.
     ///
     /// # Errors
-    /// The model is no critic.
+    /// The model is not a critic.
     pub fn values(&self, hidden: &Tensor) -> Result<Tensor> {
         match (&self.head, self.config().head) {
             (Some(head), Head::Values { .. }) => Ok(hidden.f_linear(head, self.head_bias.as_ref())?),
-            _ => Err(PolicyError::Input("only a critic gives values: load one, or make one of a model".into())),
+            _ => Err(PolicyError::Input(
+                "only a critic gives values\nhint: load a critic, or make one from a model".into(),
+            )),
         }
     }
 

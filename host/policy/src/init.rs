@@ -27,8 +27,8 @@ impl Model {
     }
 
     /// A model whose weights are noise from the device's own generator, for
-    /// measurements: made where they lie, in seconds for billions of them.
-    /// [`random`](Self::random) gives weights that are the same each time.
+    /// measurements. They are made on the device, in seconds for billions of
+    /// them. [`random`](Self::random) gives the same weights each time.
     pub fn noise(config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
         config.validate()?;
         let model = Self::zeros(config, kind, device)?;
@@ -45,7 +45,7 @@ impl Model {
 }
 
 /// Normal values of mean 0 for the tensor number `index` of a model, by the
-/// method of Box and Muller (1958), a function of `seed` and `index` alone.
+/// method of Box and Muller (1958). They depend only on `seed` and `index`.
 pub(crate) fn normal(seed: u64, index: usize, shape: &[i64], std: f64) -> Result<Tensor> {
     let stream = seed::derive(seed, 0, index as u64, Purpose::Weights);
     let count = shape.iter().product::<i64>() as usize;
@@ -61,8 +61,8 @@ pub(crate) fn normal(seed: u64, index: usize, shape: &[i64], std: f64) -> Result
     Ok(Tensor::f_from_slice(&values)?.f_view(shape)?)
 }
 
-/// Values uniform in `[-bound, bound)` for the tensor number `index`, a
-/// function of `seed` and `index` alone.
+/// Values uniform in `[-bound, bound)` for the tensor number `index`. They
+/// depend only on `seed` and `index`.
 pub(crate) fn uniform(seed: u64, index: usize, shape: &[i64], bound: f64) -> Result<Tensor> {
     let stream = seed::derive(seed, 0, index as u64, Purpose::Weights);
     let value = |position: i64| (bound * (2.0 * seed::uniform(stream, position as u64) - 1.0)) as f32;

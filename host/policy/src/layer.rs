@@ -30,8 +30,8 @@ pub(crate) struct Layer {
     pub(crate) down: Linear,
 }
 
-/// What attention works on: queries `[tokens, heads, head_dim]`, keys and
-/// values `[tokens, kv_heads, head_dim]`, rotated.
+/// The inputs of attention: queries `[tokens, heads, head_dim]`, and keys and
+/// values `[tokens, kv_heads, head_dim]`. Queries and keys are rotated.
 pub(crate) struct Projected {
     pub(crate) query: Tensor,
     pub(crate) key: Tensor,
@@ -116,8 +116,8 @@ impl Layer {
         Ok(Projected { query, key, value })
     }
 
-    /// Adds to `x` what attention found, `[tokens, query_width]`, and what the
-    /// feed-forward block makes of it.
+    /// Adds to `x` the result of attention, `[tokens, query_width]`, and the
+    /// output of the feed-forward block.
     pub(crate) fn finish(&self, config: &ModelConfig, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
         let x = self.output.apply_onto(x, attended)?;
         let normed = Norm::new(config).apply(&x, &self.post_norm)?;
@@ -133,8 +133,8 @@ impl Layer {
     }
 }
 
-/// Two pieces of dimension 1. (The gradient of a split is one concatenation;
-/// that of two slices is two zero-filled copies and a sum.)
+/// Two pieces of dimension 1. A split, as its gradient is one concatenation;
+/// the gradient of two slices is two zero-filled copies and a sum.
 fn split(x: &Tensor, sizes: [i64; 2]) -> Result<[Tensor; 2]> {
     let mut pieces = x.f_split_with_sizes(sizes, 1)?;
     let second = pieces.remove(1);

@@ -2,9 +2,9 @@
 //! Hugging Face, its forward pass with gradients, and the rollout engine that
 //! samples from it.
 //!
-//! [`Model`] is what is trained; [`Engine`] decodes many requests together,
-//! one token a [`step`](Engine::step). Nothing here draws from libtorch's
-//! global random generator.
+//! [`Model`] is trained. [`Engine`] decodes many requests together, one token a
+//! [`step`](Engine::step). Nothing here draws from libtorch's global random
+//! generator.
 
 mod architecture;
 mod attention;

@@ -20,7 +20,7 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// A map of `input` numbers that gives 0.
+    /// A map of `input` numbers whose weights are 0.
     pub(crate) fn zeros(
         name: &'static str,
         modules: &[(Module, i64)],
@@ -43,8 +43,8 @@ impl Linear {
         self.adapted(x, x.f_linear(&self.weight, self.bias.as_ref())?)
     }
 
-    /// The residual stream, `[tokens, out]`, and what a map without a bias
-    /// makes of `x`, `[tokens, in]`.
+    /// The residual stream, `[tokens, out]`, plus the output for `x`, `[tokens,
+    /// in]`, of a map without a bias.
     pub(crate) fn apply_onto(&self, residual: &Tensor, x: &Tensor) -> Result<Tensor> {
         self.adapted(x, residual.f_addmm(x, &self.weight.f_tr()?)?)
     }
@@ -67,7 +67,7 @@ impl Linear {
         })
     }
 
-    /// Adds the adapters to the weight, in new memory, and has none.
+    /// Adds the adapters to the weight, in new memory, and removes them.
     pub(crate) fn merge(&mut self) -> Result<()> {
         if let Some(adapter) = self.adapter.take() {
             self.weight = adapter.merged_with(&self.weight)?;
@@ -75,8 +75,8 @@ impl Linear {
         Ok(())
     }
 
-    /// What the tensor `what` of this map (`weight`, `bias`, `lora_A.weight`)
-    /// is made of: modules, with their rows of it.
+    /// The parts of the tensor `what` of this map (`weight`, `bias`,
+    /// `lora_A.weight`): modules, with their rows of it.
     pub(crate) fn parts(&self, what: &str) -> Vec<(Module, i64)> {
         match &self.adapter {
             Some(adapter) if what == Adapter::A => {

@@ -1,21 +1,21 @@
-//! Who sees whom, where that is not simply everything before.
+//! Attention masks, for rows that do not simply see everything before.
 
 use crate::config::ModelConfig;
 use crate::error::Result;
 use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Device, Kind, Tensor};
 
-/// The masks of whole sequences, true where a query may look, or
-/// [`added`](Self::added). Where there is none, causality is all.
+/// The masks of whole sequences: true where a query may look, or
+/// [`added`](Self::added) to the scores. Without a mask, attention is causal.
 pub(crate) struct Masks {
     /// `[rows or 1, 1, time, keys]`
     full: Option<Tensor>,
-    /// The same for layers with a window.
+    /// The mask of layers with a window.
     window: Option<Tensor>,
 }
 
 impl Masks {
-    /// Of rows of `time` tokens.
+    /// The masks of rows of `time` tokens.
     pub(crate) fn new(config: &ModelConfig, time: i64, device: Device) -> Result<Self> {
         match config.window_size().filter(|&size| size < time) {
             Some(_) => Ok(Self { full: None, ..Self::after(config, &[0], time, time, device)? }),
@@ -23,13 +23,15 @@ impl Masks {
         }
     }
 
-    /// Of `time` tokens after `start` others: `[1, 1, time, start + time]`.
+    /// The masks of `time` tokens after `start` others: `[1, 1, time, start +
+    /// time]`.
     pub(crate) fn continued(config: &ModelConfig, start: i64, time: i64, device: Device) -> Result<Self> {
         Self::after(config, &[start], time, start + time, device)
     }
 
-    /// Of rows of `time` tokens with `before` others before them, over `keys`
-    /// keys: `[rows, 1, time, keys]`. The key of column `j` is at position `j`.
+    /// The masks of rows of `time` tokens with `before` others before them,
+    /// over `keys` keys: `[rows, 1, time, keys]`. The key of column `j` is at
+    /// position `j`.
     pub(crate) fn after(config: &ModelConfig, before: &[i64], time: i64, keys: i64, device: Device) -> Result<Self> {
         let first = Tensor::f_from_slice(before)?.f_to_device(device)?.f_view([-1, 1, 1, 1])?;
         let query = arange(0, time, 1, device)?.f_unsqueeze(1)?.f_add(&first)?;
@@ -44,15 +46,15 @@ impl Masks {
         Ok(Self { full: Some(full), window })
     }
 
-    /// The same as numbers to be added to scores: 0 where a query may look, −∞
-    /// elsewhere. Attention makes that of them anyway, in each layer anew, and
-    /// keeps it for the backward pass.
+    /// The masks as numbers to add to scores: 0 where a query may look, −∞
+    /// elsewhere. Attention would otherwise convert them in each layer and keep
+    /// the result for the backward pass.
     pub(crate) fn added(self, kind: Kind) -> Result<Self> {
         let added = |mask: Option<Tensor>| mask.map(|mask| hidden(&mask.f_logical_not()?, kind)).transpose();
         Ok(Self { full: added(self.full)?, window: added(self.window)? })
     }
 
-    /// That of one layer.
+    /// The mask of one layer.
     pub(crate) fn of(&self, config: &ModelConfig, layer: usize) -> Option<&Tensor> {
         let window = self.window.as_ref().filter(|_| config.window(layer).is_some());
         window.or(self.full.as_ref())
@@ -78,8 +80,8 @@ pub(crate) struct StepMasks {
 }
 
 impl StepMasks {
-    /// Of queries at `positions`, `[rows]`, over `longest` keys; `ragged` says
-    /// whether a row has fewer.
+    /// The masks of queries at `positions`, `[rows]`, over `longest` keys;
+    /// `ragged` is whether a row has fewer.
     pub(crate) fn new(
         config: &ModelConfig,
         positions: &Tensor,
@@ -104,7 +106,7 @@ impl StepMasks {
         })
     }
 
-    /// That of one layer.
+    /// The mask of one layer.
     pub(crate) fn of(&self, config: &ModelConfig, layer: usize) -> Option<&Tensor> {
         let window = self.window.as_ref().filter(|_| config.window(layer).is_some());
         window.or(self.full.as_ref())

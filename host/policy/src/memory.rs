@@ -1,9 +1,9 @@
 //! How many bytes a language model takes, term by term, from its sizes alone.
 //!
-//! What autograd keeps is what the operations of [`Model::hidden_packed`] save
-//! for their backward passes, each tensor once. Letters: `t` tokens, `h` the
-//! hidden size, `q` the width of all query heads, `i` the intermediate size,
-//! `b` the bytes of a number of the weights.
+//! Autograd keeps what the operations of [`Model::hidden_packed`] save for
+//! their backward passes, each tensor once. Letters: `t` tokens, `h` the hidden
+//! size, `q` the width of all query heads, `i` the intermediate size, `b` the
+//! bytes of a weight.
 //!
 //! [`Model::hidden_packed`]: crate::Model::hidden_packed
 
@@ -20,13 +20,13 @@ pub fn kv_bytes_per_layer(config: &ModelConfig, kind: Kind) -> u64 {
     2 * size(config.kv_width()) * kind.elt_size_in_bytes() as u64
 }
 
-/// A model whose memory is asked for.
+/// The memory that a model takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Footprint<'a> {
     config: &'a ModelConfig,
     kind: Kind,
     device: Device,
-    /// The numbers of its adapters, in 32 bits, where these alone are trained.
+    /// The parameters of its adapters, in 32 bits, if only these are trained.
     adapters: Option<u64>,
 }
 
@@ -35,32 +35,34 @@ pub struct Footprint<'a> {
 pub struct PassShape {
     /// Tokens that pass through the layers.
     pub tokens: u64,
-    /// Keys that rows look at: those of a prompt count once a row that follows it.
+    /// Keys that rows look at. Those of a prompt count once for each row that follows it.
     pub keys: u64,
-    /// Numbers of the attention masks, which layers share; none where causality
-    /// is all.
+    /// Numbers of the attention masks, which layers share; 0 if attention is
+    /// only causal.
     pub mask: u64,
 }
 
 impl PassShape {
-    /// Whole sequences, `tokens` in all, which share nothing.
+    /// Whole sequences of `tokens` tokens in all, without shared prompts.
     pub fn unshared(tokens: u64) -> Self {
         Self { tokens, keys: tokens, mask: 0 }
     }
 }
 
 impl<'a> Footprint<'a> {
-    /// That of the model of these sizes, with weights of `kind`, on `device`.
+    /// The footprint of the model of these sizes, with weights of `kind`, on
+    /// `device`.
     pub fn new(config: &'a ModelConfig, kind: Kind, device: Device) -> Self {
         Self { config, kind, device, adapters: None }
     }
 
-    /// The same with adapters of so many numbers, which alone are trained.
+    /// The same model with adapters of `adapters` parameters; only these are
+    /// trained.
     pub fn with_adapters(self, adapters: u64) -> Self {
         Self { adapters: Some(adapters), ..self }
     }
 
-    /// The numbers of adapters: `rank · (in + out)` a module.
+    /// The parameters of adapters: `rank · (in + out)` a module.
     pub fn adapters(&self, lora: &LoraConfig) -> u64 {
         let [h, i] = [self.config.hidden_size, self.config.intermediate_size].map(size);
         let (q, kv) = (size(self.config.query_width()), size(self.config.kv_width()));
@@ -89,8 +91,8 @@ impl<'a> Footprint<'a> {
         self.parameters() * self.bytes() + self.adapters.unwrap_or(0) * FLOAT
     }
 
-    /// AdamW: two moments in 32 bits for each number that is trained, and where
-    /// that has 16, a master.
+    /// AdamW: two moments in 32 bits for each trained parameter, and a master
+    /// copy if the parameter has 16 bits.
     pub fn optimizer(&self) -> u64 {
         match self.adapters {
             Some(adapters) => adapters * 2 * FLOAT,
@@ -99,8 +101,8 @@ impl<'a> Footprint<'a> {
         }
     }
 
-    /// The gradients, which are added up in 32 bits, and that of the largest
-    /// matrix once more, which is made before it is added.
+    /// The gradients, which are summed in 32 bits, and the gradient of the
+    /// largest matrix once more, as it exists before it is added.
     pub fn gradients(&self) -> u64 {
         let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
         match self.adapters {
@@ -114,11 +116,10 @@ impl<'a> Footprint<'a> {
         self.layers() * kv_bytes_per_layer(self.config, self.kind)
     }
 
-    /// What a forward pass keeps for its backward pass: all that its layers
-    /// keep, or with `checkpointing` what each of them is given, `b·t·h`, and
-    /// what one keeps. Beside that the masks, the final norm, the hidden states with their
-    /// gradient, `3·b·t·h`, and the angles of the rotary embedding, in 32 bits:
-    /// a cosine for each pair of a head's numbers and a sine for each number.
+    /// The tensors that a forward pass keeps for its backward pass. They are all that its layers keep or, with
+    /// `checkpointing`, the input of each layer, `b·t·h`, and what one layer keeps. Beside that: the masks, the final
+    /// norm, the hidden states with their gradient, `3·b·t·h`, and the angles of the rotary embedding, in 32 bits: a
+    /// cosine for each pair of a head's numbers and a sine for each number.
     pub fn activations(&self, shape: PassShape, checkpointing: bool) -> u64 {
         let residual = self.bytes() * shape.tokens * size(self.config.hidden_size);
         let layers = match checkpointing {
@@ -129,15 +130,15 @@ impl<'a> Footprint<'a> {
         layers + self.bytes() * shape.mask + self.norm(shape.tokens) + 3 * residual + angles
     }
 
-    /// What one layer keeps:
-    /// - two [norms](Self::norm), and those of queries and keys where there are
-    ///   such: what they are given;
-    /// - attention: queries, what was found, the same as a matrix, `3·b·t·q`;
-    ///   keys and values for every query head, `2·b·q` a key that is looked at;
+    /// The tensors that one layer keeps:
+    /// - two [norms](Self::norm), and the inputs of the norms of queries and
+    ///   keys, if the model has these;
+    /// - attention: queries, the result, and the result as a matrix, `3·b·t·q`;
+    ///   keys and values for every query head, `2·b·q` for each visible key;
     ///   the normaliser, `4·t` a head;
     /// - the feed-forward block: gate and up, and their product, `3·b·t·i`; the
     ///   gate's activation, `b·t·i`, where they are not [one pass](Self::is_one_pass);
-    /// - adapters beside weights of 16 bits: what each map is given, in 32 bits,
+    /// - adapters beside weights of 16 bits: the input of each map in 32 bits,
     ///   `4·t·(2·h + q + i)`.
     pub fn layer(&self, shape: PassShape) -> u64 {
         let (t, b) = (shape.tokens, self.bytes());
@@ -155,28 +156,29 @@ impl<'a> Footprint<'a> {
         2 * self.norm(t) + head_norms + attention + self.feed_forward() * b * t * i + wide
     }
 
-    /// What going back through one layer needs at a time: the gradients of the
-    /// product and of gate and up, `3·b·t·i`, and `b·t·i` more where these are
-    /// not [one pass](Self::is_one_pass); those of the residual stream,
-    /// `2·b·t·h`. By then the [logits](Self::logits) are gone.
+    /// The peak of the backward pass through one layer: the gradients of the
+    /// product and of gate and up, `3·b·t·i`, and `b·t·i` more if these are not
+    /// [one pass](Self::is_one_pass); the gradients of the residual stream,
+    /// `2·b·t·h`. By then the [logits](Self::logits) are freed.
     pub fn layer_backward(&self, shape: PassShape) -> u64 {
         let (h, i) = (size(self.config.hidden_size), size(self.config.intermediate_size));
         self.bytes() * shape.tokens * (self.feed_forward() * i + 2 * h)
     }
 
-    /// How many numbers for each of the intermediate size.
+    /// How many tensors of `t·i` numbers the feed-forward block keeps.
     fn feed_forward(&self) -> u64 {
         if self.is_one_pass() && self.config.architecture != Architecture::Gemma { 3 } else { 4 }
     }
 
-    /// A norm keeps what it is given and what it gives, `b·t·h`.
+    /// A norm keeps its input and its output, `b·t·h`.
     fn norm(&self, tokens: u64) -> u64 {
         (self.norm_input() + self.bytes()) * tokens * size(self.config.hidden_size)
     }
 
-    /// The bytes of a number that a norm is given: `b` where it is one
-    /// operation, as on a GPU, or [one pass](Self::is_one_pass). In Gemma it is
-    /// one in 32 bits. Elsewhere it keeps the normalised too, both in 32 bits.
+    /// The bytes that a norm keeps for each number of its input: `b` if it is
+    /// one operation, as on a GPU, or [one pass](Self::is_one_pass). In Gemma
+    /// it is one operation in 32 bits. Otherwise it also keeps the normalised
+    /// input, both in 32 bits.
     fn norm_input(&self) -> u64 {
         match self.config.architecture {
             Architecture::Gemma => FLOAT,
@@ -185,16 +187,17 @@ impl<'a> Footprint<'a> {
         }
     }
 
-    /// The logits of `tokens` tokens on the way back, in 32 bits: themselves,
-    /// their gradient through the token's own logit, and that through the
-    /// normaliser with what it is made from.
+    /// The logits of `tokens` tokens in the backward pass, in 32 bits: the
+    /// logits, their gradient through the token's own logit, and their gradient
+    /// through the normaliser with its inputs.
     pub fn logits(&self, tokens: u64) -> u64 {
         4 * FLOAT * tokens * size(self.config.vocab_size)
     }
 
-    /// Drawing a token for each of `rows`: logits, the same in 32 bits and over
-    /// the temperature, probabilities, and their sums in 64 bits; truncations
-    /// (top-k, top-p, min-p) sort, which takes eight more numbers of 64 bits.
+    /// Drawing a token for each of `rows`: the logits, the logits in 32 bits,
+    /// the logits over the temperature, probabilities, and their sums in 64
+    /// bits. Truncations (top-k, top-p, min-p) sort, which takes eight more
+    /// numbers of 64 bits.
     pub fn sampling(&self, rows: u64, truncated: bool) -> u64 {
         let sorting = if truncated { 8 * 8 } else { 0 };
         (self.bytes() + 3 * FLOAT + 8 + sorting) * rows * size(self.config.vocab_size)
@@ -275,7 +278,7 @@ mod tests {
         let footprint = Footprint::new(&config, Kind::Float, Device::Cpu);
         let shape = PassShape::unshared(100);
         let saved = footprint.activations(shape, false) - footprint.activations(shape, true);
-        // Two of three layers, but for what each is given.
+        // Two of three layers, except the input of each.
         assert_eq!(saved, 2 * footprint.layer(shape) - 3 * 4 * 100 * 16);
     }
 }

@@ -1,4 +1,4 @@
-//! The language model: its weights and what can be done with them as a whole.
+//! The language model: its weights, and operations on all of them.
 
 use crate::config::{Head, ModelConfig};
 use crate::error::{PolicyError, Result};
@@ -9,7 +9,7 @@ use crate::lora::sizes::{Adapted, Sizes};
 use crate::rotary::Rotary;
 use tch::{Device, Kind, Tensor};
 
-/// A language model, or a classifier or critic made of one.
+/// A language model, or a classifier or critic made from one.
 pub struct Model {
     pub(crate) config: ModelConfig,
     pub(crate) kind: Kind,
@@ -19,13 +19,12 @@ pub struct Model {
     pub(crate) layers: Vec<Layer>,
     /// `[hidden]`
     pub(crate) norm: Tensor,
-    /// `[vocab, hidden]`, or `[labels, hidden]` of a classifier or critic; absent where
-    /// the embedding serves as the head.
+    /// `[vocab, hidden]`, or `[labels, hidden]` of a classifier or critic; `None` if the embedding serves as the head.
     pub(crate) head: Option<Tensor>,
-    /// `[labels]`, of a critic.
+    /// The bias of a critic's head: `[labels]`.
     pub(crate) head_bias: Option<Tensor>,
     pub(crate) rotary: Rotary,
-    /// Of a model with adapters.
+    /// The settings of the adapters, if the model has any.
     pub(crate) adapted: Option<Adapted>,
 }
 
@@ -62,33 +61,33 @@ impl Model {
         })
     }
 
-    /// The sizes.
+    /// The sizes of the model.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// Where the weights lie.
+    /// The device of the weights.
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// The kind of number that the weights are.
+    /// The dtype of the weights.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// The tensors that training changes, with their names, always in the same
-    /// order; they share their memory with the model: all weights or, of a model
-    /// with adapters, these alone. The names are those of Hugging Face, save for
-    /// the fused matrices: `self_attn.qkv_proj` holds the rows of `q_proj`,
-    /// `k_proj` and `v_proj`, `mlp.gate_up_proj` those of `gate_proj` and
+    /// order: all weights, or only the adapters if there are any. They share
+    /// their memory with the model. The names are those of Hugging Face except
+    /// for the fused matrices: `self_attn.qkv_proj` holds the rows of `q_proj`,
+    /// `k_proj` and `v_proj`, and `mlp.gate_up_proj` those of `gate_proj` and
     /// `up_proj`. Norms and biases have one dimension.
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
         if self.is_adapted() { self.adapters() } else { self.weights() }
     }
 
-    /// Overwrites the [`parameters`](Self::parameters) with `from`, those of a model of the same configuration, which
-    /// may be on another device.
+    /// Overwrites the [`parameters`](Self::parameters) with `from`, the parameters of a model of the same
+    /// configuration, maybe on another device.
     pub fn set_parameters(&self, from: &[(String, Tensor)]) -> Result<()> {
         let own = self.parameters();
         check_alike(&own, from)?;
@@ -99,8 +98,8 @@ impl Model {
         Ok(())
     }
 
-    /// Does `work` as if [`parameters`](Self::parameters) were `other`, those of a model of the same configuration, kind
-    /// and device. No memory is copied.
+    /// Does `work` with `other` in place of the [`parameters`](Self::parameters). `other` comes from a model of the
+    /// same configuration, kind and device. No memory is copied.
     pub fn with_parameters<R>(&self, other: &[(String, Tensor)], work: impl FnOnce(&Self) -> R) -> Result<R> {
         let own = self.parameters();
         check_alike(&own, other)?;
@@ -115,7 +114,7 @@ impl Model {
         Ok(done?)
     }
 
-    /// The weights that adapters stand beside.
+    /// The weights without adapters.
     fn weights(&self) -> Vec<(String, Tensor)> {
         let mut all = vec![("model.embed_tokens.weight".to_owned(), self.embedding.shallow_clone())];
         for (index, layer) in self.layers.iter().enumerate() {
@@ -129,9 +128,9 @@ impl Model {
         all
     }
 
-    /// Every weight by its name and with its shape in a Hugging Face
-    /// checkpoint, without adapters. They share their memory with the model and
-    /// carry no gradient.
+    /// Every weight except adapters, with its name and shape in a Hugging Face
+    /// checkpoint. They share their memory with the model and carry no
+    /// gradient.
     pub fn named_weights(&self) -> Result<Vec<(String, Tensor)>> {
         let mut all = Vec::new();
         for (name, tensor) in self.weights() {
@@ -141,9 +140,9 @@ impl Model {
     }
 
     /// The tensors of a Hugging Face checkpoint that one of
-    /// [`parameters`](Self::parameters) holds; `tensor` is its value, or
-    /// something of the same shape, such as its gradient, of which they are
-    /// parts.
+    /// [`parameters`](Self::parameters) holds. They are parts of `tensor`: the
+    /// value of the parameter, or a tensor of the same shape, such as its
+    /// gradient.
     pub fn parts(&self, name: &str, tensor: &Tensor) -> Result<Vec<(String, Tensor)>> {
         let Some((linear, what)) = self.fused(name) else {
             return Ok(vec![(name.to_owned(), tensor.shallow_clone())]);
@@ -158,7 +157,7 @@ impl Model {
     }
 
     /// The linear map of several modules that the tensor `name` belongs to, and
-    /// what of it that is.
+    /// which tensor of the map it is.
     fn fused<'a>(&self, name: &'a str) -> Option<(&Linear, &'a str)> {
         let (layer, rest) = name.strip_prefix("model.layers.")?.split_once('.')?;
         let linears = self.layers.get(layer.parse::<usize>().ok()?)?.linears();
@@ -166,13 +165,13 @@ impl Model {
         fused.filter_map(|linear| Some((linear, rest.strip_prefix(linear.name)?.strip_prefix('.')?))).next()
     }
 
-    /// A copy of its own, without gradients, such as the frozen reference of a
-    /// KL penalty.
+    /// A copy in new memory, without gradients, such as the frozen reference of
+    /// a KL penalty.
     pub fn try_clone(&self) -> Result<Self> {
         self.copy(self.kind)
     }
 
-    /// A trainable copy with weights of another kind.
+    /// A trainable copy with weights of another dtype.
     pub fn to_kind(&self, kind: Kind) -> Result<Self> {
         let copy = self.copy(kind)?;
         copy.train_all(true)?;
@@ -188,7 +187,7 @@ impl Model {
         Ok(copy)
     }
 
-    /// Overwrites the weights of `other`, and its adapters, a model of the same
+    /// Overwrites the weights and adapters of `other`, a model of the same
     /// configuration.
     pub fn copy_to(&self, other: &mut Model) -> Result<()> {
         let rslora = |model: &Model| model.adapted.as_ref().map(|adapted| adapted.rslora);
@@ -206,7 +205,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether gradients are kept for the [`parameters`](Self::parameters).
+    /// Turns gradients of the [`parameters`](Self::parameters) on or off.
     pub(crate) fn train_all(&self, on: bool) -> Result<()> {
         for (_, tensor) in self.parameters() {
             let _ = tensor.f_set_requires_grad(on)?;
@@ -214,13 +213,13 @@ impl Model {
         Ok(())
     }
 
-    /// Whether the model has adapters, which alone are then trained.
+    /// Whether the model has adapters. If so, only these are trained.
     pub fn is_adapted(&self) -> bool {
         self.adapted.is_some()
     }
 
     /// The tensors of the adapters, with their names. `lora_A` of modules that
-    /// read the same input is one tensor, as their weights are.
+    /// read the same input is one tensor, like their weights.
     pub(crate) fn adapters(&self) -> Vec<(String, Tensor)> {
         let mut all = Vec::new();
         for (index, layer) in self.layers.iter().enumerate() {

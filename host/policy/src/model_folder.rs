@@ -1,5 +1,5 @@
-//! Where the parts of a model lie: in one folder, or an adapter in one and
-//! what it is made for in another.
+//! The folders of a model's parts: one folder, or one for an adapter and one
+//! for its base.
 
 use crate::error::{PolicyError, Result};
 use crate::lora::adapter_config::AdapterConfigFile;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 pub struct ModelFolder {
     /// `config.json` and the weights.
     pub base: PathBuf,
-    /// `adapter_config.json` and `adapter_model.safetensors`, where there is an
+    /// `adapter_config.json` and `adapter_model.safetensors`, if there is an
     /// adapter.
     pub adapter: Option<PathBuf>,
     /// The tokenizer and the chat template: the adapter's own, or those of the
-    /// base where it has none.
+    /// base if it has none.
     pub text: PathBuf,
 }
 
 impl ModelFolder {
-    /// Looks into the folder `dir`: an adapter has `adapter_config.json`, whose
-    /// `base_model_name_or_path` names the folder of its base, as it is
-    /// (relative to the current folder).
+    /// Looks into the folder `dir`. An adapter has `adapter_config.json`, whose
+    /// `base_model_name_or_path` is the folder of its base, relative to the
+    /// current folder.
     ///
     /// # Errors
     /// The base of an adapter is not there, or is itself an adapter.
@@ -34,18 +34,17 @@ impl ModelFolder {
             AdapterConfigFile::load(dir)?.base_model_name_or_path.filter(|base| !base.as_os_str().is_empty())
         else {
             return Err(wrong(
-                "`base_model_name_or_path` is missing: write the folder of the model there that the adapter is made for"
-                    .into(),
+                "`base_model_name_or_path` is missing\nhint: write the folder of the adapter's base there".into(),
             ));
         };
         if !base.is_dir() {
             return Err(wrong(format!(
-                "`base_model_name_or_path` {base:?} is no folder here: download that model, and write its folder there"
+                "`base_model_name_or_path` {base:?} is not a folder here\nhint: download that model, and write its folder there"
             )));
         }
         if AdapterConfigFile::path(&base).exists() {
             return Err(wrong(format!(
-                "`base_model_name_or_path` {base:?} is itself an adapter: merge that one first with `gavel merge`"
+                "`base_model_name_or_path` {base:?} is itself an adapter\nhint: merge it first with `gavel merge`"
             )));
         }
         let text = if dir.join("tokenizer.json").exists() { dir.to_owned() } else { base.clone() };

@@ -20,12 +20,12 @@ impl Norm {
         Self { eps: config.rms_norm_eps, offset: config.architecture.norm_offset() }
     }
 
-    /// What a weight begins as, so that it multiplies by 1.
+    /// The initial value of a weight, with which a norm multiplies by 1.
     pub(crate) fn initial(architecture: Architecture) -> f64 {
         1.0 - architecture.norm_offset()
     }
 
-    /// Normalises the last dimension of `x`, whose width `weight` has.
+    /// Normalises the last dimension of `x`, which is as wide as `weight`.
     pub(crate) fn apply(self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         if self.offset == 0.0 {
             return Ok(rms_norm(x, weight, self.eps)?);

@@ -2,26 +2,26 @@
 
 use std::fmt;
 
-/// A part of the work that takes memory of its own.
+/// The work during which memory ran out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// A model is read, or made.
+    /// A model is read or created.
     Loading,
-    /// The engine draws a token for each row, and computes prompts beside.
+    /// The engine draws a token for each row and computes prompts.
     Rollout {
-        /// Rows at once.
+        /// The rows of the step.
         rows: usize,
-        /// Tokens of prompts at once, padding included.
+        /// The prompt tokens of the step, padding included.
         prompts: usize,
     },
     /// The engine's keys and values need more room.
     Cache {
         /// Rows.
         rows: usize,
-        /// Tokens that each row is to have room for.
+        /// The tokens that each row needs room for.
         tokens: usize,
     },
-    /// A micro-batch goes forward and backward.
+    /// A micro-batch's forward and backward pass.
     MicroBatch {
         /// Its tokens.
         tokens: usize,
@@ -67,8 +67,8 @@ impl Phase {
     }
 }
 
-/// What [`OutOfMemory`](crate::PolicyError::OutOfMemory) says behind its first
-/// words.
+/// The message of [`OutOfMemory`](crate::PolicyError::OutOfMemory) after its
+/// first words.
 pub(crate) fn explain(phase: Option<Phase>, what: &str) -> String {
     match phase {
         Some(phase) => format!(" {phase}: {what}\nhint: {}", phase.hint()),
@@ -76,8 +76,8 @@ pub(crate) fn explain(phase: Option<Phase>, what: &str) -> String {
     }
 }
 
-/// What libtorch says of memory that ran out, without where in its sources
-/// that was; nothing where `message` says something else.
+/// libtorch's message about memory that ran out, without the place in its
+/// sources; `None` if `message` is about something else.
 pub(crate) fn recognise(message: &str) -> Option<String> {
     const SAYS: [&str; 6] = [
         "out of memory",
@@ -99,7 +99,7 @@ mod tests {
     use crate::error::PolicyError;
     use tch::TchError;
 
-    /// As libtorch 2.11 says it, with the backtrace that follows.
+    /// The message of libtorch 2.11, with the backtrace that follows.
     const CPU: &str = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nframe #0: c10::ThrowEnforceNotMet";
     const CUDA: &str = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 3.00 GiB is free.\nException raised from malloc";
 

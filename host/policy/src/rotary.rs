@@ -8,11 +8,11 @@ use gavel_torch::layer::rotate;
 use gavel_torch::scalar::ScalarOperations;
 use tch::{Device, Kind, Tensor};
 
-/// The inverse wavelengths `theta^(-2i / head_dim)`, or what a scaling makes of
-/// them.
+/// The inverse wavelengths `theta^(-2i / head_dim)`, scaled if the model asks
+/// for it.
 pub(crate) struct Rotary {
     inverse: Tensor,
-    /// What queries and keys are multiplied by.
+    /// The factor of queries and keys.
     attention: f64,
 }
 
@@ -38,7 +38,7 @@ impl Rotary {
         })
     }
 
-    /// The same, in the same memory.
+    /// A copy that shares its memory.
     pub(crate) fn shallow_clone(&self) -> Self {
         Self { inverse: self.inverse.shallow_clone(), attention: self.attention }
     }
@@ -62,8 +62,8 @@ impl Rotation {
         Ok(Self { cos: self.cos.f_repeat([batch, 1, 1, 1])?, sin: self.sin.f_repeat([batch, 1, 1, 1])? })
     }
 
-    /// Rotates `x`, `[tokens, heads, head_dim]`; gives the first `queries` of
-    /// the heads, and the others.
+    /// Rotates `x`, `[tokens, heads, head_dim]`; gives the first `queries`
+    /// heads, and the others.
     pub(crate) fn apply(&self, x: &Tensor, queries: i64) -> Result<[Tensor; 2]> {
         // Angles keep more digits than weights in half precision.
         Ok(rotate(x, queries, &self.cos, &self.sin)?)

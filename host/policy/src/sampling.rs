@@ -17,8 +17,8 @@ pub struct Sampling {
     /// Only tokens with at least this share of the most probable one's
     /// probability; 0 is no limit (arXiv:2407.01082).
     pub min_p: f32,
-    /// Positive logits of tokens that prompt or response have are divided by
-    /// it, negative ones multiplied (arXiv:1909.05858); 1 is none.
+    /// Positive logits of tokens in the prompt or the response are divided by
+    /// it, negative ones multiplied (arXiv:1909.05858); 1 means no penalty.
     pub repetition_penalty: f32,
     /// Added to the logits of these tokens, after the penalty and before the
     /// temperature.

@@ -25,7 +25,7 @@ impl TensorFile {
         Ok(Self { path: path.to_owned(), map })
     }
 
-    /// What is in it.
+    /// The tensors in the file.
     pub(crate) fn tensors(&self) -> Result<SafeTensors<'_>> {
         SafeTensors::deserialize(&self.map).map_err(|error| self.wrong(format!("not a safetensors file: {error}")))
     }
@@ -74,10 +74,9 @@ pub(crate) fn write(path: &Path, tensors: Vec<(String, Tensor)>) -> Result<()> {
     write_tensors(path, tensors, Some(metadata))
 }
 
-/// Writes tensors with their names to the safetensors file `path`, bit for bit;
-/// it appears whole or not at all, also where the power fails. Others may read it as they may any new file,
-/// which `safetensors::serialize_to_file` denies them, and only one tensor at a
-/// time is copied from the device.
+/// Writes tensors with their names to the safetensors file `path`, bit for bit. The file appears whole or not at all,
+/// even after a power failure. Only one tensor at a time is copied from the device. Unlike with
+/// `safetensors::serialize_to_file`, the file has the permissions of any new file.
 ///
 /// # Errors
 /// A tensor is of a kind that the format does not have, or the file cannot be
@@ -93,7 +92,8 @@ pub fn write_tensors(
         None => Err(wrong(format!("tensor `{name}` is of the kind {:?}, which cannot be saved", tensor.kind()))),
     };
     let mut tensors = tensors.into_iter().map(typed).collect::<Result<Vec<_>>>()?;
-    // The widest numbers first, as the format asks: so all are aligned.
+    // The widest dtypes first, as the format asks, so that all tensors are
+    // aligned.
     tensors.sort_by(|(left, left_name, _), (right, right_name, _)| right.cmp(left).then(left_name.cmp(right_name)));
     let (mut infos, mut end) = (Vec::with_capacity(tensors.len()), 0);
     for (dtype, name, tensor) in &tensors {
@@ -123,7 +123,7 @@ pub fn write_tensors(
     file.finish().map_err(io("write", path))
 }
 
-/// What a safetensors file calls numbers of a kind; nothing for kinds that
+/// The dtype of a kind in a safetensors file; `None` for kinds that
 /// [`write_tensors`] does not write.
 pub fn file_dtype(kind: Kind) -> Option<Dtype> {
     match kind {
@@ -142,8 +142,8 @@ pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
     move |source| PolicyError::Io { action, path, source }
 }
 
-/// How numbers of a kind are stored, and the name that `config.json` gives
-/// them. Doubles become floats.
+/// The kind in which a kind is stored, and its name in `config.json`. Doubles
+/// become floats.
 pub(crate) fn stored_type(kind: Kind) -> (Kind, &'static str) {
     match kind {
         Kind::BFloat16 => (Kind::BFloat16, "bfloat16"),

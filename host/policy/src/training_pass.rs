@@ -1,5 +1,5 @@
-//! A forward pass whose backward pass begins at the hidden states, so that what
-//! follows them can be done in parts, and that need not remember what happens
+//! A forward pass whose backward pass begins at the hidden states, so that the
+//! work after them can be done in parts. It need not remember what happens
 //! inside the layers.
 
 use crate::error::{PolicyError, Result};
@@ -8,28 +8,27 @@ use crate::model::Model;
 use crate::packed::Packed;
 use tch::Tensor;
 
-/// The forward pass over some rows, to be followed by its
-/// [`backward`](Self::backward).
+/// The forward pass over some rows. [`backward`](Self::backward) follows it.
 pub struct TrainingPass<'a> {
     /// `[tokens, hidden]`, a leaf that collects its gradient.
     hidden: Tensor,
     memory: Memory<'a>,
 }
 
-/// What the backward pass needs.
+/// The values that the backward pass needs.
 enum Memory<'a> {
-    /// All that was computed on the way to these hidden states.
+    /// Everything that was computed for these hidden states.
     Everything(Tensor),
-    /// What each layer was given, and at last the final norm: the rest is
-    /// computed again, layer by layer (Chen et al., "Training deep nets with
-    /// sublinear memory cost", arXiv:1604.06174).
+    /// The input of each layer and of the final norm. The rest is computed
+    /// again, layer by layer (Chen et al., "Training deep nets with sublinear
+    /// memory cost", arXiv:1604.06174).
     Inputs(PackedPass<'a>, Vec<Tensor>),
 }
 
 impl<'a> TrainingPass<'a> {
-    /// The pass of `model` over `packed`. With `checkpointing` its backward pass
-    /// computes each layer again, for about a third more work, instead of
-    /// keeping all that is inside the layers.
+    /// The pass of `model` over `packed`. With `checkpointing`, its backward
+    /// pass computes each layer again instead of keeping everything inside the
+    /// layers, for about a third more work.
     pub fn new(model: &'a Model, packed: &'a Packed, checkpointing: bool) -> Result<Self> {
         let (hidden, memory) = if checkpointing {
             let _guard = tch::no_grad_guard();
@@ -46,8 +45,9 @@ impl<'a> TrainingPass<'a> {
         Ok(Self { hidden: hidden.f_set_requires_grad(true)?, memory })
     }
 
-    /// The hidden states after the final norm, `[tokens, hidden]`. Go backward
-    /// from losses over them, as often as needed, before the pass itself goes.
+    /// The hidden states after the final norm, `[tokens, hidden]`. Call
+    /// `backward` on losses over them, as often as needed, before the pass's
+    /// own [`backward`](Self::backward).
     pub fn hidden(&self) -> &Tensor {
         &self.hidden
     }
@@ -56,7 +56,7 @@ impl<'a> TrainingPass<'a> {
     /// to those of the parameters.
     ///
     /// # Errors
-    /// Nothing went backward to the hidden states, or libtorch fails.
+    /// No loss over the hidden states went backward, or libtorch fails.
     pub fn backward(self) -> Result<()> {
         let gradient = self.hidden.f_grad()?;
         if !gradient.defined() {
@@ -79,13 +79,13 @@ impl<'a> TrainingPass<'a> {
     }
 }
 
-/// Goes backward from `output`, whose gradient is known.
+/// Runs the backward pass from `output`, whose gradient is known.
 fn from(output: &Tensor, gradient: &Tensor) -> Result<()> {
     Ok(output.f_mul(gradient)?.f_sum(None)?.f_backward()?)
 }
 
-/// Computes again what `body` made of `input`, and goes back through it; gives
-/// the gradient of `input`.
+/// Runs `body` on `input` again and goes backward through it; gives the
+/// gradient of `input`.
 fn again(input: &Tensor, gradient: &Tensor, body: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let input = input.f_detach()?.f_set_requires_grad(true)?;
     from(&body(&input)?, gradient)?;

@@ -1,4 +1,4 @@
-//! The handle of a device.
+//! The handle of a model on its device.
 
 use crate::completion::Completion;
 use crate::device_thread::{DeviceThread, Order, Queued, Reply};
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// A model on its device, for many who ask at once. Copies share one thread, which ends when the last of them is gone.
+/// The handle of a model on its device, for many callers at once. Copies share one thread, which ends with the last of
+/// them.
 #[derive(Clone)]
 pub struct AsyncEngine {
     text: Arc<TextModel>,
@@ -110,7 +111,7 @@ impl AsyncEngine {
         result.await.map_err(|_| RolloutError::Stopped)
     }
 
-    /// The same, for those who have nothing else to do: the thread that asks stands still until it is done.
+    /// Does `work` as [`run`](Self::run) does, and blocks the calling thread until it is done.
     ///
     /// # Errors
     /// The thread has ended.
@@ -127,7 +128,7 @@ impl AsyncEngine {
         result.recv().map_err(|_| RolloutError::Stopped)
     }
 
-    /// Declares the weights to be those of `version`, for all that is drawn from here on.
+    /// Declares the weights to be those of `version`, for everything that is drawn from now on.
     ///
     /// # Errors
     /// The thread has ended.

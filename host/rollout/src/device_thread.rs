@@ -31,10 +31,10 @@ pub(crate) enum Order {
     Run(Box<dyn FnOnce(&Model) + Send>),
 }
 
-/// A request that is to be submitted.
+/// A request to submit.
 pub(crate) struct Queued {
     pub(crate) request: Request,
-    /// Absent where nobody needs the text before the response is whole.
+    /// Absent if the text is not needed before the response is whole.
     pub(crate) reader: Option<StopReader>,
     pub(crate) reply: Reply,
 }
@@ -141,7 +141,7 @@ struct Owner {
 }
 
 impl Owner {
-    /// Works until nobody can ask any more.
+    /// Works until the last handle is gone.
     fn run(&mut self, orders: &Receiver<Order>) {
         loop {
             if self.engine.is_idle() {

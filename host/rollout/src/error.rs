@@ -14,7 +14,7 @@ pub enum RolloutError {
     #[error(transparent)]
     Text(#[from] TextError),
     /// The step that the request was part of failed, for this request or for all of them.
-    #[error("the model failed while it wrote this: {0}")]
+    #[error("the model failed while it drew this response: {0}")]
     Step(Arc<PolicyError>),
     /// The device's thread has ended.
     #[error("the model was stopped")]

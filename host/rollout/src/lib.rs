@@ -1,13 +1,11 @@
 //! One thread that owns a device, and the handle that everyone asks: training, validation, evaluation and the server.
 //!
 //! [`AsyncEngine`] is the handle. [`AsyncEngine::generate`] gives whole responses, [`AsyncEngine::stream`] gives them
-//! as they are drawn, and [`AsyncEngine::run`] does other work with the model between two steps of decoding. An
-//! [`Episode`] turns responses into a [`gavel_data::Sample`].
+//! as they are drawn, and [`AsyncEngine::run`] does other work with the model between two steps of decoding.
 
 mod async_engine;
 mod completion;
 mod device_thread;
-mod episode;
 mod error;
 mod load;
 mod observer;
@@ -17,7 +15,6 @@ mod stop_reader;
 
 pub use async_engine::AsyncEngine;
 pub use completion::{Completion, Piece, WholeCompletion};
-pub use episode::Episode;
 pub use error::RolloutError;
 pub use load::load;
 pub use observer::Observer;

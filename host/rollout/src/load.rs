@@ -5,10 +5,9 @@ use gavel_policy::{Dtype, Model, ModelFolder, Phase, device, stored_kind, thread
 use gavel_text::TextModel;
 use std::path::Path;
 
-/// Loads the checkpoint in the folder `dir`, or the adapter in it with its
-/// base, its tokenizer and chat template, onto the device of this name. Without
-/// a `dtype` its weights become 32-bit numbers on the CPU and what the checkpoint
-/// has on a GPU.
+/// Loads a model, with its tokenizer and chat template, onto the device of this name. The folder `dir` has a
+/// checkpoint, or an adapter, whose base is loaded too. Without a `dtype`, the weights are float32 on the CPU, and of
+/// the checkpoint's dtype on a GPU.
 ///
 /// # Errors
 /// A file is missing or wrong, or the device cannot be used.

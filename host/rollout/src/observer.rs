@@ -1,4 +1,4 @@
-//! Who looks on while a device works.
+//! An observer of a device's thread.
 
 use crate::error::RolloutError;
 use gavel_data::FinishReason;

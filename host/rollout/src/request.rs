@@ -12,14 +12,14 @@ use tokio::sync::oneshot::Receiver;
 pub struct GenerateRequest {
     /// Token ids of the prompt.
     pub prompt: Vec<u32>,
-    /// Whether the response continues the prompt's text, rather than being a text of its own: a space may then be its
-    /// first character.
+    /// Whether the response continues the prompt's text instead of starting a new text: a space may then be its first
+    /// character.
     pub continues_prompt: bool,
     /// How to draw; its `stop_ids` end the response.
     pub sampling: Sampling,
     /// Texts that end the response.
     pub stop: Vec<String>,
-    /// Everything that is drawn follows from it.
+    /// The seed of everything that is drawn.
     pub seed: u64,
     /// How many of the most probable tokens come with each token.
     pub top_logprobs: usize,

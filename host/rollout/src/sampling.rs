@@ -1,14 +1,13 @@
-//! How a model is drawn from where nothing else is said.
+//! The default sampling of a model.
 
 use gavel_policy::Sampling;
 use gavel_text::Tokenizer;
 
 type Set = fn(&mut Sampling, f64);
 
-/// What the model's makers say in `generation_config.json`, as vLLM takes it,
-/// for at most `room` tokens: `temperature`, `top_k`, `top_p`, `min_p`,
-/// `repetition_penalty` and `max_new_tokens`. Of what they do not say, or what
-/// is out of range, temperature 1 and no limit.
+/// The sampling of the model's `generation_config.json`, as vLLM reads it, for at most `room` tokens: `temperature`,
+/// `top_k`, `top_p`, `min_p`, `repetition_penalty` and `max_new_tokens`. If a value is missing or out of range, the
+/// temperature is 1, and the others are no limit.
 pub fn default_sampling(tokenizer: &Tokenizer, room: usize) -> Sampling {
     let mut sampling = Sampling::new(room, tokenizer.stop_ids().to_vec());
     let settings: [(&str, Set); 6] = [

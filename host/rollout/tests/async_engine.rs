@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use futures::future::{join4, try_join_all};
-use gavel_data::{FinishReason, Message, Role, Task};
+use gavel_data::FinishReason;
 use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
-use gavel_rollout::{AsyncEngine, Episode, GenerateRequest, Observer, RolloutError};
+use gavel_rollout::{AsyncEngine, GenerateRequest, Observer, RolloutError};
 use gavel_text::TextModel;
 use serde_json::json;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn a_stop_text_ends_a_response_at_its_token_whole_or_streamed() {
     let stop = &text[9..11];
     let end = text.find(stop).unwrap() + 2;
     let (ended, logprobs, reason) = whole(&engine, vec![request(1, &[stop])]).remove(0);
-    // It belongs to what is learned from…
+    // The stop text is part of what is learned from…
     assert_eq!((decode(&ended), logprobs.len(), reason), (text[..end].to_owned(), end, FinishReason::Stop));
     // … and not to what is shown.
     let completions = block_on(engine.stream(vec![request(1, &[stop])])).unwrap();
@@ -126,30 +126,4 @@ fn tokens_carry_the_version_that_drew_them() {
         block_on(async { engine.generate(vec![request(1, &[])]).await?.remove(0).await }).unwrap().versions
     };
     assert_eq!((versions(4), versions(5)), (vec![4; LENGTH], vec![5; LENGTH]));
-}
-
-#[test]
-fn an_episode_is_a_sample_whose_message_is_made_of_its_tokens() {
-    let engine = engine();
-    let row = json!({"prompt": "2+2=", "answer": "4"});
-    let task = Arc::new(Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap());
-    let GenerateRequest { prompt, sampling, stop, seed, .. } = request(1, &[]);
-    let episode = Episode { task, index: 2, prompt: prompt.clone(), sampling, stop, seed };
-    let sample = block_on(async {
-        let response = engine.generate(vec![episode.first_request()]).await?.remove(0);
-        episode.play(&engine, response).await
-    });
-    let sample = sample.unwrap();
-    let trajectory = &sample.trajectories[0];
-    let tokens = trajectory.tokens().unwrap();
-    let text = engine.text().tokenizer.decode(&tokens.response).unwrap();
-    assert_eq!(trajectory.messages, [Message::new(Role::Assistant, text)]);
-    assert_eq!((sample.index, &tokens.prompt, tokens.loss_mask.len()), (2, &prompt, LENGTH));
-    assert_eq!(trajectory.finish_reason, FinishReason::Length);
-}
-
-#[test]
-fn work_on_the_device_sees_the_model() {
-    let layers = block_on(engine().run(|model| model.config().num_hidden_layers)).unwrap();
-    assert_eq!(layers, 2);
 }

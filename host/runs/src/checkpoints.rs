@@ -1,7 +1,7 @@
 //! Checkpoints of a run: a folder a step, in Hugging Face layout, with the
-//! optimiser's state, where the run stood, and the hash of every file. A folder
-//! has its name only once it is whole and on the disk, so that whoever looks
-//! after a kill or a power cut finds the old or the new one.
+//! optimiser's state, the state of the run, and the hash of every file. A
+//! folder gets its name only when it is whole and on the disk. So a reader
+//! finds the old or the new one, also after a kill or a power cut.
 
 mod damage;
 mod sums;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const OPTIMIZER: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
@@ -37,20 +37,20 @@ pub struct State {
     /// Groups that were started.
     #[serde(default)]
     pub draws: u64,
-    /// What became of groups: trained on, or dropped for which reason.
+    /// The ends of groups: trained on, or dropped, by reason.
     #[serde(default)]
     pub groups: BTreeMap<String, u64>,
-    /// Seconds that the device had nothing to do, by what it waited for.
+    /// Seconds that the device was idle, by what it waited for.
     #[serde(default)]
     pub device_wait: BTreeMap<String, f64>,
 }
 
-/// Which checkpoints stay when a new one is made.
+/// Which checkpoints are kept when a new one is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// How many of the newest.
+    /// How many of the newest are kept.
     pub last: usize,
-    /// Whether the one with the best `val/accuracy` does.
+    /// Whether the one with the best `val/accuracy` is kept.
     pub best: bool,
 }
 
@@ -66,7 +66,7 @@ impl Checkpoints {
         Self { run: run.to_owned() }
     }
 
-    /// The folder of the checkpoint of a step, whether it is there or not.
+    /// The folder of the checkpoint of a step, whether or not it exists.
     pub fn path(&self, step: u64) -> PathBuf {
         layout::checkpoint(&self.run, step)
     }
@@ -76,7 +76,7 @@ impl Checkpoints {
         path.join(OPTIMIZER)
     }
 
-    /// The groups that were started before a checkpoint and not trained on yet.
+    /// The groups that were started before a checkpoint but not trained on.
     ///
     /// # Errors
     /// Their file is damaged.
@@ -84,8 +84,8 @@ impl Checkpoints {
         queue::read(path)
     }
 
-    /// Makes the checkpoint of `state.step`, which there is none of, from what
-    /// `write` puts into a folder.
+    /// Saves the checkpoint of `state.step` from the files that `write` puts
+    /// into a folder. That step must not have a checkpoint yet.
     pub(crate) fn save<E: From<RunError>>(
         &self,
         state: &State,
@@ -116,11 +116,11 @@ impl Checkpoints {
         Ok(self.steps()?.last().map(|step| self.path(*step)))
     }
 
-    /// The newest checkpoint, or that of the step `wanted`, with where the run
-    /// stood.
+    /// The newest checkpoint, or that of the step `wanted`, with the state of
+    /// the run.
     ///
     /// # Errors
-    /// There is none, or a file in it is not what was saved.
+    /// There is no such checkpoint, or a file in it is not what was saved.
     pub fn find(&self, wanted: Option<u64>) -> Result<(PathBuf, State)> {
         let steps = self.steps()?;
         let run = || self.run.clone();
@@ -144,8 +144,8 @@ impl Checkpoints {
         }
     }
 
-    /// Where the run stood at a checkpoint that is whole, and whether it has
-    /// hashes to say so.
+    /// Checks a checkpoint and gives the state of its run, and whether it has
+    /// hashes.
     fn check(&self, step: u64) -> std::result::Result<(State, bool), Damage> {
         let path = self.path(step);
         let has_hashes = sums::check(&path, &[STATE, OPTIMIZER])?;
@@ -159,8 +159,8 @@ impl Checkpoints {
     }
 
     /// Removes the checkpoints of the steps after `step`, the newest first, and
-    /// what was left of some that were being written or removed. Gives the
-    /// steps.
+    /// the remains of checkpoints that were being written or removed. Returns
+    /// the steps.
     pub(crate) fn forget_after(&self, step: u64) -> Result<Vec<u64>> {
         let later: Vec<u64> = self.steps()?.into_iter().filter(|other| *other > step).collect();
         for step in later.iter().rev() {
@@ -196,7 +196,8 @@ impl Checkpoints {
         Ok(names)
     }
 
-    /// Removes those that need not be kept now that the one of `state` is there.
+    /// Removes the checkpoints that need not be kept, now that the one of
+    /// `state` is saved.
     pub(crate) fn prune(&self, state: &State, retention: Retention) -> Result<()> {
         let steps = self.steps()?;
         let old = &steps[..steps.len().saturating_sub(retention.last)];

@@ -10,25 +10,25 @@ use toml::{Table, Value};
 /// The configuration of `run`.
 ///
 /// # Errors
-/// It is not there, or not understood.
+/// It is missing or cannot be parsed.
 pub fn read_config(run: &Path) -> Result<Table> {
     let path = layout::config(run);
     let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
     parse(&path, &text)
 }
 
-/// Writes the configuration of `run` down.
+/// Writes the configuration of `run`.
 pub(crate) fn write(run: &Path, text: &str) -> Result<()> {
     let path = layout::config(run);
     write_whole(&path, text.as_bytes()).map_err(RunError::io("write", &path))
 }
 
-/// Whether `run` has the configuration `text`, but for the keys `may_differ`
-/// and those in the tables `may_differ`. `complete` adds the defaults of keys
-/// that the run was written down without, since it is older than they.
+/// Checks that `run` has the configuration `text`, except for the keys
+/// `may_differ` and those in the tables `may_differ`. `complete` adds the
+/// defaults of keys that are newer than the run.
 ///
 /// # Errors
-/// It has another one, or none that is understood.
+/// It has another configuration, or one that cannot be parsed.
 pub(crate) fn check(run: &Path, text: &str, may_differ: &[&str], complete: impl FnOnce(Table) -> Table) -> Result<()> {
     let old = complete(read_config(run)?);
     let new = parse(&layout::config(run), text)?;
@@ -45,7 +45,7 @@ fn parse(path: &Path, text: &str) -> Result<Table> {
     text.parse().map_err(|error: toml::de::Error| RunError::damaged(path, error.message()))
 }
 
-/// Whether a key is `table`, or in it.
+/// Whether a key is `table` itself or in it.
 fn is_within(key: &str, table: &str) -> bool {
     key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -1,11 +1,13 @@
-//! A configuration as people write it: a TOML file, with those that it includes.
+//! A configuration as people write it: a TOML file, with the files that it
+//! includes.
 
+use crate::key_line::line_of;
 use crate::named_tables::{table_name, table_names};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// A configuration that is read, and where each key of it stands.
+/// A configuration that was read, and the file of each key.
 #[derive(Debug)]
 pub struct ConfigFile {
     /// All files together, without `include`.
@@ -28,7 +30,7 @@ pub enum ConfigFileError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is not TOML.
+    /// The file is not TOML.
     #[error("{}: {what}", path.display())]
     Syntax {
         /// The file.
@@ -41,11 +43,11 @@ pub enum ConfigFileError {
     NotPaths {
         /// The file.
         path: PathBuf,
-        /// What stands there.
+        /// The value found there.
         found: String,
     },
     /// Files include each other.
-    #[error("{}: include: a circle: {}\nhint: move what they share to a file of its own", path.display(), arrows(files))]
+    #[error("{}: include: the files include each other: {}\nhint: move what they share to a separate file", path.display(), arrows(files))]
     Circle {
         /// The file that closes the circle.
         path: PathBuf,
@@ -64,8 +66,9 @@ fn chain(includers: &[PathBuf]) -> String {
 }
 
 impl ConfigFile {
-    /// Reads `path` and what it includes. Keys of a file come before those of the files that it includes, and of these
-    /// a later one before an earlier one. Tables are merged key by key, lists of tables with names by their names.
+    /// Reads `path` and the files that it includes. Keys of a file override those of the files that it includes, and a
+    /// later included file overrides an earlier one. Tables are merged key by key, lists of tables with names by their
+    /// names.
     ///
     /// # Errors
     /// A file cannot be read, is not TOML, or includes itself.
@@ -75,8 +78,8 @@ impl ConfigFile {
         Ok(read)
     }
 
-    /// The file in which `key` stands, written as in `reward.format.weight`; where it stands in none, that of the table
-    /// that it would be in.
+    /// The file that has `key`, such as `reward.format.weight`. If no file has it, the file of the table that it would
+    /// be in.
     pub fn file_of(&self, key: &str) -> &Path {
         let mut key = key;
         loop {
@@ -88,6 +91,12 @@ impl ConfigFile {
                 None => return &self.path,
             }
         }
+    }
+
+    /// The line of `key` in its file, from 1; nothing where no file has the key.
+    pub fn line_of(&self, key: &str) -> Option<usize> {
+        let text = std::fs::read_to_string(self.file_of(key)).ok()?;
+        line_of(&text, key)
     }
 
     /// Adds the file `path`, which the last of `includers` includes.
@@ -134,7 +143,7 @@ fn paths(path: &Path, include: Value) -> Result<Vec<String>, ConfigFileError> {
     values.into_iter().map(path_of).collect()
 }
 
-/// Lays `table`, of the file `path`, over `base`, where both are below the key `prefix`.
+/// Merges `table`, of the file `path`, over `base`; both are below the key `prefix`.
 fn merge(base: &mut Table, table: Table, prefix: &str, path: &Path, files: &mut BTreeMap<String, PathBuf>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
@@ -158,7 +167,7 @@ fn merge(base: &mut Table, table: Table, prefix: &str, path: &Path, files: &mut 
     }
 }
 
-/// The same for two lists of tables with names: those of `base` come first.
+/// Merges two lists of tables with names: the tables of `base` come first.
 fn merge_named(
     base: &mut Vec<Value>,
     list: Vec<Value>,
@@ -166,7 +175,7 @@ fn merge_named(
     path: &Path,
     files: &mut BTreeMap<String, PathBuf>,
 ) {
-    // A name that a file has twice stays there twice, for the check of the configuration to find.
+    // A name that a file has twice is kept twice, so that the check of the configuration reports it.
     let mut seen = Vec::new();
     for item in list {
         let name = item.as_table().and_then(table_name).unwrap_or_default().to_owned();
@@ -187,7 +196,7 @@ fn merge_named(
     }
 }
 
-/// Notes that `value`, at `key`, stands in the file `path`.
+/// Notes that `value`, at `key`, is in the file `path`.
 fn stands(key: &str, value: &Value, path: &Path, files: &mut BTreeMap<String, PathBuf>) {
     files.insert(key.to_owned(), path.to_owned());
     match value {
@@ -203,7 +212,7 @@ fn stands(key: &str, value: &Value, path: &Path, files: &mut BTreeMap<String, Pa
     }
 }
 
-/// Forgets where keys below `key` stood.
+/// Forgets the files of the keys below `key`.
 fn forget(key: &str, files: &mut BTreeMap<String, PathBuf>) {
     let below = format!("{key}.");
     files.retain(|known, _| !known.starts_with(&below));

@@ -1,10 +1,10 @@
-//! What cannot be read: the rest can.
+//! Lines that cannot be read; the rest of the file can.
 
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A line that is not understood.
+/// A line that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DamagedLine {
     /// The file.

@@ -1,4 +1,4 @@
-//! Why a run's folder cannot be written or read.
+//! Errors of writing and reading a run's folder.
 
 use crate::damage::DamagedLine;
 use crate::holder::Holder;
@@ -17,7 +17,7 @@ pub enum RunError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file has a content that is not understood.
+    /// The content of a file is wrong.
     #[error("{} is damaged: {what}", path.display())]
     Damaged {
         /// The file.
@@ -27,19 +27,19 @@ pub enum RunError {
     },
     /// Another process writes into the run's folder.
     #[error(
-        "the run {} is in use by {holder}\nhint: wait until that process ends, or end it: nothing else is to be cleaned up",
+        "the run {} is in use by {holder}\nhint: wait until that process ends, or end it; there is nothing else to clean up",
         run.display()
     )]
     InUse {
         /// The run's folder.
         run: PathBuf,
-        /// Who writes into it.
+        /// The process that writes into it.
         holder: Holder,
     },
     /// There is no run of this name.
     #[error("there is no run {} to resume\nhint: leave --resume out to start one", run.display())]
     NoRun {
-        /// The folder that it would have.
+        /// The folder that the run would have.
         run: PathBuf,
     },
     /// The run has another configuration.
@@ -54,13 +54,13 @@ pub enum RunError {
         /// The keys whose values differ.
         keys: Vec<String>,
     },
-    /// There is nothing to resume from.
+    /// The run has no checkpoint to resume from.
     #[error("the run {} has no checkpoint to resume from\nhint: leave --resume out to start a new run beside it", run.display())]
     NoCheckpoint {
         /// The run's folder.
         run: PathBuf,
     },
-    /// There is no checkpoint of the step that was asked for.
+    /// There is no checkpoint of the requested step.
     #[error(
         "the run {} has no checkpoint of step {step}\nhint: --resume-from takes one of these steps: {}",
         run.display(),
@@ -69,12 +69,12 @@ pub enum RunError {
     NoSuchCheckpoint {
         /// The run's folder.
         run: PathBuf,
-        /// As asked for.
+        /// The requested step.
         step: u64,
-        /// The steps that have one.
+        /// The steps that have a checkpoint.
         steps: Vec<u64>,
     },
-    /// A checkpoint is not what was saved.
+    /// A checkpoint differs from what was saved.
     #[error("checkpoint {} is damaged: {}: {what}\nhint: {}", path.display(), file.display(), instead(*whole))]
     DamagedCheckpoint {
         /// The checkpoint's folder.
@@ -98,7 +98,7 @@ pub enum RunError {
         path: PathBuf,
         /// The hash of the file now.
         found: String,
-        /// The hash of what was loaded.
+        /// The hash of the file that was loaded.
         expected: String,
     },
     /// A copy of a component is not the component that was recorded.
@@ -109,12 +109,12 @@ pub enum RunError {
     OtherComponent {
         /// The copy, whose name is the recorded hash.
         path: PathBuf,
-        /// The hash that it has.
+        /// The hash of the copy.
         found: String,
     },
 }
 
-/// What to do where a checkpoint is damaged.
+/// What to do about a damaged checkpoint.
 fn instead(whole: Option<u64>) -> String {
     match whole {
         Some(step) => format!(

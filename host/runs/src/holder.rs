@@ -1,4 +1,4 @@
-//! Who writes into a run's folder.
+//! The process that writes into a run's folder.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,7 +13,7 @@ pub struct Holder {
     pub pid: Option<u32>,
     /// The machine that it runs on.
     pub host: Option<String>,
-    /// When it took the folder, RFC 3339.
+    /// When it locked the folder, RFC 3339.
     pub since: Option<String>,
 }
 

@@ -32,7 +32,7 @@ pub fn samples(run: &Path, step: u64) -> PathBuf {
     trajectories(run).join(format!("step-{step:06}.jsonl"))
 }
 
-/// The tasks that samples are of: a task a line.
+/// The tasks of the samples: a task a line.
 pub fn tasks(run: &Path) -> PathBuf {
     run.join("tasks.jsonl")
 }
@@ -57,7 +57,7 @@ pub fn tape(run: &Path) -> PathBuf {
     run.join("tape")
 }
 
-/// The process that writes into the folder: locked while it does.
+/// The process that writes into the folder; locked while it does.
 pub fn lock(run: &Path) -> PathBuf {
     run.join("lock")
 }

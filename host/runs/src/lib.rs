@@ -1,5 +1,5 @@
-//! The folder of a run: what is in it, in which form, who writes it, and how it
-//! is read again.
+//! The folder of a run: its files, their formats, their writers and their
+//! readers.
 //!
 //! | in the folder ([`layout`]) | | written by | read by |
 //! |---|---|---|---|
@@ -14,10 +14,10 @@
 //! | `lock` | the process that writes into the folder | [`RunFolder`] | |
 //! | `events.out.tfevents.*` | the numbers of each step, for TensorBoard | [`RunFolder`] | |
 //!
-//! A run under way has one [`RunFolder`], in one process; the readers need
-//! none. Whenever that process is killed or the power fails, what is there can
-//! be replayed and resumed from. The folder that `gavel score --record` makes
-//! has the samples, the tasks, the plugins and the tape.
+//! A run under way has one [`RunFolder`], in one process; readers do not need
+//! it. After a kill or a power cut at any moment, the folder can be replayed
+//! and resumed from. The folder that `gavel score --record` makes has the
+//! samples, the tasks, the plugins and the tape.
 
 mod checkpoints;
 mod config;
@@ -25,6 +25,7 @@ mod config_file;
 mod damage;
 mod error;
 mod holder;
+mod key_line;
 pub mod layout;
 pub mod metrics;
 mod metrics_log;

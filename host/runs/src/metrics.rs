@@ -1,5 +1,5 @@
-//! The numbers of a step. What depends on the clock (`time/*`, `perf/*`, `reward/*/latency_*`) is
-//! kept apart by name, so that two runs can be compared without it.
+//! The numbers of a step. Numbers that depend on the clock have their own names (`time/*`, `perf/*`,
+//! `reward/*/latency_*`), so that two runs can be compared without them.
 
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -28,7 +28,7 @@ impl Metrics {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Sets `name/mean`, `name/std`, `name/min` and `name/max`, where there are
+    /// Sets `name/mean`, `name/std`, `name/min` and `name/max` if there are
     /// values. The deviation is that of the population.
     pub fn describe(&mut self, name: &str, values: &[f64]) {
         if values.is_empty() {
@@ -59,7 +59,7 @@ impl Metrics {
         &self.0
     }
 
-    /// Takes over the numbers of another.
+    /// Adds the numbers of `other`.
     pub fn extend(&mut self, other: Metrics) {
         self.0.extend(other.0);
     }
@@ -70,7 +70,7 @@ impl Metrics {
     }
 }
 
-/// The mean; 0 of nothing.
+/// The mean; 0 without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }

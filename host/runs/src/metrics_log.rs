@@ -41,8 +41,8 @@ impl MetricsLog {
             .map_err(RunError::io("sync", &self.path))
     }
 
-    /// Removes the lines of the steps after `step`, and those that are not
-    /// understood. Gives how many of each there were.
+    /// Removes the lines of the steps after `step`, and those that cannot be
+    /// parsed. Returns the number of each.
     pub(crate) fn forget_after(&mut self, step: u64) -> Result<(u64, u64)> {
         let text = fs::read(&self.path).map_err(RunError::io("read", &self.path))?;
         let (mut kept, mut later, mut damaged) = (Vec::new(), 0, 0);
@@ -61,12 +61,11 @@ impl MetricsLog {
     }
 }
 
-/// The numbers of all steps of `run` in the order in which they were written,
-/// and the lines that are not understood. A last line without its end is still
-/// being written.
+/// The numbers of all steps of `run` in the order of the file, and the lines
+/// that cannot be parsed. A last line without its end is still being written.
 ///
 /// # Errors
-/// The file is there and cannot be read.
+/// The file exists but cannot be read.
 pub fn read_metrics(run: &Path) -> Result<(Vec<Metrics>, Vec<DamagedLine>)> {
     let path = layout::metrics(run);
     let text = match fs::read(&path) {

@@ -1,8 +1,9 @@
-//! Lists of tables with names, such as `[[reward]]`: a table in them is known by its name, not by its place.
+//! Lists of tables with names, such as `[[reward]]`: a table is identified by its name, not by its place.
 
 use toml::{Table, Value};
 
-/// The names of the tables in `list`, in order; nothing where it is empty or not all of it are tables with a name.
+/// The names of the tables in `list`, in order; `None` if the list is empty or has an item that is not a table with a
+/// name.
 pub fn table_names(list: &[Value]) -> Option<Vec<&str>> {
     let names: Option<Vec<&str>> = list.iter().map(|item| table_name(item.as_table()?)).collect();
     names.filter(|names| !names.is_empty())

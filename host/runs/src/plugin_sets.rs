@@ -1,6 +1,6 @@
 //! `plugins/`: which plugins scored, since which step, and their components.
-//! What a set of plugins is, the reader and the writer say by their type: any
-//! JSON will do.
+//! The reader and the writer choose the type of a set of plugins; any JSON
+//! works.
 
 use crate::error::{Result, RunError};
 use crate::layout;
@@ -11,10 +11,10 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The sets of plugins of `run`, from the first; none where none was written.
+/// The sets of plugins of `run`, from the first; empty if none was written.
 ///
 /// # Errors
-/// They cannot be read, or are not understood.
+/// They cannot be read or parsed.
 pub fn read_plugin_sets<T: DeserializeOwned>(run: &Path) -> Result<Vec<T>> {
     let path = layout::plugin_sets(run);
     match fs::read(&path) {
@@ -24,7 +24,7 @@ pub fn read_plugin_sets<T: DeserializeOwned>(run: &Path) -> Result<Vec<T>> {
     }
 }
 
-/// Writes the sets of plugins of `run`, in place of those that it has.
+/// Writes the sets of plugins of `run`, replacing those that it has.
 pub fn write_plugin_sets<T: Serialize>(run: &Path, sets: &[T]) -> Result<()> {
     let (folder, path) = (layout::plugins(run), layout::plugin_sets(run));
     fs::create_dir_all(&folder).map_err(RunError::io("make the folder", &folder))?;
@@ -35,11 +35,11 @@ pub fn write_plugin_sets<T: Serialize>(run: &Path, sets: &[T]) -> Result<()> {
 }
 
 /// Keeps a copy of the component at `path`, of the plugin or program `name`,
-/// which has the hash `expected`. A copy rather than a link: the file may be
-/// written over, and then a link would be another component.
+/// which has the hash `expected`. It is not a link: the file may be
+/// overwritten, and a link would then be another component.
 ///
 /// # Errors
-/// It has another hash now, or cannot be copied.
+/// The component has another hash now, or cannot be copied.
 pub fn keep_component(run: &Path, name: &str, path: &Path, expected: &str) -> Result<()> {
     let (folder, kept) = (layout::plugins(run), layout::component(run, expected));
     if kept.exists() {
@@ -58,7 +58,7 @@ pub fn keep_component(run: &Path, name: &str, path: &Path, expected: &str) -> Re
 /// The copy of the component with this hash.
 ///
 /// # Errors
-/// It cannot be read, or has another hash.
+/// The copy cannot be read, or has another hash.
 pub fn find_component(run: &Path, hash: &str) -> Result<PathBuf> {
     let path = layout::component(run, hash);
     let found = hash_of(&path).map_err(RunError::io("read", &path))?;

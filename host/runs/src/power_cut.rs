@@ -1,8 +1,8 @@
-//! What a power cut leaves of a folder, by a model of the disk: of a file what
-//! it held when it was synced, or nothing, or a part of what it holds now, or
-//! all; of a folder the names that it had when it was synced, or those of any
-//! moment since. Files and folders do not depend on each other, as little as a
-//! file system promises.
+//! The possible states of a folder after a power cut, by a model of the disk. A
+//! file has the content of its last sync, or nothing, or a part or all of its
+//! present content. A folder has the names of its last sync, or those of any
+//! moment since. Files and folders are independent of each other, as file
+//! systems promise no more.
 
 use gavel_data::disk::{self, Operation};
 use std::cell::RefCell;
@@ -22,16 +22,16 @@ type Names = BTreeMap<OsString, Inode>;
 type Tree = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 enum Node {
-    /// What it held when it was last synced.
+    /// The content at the last sync.
     File { synced: Option<Vec<u8>>, handle: RefCell<File> },
-    /// Its names when it was last synced, and each time they changed since.
+    /// The names at the last sync, and after each change since.
     Folder { names: Vec<Names>, _handle: File },
 }
 
-/// Runs `work` and hands `check`, after each of its operations below `root`
-/// and at its end, every folder that a power cut there could leave in its
-/// place. What is below `root` before counts as synced. Gives the operations,
-/// and how many folders were looked at.
+/// Runs `work`. After each of its operations below `root`, and at its end,
+/// gives `check` every folder that a power cut at that point could leave. Files
+/// that were below `root` before count as synced. Returns the operations, and
+/// how many folders were checked.
 pub(crate) fn after_each_operation(
     root: &Path,
     check: impl Fn(&Path) + 'static,
@@ -77,7 +77,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// Notes what there is now.
+    /// Notes the present state.
     fn look(&mut self) {
         self.look_into(&self.root.clone());
     }
@@ -113,8 +113,8 @@ impl Disk {
         self.nodes.values_mut().for_each(Node::sync);
     }
 
-    /// Hands `check` each folder that a power cut now could leave, those in
-    /// `seen` left out.
+    /// Gives `check` each folder that a power cut now could leave, except those
+    /// in `seen`.
     fn check_each(&self, seen: &mut HashSet<Tree>, check: &dyn Fn(&Path)) {
         for tree in self.outcomes() {
             if seen.insert(tree.clone()) {
@@ -132,7 +132,7 @@ impl Disk {
     }
 
     fn outcomes(&self) -> Vec<Tree> {
-        // Which names each folder that is not synced has: every combination.
+        // Every combination of the names that unsynced folders may have.
         let mut choices: Vec<HashMap<Inode, usize>> = vec![HashMap::new()];
         for (inode, node) in &self.nodes {
             if let Node::Folder { names, .. } = node {
@@ -144,7 +144,7 @@ impl Disk {
                 choices = choices.iter().flat_map(|choice| (0..names.len()).map(move |at| with(choice, at))).collect();
             }
         }
-        // What files that are not synced hold: all of them the same part, or one lost and the others whole.
+        // The contents that unsynced files may have: all of them the same part, or one lost and the others whole.
         let unsynced = self.nodes.iter().filter(|(_, node)| node.is_unsynced_file()).map(|(inode, _)| *inode);
         let lost = unsynced.map(|one| Box::new(move |inode| if inode == one { Part::Synced } else { Part::All }) as _);
         let same = [Part::Synced, Part::Half, Part::All].map(|part| Box::new(move |_| part) as _);
@@ -184,7 +184,7 @@ impl Disk {
     }
 }
 
-/// What is left of a file that is not synced.
+/// What remains of an unsynced file.
 #[derive(Clone, Copy)]
 enum Part {
     Synced,
@@ -219,7 +219,7 @@ impl Node {
         match part {
             Part::All => now,
             Part::Synced => synced.clone().unwrap_or_default(),
-            // What was synced stays, where more was added behind it.
+            // The synced part stays if more was added behind it.
             Part::Half => {
                 let synced = synced.as_ref().filter(|synced| now.starts_with(synced)).map_or(0, Vec::len);
                 now.truncate(synced + (now.len() - synced) / 2);

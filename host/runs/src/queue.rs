@@ -1,8 +1,8 @@
-//! `queue.jsonl` of a checkpoint: the groups that were drawn and not trained on yet, a line each.
+//! `queue.jsonl` of a checkpoint: the groups that were drawn but not trained on yet, a line each.
 
 use crate::error::{Result, RunError};
 use crate::samples::packed::PackedTokens;
-use gavel_data::{FinishReason, KnownTokens, Message, SampleOutcome, Trajectory};
+use gavel_data::{FinishReason, KnownTokens, Message, Opening, RolloutReport, SampleOutcome, Trajectory};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
@@ -10,14 +10,14 @@ use std::path::Path;
 
 const FILE: &str = "queue.jsonl";
 
-/// A group that was started and not trained on yet.
+/// A group that was started but not trained on yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedGroup {
     /// The number of its draw in the run; its task follows from it.
     pub draw: u64,
     /// The version of the policy that it was started under.
     pub version: u64,
-    /// Its samples that are drawn, or were drawn before.
+    /// Its samples that are drawn or being drawn again.
     pub samples: Vec<QueuedSample>,
 }
 
@@ -26,11 +26,14 @@ pub struct QueuedGroup {
 pub struct QueuedSample {
     /// Its number in its group.
     pub index: u32,
-    /// How often it was drawn again.
+    /// How many times it was drawn again.
     pub retry: u32,
-    /// What came of it, with its tokens; nothing while it is being drawn again.
+    /// Its trajectories, with their tokens; empty while it is being drawn
+    /// again.
     pub trajectories: Vec<Trajectory>,
-    /// What was said of it, where all was said.
+    /// The response that an agent gave.
+    pub answer: Option<String>,
+    /// Its outcome, once every plugin has scored it.
     pub outcome: Option<SampleOutcome>,
 }
 
@@ -46,27 +49,36 @@ struct SampleEntry {
     sample: u32,
     retry: u32,
     trajectories: Vec<TrajectoryEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
     outcome: Option<SampleOutcome>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct TrajectoryEntry {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    opening: Option<Opening>,
     messages: Vec<Message>,
     finish_reason: FinishReason,
     token_ids: Option<PackedTokens>,
+    #[serde(default)]
+    rollout: RolloutReport,
 }
 
 impl From<&QueuedGroup> for Line {
     fn from(group: &QueuedGroup) -> Self {
         let trajectory = |trajectory: &Trajectory| TrajectoryEntry {
+            opening: trajectory.opening.clone(),
             messages: trajectory.messages.clone(),
             finish_reason: trajectory.finish_reason,
             token_ids: trajectory.tokens().map(PackedTokens::from),
+            rollout: trajectory.report.clone(),
         };
         let sample = |sample: &QueuedSample| SampleEntry {
             sample: sample.index,
             retry: sample.retry,
             trajectories: sample.trajectories.iter().map(trajectory).collect(),
+            answer: sample.answer.clone(),
             outcome: sample.outcome.clone(),
         };
         Self { draw: group.draw, version: group.version, samples: group.samples.iter().map(sample).collect() }
@@ -77,13 +89,20 @@ impl Line {
     fn into_group(self) -> std::result::Result<QueuedGroup, String> {
         let trajectory = |entry: TrajectoryEntry| {
             let tokens = entry.token_ids.map(|packed| packed.unpack()).transpose()?.map(KnownTokens::Full);
-            Ok::<_, String>(Trajectory { messages: entry.messages, tokens, finish_reason: entry.finish_reason })
+            Ok::<_, String>(Trajectory {
+                opening: entry.opening,
+                report: entry.rollout,
+                messages: entry.messages,
+                tokens,
+                finish_reason: entry.finish_reason,
+            })
         };
         let sample = |entry: SampleEntry| {
             let trajectories = entry.trajectories.into_iter().map(trajectory).collect::<std::result::Result<_, _>>()?;
             Ok::<_, String>(QueuedSample {
                 index: entry.sample,
                 retry: entry.retry,
+                answer: entry.answer,
                 trajectories,
                 outcome: entry.outcome,
             })
@@ -107,7 +126,7 @@ pub(crate) fn write(folder: &Path, groups: &[QueuedGroup]) -> Result<()> {
     write().map_err(RunError::io("write", &path))
 }
 
-/// Reads the groups of a checkpoint; none where it is from before they were kept.
+/// Reads the groups of a checkpoint; older checkpoints have none.
 pub(crate) fn read(folder: &Path) -> Result<Vec<QueuedGroup>> {
     let path = folder.join(FILE);
     let file = match File::open(&path) {
@@ -127,7 +146,7 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<QueuedGroup>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{OutcomeKind, Role, Tokens};
+    use gavel_data::{Opening, OutcomeKind, Role, Tokens};
 
     #[test]
     fn groups_come_back_with_their_tokens_and_outcomes() {
@@ -139,11 +158,19 @@ mod tests {
             versions: vec![7, 8],
         };
         let trajectory = Trajectory {
+            opening: Some(Opening { speaker: "pro".into(), messages: vec![Message::new(Role::User, "q")] }),
+            report: Default::default(),
             messages: vec![Message::new(Role::Assistant, "a\n\u{0}")],
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Length,
         };
-        let sample = |index, outcome| QueuedSample { index, retry: 1, trajectories: vec![trajectory.clone()], outcome };
+        let sample = |index, outcome| QueuedSample {
+            index,
+            retry: 1,
+            trajectories: vec![trajectory.clone()],
+            answer: Some("a".into()),
+            outcome,
+        };
         let scored = SampleOutcome::without_calls(OutcomeKind::Unavailable, "down");
         let groups = vec![
             QueuedGroup { draw: 5, version: 7, samples: vec![sample(0, Some(scored)), sample(2, None)] },

@@ -1,6 +1,6 @@
-//! The folder of a run under way, and all that the run writes into it: whoever
-//! holds it is the one process that does. A run never writes into the folder of
-//! another.
+//! The folder of a run under way, and everything that the run writes into it.
+//! Only the process that holds it writes there. A run never writes into the
+//! folder of another.
 
 use crate::checkpoints::{Checkpoints, Retention, State};
 use crate::config;
@@ -20,7 +20,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use toml::Table;
 
-/// Where a run is recorded, and what of it.
+/// Where and how a run is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderConfig {
     /// The folder of all runs.
@@ -29,7 +29,7 @@ pub struct FolderConfig {
     pub name: String,
     /// Whether TensorBoard's event files are written.
     pub tensorboard: bool,
-    /// Whether samples are kept with the ids of their tokens.
+    /// Whether samples are recorded with their token ids.
     pub token_ids: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct RunFolder {
     path: PathBuf,
     metrics: MetricsLog,
     tasks: TaskStore,
-    /// Files of samples that a power cut could still take.
+    /// Files of samples that a power cut could still damage.
     unsynced: Vec<PathBuf>,
     events: Option<EventWriter>,
     token_ids: bool,
@@ -46,11 +46,11 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// A folder of the configured name, or of the first free one with a number,
-    /// for a run with the configuration `text` (TOML).
+    /// Creates a folder of the configured name, or of that name with the first
+    /// free number, for a run with the configuration `text` (TOML).
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be created.
     pub fn create(folder: &FolderConfig, text: &str) -> Result<Self> {
         let FolderConfig { dir, name, .. } = folder;
         make_folder(dir).map_err(RunError::io("make the folder", dir))?;
@@ -71,25 +71,26 @@ impl RunFolder {
         Ok(opened)
     }
 
-    /// Makes sure that a folder can be made where [`RunFolder::create`] would, and leaves nothing.
+    /// Checks that a folder can be created where [`RunFolder::create`] would create it, and leaves nothing behind.
     ///
     /// # Errors
-    /// It cannot.
+    /// The folder cannot be created.
     pub fn check(folder: &FolderConfig) -> Result<()> {
         let dir = std::path::absolute(&folder.dir).map_err(RunError::io("make the folder", &folder.dir))?;
-        // What is there of the path; the root at least.
+        // The part of the path that exists; at least the root.
         let existing = dir.ancestors().find(|path| path.exists()).unwrap_or(&dir);
         let probe = existing.join(format!(".gavel-{}", std::process::id()));
         let made = fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe));
         made.map_err(RunError::io("make a folder in", existing))
     }
 
-    /// The newest folder of the configured name, to continue in. Its
-    /// configuration, to which `complete` adds the defaults of newer keys, must
-    /// be `text`, but for the keys and tables `may_differ`. It keeps all that it has for now.
+    /// Opens the newest folder of the configured name to continue in it. Its configuration must be `text`, except for
+    /// the keys and tables `may_differ`; `complete` adds the defaults of newer keys to it. The content of the folder is
+    /// not changed yet.
     ///
     /// # Errors
-    /// There is none, another process has it, or its configuration is another.
+    /// There is no such folder, another process uses it, or its configuration
+    /// differs.
     pub fn resume(
         folder: &FolderConfig,
         text: &str,
@@ -125,12 +126,12 @@ impl RunFolder {
         Checkpoints::new(&self.path)
     }
 
-    /// Writes the configuration down.
+    /// Writes the configuration.
     pub fn keep_config(&self, text: &str) -> Result<()> {
         config::write(&self.path, text)
     }
 
-    /// Keeps the samples of a step.
+    /// Records the samples of a step.
     pub fn keep_samples<'a>(&mut self, step: u64, samples: impl IntoIterator<Item = ScoredSample<'a>>) -> Result<()> {
         let mut writer = SampleWriter::create(&self.path, step)?.token_ids(self.token_ids);
         for sample in samples {
@@ -149,10 +150,9 @@ impl RunFolder {
         }
     }
 
-    /// Makes the checkpoint of `state.step`, into whose folder `write` puts the
-    /// policy and its optimiser, with the groups in `queue`, after what the run recorded up to it, and
-    /// removes those that need not be kept. Nothing to do where that step has
-    /// one: it is this run's.
+    /// Saves the checkpoint of `state.step` and removes those that need not be kept. `write` puts the policy and its
+    /// optimiser into the checkpoint's folder; `queue` has its groups. Everything that the run recorded before is
+    /// synced first. If that step has a checkpoint, it is this run's, and nothing is done.
     pub fn save_checkpoint<E: From<RunError>>(
         &mut self,
         state: &State,
@@ -169,8 +169,8 @@ impl RunFolder {
         Ok(checkpoints.prune(state, retention)?)
     }
 
-    /// Makes all that was recorded outlast a power cut: a checkpoint of this
-    /// moment may rely on it.
+    /// Syncs everything that was recorded, so that a checkpoint of this moment
+    /// may rely on it after a power cut.
     fn sync(&mut self) -> Result<()> {
         self.tasks.sync()?;
         for path in &self.unsynced {
@@ -183,10 +183,10 @@ impl RunFolder {
         self.metrics.sync()
     }
 
-    /// Removes what the run has of the steps after `step`, since it continues
-    /// from there, and lines of metrics that are not understood. Checkpoints go
-    /// first: where it stops on the way, the newest one never has steps whose
-    /// metrics are gone.
+    /// Removes what the run has of the steps after `step`, from which it
+    /// continues, and lines of metrics that cannot be parsed. Checkpoints are
+    /// removed first: if the process is interrupted, the newest checkpoint
+    /// never has steps without metrics.
     pub fn rewind(&mut self, step: u64) -> Result<Rewound> {
         let checkpoints = self.checkpoints().forget_after(step)?;
         let samples = forget_samples_after(&self.path, step)?;
@@ -195,21 +195,21 @@ impl RunFolder {
     }
 }
 
-/// What a run gave up when it was resumed.
+/// What was dropped when a run was resumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rewound {
     /// Lines of metrics of later steps.
     pub metrics: u64,
-    /// Later steps whose samples were kept.
+    /// Later steps that had samples.
     pub samples: usize,
     /// Later steps that had a checkpoint.
     pub checkpoints: Vec<u64>,
-    /// Lines of metrics that are not understood.
+    /// Lines of metrics that cannot be parsed.
     pub damaged: u64,
 }
 
 impl Rewound {
-    /// What there was of later steps, in words; nothing where there was none.
+    /// What was dropped of later steps, in words; `None` if there was nothing.
     pub fn later(&self) -> Option<String> {
         let mut dropped = Vec::new();
         if self.metrics > 0 {
@@ -225,7 +225,7 @@ impl Rewound {
     }
 }
 
-/// The folder that the last run of this name made.
+/// The folder of the last run of this name.
 fn newest(dir: &Path, name: &str) -> Option<PathBuf> {
     let numbered = (2..).map(|number| dir.join(format!("{name}-{number}")));
     std::iter::once(dir.join(name)).chain(numbered).take_while(|path| path.is_dir()).last()

@@ -1,6 +1,6 @@
-//! One process at a time writes into a run's folder. The file `lock` is locked
-//! while one does, and says which; the system releases the lock when the
-//! process ends, however it does.
+//! One process at a time writes into a run's folder. It locks the file `lock`,
+//! which names the process. The system releases the lock when the process ends,
+//! however it ends.
 
 use crate::error::{Result, RunError};
 use crate::holder::Holder;
@@ -15,10 +15,10 @@ pub(crate) struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the run's folder.
+    /// Locks the run's folder.
     ///
     /// # Errors
-    /// Another process has it.
+    /// Another process has locked it.
     pub(crate) fn take(run: &Path) -> Result<Self> {
         let path = layout::lock(run);
         let io = |error| RunError::io("lock", &path)(error);
@@ -28,7 +28,7 @@ impl RunLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // It may just be writing who it is.
+                // The other process may be writing its entry right now.
                 let holder = file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
                 return Err(RunError::InUse { run: run.to_owned(), holder: holder.unwrap_or_default() });
             }
@@ -57,7 +57,7 @@ mod tests {
         let said = holder.to_string();
         assert!(said.starts_with("process ") && said.contains(" since 20"), "{said}");
         drop(lock);
-        // What an earlier holder left is no obstacle, whatever it is.
+        // The content that an earlier holder left does not matter.
         fs::write(layout::lock(run.path()), "x".repeat(500)).unwrap();
         let _lock = RunLock::take(run.path()).unwrap();
         let Err(RunError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };

@@ -20,25 +20,25 @@ struct Line<'a> {
     task: Cow<'a, Task>,
 }
 
-/// Adds tasks to a folder that do not have them yet.
+/// Adds tasks to a folder, each once.
 pub struct TaskStore {
     path: PathBuf,
     known: HashSet<String>,
     /// Opened for the first task.
     file: Option<BufWriter<File>>,
-    /// Whether a power cut could still take some.
+    /// Whether a power cut could still remove some.
     is_unsynced: bool,
 }
 
 impl TaskStore {
     /// Continues with the tasks that `folder` has.
     pub fn open(folder: &Path) -> Result<Self> {
-        // One whose line is damaged is kept again when it is drawn again.
+        // A task whose line is damaged is written again when it is drawn again.
         let (known, _) = read_tasks(folder)?;
         Ok(Self { path: layout::tasks(folder), known: known.into_keys().collect(), file: None, is_unsynced: false })
     }
 
-    /// Keeps a task and gives its hash.
+    /// Records a task and returns its hash.
     pub fn keep(&mut self, task: &Task) -> Result<String> {
         let io = RunError::io("write", &self.path);
         let text = serde_json::to_vec(task).map_err(|error| io(error.into()))?;
@@ -62,7 +62,7 @@ impl TaskStore {
         file.write_all(b"\n")
     }
 
-    /// Hands what was kept to the system, where it outlives this process.
+    /// Hands the tasks to the system, so that they outlive this process.
     pub(crate) fn flush(&mut self) -> Result<()> {
         match &mut self.file {
             Some(file) => file.flush().map_err(RunError::io("write", &self.path)),
@@ -70,7 +70,7 @@ impl TaskStore {
         }
     }
 
-    /// Makes what was kept outlast this process and a power cut.
+    /// Syncs the tasks, so that they outlive this process and a power cut.
     pub fn sync(&mut self) -> Result<()> {
         let Some(file) = self.file.as_mut().filter(|_| self.is_unsynced) else { return Ok(()) };
         file.flush()
@@ -85,7 +85,7 @@ impl TaskStore {
 /// Tasks by their hash.
 pub type Tasks = HashMap<String, Arc<Task>>;
 
-/// All tasks, and the lines that are not understood.
+/// All tasks, and the lines that cannot be parsed.
 pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     let path = layout::tasks(folder);
     let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());

@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(&records[0][9..], b"\x1a\x0dbrain.Event:2");
         // step 300; summary { value { tag: "reward/mean", simple_value: 0.5 } }
         assert_eq!(&records[1][9..], b"\x10\xac\x02\x2a\x14\x0a\x12\x0a\x0breward/mean\x15\x00\x00\x00\x3f");
-        // A tag shows what it is called, and nothing more.
+        // A tag shows its name with control characters escaped.
         let name = br"reward/\u{1b}[2J\u{202e}x\n";
         assert!(records[2].windows(name.len()).any(|part| part == name));
     }

@@ -1,20 +1,20 @@
-//! Several judges' answers into one outcome.
+//! Combines the answers of several judges into one outcome.
 
 use crate::reward::{NoReward, NoScore, Term, lowest_sum, weighted_sum};
 use gavel_data::{Evaluation, MOST_REWARD, NotCalled, Outcome, OutcomeKind, SampleOutcome};
 
-/// What came of a judge for a sample: its evaluation, or why it was not called.
+/// A judge's answer for a sample: its evaluation, or why it was not called.
 pub(crate) type Answer = Result<Evaluation, NotCalled>;
 
-/// A judge of a run, and what came of it for a sample.
+/// A judge of a run, and its answer for a sample.
 pub(crate) struct JudgeCall<'a> {
     /// Its name in the run.
     pub(crate) name: &'a str,
     /// The factor of its score in the reward.
     pub(crate) weight: f64,
-    /// The judge that its gate looks at.
+    /// The judge in its gate's condition.
     pub(crate) gate: Option<&'a str>,
-    /// The scores that it may give, where it says so.
+    /// The range of its scores, where it declares one.
     pub(crate) range: Option<(f64, f64)>,
     pub(crate) answer: Answer,
 }
@@ -35,8 +35,8 @@ impl<'a> JudgeCall<'a> {
     }
 }
 
-/// The weighted sum of the scores, where there is one ([`weighted_sum`]), and
-/// what each judge said.
+/// The outcome of a sample: the weighted sum of the scores, where there is one
+/// ([`weighted_sum`]), and each judge's answer.
 pub(crate) fn combine(calls: Vec<JudgeCall<'_>>) -> SampleOutcome {
     let terms: Vec<Term<'_>> = calls.iter().map(JudgeCall::term).collect();
     let (reward, outcome, reason) = match weighted_sum(&terms) {

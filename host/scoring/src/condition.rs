@@ -1,5 +1,5 @@
-//! Which samples a plugin is called for, and when: those of its data sources,
-//! for which a condition on another plugin's score holds, after other plugins.
+//! When a plugin is called: for which data sources, under which condition on
+//! another plugin's score, and after which plugins.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,10 +11,10 @@ pub struct When {
     /// The gate: a condition on another plugin's score.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_if: Option<Condition>,
-    /// The data sources that it is for; all where none is named.
+    /// The data sources that it is for; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_sources: Vec<SourcePattern>,
-    /// The plugins whose verdicts it sees, for which it waits; only a judger has any.
+    /// The plugins that it waits for and whose verdicts it sees; only for judgers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
 }
@@ -47,7 +47,7 @@ enum Comparison {
 }
 
 impl Comparison {
-    /// Longer signs come before their beginnings.
+    /// `>=` comes before `>`, since the first sign that matches is used.
     const ALL: [Self; 6] = [Self::AtLeast, Self::AtMost, Self::Equal, Self::Unequal, Self::More, Self::Less];
 
     fn sign(self) -> &'static str {
@@ -81,7 +81,7 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("{text:?} is no condition; write NAME > NUMBER, such as \"format > 0\" (also >=, <, <=, == and !=)")
+            format!("{text:?} is not a condition; write NAME > NUMBER, such as \"format > 0\" (also >=, <, <=, ==, !=)")
         };
         let at = text.find(['>', '<', '=', '!']).ok_or_else(wrong)?;
         let (plugin, rest) = text.split_at(at);
@@ -124,7 +124,7 @@ impl fmt::Display for Condition {
 pub struct SourcePattern(pub String);
 
 impl SourcePattern {
-    /// Whether it is this data source. That of a row without one is only `*`.
+    /// Whether the pattern matches. Only `*` matches a row without a data source.
     fn matches(&self, data_source: Option<&str>) -> bool {
         let Some(text) = data_source else { return self.0 == "*" };
         let Some((first, rest)) = self.0.split_once('*') else { return self.0 == text };
@@ -160,7 +160,7 @@ mod tests {
             assert_eq!([-1.0, 0.0, 1.0].map(|score| condition.holds(score)), holds, "{text}");
         }
         for wrong in ["", "format", "format > ", "> 0", "format = 0", "format > nan", "a b > 0", "format > 0 1"] {
-            assert!(wrong.parse::<Condition>().unwrap_err().contains("is no condition"), "{wrong}");
+            assert!(wrong.parse::<Condition>().unwrap_err().contains("is not a condition"), "{wrong}");
         }
     }
 

@@ -1,26 +1,26 @@
-//! Who caused that a call failed: the same judge and the same task, with
-//! another response.
+//! Who caused a failed call. To find out, the same judge is called for the same
+//! task with another response.
 
 use crate::judge::Judge;
-use gavel_data::{CausedBy, FinishReason, Message, Role, Sample, SampleInput, Trajectory};
+use gavel_data::{CausedBy, Message, Role, Sample, SampleInput, Trajectory};
 use gavel_plugin::OutsideWaits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// What a call about the empty response sees as random: the same in every run of one task.
+/// The seed of a call for the empty response: the same in every run of one task.
 const SEED: u64 = 0;
 
-/// The calls about empty responses, of a run: one for each judge and task at most.
+/// The calls for empty responses in a run, at most one for each judge and task.
 #[derive(Default)]
 pub(crate) struct EmptyResponses(Mutex<HashMap<Key, Arc<OnceCell<bool>>>>);
 
-/// The number of the judge, and the hash of what it is given.
+/// The number of the judge, and the hash of its input.
 type Key = (usize, String);
 
 impl EmptyResponses {
-    /// Who caused that the judge of this number failed on a sample, where it
-    /// failed on all responses of the group.
+    /// Who caused the failure of judge `number` on a sample, where it failed on
+    /// all responses of the group.
     pub(crate) async fn caused_by(&self, number: usize, judge: &dyn Judge, sample: &Sample) -> CausedBy {
         let empty = SampleInput::from(empty(sample));
         let known = {
@@ -41,15 +41,15 @@ impl EmptyResponses {
 /// The empty response to the task of a sample.
 fn empty(sample: &Sample) -> Sample {
     let messages = vec![Message::new(Role::Assistant, "")];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-    Sample { task: sample.task.clone(), index: 0, trajectories }
+    let trajectories = vec![Trajectory::of(messages)];
+    Sample::new(sample.task.clone(), 0, trajectories)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures::future::{BoxFuture, join_all};
-    use gavel_data::{Blame, Evaluation, Outcome, Score, Task};
+    use gavel_data::{Blame, Evaluation, FinishReason, Outcome, Score, Task};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Fails where the task has no id.
@@ -98,8 +98,14 @@ mod tests {
         let sample = |id: &str, index| {
             let task = Task { id: id.into(), data_source: None, prompt: Vec::new(), reference: Default::default() };
             let messages = vec![Message::new(Role::Assistant, format!("answer {index}"))];
-            let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Length }];
-            Sample { task: Arc::new(task), index, trajectories }
+            let trajectories = vec![Trajectory {
+                opening: None,
+                report: Default::default(),
+                messages,
+                tokens: None,
+                finish_reason: FinishReason::Length,
+            }];
+            Sample::new(Arc::new(task), index, trajectories)
         };
         let (judge, responses) = (Counts::default(), EmptyResponses::default());
         let samples = [sample("a", 0), sample("a", 1), sample("", 0), sample("", 7), sample("b", 0)];

@@ -1,9 +1,9 @@
-//! Why nothing can be scored.
+//! Errors of a scorer.
 
 use crate::chat::ChatEndpointError;
 use gavel_plugin::LoadError;
 
-/// Why there is no scorer.
+/// Why a scorer cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ScorerError {
     /// A plugin does not load.
@@ -12,29 +12,29 @@ pub enum ScorerError {
     /// An endpoint cannot be used.
     #[error(transparent)]
     Chat(#[from] ChatEndpointError),
-    /// A component that is only a dataset.
+    /// A component that is only a taskset.
     #[error(
         "plugin `{0}` scores nothing: it exports neither `reward` nor `judger`\nhint: a taskset belongs under [data], as \"plugin:PATH\""
     )]
     ScoresNothing(String),
     /// A component of `gavel plugin test --quick`.
     #[error(
-        "plugin `{0}` reads its sources from a folder, for tests alone\nhint: run `gavel plugin build`, and name build/NAME.wasm"
+        "plugin `{0}` is a quick build for tests: it reads its sources from a folder\nhint: run `gavel plugin build`, and name build/NAME.wasm"
     )]
     Quick(String),
-    /// Two plugins have one name.
-    #[error("two plugins are called `{0}`\nhint: give one another name")]
+    /// Two plugins have the same name.
+    #[error("two plugins have the name `{0}`\nhint: rename one of them")]
     SameName(String),
-    /// A weight that makes no sum.
-    #[error("plugin `{plugin}` has the weight {weight}\nhint: give it a finite one")]
+    /// A weight that is not finite.
+    #[error("plugin `{plugin}` has the weight {weight}, which is not finite\nhint: give it a finite weight")]
     Weight {
         /// Its name in the run.
         plugin: String,
         /// The weight.
         weight: f64,
     },
-    /// A gate on nothing.
-    #[error("reward `{plugin}`: `only_if` is about `{gate}`, and no reward is called that; they are: {}", known.join(", "))]
+    /// A gate on an unknown plugin.
+    #[error("reward `{plugin}`: `only_if` names `{gate}`, but no reward has this name; the rewards are: {}", known.join(", "))]
     UnknownGate {
         /// The gated plugin.
         plugin: String,
@@ -43,8 +43,8 @@ pub enum ScorerError {
         /// The plugins that there are.
         known: Vec<String>,
     },
-    /// Verdicts of nobody.
-    #[error("reward `{plugin}`: `after` names `{name}`, and no reward is called that; they are: {}", known.join(", "))]
+    /// Verdicts of an unknown plugin.
+    #[error("reward `{plugin}`: `after` names `{name}`, but no reward has this name; the rewards are: {}", known.join(", "))]
     UnknownAfter {
         /// The plugin that would wait.
         plugin: String,
@@ -53,32 +53,32 @@ pub enum ScorerError {
         /// The plugins that there are.
         known: Vec<String>,
     },
-    /// A plugin that waits for others and sees one sample.
+    /// A plugin that has `after` but sees one sample.
     #[error(
-        "reward `{0}`: `after` is for a plugin that judges whole groups, and this one scores samples one by one\nhint: remove `after`, or make it a condition: only_if = \"NAME > 0\""
+        "reward `{0}`: `after` is for a plugin that judges whole groups, but this one scores samples one by one\nhint: remove `after`, or make it a condition: only_if = \"NAME > 0\""
     )]
     AfterOfReward(String),
     /// Plugins that wait for each other.
-    #[error("rewards wait for each other, so that none can be called first: {0}")]
+    #[error("rewards wait for each other: {0}\nhint: remove one of these names")]
     Circle(String),
 }
 
-/// Rows that nobody would judge.
+/// Rows that no reward would judge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Uncovered {
     /// No plugin with a weight is for them.
-    #[error("no [[reward]] with a weight is for {0}\nhint: add it to the `data_sources` of one")]
+    #[error("no [[reward]] with a weight covers {0}\nhint: add it to the `data_sources` of a reward")]
     NoReward(String),
     /// A plugin is for them and its gate is not.
     #[error(
-        "the [[reward]] `{plugin}` is for {data_source}, and `{gate}`, which its `only_if` is about, is not\nhint: give both the same `data_sources`"
+        "the [[reward]] `{plugin}` covers {data_source}, but `{gate}` in its `only_if` does not\nhint: give both the same `data_sources`"
     )]
     GateElsewhere {
         /// The gated plugin.
         plugin: String,
-        /// The one that its condition is about.
+        /// The plugin in its condition.
         gate: String,
-        /// Whose rows.
+        /// The data source of the rows.
         data_source: String,
     },
 }

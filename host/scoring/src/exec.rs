@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct ExecTable {
     /// The component, which exports `wasi:cli/run`.
     pub path: PathBuf,
-    /// What each of its children may use. `log` is what it may print.
+    /// The limits of each of its children. `log` limits what a child prints.
     #[serde(default)]
     pub limits: LimitsTable,
 }
@@ -18,20 +18,20 @@ pub struct ExecTable {
 impl ExecTable {
     /// The program that it describes.
     pub fn program(&self, name: impl Into<String>) -> ProgramSpec {
-        // Not those of plugins: a program's children are calls of another kind.
+        // The limits of plugins do not apply: a program's children are calls of another kind.
         let limits = self.limits.over(&LimitsTable::default());
         ProgramSpec { name: name.into(), path: self.path.clone(), limits }
     }
 }
 
-/// A program that is ready, and what it was made from.
+/// A loaded program, and the specification that it was loaded from.
 pub(crate) struct LoadedProgram {
     pub(crate) spec: ProgramSpec,
     /// BLAKE3 of the component, in hexadecimal.
     pub(crate) hash: String,
 }
 
-/// Gives a sandbox the programs.
+/// Adds the programs to a sandbox.
 pub(crate) fn connect(sandbox: &Sandbox, programs: Vec<ProgramSpec>) -> Result<Vec<LoadedProgram>, LoadError> {
     let load = |spec: ProgramSpec| Ok(LoadedProgram { hash: sandbox.add_program(spec.clone())?, spec });
     programs.into_iter().map(load).collect()

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::collections::vec_deque::{Drain, IntoIter};
 
-/// How many are under way: enough to keep every thread busy behind a slow one,
-/// and few enough for memory.
+/// The most calls at the same time: enough to keep every thread busy behind a
+/// slow call, and few enough for memory.
 const WINDOW: usize = 1024;
 
-/// What was started and is not finished yet, in order.
+/// Calls that were started and are not finished yet, in order.
 #[derive(Debug)]
 pub struct InFlight<T>(VecDeque<T>);
 
@@ -18,8 +18,8 @@ impl<T> Default for InFlight<T> {
 }
 
 impl<T> InFlight<T> {
-    /// Adds a whole group, since its judgers wait for all of it, and gives the
-    /// first ones, to be waited for, where there are too many now.
+    /// Adds a whole group, since its judgers wait for all of it. Where there are
+    /// then too many calls, returns the first ones, which the caller waits for.
     pub fn start(&mut self, group: impl IntoIterator<Item = T>) -> Drain<'_, T> {
         self.0.extend(group);
         let over = self.0.len().saturating_sub(WINDOW);
@@ -27,7 +27,7 @@ impl<T> InFlight<T> {
     }
 }
 
-/// All that is left.
+/// All calls that are left.
 impl<T> IntoIterator for InFlight<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;

@@ -1,10 +1,10 @@
-//! What gives samples their scores.
+//! A judge, which gives samples their scores.
 
 use futures::future::BoxFuture;
 use gavel_data::{Evaluation, SampleInput};
 use gavel_plugin::{OutsideWaits, Plugin};
 
-/// Something that gives samples their scores, one by one or group by group.
+/// A judge, which gives samples their scores, one by one or group by group.
 pub(crate) trait Judge: Send + Sync {
     /// Its name in the run.
     fn name(&self) -> &str;
@@ -12,15 +12,15 @@ pub(crate) trait Judge: Send + Sync {
     /// Whether it sees the samples of a group together, and not one by one.
     fn sees_groups(&self) -> bool;
 
-    /// The scores that it may give, where it says so.
+    /// The range of its scores, where it declares one.
     fn score_range(&self) -> Option<(f64, f64)>;
 
-    /// Whether two calls with one input may differ, because it reaches what changes.
+    /// Whether two calls with the same input may differ, because it depends on something that changes.
     fn reaches_what_changes(&self) -> bool;
 
-    /// What it says of each of `samples`, in their order: of a group, or of one
-    /// alone. `seed` is what it sees as random, `waits` shows what it waits for
-    /// outside.
+    /// Judges `samples`, which are a whole group or one sample, and returns their
+    /// evaluations in order. `seed` is the seed of its random numbers, and `waits`
+    /// shows what it waits for outside.
     fn judge<'a>(
         &'a self,
         samples: &'a [SampleInput],
@@ -29,7 +29,7 @@ pub(crate) trait Judge: Send + Sync {
     ) -> BoxFuture<'a, Vec<Evaluation>>;
 }
 
-/// A component that is both scores samples as a judger, which sees more.
+/// A component that exports both scores samples as a judger, which sees more.
 impl Judge for Plugin {
     fn name(&self) -> &str {
         self.name()

@@ -1,4 +1,4 @@
-//! The judges of a run, and what they wait for.
+//! The judges of a run, and the judges that they wait for.
 
 use crate::condition::When;
 use crate::counterfactual::EmptyResponses;
@@ -8,7 +8,7 @@ use crate::waits::{Key, find_circle};
 use gavel_data::Shown;
 use std::sync::Arc;
 
-/// A judge, how much it counts, and which samples it sees.
+/// A judge, its weight, and when it is called.
 pub(crate) struct WeightedJudge {
     pub(crate) judge: Arc<dyn Judge>,
     /// The factor of its score in the reward; 0 makes it a shadow.
@@ -20,9 +20,9 @@ pub(crate) struct WeightedJudge {
 /// The judges that a judge waits for, by number.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Waits {
-    /// The one that its condition is about.
+    /// The judge in its condition.
     pub(crate) gate: Option<usize>,
-    /// Those whose verdicts it sees.
+    /// The judges whose verdicts it sees.
     pub(crate) after: Vec<usize>,
 }
 
@@ -33,10 +33,10 @@ pub(crate) struct Judges {
 }
 
 impl Judges {
-    /// The judges of a run, which wait for each other as [`waits`] found.
+    /// The judges of a run, with the waits that [`waits`] found.
     ///
     /// # Errors
-    /// One that sees samples one by one would wait for the verdicts of others.
+    /// A judge that sees samples one by one has `after`.
     pub(crate) fn new(judges: Vec<WeightedJudge>) -> Result<Self, ScorerError> {
         match judges.iter().find(|each| !each.waits.after.is_empty() && !each.judge.sees_groups()) {
             Some(each) => Err(ScorerError::AfterOfReward(each.judge.name().to_owned())),
@@ -54,8 +54,13 @@ impl Judges {
         &self.all[number]
     }
 
-    /// The judge that the condition of `judge` is about, the one that the
-    /// condition of that one is about, and so on.
+    /// Whether calls of judge `number`, or of judges that it waits for, reach a model, a server or a clock.
+    pub(crate) fn reaches_what_changes(&self, number: usize) -> bool {
+        let each = self.get(number);
+        each.judge.reaches_what_changes() || each.waits.after.iter().any(|other| self.reaches_what_changes(*other))
+    }
+
+    /// The gate of `judge`, the gate of this gate, and so on.
     fn gates<'a>(&'a self, judge: &'a WeightedJudge) -> impl Iterator<Item = &'a WeightedJudge> {
         let gate = |of: &WeightedJudge| Some(&self.all[of.waits.gate?]);
         std::iter::successors(gate(judge), move |judge| gate(judge))
@@ -90,10 +95,10 @@ impl Judges {
     }
 }
 
-/// For each of a run's judges, those that it waits for.
+/// For each of a run's judges, the judges that it waits for.
 ///
 /// # Errors
-/// A condition or a list names none of them, or they wait for each other.
+/// A condition or a list names an unknown judge, or judges wait for each other.
 pub(crate) fn waits(judges: &[(&str, &When)]) -> Result<Vec<Waits>, ScorerError> {
     let number = |plugin: &str, key: Key, name: &str| {
         judges.iter().position(|(other, _)| *other == name).ok_or_else(|| {

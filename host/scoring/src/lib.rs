@@ -1,8 +1,8 @@
-//! From a sample to what its plugins say of it, and back to why they said it.
+//! Scores samples with the plugins of a run, and reproduces recorded verdicts.
 //!
-//! A [`Scorer`] holds the plugins of a run with their weights. A sample is handed in the moment it ends, and its
-//! [`gavel_data::SampleOutcome`] is waited for when it is needed. What a verdict was made of is kept by [`recording`];
-//! [`replay`] gives it again.
+//! A [`Scorer`] holds the plugins of a run with their weights. It starts on a sample as soon as the sample ends. The
+//! caller waits for the [`gavel_data::SampleOutcome`] when it is needed. [`recording`] keeps the inputs of each
+//! verdict, and [`replay`] reproduces the verdict from them.
 
 pub mod chat;
 mod combine;
@@ -22,6 +22,7 @@ pub mod replay;
 mod reward;
 mod round;
 mod scorer;
+mod unfinished;
 mod waits;
 
 pub use condition::{Condition, SourcePattern, When};
@@ -30,6 +31,6 @@ pub use exec::ExecTable;
 pub use in_flight::InFlight;
 pub use offline::{Attempts, CompletionError, completion, has_completion};
 pub use pending_group::PendingGroup;
-pub use probe::{PROBED_RESPONSE, Probe};
+pub use probe::{PROBED_RESPONSE, Probe, ProbedRow};
 pub use progress::{JudgeWait, Progress};
 pub use scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};

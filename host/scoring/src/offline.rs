@@ -1,19 +1,19 @@
-//! Completions that somebody already has: a dataset's row with a `response`, a
-//! `completion` or `messages` beside its columns.
+//! Scoring of existing completions: rows of a dataset with a `response`, a
+//! `completion` or `messages` beside their columns.
 
-use gavel_data::{Columns, FinishReason, Json, Message, Role, Row, Sample, Shown, Task, TaskError, Trajectory};
+use gavel_data::{Columns, Json, Message, Role, Row, Sample, Shown, Task, TaskError, Trajectory};
 use std::sync::Arc;
 
 /// A row without a completion.
 #[derive(Debug, thiserror::Error)]
 pub enum CompletionError {
-    /// The row's other columns are at fault.
+    /// The row is not a task.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// There is nothing to score.
+    /// The row has no response.
     #[error("the row has none of `response`, `completion` and `messages` (it has: {})", Shown(.0))]
     NoResponse(String),
-    /// A response has another form.
+    /// A response has a form that is not supported.
     #[error("`{column}` is neither a string nor a list of messages {{role, content}}: {}", Shown(.what))]
     BadResponse {
         /// `response` or `completion`.
@@ -21,34 +21,34 @@ pub enum CompletionError {
         /// What is wrong.
         what: String,
     },
-    /// Messages have another form.
+    /// `messages` has a form that is not supported.
     #[error("`messages` is not a list of messages {{role, content}}: {}", Shown(.0))]
     BadMessages(String),
-    /// Nobody answered.
+    /// The messages have no answer.
     #[error("the row has no message of the role assistant after the prompt")]
     NoAssistant,
 }
 
-/// The columns that have what follows a prompt: Gavel's name, and TRL's.
+/// The columns that hold a response: Gavel's name, and TRL's.
 const RESPONSES: [&str; 2] = ["response", "completion"];
 
-/// Whether a row has what [`completion`] needs, in whatever form.
+/// Whether a row has the columns that [`completion`] needs, in any form.
 pub fn has_completion(columns: &Columns) -> bool {
     let answers = |messages: &Json| match messages.parse::<Vec<Message>>() {
         Ok(messages) => messages.iter().any(|message| message.role == Role::Assistant),
-        // What is wrong with them is for `completion` to say.
+        // `completion` reports what is wrong.
         Err(_) => true,
     };
     RESPONSES.into_iter().any(|name| columns.present(name).is_some())
         || columns.present("messages").is_some_and(answers)
 }
 
-/// The sample that a row describes: its `response` or `completion`, a string or messages, or else its `messages`. Those
-/// may be the whole conversation (the prompt is then what comes before the first answer) or, beside a `prompt`, what
-/// follows it. `split` is in the name of a row that names neither itself nor its split.
+/// The sample of a row: its `response` or `completion`, a string or messages, or else its `messages`. Beside a
+/// `prompt`, `messages` follow the prompt. Without one they are the whole conversation, and the prompt ends before the
+/// first answer. `split` is part of the id of a row that has neither an id nor a split.
 pub fn completion(row: Row, split: &str) -> Result<Sample, CompletionError> {
     let Row { position, columns, .. } = row;
-    // A file of completions may have rows of several splits.
+    // A file of completions can have rows of several splits.
     let given = columns.present("extra_info").and_then(|extra| extra.present("split")?.string());
     let split = given.as_deref().unwrap_or(split);
     let response = RESPONSES.into_iter().find_map(|name| Some((name, columns.present(name)?)));
@@ -77,17 +77,17 @@ pub fn completion(row: Row, split: &str) -> Result<Sample, CompletionError> {
     if !messages.iter().any(|message| message.role == Role::Assistant) {
         return Err(CompletionError::NoAssistant);
     }
-    let trajectory = Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop };
-    Ok(Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] })
+    let trajectory = Trajectory::of(messages);
+    Ok(Sample::new(Arc::new(task), 0, vec![trajectory]))
 }
 
-/// Counts the attempts at one task among completions that follow each other.
+/// Numbers the attempts at the same task among successive completions.
 #[derive(Debug, Default)]
 pub struct Attempts(Option<(String, u32)>);
 
 impl Attempts {
-    /// Gives the next sample its place in its group: neighbours with one task
-    /// id are one.
+    /// Gives the next sample its index in its group. Successive samples with the
+    /// same task id are a group.
     pub fn number(&mut self, sample: Sample) -> Sample {
         let id = &sample.task.id;
         let index = match &self.0 {

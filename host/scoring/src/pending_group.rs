@@ -1,4 +1,4 @@
-//! The samples of a task on their way to the judges that see them together.
+//! A group of samples that judges wait for, to see it as a whole.
 
 use crate::judge::Judge;
 use gavel_data::{Evaluation, SampleInput};
@@ -8,43 +8,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
 
-/// The samples of a task on their way to the judges that see them together.
-/// Each of these judges is called once the last sample has come to it; until
-/// then the others wait.
+/// A group of samples that judges wait for, to see it as a whole. Each of these
+/// judges is called when the last sample has arrived; until then, the other
+/// samples wait.
 #[derive(Clone)]
 pub struct PendingGroup(Arc<Waiting>);
 
 struct Waiting {
     size: usize,
-    /// By the judge's number.
+    /// The calls, by the judge's number.
     judgements: Mutex<BTreeMap<usize, Judgement>>,
     ended: watch::Sender<Ended>,
 }
 
-/// What there is of a judge's call about the group.
+/// A judge's call for the group, which may not have started.
 #[derive(Default)]
 struct Judgement {
-    /// The samples that have come to it.
+    /// The samples that have arrived.
     members: Vec<Member>,
     /// What it waits for outside.
     waits: OutsideWaits,
 }
 
-/// How far the samples of a group are.
+/// The progress of a group's samples.
 #[derive(Default)]
 struct Ended {
     /// Samples for which all judges have answered.
     samples: usize,
-    /// The judges that gave one of them a verdict, by number.
+    /// The numbers of the judges that gave a verdict on one of them.
     well: BTreeSet<usize>,
 }
 
-/// A sample that has come to a judge.
+/// A sample that has arrived at a judge.
 pub(crate) struct Arrival {
     /// Its place in the group.
     pub(crate) index: u32,
     pub(crate) seed: u64,
-    /// What the judge is to see of it; absent where it is not to see it.
+    /// The input of the judge; absent where the judge must not see the sample.
     pub(crate) input: Option<SampleInput>,
 }
 
@@ -60,7 +60,7 @@ impl PendingGroup {
         Self(Arc::new(Waiting { size, judgements: Mutex::default(), ended }))
     }
 
-    /// Shows what the call of the judge of this number waits for outside.
+    /// What the call of judge `number` waits for outside.
     pub(crate) fn waits(&self, number: usize) -> OutsideWaits {
         self.judgements().entry(number).or_default().waits.clone()
     }
@@ -69,9 +69,9 @@ impl PendingGroup {
         self.0.judgements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings a sample to the judge of this number and waits for what it says
-    /// of it, and when it was asked; nothing where it is not to see it, or the
-    /// group is given up before it is whole.
+    /// Adds a sample to the call of judge `number`, and waits for its evaluation
+    /// and the time when the judge was asked. `None` where the judge must not see
+    /// the sample, or the group was dropped before it was whole.
     pub(crate) async fn judged(
         &self,
         number: usize,
@@ -91,8 +91,8 @@ impl PendingGroup {
         waiting.await.ok()
     }
 
-    /// Says that all judges have answered for a sample, and which of them, by
-    /// number, gave it a verdict.
+    /// Notes that all judges have answered for a sample. `well` are the numbers of
+    /// those that gave a verdict.
     pub(crate) fn end_sample(&self, well: impl Iterator<Item = usize>) {
         self.0.ended.send_modify(|ended| {
             ended.samples += 1;
@@ -100,18 +100,18 @@ impl PendingGroup {
         });
     }
 
-    /// Waits until it is known whether the judge of this number gives a sample
-    /// of the group a verdict.
+    /// Whether judge `number` gives a verdict on a sample of the group; waits
+    /// until this is known.
     pub(crate) async fn ends_well(&self, number: usize) -> bool {
         let known = |ended: &Ended| ended.well.contains(&number) || ended.samples >= self.0.size;
-        // The sender lives as long as this group.
+        // Cannot fail: the sender lives as long as this group.
         self.0.ended.subscribe().wait_for(known).await.is_ok_and(|ended| ended.well.contains(&number))
     }
 }
 
-/// Whoever came last sees to it that all are judged.
+/// Calls the judge for all members; the last one to arrive does this.
 async fn call(judge: &dyn Judge, mut members: Vec<Member>, waits: &OutsideWaits) {
-    // Whatever ended first: a judgement must not depend on it.
+    // The verdicts must not depend on the order in which samples ended.
     members.sort_by_key(|member| member.arrival.index);
     let seed = members.first().map_or(0, |first| first.arrival.seed);
     let seen = members.into_iter().filter_map(|Member { arrival, answer }| Some((arrival.input?, answer)));
@@ -121,7 +121,7 @@ async fn call(judge: &dyn Judge, mut members: Vec<Member>, waits: &OutsideWaits)
     }
     let asked = Instant::now();
     for (answer, evaluation) in answers.into_iter().zip(judge.judge(&inputs, seed, waits).await) {
-        // Nobody may be waiting any more.
+        // The receiver may be dropped.
         let _ = answer.send((evaluation, asked));
     }
 }

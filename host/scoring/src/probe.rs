@@ -1,28 +1,26 @@
-//! Each plugin of a run is tried on a few rows before the run starts on all of them. Nothing is recorded, and no later
-//! call depends on it.
+//! Tries each plugin of a run on a few rows before the run starts. Nothing is recorded, and no later call depends on
+//! these calls.
 
 use crate::judges::Judges;
 use crate::scorer::Scorer;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
-use gavel_data::{
-    Evaluation, FinishReason, Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, Trajectory,
-};
+use gavel_data::{Evaluation, Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, Trajectory};
 use gavel_plugin::OutsideWaits;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Rows that a plugin is tried on; one, where it reaches a model or a server.
+/// The number of rows that a plugin is tried on. It is one where the plugin reaches a model or a server.
 const ROWS: usize = 4;
 /// The response that rewards are tried with.
 pub const PROBED_RESPONSE: &str = "I do not know.";
-/// The second one is for judgers only, to which one response is not a comparison.
-const RESPONSES: [&str; 2] = [PROBED_RESPONSE, "It is hard to say."];
-/// What these calls see as random.
+/// The second response to a row without ground truth; for judgers only, which need two responses to compare.
+const OTHER_RESPONSE: &str = "It is hard to say.";
+/// The seed of these calls.
 const SEED: u64 = 0;
 
-/// What a plugin said of the rows of a dataset that it was tried on.
+/// The evaluations of a plugin on the rows of a dataset that it was tried on.
 #[derive(Debug, Clone)]
 pub struct Probe {
     /// Its name in the run.
@@ -33,16 +31,28 @@ pub struct Probe {
     pub reaches_what_changes: bool,
     /// The number of the dataset.
     pub dataset: usize,
-    /// The rows, and what it said of [`PROBED_RESPONSE`] to each.
-    pub calls: Vec<(Arc<Task>, Evaluation)>,
+    /// The rows that it was tried on, each with one evaluation.
+    pub calls: Vec<ProbedRow>,
+}
+
+/// A row that a plugin was tried on.
+#[derive(Debug, Clone)]
+pub struct ProbedRow {
+    /// The row.
+    pub task: Arc<Task>,
+    /// Whether the response was the row's ground truth, and not [`PROBED_RESPONSE`].
+    pub is_ground_truth: bool,
+    /// The evaluation of the first response that failed, or else of [`PROBED_RESPONSE`].
+    pub evaluation: Evaluation,
 }
 
 /// The number of a dataset, and of a row in it.
 type Place = (usize, usize);
 
 impl Scorer {
-    /// Tries each plugin on a few rows of each dataset, spread over those that it is for, whether or not its gate would
-    /// be open; on one row of the first dataset where it reaches a model or a server.
+    /// Tries each plugin on a few rows of each dataset, spread over the rows that it is for, with
+    /// [`PROBED_RESPONSE`] and with the row's ground truth. A gate does not prevent the calls. A plugin that reaches a
+    /// model or a server is called once, for one row of the first dataset.
     pub async fn probe(&self, datasets: &[Vec<Arc<Task>>]) -> Vec<Probe> {
         let judges = 0..self.judges.iter().len();
         let chosen: Vec<Vec<Place>> = judges.map(|number| self.choose(number, datasets)).collect();
@@ -54,13 +64,13 @@ impl Scorer {
             chosen.iter().enumerate().flat_map(|(number, places)| places.iter().map(move |place| (number, *place)));
         let attempts = &attempts;
         let calls = join_all(asked.map(|(number, place)| async move {
-            let evaluation = attempts.get(&place)?.answer(number, 0).await?.clone();
-            Some((number, place, evaluation))
+            let (is_ground_truth, evaluation) = attempts.get(&place)?.first_failure(number).await?;
+            Some((number, place, ProbedRow { task: task(place).clone(), is_ground_truth, evaluation }))
         }));
         let mut probes: BTreeMap<(usize, usize), Probe> = BTreeMap::new();
-        for (number, place, evaluation) in calls.await.into_iter().flatten() {
+        for (number, place, row) in calls.await.into_iter().flatten() {
             let probe = probes.entry((number, place.0)).or_insert_with(|| self.untried(number, place.0));
-            probe.calls.push((task(place).clone(), evaluation));
+            probe.calls.push(row);
         }
         self.plugins().for_each(|(plugin, _)| plugin.end_idle_instances());
         probes.into_values().collect()
@@ -71,13 +81,13 @@ impl Scorer {
         Probe {
             plugin: each.judge.name().to_owned(),
             weight: each.weight,
-            reaches_what_changes: self.reaches_what_changes(number),
+            reaches_what_changes: self.judges.reaches_what_changes(number),
             dataset,
             calls: Vec::new(),
         }
     }
 
-    /// The rows that the judge of this number is tried on.
+    /// The rows that judge `number` is tried on.
     fn choose(&self, number: usize, datasets: &[Vec<Arc<Task>>]) -> Vec<Place> {
         let when = &self.judges.get(number).when;
         let spread = |(dataset, tasks): (usize, &Vec<Arc<Task>>)| {
@@ -87,35 +97,50 @@ impl Scorer {
             (0..count).map(|nth| (dataset, meant[nth * meant.len() / count])).collect::<Vec<_>>()
         };
         let places = datasets.iter().enumerate().flat_map(spread);
-        places.take(if self.reaches_what_changes(number) { 1 } else { usize::MAX }).collect()
-    }
-
-    fn reaches_what_changes(&self, number: usize) -> bool {
-        let each = self.judges.get(number);
-        each.judge.reaches_what_changes() || each.waits.after.iter().any(|other| self.reaches_what_changes(*other))
+        places.take(if self.judges.reaches_what_changes(number) { 1 } else { usize::MAX }).collect()
     }
 }
 
-/// Responses to one row, and what judges said of each.
+/// Two responses to one row, and the evaluations of judges.
 struct Attempt<'a> {
     judges: &'a Judges,
+    /// Whether the second response is the row's ground truth.
+    has_ground_truth: bool,
     samples: Vec<Arc<Sample>>,
-    /// By judge: for each response, or for the group.
-    answers: Vec<[OnceCell<Vec<Evaluation>>; RESPONSES.len()]>,
+    /// The evaluations of each judge: for each response, or for the group.
+    answers: Vec<[OnceCell<Vec<Evaluation>>; 2]>,
 }
 
 impl<'a> Attempt<'a> {
     fn new(judges: &'a Judges, task: &Arc<Task>) -> Self {
-        let sample = |(index, response): (u32, &&str)| {
-            let messages = vec![Message::new(Role::Assistant, *response)];
-            let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-            Arc::new(Sample { task: task.clone(), index, trajectories })
+        let truth = task.reference.ground_truth.as_deref();
+        let sample = |(index, response): (u32, &str)| {
+            let trajectories = vec![Trajectory::of(vec![Message::new(Role::Assistant, response)])];
+            Arc::new(Sample::new(task.clone(), index, trajectories))
         };
-        let answers = judges.iter().map(|_| std::array::from_fn(|_| OnceCell::new())).collect();
-        Self { judges, samples: (0..).zip(&RESPONSES).map(sample).collect(), answers }
+        let responses = [PROBED_RESPONSE, truth.unwrap_or(OTHER_RESPONSE)];
+        Self {
+            judges,
+            has_ground_truth: truth.is_some(),
+            samples: (0..).zip(responses).map(sample).collect(),
+            answers: judges.iter().map(|_| std::array::from_fn(|_| OnceCell::new())).collect(),
+        }
     }
 
-    /// What the judge of this number says of a response; it is asked once.
+    /// The evaluation of the first response that judge `number` fails on, or else of the first response; and whether
+    /// that response is the ground truth.
+    async fn first_failure(&self, number: usize) -> Option<(bool, Evaluation)> {
+        let first = self.answer(number, 0).await?;
+        if first.ended_well() && self.has_ground_truth && !self.judges.reaches_what_changes(number) {
+            let second = self.answer(number, 1).await?;
+            if !second.ended_well() {
+                return Some((true, second.clone()));
+            }
+        }
+        Some((false, first.clone()))
+    }
+
+    /// The evaluation of a response by judge `number`, which is called once.
     async fn answer(&self, number: usize, response: usize) -> Option<&Evaluation> {
         let sees_groups = self.judges.get(number).judge.sees_groups();
         let (cell, at) = if sees_groups { (0, response) } else { (response, 0) };
@@ -126,14 +151,14 @@ impl<'a> Attempt<'a> {
     fn ask(&self, number: usize, response: usize) -> BoxFuture<'_, Vec<Evaluation>> {
         async move {
             let each = self.judges.get(number);
-            let responses = if each.judge.sees_groups() { 0..RESPONSES.len() } else { response..response + 1 };
+            let responses = if each.judge.sees_groups() { 0..self.samples.len() } else { response..response + 1 };
             let inputs: Vec<SampleInput> = join_all(responses.map(|response| self.input(number, response))).await;
             each.judge.judge(&inputs, SEED, &OutsideWaits::default()).await
         }
         .boxed()
     }
 
-    /// A response as the judge of this number sees it, once those that it comes after have answered.
+    /// The input of judge `number` for a response; waits for the judges in its `after`.
     async fn input(&self, number: usize, response: usize) -> SampleInput {
         let sample = self.samples[response].clone();
         let mut verdicts = PriorVerdicts::new();
@@ -146,5 +171,72 @@ impl<'a> Attempt<'a> {
             verdicts.insert(judge.judge.name().to_owned(), verdict);
         }
         SampleInput { sample, verdicts: Arc::new(verdicts) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::When;
+    use crate::judge::Judge;
+    use crate::judges::{Waits, WeightedJudge};
+    use gavel_data::{Blame, Outcome, Score};
+
+    /// Does not look at the row for a response of several words, and finds fault with it for any other.
+    struct LooksLate {
+        reaches_what_changes: bool,
+    }
+
+    impl Judge for LooksLate {
+        fn name(&self) -> &str {
+            "looks-late"
+        }
+
+        fn sees_groups(&self) -> bool {
+            false
+        }
+
+        fn score_range(&self) -> Option<(f64, f64)> {
+            None
+        }
+
+        fn reaches_what_changes(&self) -> bool {
+            self.reaches_what_changes
+        }
+
+        fn judge<'a>(
+            &'a self,
+            samples: &'a [SampleInput],
+            _: u64,
+            _: &'a OutsideWaits,
+        ) -> BoxFuture<'a, Vec<Evaluation>> {
+            let outcome = match samples[0].sample.response().contains(' ') {
+                true => Outcome::Scored(Score::default()),
+                false => Outcome::Fault { whose: Blame::Input, what: "the row has no `level`".into() },
+            };
+            async move { vec![Evaluation::without_call(outcome)] }.boxed()
+        }
+    }
+
+    #[test]
+    fn the_ground_truth_is_a_second_response() {
+        let found = |row: serde_json::Value, reaches_what_changes| {
+            let task = Arc::new(Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap());
+            let judge = WeightedJudge {
+                judge: Arc::new(LooksLate { reaches_what_changes }),
+                weight: 1.0,
+                when: When::default(),
+                waits: Waits::default(),
+            };
+            let judges = Judges::new(vec![judge]).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let first = runtime.block_on(Attempt::new(&judges, &task).first_failure(0));
+            first.map(|(is_ground_truth, evaluation)| (is_ground_truth, evaluation.ended_well())).unwrap()
+        };
+        let row = serde_json::json!({"prompt": "2 + 2?", "answer": "4"});
+        assert_eq!(found(row.clone(), false), (true, false));
+        assert_eq!(found(row, true), (false, true), "what reaches outside is called once");
+        assert_eq!(found(serde_json::json!({"prompt": "2 + 2?"}), false), (false, true));
+        assert_eq!(found(serde_json::json!({"prompt": "2 + 2?", "answer": "it is 4"}), false), (false, true));
     }
 }

@@ -1,10 +1,10 @@
-//! What a sample on its way waits for.
+//! The judges that a sample waits for.
 
 use gavel_plugin::{OutsideWait, OutsideWaits};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The judges that a sample waits for; copies see the same.
+/// The judges that a sample waits for. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Mutex<Vec<Asked>>>);
 
@@ -20,13 +20,13 @@ struct Asked {
 pub struct JudgeWait {
     /// Its name.
     pub judge: String,
-    /// Since when.
+    /// When it was asked.
     pub since: Instant,
-    /// What it waits for in its turn, if for an endpoint.
+    /// The endpoint that the judge itself waits for, if any.
     pub outside: Option<OutsideWait>,
 }
 
-/// A wait, which ends when this is dropped.
+/// A wait for a judge; dropping it ends the wait.
 pub(crate) struct Wait<'a> {
     progress: &'a Progress,
     since: Instant,
@@ -40,7 +40,7 @@ impl Progress {
         self.asked().clone().into_iter().map(wait).collect()
     }
 
-    /// Notes that the sample waits for a judge; `outside` is what that one waits for.
+    /// Notes that the sample waits for a judge; `outside` is what the judge itself waits for.
     pub(crate) fn wait_for<'a>(&'a self, judge: &'a str, outside: &OutsideWaits) -> Wait<'a> {
         let since = Instant::now();
         self.asked().push(Asked { judge: judge.to_owned(), since, outside: outside.clone() });

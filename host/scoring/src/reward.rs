@@ -1,25 +1,25 @@
-//! The reward of a sample: the one place that says what a missing score means.
+//! The reward of a sample. Only this module decides what a missing score means.
 
 use gavel_data::{Budget, CausedBy, MOST_REWARD, NotCalled, OutcomeKind};
 
-/// What a judge of a run adds to the reward of a sample.
+/// The term of a judge in the reward of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Term<'a> {
     /// Its name in the run.
     pub(crate) name: &'a str,
     /// The factor of its score; 0 makes it a shadow.
     pub(crate) weight: f64,
-    /// The judge that its gate looks at.
+    /// The judge in its gate's condition.
     pub(crate) gate: Option<&'a str>,
     pub(crate) score: Result<f64, NoScore>,
-    /// The scores that it may give, where it says so.
+    /// The range of its scores, where it declares one.
     pub(crate) range: Option<(f64, f64)>,
 }
 
 /// Why a judge has no score.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NoScore {
-    /// It was called, and this came of it.
+    /// It was called, with this outcome.
     Outcome(OutcomeKind),
     /// It was called, and the response exhausted its budget of computation.
     Exhausted,
@@ -32,12 +32,12 @@ pub(crate) enum NoScore {
 /// Why a sample has no reward.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NoReward<'a> {
-    /// A judge with a weight other than 0 has no score: for want of that of
-    /// this judge, which had this outcome, where that is known.
+    /// A judge with a weight other than 0 has no score. Where it is known, the
+    /// judge that failed (itself or its gate) and its outcome.
     Missing(Option<(&'a str, OutcomeKind)>),
     /// All judges with a weight are for other data sources.
     Elsewhere,
-    /// The sum is not finite, or larger than [`MOST_REWARD`].
+    /// The sum is not finite, or its absolute value is larger than [`MOST_REWARD`].
     TooLarge(f64),
 }
 
@@ -51,14 +51,14 @@ impl NoReward<'_> {
     }
 }
 
-/// The sum of scores times weights, in this order. There is none unless every
-/// judge with a weight other than 0 scored, or was rightly not called: what is
-/// missing is never taken for a 0. A judge whose gate is shut adds 0, one for
-/// other data sources nothing. One of weight 0 is a shadow: it is recorded and
-/// decides nothing, unless another is gated on it.
+/// The sum of scores times weights, in this order. Every judge with a weight
+/// other than 0 must have scored, or must not have been called by its conditions:
+/// a missing score never counts as 0. A judge whose gate is shut adds 0, and a
+/// judge for other data sources adds nothing. A judge of weight 0 is a shadow: it
+/// is recorded and decides nothing, unless it is the gate of another.
 ///
 /// # Errors
-/// There is none, or none that can be learned from.
+/// There is no sum, or its absolute value is too large to train on.
 pub(crate) fn weighted_sum<'a>(terms: &[Term<'a>]) -> Result<f64, NoReward<'a>> {
     let weighted = || terms.iter().filter(|term| term.weight != 0.0);
     let (mut sum, mut elsewhere, mut counted) = (0.0, false, false);
@@ -75,16 +75,16 @@ pub(crate) fn weighted_sum<'a>(terms: &[Term<'a>]) -> Result<f64, NoReward<'a>> 
     if elsewhere && !counted {
         return Err(NoReward::Elsewhere);
     }
-    // What is not a number is not in the range either.
+    // NaN is not in the range either.
     if (-MOST_REWARD..=MOST_REWARD).contains(&sum) { Ok(sum) } else { Err(NoReward::TooLarge(sum)) }
 }
 
-/// The judge for the want of whose score `term` has none: its own, or its gate.
+/// The judge whose failure leaves `term` without a score: its own, or its gate.
 fn missing<'a>(terms: &[Term<'a>], term: &Term<'a>) -> Option<(&'a str, OutcomeKind)> {
     match term.score {
         Err(NoScore::Outcome(kind)) => Some((term.name, kind)),
         Err(NoScore::Exhausted) => Some((term.name, OutcomeKind::OutOfBudget)),
-        // Gates lead to no circle: a scorer with one does not start, a recording with one is not read.
+        // Gates have no circle: a scorer with one does not start, and a recording with one is not read.
         Err(NoScore::NotCalled(NotCalled::NoGate)) => {
             missing(terms, terms.iter().find(|other| Some(other.name) == term.gate)?)
         }
@@ -92,9 +92,9 @@ fn missing<'a>(terms: &[Term<'a>], term: &Term<'a>) -> Option<(&'a str, OutcomeK
     }
 }
 
-/// The sum where each judge that the response exhausted adds the least that it can: a response must not gain by
-/// breaking its judge. A judge behind such a gate adds the least of what it can and 0, which a shut gate adds.
-/// There is none where another score is missing, or a judge that counts so has no range.
+/// The sum in which each judge that the response exhausted adds the least that it can, so that a response does not gain
+/// by breaking its judge. A judge behind such a gate adds the least that it can or 0, whichever is less, since a shut
+/// gate adds 0. `None` where another score is missing, or such a judge has no range.
 pub(crate) fn lowest_sum(terms: &[Term<'_>]) -> Option<f64> {
     let mut sum = 0.0;
     for term in terms.iter().filter(|term| term.weight != 0.0) {
@@ -109,7 +109,7 @@ pub(crate) fn lowest_sum(terms: &[Term<'_>]) -> Option<f64> {
     (-MOST_REWARD..=MOST_REWARD).contains(&sum).then_some(sum)
 }
 
-/// Whether the gate of `term`, or the one that this gate waits for, was exhausted by the response.
+/// Whether the response exhausted the gate of `term`, or a gate of this gate.
 fn is_behind_exhausted(terms: &[Term<'_>], term: &Term<'_>) -> bool {
     let gate = terms.iter().find(|other| Some(other.name) == term.gate);
     gate.is_some_and(|gate| match gate.score {
@@ -120,7 +120,7 @@ fn is_behind_exhausted(terms: &[Term<'_>], term: &Term<'_>) -> bool {
 }
 
 impl Term<'_> {
-    /// The least that it can add to the sum, where its scores have bounds.
+    /// The least that it can add to the sum, where its scores have a range.
     fn least(&self) -> Option<f64> {
         let (min, max) = self.range?;
         Some((self.weight * min).min(self.weight * max))

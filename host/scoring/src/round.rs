@@ -1,5 +1,5 @@
-//! One sample before all judges of a run: each is called at most once, as soon
-//! as it is known whether it is to be.
+//! Asks all judges of a run about one sample. Each is called at most once, as
+//! soon as it is known whether it must be called.
 
 use crate::combine::{Answer, JudgeCall, combine};
 use crate::judges::Judges;
@@ -17,22 +17,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
-/// A sample on its way.
+/// A sample that is being scored.
 pub(crate) struct Round<'a> {
     judges: &'a Judges,
     group: &'a PendingGroup,
     sample: &'a Arc<Sample>,
     seed: u64,
-    /// Verdicts of an earlier run, which are shown in place of those of this one.
+    /// Recorded verdicts, which judges see in place of the new ones.
     recorded: &'a PriorVerdicts,
     progress: Progress,
     answers: Vec<OnceCell<Timed>>,
 }
 
-/// What came of a judge for the sample, and when.
+/// The answer of a judge for the sample, with its times.
 struct Timed {
     answer: Answer,
-    /// When it could start and when it answered; absent where it was not called.
+    /// When the call could start and when it answered; absent where there was no call.
     span: Option<(Instant, Instant)>,
     waits: OutsideWaits,
 }
@@ -49,12 +49,12 @@ impl<'a> Round<'a> {
         Self { judges, group, sample, seed, recorded, progress: Progress::default(), answers }
     }
 
-    /// Where it notes what it waits for.
+    /// Notes in `progress` which judges it waits for.
     pub(crate) fn with_progress(self, progress: Progress) -> Self {
         Self { progress, ..self }
     }
 
-    /// What all judges say of the sample.
+    /// Asks all judges and combines their answers.
     pub(crate) async fn evaluate(self) -> SampleOutcome {
         let answers = join_all((0..self.answers.len()).map(|number| self.answer(number))).await;
         let well =
@@ -77,7 +77,7 @@ impl<'a> Round<'a> {
         SampleOutcome { timing, ..combine(calls.collect()) }
     }
 
-    /// Who caused what came of the judge of this number, where it failed.
+    /// Who caused the failure of judge `number`, if it failed.
     async fn caused_by(&self, number: usize, answer: &Answer) -> Option<CausedBy> {
         let evaluation = answer.as_ref().ok().filter(|evaluation| evaluation.failed())?;
         let judge = &*self.judges.get(number).judge;
@@ -109,7 +109,7 @@ impl<'a> Round<'a> {
         Timing { latency, last }
     }
 
-    /// What the judge of this number says; it is called once, whoever asks.
+    /// The answer of judge `number`, which is called once, whoever asks.
     fn answer(&self, number: usize) -> BoxFuture<'_, &Answer> {
         let timed = self.answers[number].get_or_init(move || self.call(number));
         timed.map(|timed| &timed.answer).boxed()
@@ -123,7 +123,7 @@ impl<'a> Round<'a> {
                 None => Some(self.input(number).await),
                 Some(_) => None,
             };
-            // The group waits for this sample also where the judge is not to see it.
+            // The group waits for this sample even if the judge must not see it.
             let waits = self.group.waits(number);
             let _wait = self.progress.wait_for(judge.name(), &waits);
             let arrival = Arrival { index: self.sample.index, seed: self.seed, input };
@@ -147,7 +147,7 @@ impl<'a> Round<'a> {
         Timed { answer: Ok(evaluation.unwrap_or_else(given_up)), span, waits: waits.clone() }
     }
 
-    /// Why the judge of this number is not to be called, once that is known.
+    /// Why judge `number` must not be called; waits until this is known.
     async fn not_called(&self, number: usize) -> Option<NotCalled> {
         let each = self.judges.get(number);
         if !each.when.is_for(self.sample.task.data_source.as_deref()) {
@@ -165,8 +165,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// What the judge of this number sees of the sample, once those that it
-    /// comes after have answered.
+    /// The input of judge `number`; waits for the judges in its `after`.
     async fn input(&self, number: usize) -> SampleInput {
         let mut verdicts = PriorVerdicts::new();
         for other in &self.judges.get(number).waits.after {
@@ -185,7 +184,7 @@ impl<'a> Round<'a> {
 }
 
 fn given_up() -> Evaluation {
-    let what = "its group was given up before it was whole".to_owned();
+    let what = "its group was dropped before it was whole".to_owned();
     Evaluation::without_call(Outcome::Fault { whose: Blame::Host, what })
 }
 

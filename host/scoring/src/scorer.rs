@@ -8,20 +8,21 @@ use crate::judges::{Judges, WeightedJudge, waits};
 use crate::pending_group::PendingGroup;
 use crate::progress::Progress;
 use crate::round::Round;
+use crate::unfinished::{leave_out, unfinished};
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
 use gavel_plugin::{Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// A plugin and how much it counts.
+/// A plugin with its weight.
 #[derive(Debug, Clone)]
 pub struct WeightedPlugin {
     /// The component and its parameters.
     pub spec: PluginSpec,
     /// The factor of its score in the reward; 0 makes it a shadow.
     pub weight: f64,
-    /// Which samples it is called for.
+    /// When it is called.
     pub when: When,
 }
 
@@ -32,10 +33,10 @@ impl WeightedPlugin {
     }
 }
 
-/// What plugins run in.
+/// The environment of the plugins.
 #[derive(Debug, Clone)]
 pub struct ScorerConfig {
-    /// What they may use together.
+    /// The sandbox, with the limits that the plugins share.
     pub sandbox: SandboxConfig,
     /// The endpoints that they may be granted, by name.
     pub chat: BTreeMap<String, ChatEndpoint>,
@@ -52,33 +53,33 @@ impl From<SandboxConfig> for ScorerConfig {
 /// Scores samples concurrently.
 pub struct Scorer {
     pub(crate) judges: Arc<Judges>,
-    /// What the judges were made from, in the same order.
+    /// The plugins that the judges were created from, in the same order.
     plugins: Vec<LoadedPlugin>,
     chat: BTreeMap<String, ChatEndpoint>,
     programs: Vec<LoadedProgram>,
     sandbox: Sandbox,
 }
 
-/// A plugin that is ready, and what it was made from.
+/// A loaded plugin, and the specification that it was loaded from.
 pub(crate) struct LoadedPlugin {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) spec: PluginSpec,
 }
 
-/// A sample on its way.
+/// A sample that is being scored.
 pub struct Pending {
     outcome: JoinHandle<SampleOutcome>,
     progress: Progress,
 }
 
 impl Scorer {
-    /// Loads the plugins into a sandbox of their own.
+    /// Loads the plugins into a new sandbox.
     pub fn new(plugins: Vec<WeightedPlugin>, config: ScorerConfig) -> Result<Self, ScorerError> {
         Self::with_tape(plugins, config, None)
     }
 
-    /// Loads plugins that get their answers from outside by `tape`, where there
-    /// is one; otherwise [`Scorer::use_tape`] may give one later.
+    /// Loads plugins whose answers from outside go through `tape`, if there is
+    /// one. [`Scorer::use_tape`] can set a tape later.
     pub fn with_tape(
         plugins: Vec<WeightedPlugin>,
         config: ScorerConfig,
@@ -97,7 +98,7 @@ impl Scorer {
             }
             _ => chat::connect(&sandbox, &chat)?,
         }
-        // Also in a replay: a program is run again.
+        // Also in a replay, which runs programs again.
         let programs = exec::connect(&sandbox, programs)?;
         if let Some(tape) = tape {
             sandbox.use_tape(tape);
@@ -126,12 +127,12 @@ impl Scorer {
         self.loaded().map(|(loaded, judge)| (&*loaded.plugin, judge.weight))
     }
 
-    /// The plugins, and how each of them counts.
+    /// The plugins with their judges.
     pub(crate) fn loaded(&self) -> impl Iterator<Item = (&LoadedPlugin, &WeightedJudge)> {
         self.plugins.iter().zip(self.judges.iter())
     }
 
-    /// What its plugins run in, with the endpoints and programs that they may be granted.
+    /// The sandbox of the plugins, with the endpoints and programs that they may be granted.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
@@ -146,7 +147,7 @@ impl Scorer {
         &self.programs
     }
 
-    /// Sets what becomes of the answers that plugins get from outside; see
+    /// Sets the tape that records or replays the answers from outside; see
     /// [`Sandbox::use_tape`].
     pub fn use_tape(&self, tape: Tape) {
         self.sandbox.use_tape(tape);
@@ -166,14 +167,14 @@ impl Scorer {
         self.judges.iter().any(|each| each.judge.sees_groups())
     }
 
-    /// Starts all plugins on a sample; `seed` is what they see as random. Its
-    /// `group` is judged when it is whole, with the seed of its first sample.
+    /// Starts all plugins on a sample; `seed` is the seed of their random numbers.
+    /// Its `group` is judged when it is whole, with the seed of its first sample.
     pub fn start(&self, group: &PendingGroup, sample: impl Into<Arc<Sample>>, seed: u64) -> Pending {
         self.start_after(group, sample, seed, PriorVerdicts::new())
     }
 
-    /// The same; plugins that come after one of `recorded` see what it said
-    /// there, and not what it says now.
+    /// The same as [`start`](Self::start), but the plugins after one of `recorded`
+    /// see its recorded verdict, and not the new one.
     pub(crate) fn start_after(
         &self,
         group: &PendingGroup,
@@ -185,7 +186,13 @@ impl Scorer {
         let progress = Progress::default();
         let seen = progress.clone();
         let scored = async move {
-            Round::new(&judges, &group, &sample, seed, &recorded).with_progress(progress).evaluate().await
+            match unfinished(&sample) {
+                Some(outcome) => {
+                    leave_out(&judges, &group, sample.index, seed).await;
+                    outcome
+                }
+                None => Round::new(&judges, &group, &sample, seed, &recorded).with_progress(progress).evaluate().await,
+            }
         };
         Pending { outcome: self.sandbox.handle().spawn(scored), progress: seen }
     }
@@ -195,15 +202,15 @@ impl Scorer {
         self.start(&PendingGroup::new(1), sample, seed)
     }
 
-    /// Waits for a sample that was started; never longer than the deadlines of
-    /// the calls before it.
+    /// Waits for the outcome of a sample. The deadlines of the calls limit the
+    /// wait.
     pub fn wait(&self, pending: Pending) -> SampleOutcome {
         self.sandbox.handle().block_on(pending.outcome())
     }
 }
 
 impl Pending {
-    /// Waits for the outcome, on any executor; never longer than the deadlines of the calls before it.
+    /// Waits for the outcome, on any executor. The deadlines of the calls limit the wait.
     pub async fn outcome(self) -> SampleOutcome {
         self.outcome.await.unwrap_or_else(|error| {
             let what = format!("the scoring task ended early: {error}");
@@ -216,7 +223,7 @@ impl Pending {
         self.outcome.is_finished()
     }
 
-    /// What it waits for.
+    /// The judges that it waits for.
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }

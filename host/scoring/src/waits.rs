@@ -1,4 +1,4 @@
-//! What the rewards of a run wait for: a gate, or those that they come after.
+//! The rewards that a reward waits for: its gate, and those in its `after`.
 
 use crate::condition::When;
 
@@ -19,7 +19,7 @@ impl Key {
 }
 
 impl When {
-    /// The rewards that one with these conditions waits for, by name.
+    /// The names of the rewards that a reward with these conditions waits for.
     pub(crate) fn waits_for(&self) -> impl Iterator<Item = (Key, &str)> {
         let gate = self.only_if.iter().map(|condition| (Key::OnlyIf, condition.plugin.as_str()));
         gate.chain(self.after.iter().map(|name| (Key::After, name.as_str())))
@@ -27,18 +27,18 @@ impl When {
 }
 
 /// A circle of rewards that wait for each other, in words: `only_if` of `a` names `b`, `after` of `b` names `a`.
-/// Names that no reward has lead nowhere.
+/// Unknown names are ignored.
 pub(crate) fn find_circle(rewards: &[(&str, &When)]) -> Option<String> {
     let mut search = Search { rewards, done: vec![false; rewards.len()], way: Vec::new() };
     (0..rewards.len()).find_map(|number| search.visit(number))
 }
 
-/// A search into the depth.
+/// A depth-first search.
 struct Search<'a> {
     rewards: &'a [(&'a str, &'a When)],
-    /// The rewards from which no circle is reached.
+    /// The rewards that lead to no circle.
     done: Vec<bool>,
-    /// From the reward where the search began: each, and how it waits for the next.
+    /// The path from the reward where the search began: each reward, and the key by which it waits for the next.
     way: Vec<(usize, Key)>,
 }
 
@@ -87,7 +87,7 @@ mod tests {
         };
         assert_eq!(found(&[("a", when(None, &["a"]))]).unwrap(), "`after` of `a` names `a`");
         assert_eq!(found(&[("a", when(Some("a"), &[]))]).unwrap(), "`only_if` of `a` names `a`");
-        // The way into the circle is not a part of it.
+        // The path into the circle is not part of it.
         let mixed = [
             ("x", when(None, &["y", "a"])),
             ("y", when(None, &[])),
@@ -95,7 +95,7 @@ mod tests {
             ("b", when(Some("y"), &["y", "a"])),
         ];
         assert_eq!(found(&mixed).unwrap(), "`only_if` of `a` names `b`, `after` of `b` names `a`");
-        // Two ways to one reward are no circle.
+        // Two paths to the same reward are not a circle.
         let diamond = [
             ("a", when(None, &["b", "c"])),
             ("b", when(Some("d"), &[])),

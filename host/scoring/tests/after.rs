@@ -1,7 +1,7 @@
-//! Judgers that see what other rewards said of their samples.
+//! Judgers that see the verdicts of other rewards on their samples.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{FinishReason, Message, NotCalled, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_data::{Message, NotCalled, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
 use gavel_plugin::{ClockGrant, PluginSpec, SandboxConfig};
 use gavel_scoring::{PendingGroup, Scorer, ScorerError, WeightedPlugin};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn plugin(name: &str, guest: &str) -> WeightedPlugin {
     WeightedPlugin::new(PluginSpec::new(name, path), 1.0)
 }
 
-/// A judger that ranks by what `by` said, and comes after `after`.
+/// A judger that ranks by the score of `by`, and comes after `after`.
 fn ranks(name: &str, by: &str, after: &[&str]) -> WeightedPlugin {
     let mut plugin = plugin(name, "ranks");
     plugin.spec.params.insert("by".into(), by.into());
@@ -35,8 +35,8 @@ fn load(plugins: Vec<WeightedPlugin>) -> Result<Scorer, ScorerError> {
 
 fn sample(task: &Arc<Task>, index: u32, response: &str) -> Sample {
     let messages = vec![Message::new(Role::Assistant, response)];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-    Sample { task: task.clone(), index, trajectories }
+    let trajectories = vec![Trajectory::of(messages)];
+    Sample::new(task.clone(), index, trajectories)
 }
 
 /// Scores responses as a group, each a while after the one before it.
@@ -72,7 +72,7 @@ fn a_judger_sees_scores_abstentions_and_that_there_is_no_verdict() {
     ];
     let outcomes = scored(&scorer, &responses, Duration::ZERO);
     let found: Vec<_> = outcomes.iter().map(|outcome| said(outcome, "rank")).collect();
-    // The last one is not called, since its gate is shut; what fails and what abstains shuts it too, with no verdict.
+    // The last sample is not judged, since its gate is shut. A failure or abstention shuts the gate too.
     let expected = [Ok(0.0), Ok(2.0 / 3.0), Ok(1.0 / 3.0)].into_iter();
     let expected = expected.chain(["not called", "not called", "not called"].map(|why| Err(why.to_owned())));
     assert_eq!(found, expected.collect::<Vec<_>>());
@@ -102,7 +102,7 @@ fn a_judger_sees_nothing_of_those_that_it_does_not_come_after() {
     let nothing = || Err("nothing is shown".to_owned());
     assert_eq!(["blind", "looks-away", "sees"].map(|name| said(&outcomes[0], name)), [nothing(), nothing(), Ok(0.0)]);
     let input = |name: &str| outcomes[0].plugins[name].provenance.clone().unwrap().input;
-    // What is not seen is no part of the input, and what is seen is.
+    // Only verdicts that are seen are part of the input.
     let alone = load(vec![ranks("blind", "quality", &[])]).unwrap();
     let alone = scored(&alone, &["score 1"], Duration::ZERO);
     assert_eq!(alone[0].plugins["blind"].provenance.clone().unwrap().input, input("blind"));
@@ -126,7 +126,7 @@ fn a_judger_starts_after_the_last_sample_is_scored_and_the_others_at_once() {
         assert_eq!(["slow", "rank", "again"].map(|name| said(outcome, name)), [Ok(1.0), Ok(0.0), Ok(0.0)]);
         assert!(outcome.plugins["again"].outcome.reason().unwrap().starts_with("scored 0, scored 1, no note"));
     }
-    // The calls overlap: one after the other they would take three times as long.
+    // The calls overlap: in sequence they would take three times as long.
     assert!(took >= 3 * PAUSE + SLEEP && took < 3 * SLEEP, "{took:?}");
 }
 
@@ -136,9 +136,9 @@ fn what_cannot_be_waited_for_is_refused() {
     let error = refused(vec![ranks("rank", "x", &["quality", "qualty"]), plugin("quality", "obeys")]);
     assert!(error.starts_with("reward `rank`: `after` names `qualty`") && error.ends_with("rank, quality"), "{error}");
     let error = refused(vec![ranks("rank", "x", &["rank"])]);
-    assert!(error.ends_with(": `after` of `rank` names `rank`"), "{error}");
+    assert!(error.ends_with(": `after` of `rank` names `rank`\nhint: remove one of these names"), "{error}");
     let circle = vec![ranks("rank", "x", &["quality"]), only_if("rank > 0", plugin("quality", "obeys"))];
-    assert!(refused(circle).ends_with(": `after` of `rank` names `quality`, `only_if` of `quality` names `rank`"));
+    assert!(refused(circle).contains(": `after` of `rank` names `quality`, `only_if` of `quality` names `rank`\n"));
     let mut late = plugin("late", "obeys");
     late.when.after = vec!["quality".into()];
     let error = refused(vec![late, plugin("quality", "obeys")]);

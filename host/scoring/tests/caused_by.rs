@@ -1,9 +1,7 @@
-//! Who caused that a call failed, and what that makes of the reward.
+//! Who caused a failed call, and the effect on the reward.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{
-    CausedBy, FinishReason, LastCall, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory,
-};
+use gavel_data::{CausedBy, LastCall, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
 use gavel_plugin::{ClockGrant, PluginSpec, SandboxConfig};
 use gavel_scoring::{PendingGroup, Scorer, WeightedPlugin};
 use serde_json::json;
@@ -36,8 +34,8 @@ fn scored(plugins: Vec<WeightedPlugin>, responses: &[&str]) -> Vec<SampleOutcome
     let group = PendingGroup::new(responses.len());
     let start = |(index, response): (u32, &&str)| {
         let messages = vec![Message::new(Role::Assistant, *response)];
-        let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-        scorer.start(&group, Sample { task: task.clone(), index, trajectories }, u64::from(index))
+        let trajectories = vec![Trajectory::of(messages)];
+        scorer.start(&group, Sample::new(task.clone(), index, trajectories), u64::from(index))
     };
     let started: Vec<_> = (0..).zip(responses).map(start).collect();
     started.into_iter().map(|pending| scorer.wait(pending)).collect()
@@ -70,7 +68,7 @@ fn of_what_reaches_outside_or_judges_groups_nobody_knows() {
     clock.spec.grants.clock = ClockGrant::Real;
     let outcomes = scored(vec![clock, plugin("shortest", "guests/shortest", 1.0)], &["panic", "score 1"]);
     assert_eq!(causes(&outcomes, "clock"), [UNKNOWN, None]);
-    // The ground truth is one that the judger refuses.
+    // The judger refuses this ground truth.
     assert_eq!(causes(&outcomes, "shortest"), [UNKNOWN; 2]);
 }
 
@@ -87,11 +85,11 @@ fn a_response_that_exhausts_its_judge_counts_with_the_least_that_the_judge_can_g
         format.spec.params.insert("pattern".into(), "l.*".into());
         format
     };
-    // A trap is a fault, and has none; memory is a budget.
+    // A trap is a fault and has no lowest reward; memory is a budget.
     assert_eq!(lowest(vec![obeys("obeys", 2.0), format()]), [Some(-1.5), None, None, Some(-2.0)]);
     assert_eq!(lowest(vec![obeys("obeys", -2.0)]), [Some(-6.0), None, None, Some(-6.0)]);
     assert_eq!(lowest(vec![plugin("obeys", "guests/obeys", 1.0)]), [None; 4], "it promises no range");
-    // Whoever breaks every judge, or the reference that no judge can read, is not told from an honest answer.
+    // A response that breaks the judge is not told apart where the judge fails on every response.
     let outcomes = scored(vec![plugin("loop", "hostile/endless-loop", 1.0)], &["a", "b"]);
     assert_eq!(causes(&outcomes, "loop"), [PLUGIN; 2]);
     assert!(outcomes.iter().all(|outcome| outcome.lowest_reward.is_none()));

@@ -19,8 +19,8 @@ use tokio::runtime::Runtime;
 /// A status, the header `retry-after` unless it is empty, and a body.
 type Answer = (StatusCode, &'static str, &'static str);
 
-/// A server that says what it is told to, in order, and remembers what it was
-/// asked; when there is nothing left to say it answers 1.
+/// A server that gives these answers in order, and then always answers 1. It
+/// remembers the requests.
 #[derive(Clone, Default)]
 struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -67,7 +67,7 @@ fn a_request_is_what_the_protocol_says() {
     let asked = server.asked.lock().unwrap();
     let (headers, body) = &asked[0];
     assert_eq!(headers["authorization"], "Bearer sk-secret-1");
-    // The plugin's own options come before those of the configuration.
+    // The plugin's own options win over those of the configuration.
     assert_eq!((&body["model"], &body["temperature"], &body["seed"]), (&json!("judge-7b"), &json!(0), &json!(5)));
     assert_eq!(body["messages"][0], json!({"role": "system", "content": "Answer with a number."}));
     let shown = &body["messages"][2]["content"][1];
@@ -115,9 +115,7 @@ fn a_server_that_stays_busy_is_unavailable_and_no_zero() {
     let reason = outcome(&found).reason().unwrap();
     assert_eq!(
         reason,
-        format!(
-            "the endpoint `judge`: http://{address}/v1/chat/completions: no answer after 0.3 s and all attempts in them"
-        )
+        format!("the endpoint `judge`: http://{address}/v1/chat/completions: no answer in 0.3 s, with all attempts")
     );
 }
 

@@ -1,4 +1,5 @@
-//! What requests and answers cost the host, against a real HTTP server. Alone in its process, whose memory it measures.
+//! The memory that requests and answers cost the host, against a real HTTP server. This test is alone in its process,
+//! since it measures the memory of the process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -19,7 +20,7 @@ use tokio::runtime::Runtime;
 
 const MIB: u64 = 1 << 20;
 
-/// Counts what it is sent, part by part, and answers 1 with `more` bytes.
+/// Counts the bytes of a request, part by part, and answers 1 with `more` bytes.
 async fn answer(request: Request, sent: Arc<AtomicU64>, more: usize) -> impl IntoResponse {
     let told: u64 = length(request.headers());
     let mut body = request.into_body().into_data_stream();
@@ -39,7 +40,7 @@ fn length(headers: &HeaderMap) -> u64 {
     headers["content-length"].to_str().unwrap().parse().unwrap()
 }
 
-/// What `questions` about an image of this size come to, how many bytes were sent, and how much the process grew.
+/// Asks `questions` about an image of this size; returns the outcome, the bytes sent, and the growth of the process.
 fn ask(questions: usize, image: usize, answer_bytes: usize) -> (SampleOutcome, u64, u64) {
     let (runtime, sent) = (Runtime::new().unwrap(), Arc::new(AtomicU64::new(0)));
     let counted = sent.clone();
@@ -50,7 +51,7 @@ fn ask(questions: usize, image: usize, answer_bytes: usize) -> (SampleOutcome, u
     let bytes: Vec<u8> = (0..image).map(|index| (index % 251) as u8).collect();
     let image = Value::from(ContentPart::Media(Media { media_type: "image/png".into(), bytes: bytes.into() }));
     let sample = sample(json!({"prompt": [{"role": "user", "content": ["look", image]}]}), 0, "42");
-    // The highest so far is forgotten.
+    // Resets the peak of memory.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = resident("VmRSS");
     let outcome = scorer.wait(scorer.start_alone(sample, 1));
@@ -66,12 +67,12 @@ fn resident(field: &str) -> u64 {
 
 #[test]
 fn memory_of_requests_and_answers_is_shared_or_charged() {
-    // Copied and encoded before their turn, these took 16 MiB each.
+    // If they were copied and encoded before their turn, these would take 16 MiB each.
     let (found, sent, grown) = ask(100, 4 << 20, 0);
     assert_eq!(found.reward, Some(100.0), "{found:?}");
     assert!(sent > 100 * 5 * MIB && grown < 64 * MIB, "{sent} bytes sent, {grown} bytes more");
 
-    // Spaces cost nothing once they are read; what an answer is charged is what came.
+    // The parsed answer has no spaces, but the call is charged for all bytes of the answer.
     let (found, _, grown) = ask(64, 0, 15 << 20);
     let outcome = &found.plugins["asks"].outcome;
     assert!(matches!(outcome, Outcome::OutOfBudget { which: Budget::Memory, .. }), "{found:?}");

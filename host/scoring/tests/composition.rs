@@ -1,7 +1,7 @@
 //! Several plugins in one run: gates and data sources.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{FinishReason, Message, NotCalled, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_data::{Message, NotCalled, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
 use gavel_plugin::{PluginSpec, SandboxConfig};
 use gavel_scoring::{PendingGroup, Scorer, ScorerError, SourcePattern, Uncovered, WeightedPlugin, When};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A plugin that is called always.
+/// A plugin that is called for every sample.
 fn plugin(name: &str, file: &str, weight: f64) -> WeightedPlugin {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(file);
     assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
@@ -41,8 +41,8 @@ fn sample(response: &str, data_source: Value) -> Sample {
     let columns = json!({"prompt": "?", "data_source": data_source});
     let task = Task::from_row(serde_json::from_value(columns).unwrap(), 0, "test").unwrap();
     let messages = vec![Message::new(Role::Assistant, response)];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-    Sample { task: Arc::new(task), index: 0, trajectories }
+    let trajectories = vec![Trajectory::of(messages)];
+    Sample::new(Arc::new(task), 0, trajectories)
 }
 
 fn score(scorer: &Scorer, response: &str, data_source: Value) -> SampleOutcome {
@@ -149,7 +149,8 @@ fn gates_that_cannot_be_are_refused() {
     let error = refused(vec![only_if("formt > 0", has("a", "x", 1.0)), has("format", "x", 1.0)]);
     assert!(error.contains("`formt`") && error.contains("a, format"), "{error}");
     let circle = vec![only_if("a > 0", has("a", "x", 1.0))];
-    assert!(refused(circle).ends_with("none can be called first: `only_if` of `a` names `a`"));
+    assert!(refused(circle).ends_with("each other: `only_if` of `a` names `a`\nhint: remove one of these names"));
     let circle = vec![only_if("b > 0", has("a", "x", 1.0)), only_if("a > 0", has("b", "x", 1.0)), has("c", "x", 1.0)];
-    assert!(refused(circle).ends_with(": `only_if` of `a` names `b`, `only_if` of `b` names `a`"));
+    let expected = ": `only_if` of `a` names `b`, `only_if` of `b` names `a`\nhint: remove one of these names";
+    assert!(refused(circle).ends_with(expected));
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
-/// A model: from the messages to what it says, or nothing where it is down.
+/// A model: from the messages to its answer, or `None` where it is down.
 type Model = fn(&[Value]) -> Option<String>;
 
 #[derive(Clone)]
@@ -38,8 +38,8 @@ async fn answer(State(server): State<Server>, body: String) -> Response {
     }
 }
 
-/// What a judge with these parameters says of the responses of a group, and
-/// what the model was asked.
+/// The evaluations of a judge with these parameters on the responses of a group,
+/// and the requests to the model.
 fn judge(params: Value, responses: &[&str], model: Model) -> (Vec<Evaluation>, Vec<Value>) {
     let runtime = Runtime::new().unwrap();
     let server = Server { model, asked: Arc::default() };
@@ -64,7 +64,7 @@ fn scores(found: &[Evaluation]) -> Vec<Result<f64, &'static str>> {
     found.iter().map(score).collect()
 }
 
-/// The text that stands in a prompt between `<name>` and `</name>`.
+/// The text in a prompt between `<name>` and `</name>`.
 fn part<'a>(messages: &'a [Value], name: &str) -> &'a str {
     let prompt = messages[0]["content"].as_str().unwrap();
     let (_, rest) = prompt.split_once(&format!("<{name}>\n")).unwrap();

@@ -32,7 +32,7 @@ fn verified(folder: &Path) -> (Recording, Verification) {
     (recording, found)
 }
 
-/// What the samples of a recording know of their rows.
+/// The samples of a recording.
 fn recorded(recording: &Recording) -> Vec<Arc<Sample>> {
     recording.samples(0).unwrap().map(|sample| sample.unwrap().sample).collect()
 }
@@ -77,7 +77,7 @@ fn every_number_is_recorded_and_replayed_as_it_is_written() {
     assert_eq!(serde_json::to_string(&again.task.reference.columns).unwrap(), row);
 }
 
-/// `recordings/rounded` was made by a host that rounded numbers, with `gavel
+/// `recordings/rounded` was written by a host that rounded numbers, with `gavel
 /// score --record`, from the rows
 ///
 /// ```jsonl

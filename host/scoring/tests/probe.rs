@@ -1,7 +1,7 @@
 //! Plugins that are tried before a run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Role, Sample, Task, Trajectory};
 use gavel_plugin::{PluginSpec, SandboxConfig};
 use gavel_scoring::{Probe, Scorer, SourcePattern, WeightedPlugin};
 use serde_json::json;
@@ -35,7 +35,7 @@ fn probed(scorer: &Scorer, datasets: &[Vec<Arc<Task>>]) -> Vec<Probe> {
 }
 
 fn rows(probe: &Probe) -> Vec<&str> {
-    probe.calls.iter().map(|(task, _)| task.id.as_str()).collect()
+    probe.calls.iter().map(|row| row.task.id.as_str()).collect()
 }
 
 #[test]
@@ -61,9 +61,8 @@ fn a_judger_sees_two_responses_and_what_others_said_of_them() {
     let mut ranks = plugin("ranks", "ranks", json!({"by": "calls"}));
     ranks.when.after = vec!["calls".into()];
     let probes = probed(&scorer(vec![ranks, plugin("calls", "stateful", json!({}))]), &[tasks("train", 1)]);
-    let (_, evaluation) = &probes[0].calls[0];
-    assert_eq!(evaluation.outcome.reason().unwrap(), "scored 1, no note");
-    assert_eq!(probes[1].calls[0].1.outcome.score(), Some(1.0));
+    assert_eq!(probes[0].calls[0].evaluation.outcome.reason().unwrap(), "scored 1, no note");
+    assert_eq!(probes[1].calls[0].evaluation.outcome.score(), Some(1.0));
 }
 
 #[test]
@@ -74,8 +73,8 @@ fn no_later_call_depends_on_it() {
     probed(&scorer, &[tasks("train", 8)]);
     let score = || {
         let messages = vec![Message::new(Role::Assistant, "a")];
-        let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-        let sample = Sample { task: tasks("train", 1).remove(0), index: 0, trajectories };
+        let trajectories = vec![Trajectory::of(messages)];
+        let sample = Sample::new(tasks("train", 1).remove(0), 0, trajectories);
         scorer.wait(scorer.start_alone(sample, 1)).reward
     };
     // The first call after it is the first of its instance; the second is not.

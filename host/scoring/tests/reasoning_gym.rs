@@ -37,7 +37,7 @@ fn reasoning_gym_agrees_with_the_package() {
         let outcome = scorer.wait(pending);
         // Where the package raises, the answer has no score there, and 0 here.
         let score = row.columns.get("score").unwrap().parse().unwrap_or(0.0);
-        // The last digit of a sum is another since Python 3.12.
+        // The last digit of a sum differs since Python 3.12.
         if !outcome.reward.is_some_and(|reward| (reward - score).abs() < 1e-12) {
             let shown = serde_json::to_string(&row.columns).unwrap();
             wrong.push(format!("{shown}: {:?} {:?}", outcome.reward, outcome.reason));

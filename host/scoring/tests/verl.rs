@@ -14,24 +14,24 @@ use std::time::Duration;
 
 /// A kind of row on which a plugin differs from verl on purpose.
 struct Difference {
-    /// As the fixture calls it.
+    /// The name in the fixture.
     kind: &'static str,
-    /// What the plugin says of each row that differs.
+    /// The plugin's verdict on each row that differs.
     ours: Ours,
-    /// How many rows of the kind differ.
+    /// The number of rows of the kind that differ.
     rows: usize,
 }
 
 #[derive(Clone, Copy)]
 enum Ours {
     Score(f64),
-    /// That much below verl's score.
+    /// A score that is this much below verl's.
     Below(f64),
     /// A fault of the row.
     Fault,
 }
 
-/// A row of a fixture and what verl says of it.
+/// A row of a fixture and verl's score of it.
 struct Case {
     kind: String,
     row: Row,
@@ -40,15 +40,15 @@ struct Case {
     pred: Option<String>,
 }
 
-/// A right answer that verl gives a 0, or that it raises an exception for,
-/// because of the way in which the ground truth is written.
+/// A right answer that verl scores 0, or raises an exception for, because of the
+/// form of the ground truth.
 const fn right(kind: &'static str, rows: usize) -> Difference {
     Difference { kind, ours: Ours::Score(1.0), rows }
 }
 
-/// A row with nothing to compare with. verl gives a 0, raises an exception, or
-/// accepts an empty answer; here the row is at fault, its samples have no
-/// reward, and the run counts them.
+/// A row without a ground truth. verl gives a 0, raises an exception, or accepts
+/// an empty answer. Here it is a fault of the row: its samples have no reward,
+/// and the run counts them.
 const fn fault(kind: &'static str, rows: usize) -> Difference {
     Difference { kind, ours: Ours::Fault, rows }
 }
@@ -109,8 +109,8 @@ fn geometry3k_is_math_and_format() {
 }
 
 /// verl's `DAPORewardManager` adds
-/// `min(-(length - (max - buffer)) / buffer * factor, 0)`; a response is never
-/// longer than `max` there, and the penalty stays here where it is.
+/// `min(-(length - (max - buffer)) / buffer * factor, 0)`. A response is never
+/// longer than `max` there; here the penalty does not grow beyond `max`.
 #[test]
 fn the_penalty_of_length_is_that_of_dapo() {
     let overlong = json!({"max_response": 100, "buffer": 20, "factor": 0.5});
@@ -126,8 +126,8 @@ fn the_penalty_of_length_is_that_of_dapo() {
     }
 }
 
-/// A right answer of that many tokens of the policy, after as many of a tool,
-/// and a shorter trajectory beside it.
+/// A right answer with `length` tokens of the policy after as many of a tool, and
+/// a shorter trajectory beside it.
 fn of_tokens(length: usize) -> Sample {
     let columns = serde_json::from_value(json!({"response": "Answer: 34", "ground_truth": "34"})).unwrap();
     let mut sample = completion(Row { position: 0, place: String::new(), columns }, "length").unwrap();
@@ -145,8 +145,8 @@ fn of_tokens(length: usize) -> Sample {
     sample
 }
 
-/// Scores every row of a fixture and compares; what differs must be stated,
-/// to the row.
+/// Scores every row of a fixture and compares. `differences` must list every row
+/// that differs.
 #[track_caller]
 fn compare(task: &str, plugins: Vec<WeightedPlugin>, differences: &[Difference]) {
     let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()).into()).unwrap();

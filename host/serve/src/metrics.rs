@@ -34,7 +34,7 @@ impl Default for Metrics {
             (Counter::default(), Counter::default(), Counter::default());
         let requests = Family::default();
         let (first_token, whole) = (Histogram::new(SECONDS), Histogram::new(SECONDS));
-        registry.register("requests_running", "Responses that are being written", running.clone());
+        registry.register("requests_running", "Responses that are being decoded", running.clone());
         registry.register("requests_waiting", "Requests that wait for a place", waiting.clone());
         registry.register("prompt_tokens", "Tokens of prompts", prompt_tokens.clone());
         registry.register("generated_tokens", "Tokens drawn", generated_tokens.clone());

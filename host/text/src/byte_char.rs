@@ -1,6 +1,6 @@
-//! Bytes as the characters of byte-level vocabularies.
+//! The characters that byte-level vocabularies write for bytes.
 
-/// The printable character that stands for a byte in byte-level vocabularies
+/// The character that stands for a byte in byte-level vocabularies
 /// (`bytes_to_unicode` of GPT-2): the byte's own where it is printable, else
 /// the next free one from U+0100 on.
 pub(crate) fn byte_char(byte: u8) -> char {

@@ -1,4 +1,4 @@
-//! What can go wrong with text.
+//! Errors of tokenizers and chat templates.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum TextError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file has a content that is not understood.
+    /// The content of a file is wrong.
     #[error("{}: {what}", path.display())]
     File {
         /// The file.
@@ -23,28 +23,36 @@ pub enum TextError {
         /// What is wrong, naming the field.
         what: String,
     },
-    /// A model has no chat template, as base models often have none.
+    /// A model has no chat template, as is common for base models.
     #[error("{}: there is no chat template\nhint: add chat_template.jinja, or `chat_template` to tokenizer_config.json", .0.display())]
     NoTemplate(PathBuf),
     /// A text cannot be turned into tokens, or tokens into text.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(String),
-    /// A template says by `raise_exception` that it does not take a conversation.
+    /// A template refuses a conversation with `raise_exception`.
     #[error("{}{}: the chat template refuses the conversation: {what}\nhint: change the messages, or the template", path.display(), at(*.line))]
     Refused {
         /// The file with the template.
         path: PathBuf,
-        /// Where in the template, from 1 on.
+        /// The line of the template, from 1 on.
         line: Option<usize>,
-        /// What the template says.
+        /// The message of the template.
+        what: String,
+    },
+    /// A template renders no text that could follow a reply as it was generated.
+    #[error("{}: the chat template cannot continue a conversation after a reply: {what}\nhint: use another chat template", path.display())]
+    Continuation {
+        /// The file with the template.
+        path: PathBuf,
+        /// Why.
         what: String,
     },
     /// A template cannot render a conversation.
-    #[error("{}{}: the chat template failed: {what}\nhint: correct the template there, or leave out of the messages what it does not take", path.display(), at(*.line))]
+    #[error("{}{}: the chat template failed: {what}\nhint: correct the template, or remove what it does not support from the messages", path.display(), at(*.line))]
     Template {
         /// The file with the template.
         path: PathBuf,
-        /// Where in the template, from 1 on.
+        /// The line of the template, from 1 on.
         line: Option<usize>,
         /// What is wrong.
         what: String,

@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The text of the file, or nothing where there is none.
+/// The text of the file, or `None` where there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
-        // A template would write it before every prompt.
+        // A template would write its byte-order mark before every prompt.
         Ok(text) => Ok(Some(without_bom(&text).to_owned())),
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(TextError::Io { action: "read", path: path.to_owned(), source }),
     }
 }
 
-/// The JSON object in the file, or an empty one where there is none.
+/// The JSON object in the file, or an empty one where there is no file.
 pub(crate) fn read_object(path: &Path) -> Result<Map<String, Value>> {
     match read(path)? {
         None => Ok(Map::new()),

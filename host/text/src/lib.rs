@@ -1,11 +1,16 @@
-//! Between messages and token ids: the tokenizer and the chat template of a
-//! model, read from and written to the files of a Hugging Face checkpoint, and
-//! the tool calls in what a model replies. No libtorch here.
+//! Turns messages into token ids and replies into messages. It has the
+//! tokenizer and the chat template of a model, as files of a Hugging Face
+//! checkpoint, and parses the tool calls in replies. It does not use libtorch.
 
 mod byte_char;
+mod continuation;
 mod error;
 mod files;
+mod history;
 mod model;
+mod prompt;
+mod renderer;
+mod special_texts;
 mod stop;
 pub mod stream;
 pub mod template;
@@ -13,9 +18,10 @@ pub mod tokenizer;
 pub mod tool_calls;
 
 pub use error::TextError;
+pub use history::{History, HistoryCheck};
 pub use model::TextModel;
 pub use stop::{Certain, StopTexts};
 pub use stream::DecodeStream;
 pub use template::{ChatTemplate, RenderOptions};
 pub use tokenizer::{TokenText, Tokenizer};
-pub use tool_calls::{Reply, ToolCallFormat};
+pub use tool_calls::{MalformedCall, Reply, ToolCallFormat};

@@ -1,10 +1,9 @@
-//! The tokenizer and the chat template of a model, together.
+//! The tokenizer of a model together with its chat template.
 
 use crate::error::Result;
-use crate::template::{ChatTemplate, RenderOptions};
+use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 use crate::tool_calls::Reply;
-use gavel_data::Message;
 use serde_json::Value;
 use std::path::Path;
 
@@ -29,39 +28,29 @@ impl TextModel {
     }
 
     /// Reads both from the folder `dir` of an adapter to the checkpoint in the
-    /// folder `base`, which says which tokens end a text, and has the template,
-    /// where `dir` does not.
+    /// folder `base`. The tokens that end a text, and the template, are read
+    /// from `base` where `dir` does not have them.
     pub fn load_with(dir: &Path, base: &Path) -> Result<Self> {
         Ok(Self { tokenizer: Tokenizer::load_with(dir, base)?, template: ChatTemplate::load_with(dir, base)? })
     }
 
-    /// Writes both into the folder `dir`, which is made where it is missing,
-    /// so that `transformers` loads them.
+    /// Writes both into the folder `dir`, in the form that `transformers`
+    /// loads. Creates the folder if it is missing.
     pub fn save(&self, dir: &Path) -> Result<()> {
         self.tokenizer.save_with(dir, self.template.to_settings())
     }
 
-    /// The tokens that ask for the assistant's next message.
-    pub fn prompt_ids(&self, messages: &[Message]) -> Result<Vec<u32>> {
-        self.prompt_ids_with(messages, &RenderOptions::prompt(&[]))
-    }
-
-    /// The tokens of a conversation that is rendered with `options`.
-    pub fn prompt_ids_with(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<Vec<u32>> {
-        self.tokenizer.encode(&self.template.render(messages, options)?)
-    }
-
-    /// Takes apart what the model wrote: its text, with special tokens only
-    /// where they mark calls, and its calls of `tools`, numbered on from
-    /// `calls_before`. Without tools there are no calls. `text` is that of the
-    /// tokens `ids`, which may have been cut at its end.
+    /// Parses a reply into its text and its calls of `tools`. The text has
+    /// special tokens only where they mark calls. The calls are numbered from
+    /// `calls_before` on; without tools there are none. `text` is the text of
+    /// the tokens `ids`, and its end may have been cut off.
     pub fn reply(&self, ids: &[u32], text: String, tools: &[Value], calls_before: usize) -> Result<Reply> {
         let cut = self.tokenizer.decode(ids)?.strip_prefix(&text).unwrap_or_default().to_owned();
-        let plain = Reply { content: text, tool_calls: Vec::new() };
+        let plain = Reply { content: text, tool_calls: Vec::new(), malformed: Vec::new() };
         let Some(format) = self.template.tool_call_format().filter(|_| !tools.is_empty()) else { return Ok(plain) };
         let ended = ids.iter().rposition(|id| !self.tokenizer.stop_ids().contains(id)).map_or(0, |last| last + 1);
         let written = self.tokenizer.decode_with(&ids[..ended], false)?;
         let reply = format.parse(written.strip_suffix(&cut).unwrap_or(&written), tools, calls_before);
-        Ok(if reply.tool_calls.is_empty() { plain } else { reply })
+        Ok(if reply.tool_calls.is_empty() { Reply { malformed: reply.malformed, ..plain } } else { reply })
     }
 }

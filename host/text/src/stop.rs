@@ -1,32 +1,32 @@
-//! Texts at which a response ends.
+//! Stop texts, at which a response ends.
 
 use crate::error::Result;
 use crate::stream::DecodeStream;
 
-/// Looks for the first of several texts in what comes piece by piece, and
-/// holds back what may be the beginning of one.
+/// Finds the first stop text in a text that comes in pieces. The end of the
+/// text is held back while it may be the beginning of a stop text.
 #[derive(Debug, Clone)]
 pub struct StopTexts {
     texts: Vec<String>,
     held: String,
 }
 
-/// What is certain after a piece.
+/// The text that is certain after a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Certain {
-    /// Text that is before any of them.
+    /// Text before any stop text.
     pub text: String,
-    /// Whether one was found: the text ends here.
+    /// Whether a stop text was found: the response ends here.
     pub stopped: bool,
 }
 
 impl StopTexts {
-    /// Empty texts are found nowhere.
+    /// Looks for `texts`; empty ones are ignored.
     pub fn new(texts: Vec<String>) -> Self {
         Self { texts: texts.into_iter().filter(|text| !text.is_empty()).collect(), held: String::new() }
     }
 
-    /// What is certain with the next piece.
+    /// Adds a piece, and returns the text that is now certain.
     pub fn push(&mut self, piece: &str) -> Certain {
         self.held.push_str(piece);
         if let Some(at) = self.texts.iter().filter_map(|text| self.held.find(text)).min() {
@@ -39,9 +39,10 @@ impl StopTexts {
         Certain { text: std::mem::replace(&mut self.held, rest), stopped: false }
     }
 
-    /// What is certain with the next token. A text is found in what the decoder
-    /// holds back, too: SentencePiece's bytes, such as a line's end, are given
-    /// with the token after them, which would be one too many.
+    /// Adds a token, and returns the text that is now certain. The search
+    /// includes text that the decoder still holds back. SentencePiece's bytes,
+    /// such as a line break, come only with the token after them, and then the
+    /// response would be one token too long.
     ///
     /// # Errors
     /// The token cannot be decoded.
@@ -54,7 +55,7 @@ impl StopTexts {
         Ok(if found.stopped { Certain { text: certain.text + &found.text, stopped: true } } else { certain })
     }
 
-    /// What was held back, once nothing more comes.
+    /// Returns the text that was held back, once there are no more pieces.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

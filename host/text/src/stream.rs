@@ -1,4 +1,4 @@
-//! Text from tokens as they come, never half a character.
+//! Decodes tokens to text as they come, in whole characters.
 
 use crate::byte_char::byte_char;
 use crate::error::{Result, TextError};
@@ -12,17 +12,17 @@ static BYTES: LazyLock<HashMap<char, u8>> = LazyLock::new(|| (0..=255).map(|byte
 /// How the text of a token depends on others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoding {
-    /// Not at all: each token is bytes.
+    /// It does not: each token is bytes.
     Bytes,
-    /// On the token before it, and tokens that stand for a byte on their
-    /// neighbours: SentencePiece.
+    /// It depends on the token before it; a token that stands for a byte
+    /// depends on its neighbours: SentencePiece.
     Window,
-    /// Perhaps on all: white space is cleaned up afterwards.
+    /// It may depend on all tokens: white space is cleaned up at the end.
     Whole,
 }
 
 impl Decoding {
-    /// By the decoder in `tokenizer.json`.
+    /// The kind of the decoder in `tokenizer.json`.
     pub fn of(tokenizer: &tokenizers::Tokenizer) -> Self {
         let decoder = tokenizer.get_decoder().and_then(|decoder| serde_json::to_value(decoder).ok());
         let steps = match decoder {
@@ -48,7 +48,7 @@ impl Decoding {
     /// The bytes of a token in the middle of a text.
     pub fn bytes(self, token: &str) -> Vec<u8> {
         match self {
-            // A token with other characters was added, and is written as it is.
+            // A token with other characters is an added token, and decodes to itself.
             Self::Bytes => token
                 .chars()
                 .map(|char| BYTES.get(&char).copied())
@@ -74,11 +74,11 @@ pub struct DecodeStream {
     tokenizer: Arc<tokenizers::Tokenizer>,
     decoding: Decoding,
     skip_special: bool,
-    /// Of [`Decoding::Bytes`]: the beginning of a character.
+    /// For [`Decoding::Bytes`]: the beginning of a character.
     bytes: Vec<u8>,
-    /// Tokens whose text was given, which the text of the next ones depends on.
+    /// Tokens whose text was returned; the text of the next ones depends on them.
     given: Vec<u32>,
-    /// Tokens whose text was not given yet.
+    /// Tokens whose text was not returned yet.
     held: Vec<u32>,
 }
 
@@ -87,15 +87,15 @@ impl DecodeStream {
         Self { tokenizer, decoding, skip_special, bytes: Vec::new(), given: Vec::new(), held: Vec::new() }
     }
 
-    /// Decodes what comes after `prompt`, whose text is known: a space between
-    /// them, which SentencePiece drops at the start of a text, is kept.
+    /// Decodes the tokens after `prompt`. A space after the prompt, which
+    /// SentencePiece drops at the start of a text, is kept.
     pub fn after(mut self, prompt: &[u32]) -> Self {
         let whole = |id: &u32| {
             let token = self.tokenizer.id_to_token(*id);
             token.is_some_and(|token| byte_of(&token).is_none() && !self.is_left_out(&token))
         };
         let last = &prompt[prompt.iter().rposition(whole).unwrap_or_default()..];
-        // Half a character would be changed by the next tokens.
+        // The next tokens would change half a character.
         let ends_whole = |text: String| !text.ends_with(char::REPLACEMENT_CHARACTER);
         if self.decoding == Decoding::Window && self.tokenizer.decode(last, self.skip_special).is_ok_and(ends_whole) {
             self.given = last.to_vec();
@@ -103,8 +103,8 @@ impl DecodeStream {
         self
     }
 
-    /// The text that is certain with the token `id`; often that of the token,
-    /// sometimes nothing, or that of several.
+    /// Adds the token `id`, and returns the text that is now certain: often the
+    /// text of this token, but it may be empty or the text of several tokens.
     pub fn push(&mut self, id: u32) -> Result<String> {
         let Some(token) = self.tokenizer.id_to_token(id) else { return Ok(String::new()) };
         if self.is_left_out(&token) {
@@ -117,7 +117,7 @@ impl DecodeStream {
             }
             Decoding::Window => {
                 self.held.push(id);
-                // A run of bytes is one text, or none of it is.
+                // A run of bytes decodes as a whole.
                 if byte_of(&token).is_some() { Ok(String::new()) } else { self.release() }
             }
             Decoding::Whole => {
@@ -141,13 +141,13 @@ impl DecodeStream {
         self.skip_special && self.tokenizer.get_added_vocabulary().is_special_token(token)
     }
 
-    /// What [`finish`](Self::finish) would give now: text that the next token
-    /// may still change.
+    /// The text that [`finish`](Self::finish) would return now. The next token
+    /// may still change it.
     pub fn pending(&self) -> Result<String> {
         self.clone().finish()
     }
 
-    /// All characters that are complete, as `String::from_utf8_lossy` has them.
+    /// All complete characters, decoded as by `String::from_utf8_lossy`.
     fn characters(&mut self) -> String {
         let mut text = String::new();
         let mut done = 0;
@@ -168,7 +168,7 @@ impl DecodeStream {
         text
     }
 
-    /// The text of the tokens held, after those given.
+    /// The text of the held tokens, after those that were returned.
     fn release(&mut self) -> Result<String> {
         let decode = |ids: &[u32]| {
             let decoded = self.tokenizer.decode(ids, self.skip_special);

@@ -1,4 +1,4 @@
-//! Chat templates: Jinja, as `transformers` runs it.
+//! Chat templates: Jinja templates, rendered as `transformers` renders them.
 
 mod json;
 mod methods;
@@ -27,28 +27,28 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['
 #[derive(Clone)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
-    /// Empty where the model has none: such a model takes no conversations.
+    /// Empty where the model has none; then no conversation can be rendered.
     sources: Vec<Source>,
-    /// Where a template was looked for.
+    /// The folder in which a template was looked for.
     folder: PathBuf,
-    /// What the templates see besides the conversation: `eos_token` and so on.
+    /// The variables of the templates besides the conversation, such as `eos_token`.
     variables: Map<String, Value>,
     form: Form,
 }
 
-/// What a conversation is rendered with besides its messages.
+/// The inputs of a template besides the messages.
 #[derive(Debug, Clone, Default)]
 pub struct RenderOptions<'a> {
     /// The functions that the model may call, each
     /// `{"type": "function", "function": {"name", "description", "parameters"}}`.
     pub tools: &'a [Value],
-    /// Ends the text where the assistant's next message begins.
+    /// Whether the text ends with the beginning of an assistant's message.
     pub add_generation_prompt: bool,
-    /// Further variables of the template, such as `enable_thinking`. They come
-    /// before [those of the model](ChatTemplate::set_variables).
+    /// Further variables of the template, such as `enable_thinking`. They win
+    /// over [those of the model](ChatTemplate::set_variables).
     pub variables: Map<String, Value>,
-    /// The time that `strftime_now` tells; without it, the time of the call.
-    /// In UTC, so that a prompt does not depend on the machine.
+    /// The time of `strftime_now`; without it, the time of the call. It is in
+    /// UTC, so that a prompt does not depend on the machine.
     pub now: Option<DateTime<Utc>>,
 }
 
@@ -72,13 +72,14 @@ impl ChatTemplate {
     /// Reads `chat_template.jinja` in the folder `dir`, with the further ones
     /// in `additional_chat_templates/`, or else the `chat_template` of
     /// `tokenizer_config.json`. Of several, `tool_use` is for conversations
-    /// with tools and `default` for the others. A folder with none is no error
-    /// before a conversation is rendered.
+    /// with tools and `default` for the others. A folder without a template is
+    /// an error only when a conversation is rendered.
     pub fn load(dir: &Path) -> Result<Self> {
         Self::load_with(dir, dir)
     }
 
-    /// The same, or the template in the folder `base` where `dir` has none.
+    /// The same as [`load`](Self::load), with the template in the folder `base`
+    /// where `dir` has none.
     pub(crate) fn load_with(dir: &Path, base: &Path) -> Result<Self> {
         Self::new(source::sources(dir, base)?, dir.to_owned(), source::special_tokens(dir)?)
     }
@@ -103,12 +104,25 @@ impl ChatTemplate {
         Ok(template)
     }
 
+    /// The template in the file `path` in place of all of its own.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a template.
+    pub fn replaced_by(&self, path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| TextError::File {
+            path: path.to_owned(),
+            what: format!("the chat template cannot be read: {error}"),
+        })?;
+        let source = Source { name: DEFAULT.into(), text, path: path.to_owned() };
+        Self::new(vec![source], self.folder.clone(), self.variables.clone())
+    }
+
     /// The text of the template, if there is one; of several, of the default one.
     pub fn source(&self) -> Option<&str> {
         Some(&self.choose(&[])?.text)
     }
 
-    /// What `chat_template` in `tokenizer_config.json` is for this one.
+    /// The value of `chat_template` in `tokenizer_config.json` for this template.
     pub(crate) fn to_settings(&self) -> Option<Value> {
         source::to_settings(&self.sources)
     }
@@ -121,13 +135,32 @@ impl ChatTemplate {
 
     /// The text of a conversation.
     pub fn render(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<String> {
-        let source = self.choose(options.tools).ok_or_else(|| TextError::NoTemplate(self.folder.clone()))?;
-        let messages: Vec<Value> = messages.iter().map(|message| self.form.message(message)).collect();
-        self.run(source, JinjaValue::from(Serde(&messages)), options).map_err(|error| failure(source, &error))
+        self.render_values(&self.values(messages), options)
     }
 
-    /// How the model writes calls, by the template for conversations with
-    /// tools; nothing where that is not known.
+    /// The messages as the template takes them.
+    pub(crate) fn values<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> Vec<Value> {
+        messages.into_iter().map(|message| self.form.message(message)).collect()
+    }
+
+    /// The text of a conversation of such [values](Self::values).
+    pub(crate) fn render_values(&self, messages: &[Value], options: &RenderOptions<'_>) -> Result<String> {
+        let source = self.choose(options.tools).ok_or_else(|| TextError::NoTemplate(self.folder.clone()))?;
+        self.run(source, JinjaValue::from(Serde(messages)), options).map_err(|error| failure(source, &error))
+    }
+
+    /// The file with the template for a conversation with these tools, or the folder where there is none.
+    pub(crate) fn path(&self, tools: &[Value]) -> PathBuf {
+        self.choose(tools).map_or(&self.folder, |source| &source.path).clone()
+    }
+
+    /// Whether the template for a conversation with these tools has `text` in it.
+    pub(crate) fn mentions(&self, text: &str, tools: &[Value]) -> bool {
+        self.choose(tools).is_some_and(|source| source.text.contains(text))
+    }
+
+    /// The format in which the model writes tool calls, from the template for
+    /// conversations with tools; `None` where it is not known.
     pub fn tool_call_format(&self) -> Option<ToolCallFormat> {
         let for_tools = self.sources.iter().find(|source| source.name == TOOL_USE);
         ToolCallFormat::detect(for_tools.map_or(self.source()?, |source| &source.text))
@@ -162,12 +195,12 @@ impl ChatTemplate {
         // minijinja 3.0.5 panics at `[][::-1]`: a template must not take the host down.
         let render = || self.environment.get_template(&source.name)?.render(variables);
         catch_unwind(AssertUnwindSafe(render)).unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked, as it does at `[][::-1]`"))
+            Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked, as it does for `[][::-1]`"))
         })
     }
 }
 
-/// The message of an error, and where in the template it is.
+/// The message of an error, with its line in the template.
 fn explain(error: &Error) -> String {
     let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     match error.line() {
@@ -184,7 +217,7 @@ fn failure(source: &Source, error: &Error) -> TextError {
         if let Some(raised) = inner.downcast_ref::<python::Raised>() {
             return TextError::Refused { path: source.path.clone(), line, what: raised.0.clone() };
         }
-        // The innermost place is where it happened; the others called it.
+        // The innermost line is that of the error; the others called it.
         line = inner.downcast_ref::<Error>().and_then(Error::line).or(line);
         cause = inner.source();
     }

@@ -1,9 +1,13 @@
 //! Text to token ids and back.
 
+mod inside;
+
 use crate::byte_char::byte_char;
 use crate::error::{Result, TextError};
 use crate::files;
+use crate::special_texts::SpecialTexts;
 use crate::stream::{DecodeStream, Decoding};
+use inside::WithoutPrefix;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,9 +24,11 @@ pub(crate) const SPECIAL_TOKENS: [&str; 7] =
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: Arc<tokenizers::Tokenizer>,
+    without_prefix: Arc<WithoutPrefix>,
+    special_texts: Arc<SpecialTexts>,
     decoding: Decoding,
     vocab_size: usize,
-    /// Not empty; the first is the token that ends a text.
+    /// The tokens at which a response ends. Not empty; the first is the token that ends a text.
     stop_ids: Vec<u32>,
     pad: u32,
     /// `tokenizer_config.json`, with every special token.
@@ -74,8 +80,9 @@ impl Tokenizer {
         Self::load_with(dir, dir)
     }
 
-    /// The same, where the folder `base` has the `generation_config.json` and
-    /// the `config.json` if `dir` has not.
+    /// The same as [`load`](Self::load), with `generation_config.json` and
+    /// `config.json` of the folder `base` where `dir` has no
+    /// `generation_config.json`.
     pub(crate) fn load_with(dir: &Path, base: &Path) -> Result<Self> {
         let path = dir.join(FILE);
         let text = std::fs::read_to_string(&path).map_err(|source| TextError::Io {
@@ -97,7 +104,7 @@ impl Tokenizer {
             let Some(text) = tokens.get(name).and_then(files::token_text) else { return Ok(None) };
             match inner.token_to_id(text) {
                 Some(id) => Ok(Some(id)),
-                None => Err(wrong(dir.join(file), format!("`{name}` {text:?} is no token of {}", path.display()))),
+                None => Err(wrong(dir.join(file), format!("`{name}` {text:?} is not a token of {}", path.display()))),
             }
         };
         let ends = if dir.join(GENERATION).exists() { dir } else { base };
@@ -116,11 +123,11 @@ impl Tokenizer {
         let Some(&eos) = stop_ids.first() else {
             return Err(wrong(
                 dir.join(SETTINGS),
-                format!("no token ends a text: set `eos_token` there or `eos_token_id` in {GENERATION}"),
+                format!("no token ends a text\nhint: set `eos_token` there or `eos_token_id` in {GENERATION}"),
             ));
         };
         let pad = token("pad_token")?.or(ids("pad_token_id").first().copied()).unwrap_or(eos);
-        // `save` writes no other file with special tokens.
+        // `save` writes special tokens only to this file.
         settings.extend(more);
         Ok(Self::of(inner, stop_ids, pad, settings, generation))
     }
@@ -133,17 +140,25 @@ impl Tokenizer {
         generation: Map<String, Value>,
     ) -> Self {
         let (vocab_size, decoding) = (vocab_size(&inner), Decoding::of(&inner));
-        Self { inner: Arc::new(inner), decoding, vocab_size, stop_ids, pad, settings, generation }
+        let special_texts = Arc::new(SpecialTexts::of(&inner, &stop_ids));
+        let (inner, without_prefix) = (Arc::new(inner), Arc::default());
+        Self { inner, without_prefix, special_texts, decoding, vocab_size, stop_ids, pad, settings, generation }
+    }
+
+    /// The texts of its special tokens.
+    pub(crate) fn special_texts(&self) -> &SpecialTexts {
+        &self.special_texts
     }
 
     /// Writes `tokenizer.json`, `tokenizer_config.json` and
-    /// `generation_config.json` into the folder `dir`, which is made where it
-    /// is missing, so that `transformers` loads them.
+    /// `generation_config.json` into the folder `dir`, in the form that
+    /// `transformers` loads. Creates the folder if it is missing.
     pub fn save(&self, dir: &Path) -> Result<()> {
         self.save_with(dir, None)
     }
 
-    /// The same, with a chat template in `tokenizer_config.json`.
+    /// The same as [`save`](Self::save), with a chat template in
+    /// `tokenizer_config.json`.
     pub(crate) fn save_with(&self, dir: &Path, template: Option<Value>) -> Result<()> {
         std::fs::create_dir_all(dir).map_err(|source| TextError::Io {
             action: "create",
@@ -163,16 +178,26 @@ impl Tokenizer {
         files::write_object(&dir.join(GENERATION), generation)
     }
 
-    /// The tokens of `text`. Special tokens that are written out in it are
-    /// recognised; none are added.
+    /// The tokens of `text`. Special tokens in the text are recognised; none are
+    /// added.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_with(text, false)
     }
 
-    /// The tokens of a text that stands alone: with those that the tokenizer
-    /// puts around one, such as the token that begins a sequence.
+    /// The tokens of a whole sequence, with the special tokens that the
+    /// tokenizer adds, such as the token that begins a sequence.
     pub fn encode_whole(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_with(text, true)
+    }
+
+    /// The tokens of `text` where it follows other text: without the space that SentencePiece's tokenizers put before
+    /// the first word. What follows a special token in it is as in [`encode`](Self::encode).
+    pub fn encode_inside(&self, text: &str) -> Result<Vec<u32>> {
+        match self.without_prefix.encode(&self.inner, text)? {
+            None => self.encode(text),
+            Some((ids, "")) => Ok(ids),
+            Some((ids, rest)) => Ok([ids, self.encode(rest)?].concat()),
+        }
     }
 
     fn encode_with(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
@@ -191,15 +216,15 @@ impl Tokenizer {
         self.inner.decode(ids, skip_special).map_err(|error| TextError::Tokenizer(error.to_string()))
     }
 
-    /// Decodes tokens as they come. The pieces together are what
-    /// [`decode_with`](Self::decode_with) makes of all tokens.
+    /// Decodes tokens as they come. The pieces together are the text that
+    /// [`decode_with`](Self::decode_with) returns for all tokens.
     pub fn stream(&self, skip_special: bool) -> DecodeStream {
         DecodeStream::new(self.inner.clone(), self.decoding, skip_special)
     }
 
-    /// What one token stands for, as the log-probs of chat completions tell
-    /// it: its bytes, which may be a part of a character, and its text, where
-    /// such a part is U+FFFD. An id without a token has neither.
+    /// The bytes and the text of one token, as the log-probs of chat completions
+    /// report them. The bytes may be part of a character, which is U+FFFD in the
+    /// text. For an id without a token, both are empty.
     pub fn token_to_text(&self, id: u32) -> TokenText {
         let bytes = self.inner.id_to_token(id).map(|token| self.decoding.bytes(&token)).unwrap_or_default();
         TokenText { text: String::from_utf8_lossy(&bytes).into_owned(), bytes }
@@ -226,36 +251,36 @@ impl Tokenizer {
         &self.stop_ids
     }
 
-    /// The token that fills up batches; the one that ends a text where the
-    /// model has none of its own.
+    /// The token that pads batches; [`eos`](Self::eos) where the model has no
+    /// padding token.
     pub fn pad(&self) -> u32 {
         self.pad
     }
 
-    /// `generation_config.json`: how the model's makers would draw, as
-    /// `temperature` and so on.
+    /// `generation_config.json`: the sampling settings that the model's makers
+    /// recommend, such as `temperature`.
     pub fn generation(&self) -> &Map<String, Value> {
         &self.generation
     }
 
-    /// One more than the largest token id: what a model's vocabulary must
-    /// have at least.
+    /// One more than the largest token id: the smallest vocabulary that the
+    /// model must have.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }
 }
 
-/// What one token stands for.
+/// The bytes and the text of one token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenText {
-    /// The bytes as text; what is no UTF-8 by itself is U+FFFD.
+    /// The bytes as text; bytes that are not UTF-8 by themselves are U+FFFD.
     pub text: String,
     /// Its bytes in the text.
     pub bytes: Vec<u8>,
 }
 
-/// `tokenizer_config.json` in the folder `dir`, and the special tokens that
-/// stand only in `special_tokens_map.json`.
+/// `tokenizer_config.json` in the folder `dir`, and the special tokens that are
+/// only in `special_tokens_map.json`.
 pub(crate) fn read_settings(dir: &Path) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let settings = files::read_object(&dir.join(SETTINGS))?;
     let mut more = files::read_object(&dir.join(SPECIAL_TOKENS_MAP))?;

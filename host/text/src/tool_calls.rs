@@ -1,5 +1,5 @@
-//! The tool calls in a model's reply, in the forms that the common families
-//! of models write them.
+//! Parses the tool calls in a model's reply, in the formats of the common
+//! families of models.
 
 mod json;
 mod parsed;
@@ -7,10 +7,11 @@ mod xml;
 
 use gavel_data::ContentPart;
 use gavel_data::{Message, Role, ToolCall};
-use parsed::{Parsed, ParsedCall};
+pub use parsed::MalformedCall;
+use parsed::{Parsed, ParsedCall, ReadCall};
 use serde_json::Value;
 
-/// How a model writes a call.
+/// The format in which a model writes a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolCallFormat {
     /// `<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes,
@@ -28,19 +29,21 @@ pub enum ToolCallFormat {
     Mistral,
 }
 
-/// A reply taken apart.
+/// A parsed reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// What is no call, without white space at the end where there are calls.
+    /// The text that is not a call. Where there are calls, white space at its end is removed.
     pub content: String,
     /// The calls, in order.
     pub tool_calls: Vec<ToolCall>,
+    /// What begins as a call and cannot be read as one, in order. It is a part of the content too.
+    pub malformed: Vec<MalformedCall>,
 }
 
 impl Reply {
     /// The assistant's message.
     pub fn into_message(self) -> Message {
-        let Self { content, tool_calls } = self;
+        let Self { content, tool_calls, malformed: _ } = self;
         let content =
             if content.is_empty() && !tool_calls.is_empty() { Vec::new() } else { vec![ContentPart::Text(content)] };
         Message { content, tool_calls, ..Message::new(Role::Assistant, "") }
@@ -48,12 +51,12 @@ impl Reply {
 }
 
 impl ToolCallFormat {
-    /// Which form a chat template asks for, by the markers in its text;
-    /// nothing where it is none of these.
+    /// The format that a chat template asks for, by the markers in its text;
+    /// `None` where it is another format.
     pub fn detect(template: &str) -> Option<Self> {
         let has = |marker: &str| template.contains(marker);
         match () {
-            // `<arg_key>` is GLM's own form.
+            // `<arg_key>` is GLM's format, which is not supported.
             () if has("<tool_call>") && has("<function=") => Some(Self::QwenXml),
             () if has("<tool_call>") && !has("<arg_key>") => Some(Self::Hermes),
             () if has("[TOOL_CALLS]") => Some(Self::Mistral),
@@ -62,14 +65,15 @@ impl ToolCallFormat {
         }
     }
 
-    /// Takes a reply apart. It has to be decoded with special tokens, as some
-    /// markers are ones, and without the token that ended it. What is not
-    /// written as it should be stays content, and so does everything that was
-    /// only thought, before `</think>`.
+    /// Parses a reply. It must be decoded with special tokens, since some
+    /// markers are special tokens, and without the token that ended it.
+    /// Malformed calls stay in the content, and so does the reasoning before
+    /// `</think>`.
     ///
-    /// `tools` tell which arguments of [`QwenXml`](Self::QwenXml) are text.
-    /// `calls_before` is the number of calls so far in the conversation: ids
-    /// count on from it, where the model gives none.
+    /// The schemas in `tools` decide which arguments of
+    /// [`QwenXml`](Self::QwenXml) are text. `calls_before` is the number of
+    /// earlier calls in the conversation: where the model writes no id, ids
+    /// count on from it.
     pub fn parse(self, reply: &str, tools: &[Value], calls_before: usize) -> Reply {
         let (thought, said) = match (reply.rfind("</think>"), reply.rfind("<think>")) {
             (Some(end), _) => reply.split_at(end + "</think>".len()),
@@ -82,30 +86,35 @@ impl ToolCallFormat {
             Self::Llama3 => json::llama(said),
             Self::Mistral => json::mistral(said),
         };
-        let Some((content, calls)) = parsed else { return Reply { content: reply.into(), tool_calls: Vec::new() } };
+        let Parsed { content, calls, malformed } = parsed;
+        if calls.is_empty() {
+            return Reply { content: reply.into(), tool_calls: Vec::new(), malformed };
+        }
         let number = |(index, call): (usize, ParsedCall)| ToolCall {
-            // Nine letters or digits: Mistral's templates take no other.
+            // Nine letters or digits, since Mistral's templates refuse other ids.
             id: call.id.unwrap_or_else(|| format!("call{:05}", calls_before + index)),
             name: call.name,
             arguments: call.arguments,
         };
         let content = format!("{thought}{content}");
-        Reply { content: content.trim_end().into(), tool_calls: calls.into_iter().enumerate().map(number).collect() }
+        let tool_calls = calls.into_iter().enumerate().map(number).collect();
+        Reply { content: content.trim_end().into(), tool_calls, malformed }
     }
 }
 
 /// Each `<tool_call>…</tool_call>`; the last need not be closed.
-fn tagged(said: &str, call: impl Fn(&str) -> Option<ParsedCall>) -> Parsed {
-    let (mut content, mut calls, mut rest) = (String::new(), Vec::new(), said);
+fn tagged(said: &str, call: impl Fn(&str) -> ReadCall) -> Parsed {
+    let (Parsed { mut content, mut calls, mut malformed }, mut rest) = (Parsed::default(), said);
     while let Some((before, after)) = rest.split_once("<tool_call>") {
         let (body, next) = after.split_once("</tool_call>").unwrap_or((after, ""));
         let whole = &rest[before.len()..rest.len() - next.len()];
         match call(body.trim()) {
-            Some(call) => {
+            Ok(call) => {
                 content.push_str(if calls.is_empty() { before } else { before.trim_start() });
                 calls.push(call);
             }
-            None => {
+            Err(why) => {
+                malformed.push(MalformedCall { text: whole.trim().to_owned(), why });
                 content.push_str(before);
                 content.push_str(whole);
             }
@@ -113,5 +122,5 @@ fn tagged(said: &str, call: impl Fn(&str) -> Option<ParsedCall>) -> Parsed {
         rest = next;
     }
     content.push_str(if calls.is_empty() { rest } else { rest.trim_start() });
-    (!calls.is_empty()).then_some((content, calls))
+    Parsed { content, calls, malformed }
 }

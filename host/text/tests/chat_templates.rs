@@ -24,7 +24,7 @@ enum Outcome {
     Text(String),
     /// By `raise_exception`, with this message.
     Raised(String),
-    /// With an error of Python or Jinja, whose message is another here.
+    /// With an error of Python or Jinja, whose message differs here.
     Failed(String),
 }
 

@@ -81,7 +81,7 @@ fn special_tokens_in_a_file_of_their_own_are_kept() {
         "special_tokens_map.json",
         r#"{"bos_token": {"content": "<|im_start|>"}, "eos_token": "<|im_end|>", "pad_token": "<|pad|>"}"#,
     );
-    // A byte-order mark before it is not a part of the prompt.
+    // A byte-order mark before it is not part of the prompt.
     write(dir.path(), "chat_template.jinja", "\u{feff}{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
     let facts = |dir: &Path| {
         let text = TextModel::load(dir).unwrap();
@@ -93,7 +93,7 @@ fn special_tokens_in_a_file_of_their_own_are_kept() {
     assert_eq!(facts(copy.path()), facts(dir.path()));
     write(dir.path(), "special_tokens_map.json", r#"{"eos_token": "</s>"}"#);
     let error = TextModel::load(dir.path()).err().unwrap().to_string();
-    assert!(error.contains("special_tokens_map.json: `eos_token` \"</s>\" is no token of"), "{error}");
+    assert!(error.contains("special_tokens_map.json: `eos_token` \"</s>\" is not a token of"), "{error}");
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn every_token_that_ends_a_response_is_found() {
     write(dir.path(), "config.json", r#"{"eos_token_id": 2}"#);
     assert_eq!(load().unwrap(), (vec![2], 2));
     write(dir.path(), "config.json", "{}");
-    assert!(load().unwrap_err().to_string().contains("no token ends a text: set `eos_token`"));
+    assert!(load().unwrap_err().to_string().contains("no token ends a text\nhint: set `eos_token`"));
     write(dir.path(), "tokenizer_config.json", r#"{"eos_token": "</s>"}"#);
-    assert!(load().unwrap_err().to_string().contains("`eos_token` \"</s>\" is no token of"));
+    assert!(load().unwrap_err().to_string().contains("`eos_token` \"</s>\" is not a token of"));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn broken_files_are_named() {
     says("tokenizer_config.json: not a JSON object");
 }
 
-/// A template of one's own, in a folder with `tokenizer_config.json`.
+/// A template with this source, in a folder with `tokenizer_config.json`.
 fn template(source: &str) -> ChatTemplate {
     let dir = tempfile::tempdir().unwrap();
     let settings = serde_json::json!({
@@ -205,7 +205,7 @@ fn template(source: &str) -> ChatTemplate {
 fn templates_run_as_transformers_runs_them() {
     let render =
         |source: &str, messages: &[Message]| template(source).render(messages, &RenderOptions::default()).unwrap();
-    // Blocks take the white space before them on their line and the line break after them.
+    // Blocks remove the white space before them on their line and the line break after them.
     let source = "{{ bos_token }}\n  {% for m in messages %}\n[{{ m.role }}] {{ m['content'].strip() | upper }}{{ eos_token }}\n  {% endfor %}\nend\n";
     assert_eq!(
         render(source, &[Message::new(Role::User, " hi "), Message::new(Role::Assistant, "yo")]),
@@ -285,7 +285,7 @@ fn of_several_templates_the_one_for_tools_takes_tools() {
     write(dir.path(), "tokenizer_config.json", &list("rag").to_string());
     let error = ChatTemplate::load(dir.path()).err().unwrap().to_string();
     assert!(
-        error.ends_with("of the chat templates rag, tool_use none is the default\nhint: name one `default`"),
+        error.ends_with("no chat template is named `default`: there are rag, tool_use\nhint: name one `default`"),
         "{error}"
     );
 }
@@ -308,11 +308,10 @@ fn a_template_that_fails_is_named_with_the_line() {
     let error = fails("\n\n{{ messages[0].content + none }}");
     assert!(
         error.contains("tokenizer_config.json, line 3 of the template: the chat template failed: ")
-            && error
-                .ends_with("\nhint: correct the template there, or leave out of the messages what it does not take"),
+            && error.ends_with("\nhint: correct the template, or remove what it does not support from the messages"),
         "{error}"
     );
-    // The place is where it happened, not where that was called from.
+    // The line is that of the error, not that of the call of the macro.
     let error = fails("{% macro m(x) %}\n{{ raise_exception('no ' ~ x) }}{% endmacro %}\n\n{{ m('way') }}");
     assert!(
         error.contains(", line 2 of the template: the chat template refuses the conversation: no way\n"),
@@ -334,11 +333,11 @@ fn a_reply_is_taken_apart_by_the_models_own_form() {
     let tools = [serde_json::json!({"type": "function", "function": {"name": "f"}})];
     let taken = text.reply(&ids, reply.into(), &tools, 0).unwrap();
     assert_eq!((taken.content.as_str(), taken.tool_calls[0].name.as_str()), ("I look.", "f"));
-    // Without tools, or where no calls are, it is the text.
+    // Without tools, or without calls, the content is the text.
     assert_eq!(text.reply(&ids, reply.into(), &[], 0).unwrap().content, reply);
     let plain = text.tokenizer.encode(" no call<|im_end|>").unwrap();
     assert_eq!(text.reply(&plain, " no call".into(), &tools, 0).unwrap().content, " no call");
-    // What was cut off the text is no part of the reply.
+    // Text that was cut off is not part of the reply.
     let ids = text.tokenizer.encode(&format!("{reply}\nObservation:")).unwrap();
     let taken = text.reply(&ids, format!("{reply}\n"), &tools, 0).unwrap();
     assert_eq!((taken.content.as_str(), taken.tool_calls.len()), ("I look.", 1));

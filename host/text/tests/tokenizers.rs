@@ -68,7 +68,7 @@ fn a_stream_gives_the_text_of_all_tokens_in_whole_characters() {
             let whole = if skip { &case.without_special } else { &case.text };
             assert_eq!(&pieces.concat(), whole, "{kind}: {:?}", case.ids);
         }
-        // A text that is no nonsense comes in pieces, and none of it is held back.
+        // Common text comes in pieces, and none of it is held back.
         let ids = tokenizer.encode("the answer is 42. Therefore").unwrap();
         let mut stream = tokenizer.stream(true);
         let empty = ids.iter().filter(|&&id| stream.push(id).unwrap().is_empty()).count();
@@ -87,7 +87,7 @@ fn a_text_that_goes_on_keeps_the_space_before_it() {
                 let mut stream = tokenizer.stream(true).after(prompt);
                 let mut more: String = rest.iter().map(|&id| stream.push(id).unwrap()).collect();
                 more.push_str(&stream.finish().unwrap());
-                // Where a character is cut in two, neither half is one.
+                // Where a character is cut in two, neither half is a character.
                 let before = tokenizer.decode(prompt).unwrap();
                 if !before.ends_with('\u{fffd}') {
                     assert_eq!(before + &more, tokenizer.decode(&ids).unwrap(), "{kind}: {text:?} at {cut}");
@@ -105,7 +105,7 @@ fn a_character_of_several_tokens_comes_when_it_is_whole() {
         let pieces: Vec<String> = ids.iter().map(|&id| stream.push(id).unwrap()).collect();
         assert!(pieces.iter().any(|piece| piece.contains('🦀')), "{kind}: {pieces:?}");
         assert!(!pieces.concat().contains('\u{fffd}'), "{kind}: {pieces:?}");
-        // What is never finished is told at the end.
+        // An unfinished character is U+FFFD at the end.
         let mut stream = tokenizer.stream(true);
         let crab = ids.iter().position(|&id| tokenizer.token_to_text(id).bytes == [0xf0]).unwrap();
         assert_eq!(stream.push(ids[crab]).unwrap(), "", "{kind}");
@@ -121,7 +121,7 @@ fn a_token_has_a_text_and_bytes() {
             ids.iter().flat_map(|&id| tokenizer.token_to_text(id).bytes).collect()
         };
         match kind.as_str() {
-            // They put a space before a text.
+            // These put a space before a text.
             "byte_fallback" | "unigram" | "byte_level_prefix_space" => assert_eq!(bytes("the answer"), b" the answer"),
             "word_piece" => continue,
             _ => assert_eq!(bytes("the answer is 数 🦀"), "the answer is 数 🦀".as_bytes(), "{kind}"),

@@ -32,7 +32,7 @@ fn is(format: ToolCallFormat, reply: &str, content: &str, calls: &[&str]) {
     assert_eq!(parse(format, reply), (content.to_owned(), calls.iter().map(|&call| call.to_owned()).collect()));
 }
 
-/// Stays content as it is.
+/// The reply has no calls, and its content is unchanged.
 #[track_caller]
 fn is_content(format: ToolCallFormat, reply: &str) {
     is(format, reply, reply, &[]);
@@ -71,7 +71,7 @@ fn hermes() {
     // The end may be missing, and arguments may be text or absent.
     is(Hermes, "<tool_call>{\"name\": \"f\"}", "", &["call00000 f {}"]);
     is(Hermes, r#"<tool_call>{"name": "f", "arguments": "{\"a\": 1}"}</tool_call>"#, "", &[r#"call00000 f {"a": 1}"#]);
-    // A malformed one stays, the others are calls.
+    // A malformed call stays in the content.
     let mixed = format!("x <tool_call>{{\"name\": }}</tool_call> y {call} z");
     is(Hermes, &mixed, "x <tool_call>{\"name\": }</tool_call> y z", &[r#"call00000 f {"a":[1,2.0,"</x>"]}"#]);
     for malformed in [
@@ -88,7 +88,7 @@ fn hermes() {
     ] {
         is_content(Hermes, malformed);
     }
-    // A thought is no call.
+    // A call in the reasoning is not a call.
     let thought = format!("<think>\nShall I {call}?\n</think>\n\n");
     is_content(Hermes, &thought);
     is_content(Hermes, &format!("<think>{call}"));
@@ -195,7 +195,7 @@ fn ids_count_on() {
     assert!(message.content.is_empty() && message.role == Role::Assistant && message.tool_calls.len() == 1);
 }
 
-/// What a template writes for a call is read as that call.
+/// A call that a template wrote is parsed as that call.
 #[test]
 fn calls_that_templates_write_are_read() {
     let nested = json!({"text": "a \"b\"\n</tool_call>", "list": [1, 2.5, {"k": null}], "number": 1e-7, "é": "🦀"});
@@ -219,7 +219,7 @@ fn calls_that_templates_write_are_read() {
             name: "f".into(),
             arguments: arguments.to_string(),
         };
-        // The mark that ends a call cannot be in one of those that have it.
+        // Formats with a closing mark cannot have that mark in a call.
         let arguments = match format {
             ToolCallFormat::Hermes | ToolCallFormat::QwenXml => {
                 json!({"text": "a \"b\"\n<x>", "list": nested["list"], "number": 1e-7})
@@ -262,4 +262,89 @@ fn calls_that_templates_write_are_read() {
             assert!(message.content.iter().all(|part| matches!(part, ContentPart::Text(_))));
         }
     }
+}
+
+/// What cannot be read as a call, with the reason.
+#[track_caller]
+fn malformed(format: ToolCallFormat, reply: &str, expected: &[(&str, &str)]) {
+    let parsed = format.parse(reply, &tools(), 0);
+    let found: Vec<(&str, &str)> =
+        parsed.malformed.iter().map(|call| (call.text.as_str(), call.why.as_str())).collect();
+    assert_eq!(found, expected, "{reply}");
+    for (text, _) in expected {
+        assert!(parsed.content.contains(text), "{:?}", parsed.content);
+    }
+}
+
+#[test]
+fn a_malformed_call_says_why() {
+    use ToolCallFormat::{Hermes, Llama3, Mistral, QwenXml};
+    const NO_OBJECT: &str = "a call is a JSON object with `name` and `arguments`";
+    for (body, why) in [
+        ("", "it is not JSON: EOF while parsing a value at line 1 column 0"),
+        ("f(1)", "it is not JSON: expected ident at line 1 column 2"),
+        (r#"{"name": "f", "arguments": {"a": 1}"#, "it is not JSON: EOF while parsing an object at line 1 column 35"),
+        ("[1]", NO_OBJECT),
+        (r#"{"arguments": {}}"#, "it has no `name`"),
+        (r#"{"name": 1}"#, "`name` is not the name of a function"),
+        (r#"{"name": "f", "arguments": [1]}"#, "`arguments` is not a JSON object"),
+        (r#"{"name": "f", "arguments": "a"}"#, "`arguments` is not a JSON object"),
+    ] {
+        let call = format!("<tool_call>{body}</tool_call>");
+        malformed(Hermes, &format!("I look. {call} So."), &[(call.as_str(), why)]);
+        // Cut off.
+        malformed(Hermes, format!("<tool_call>{body}").trim(), &[(&format!("<tool_call>{body}"), why)]);
+        if body.starts_with('{') {
+            malformed(Llama3, &format!("<|python_tag|>{body}"), &[(&format!("<|python_tag|>{body}"), why)]);
+        }
+        if body.starts_with(r#"{"name""#) && body.ends_with("]}") {
+            malformed(Llama3, body, &[(body, why)]);
+        }
+    }
+    // Others beside it are calls, and a thought has none.
+    let good = r#"<tool_call>{"name": "f"}</tool_call>"#;
+    malformed(
+        Hermes,
+        &format!("<think><tool_call></think>{good}<tool_call>no</tool_call>"),
+        &[("<tool_call>no</tool_call>", "it is not JSON: expected ident at line 1 column 2")],
+    );
+    malformed(Hermes, good, &[]);
+    malformed(Hermes, "{\"name\": 1}", &[]);
+
+    for (body, why) in [
+        ("{\"name\": \"f\"}", "it does not begin with `<function=NAME>`"),
+        ("<function=f>", "it does not end with `</function>`"),
+        ("<function=></function>", "the function has no name"),
+        ("<function=f>text</function>", "something else than `<parameter=NAME>` stands between its arguments"),
+        ("<function=f><parameter=text>1</function>", "the argument `text` does not end with `</parameter>`"),
+    ] {
+        let call = format!("<tool_call>{body}</tool_call>");
+        malformed(QwenXml, &call, &[(call.as_str(), why)]);
+    }
+
+    for (reply, why) in [
+        ("<|python_tag|>", "nothing follows the mark"),
+        ("<|python_tag|>print(1)", "it is not JSON: expected value at line 1 column 1"),
+        ("<|python_tag|>{\"name\": \"f\"} and", "something else than `;` follows a call"),
+    ] {
+        malformed(Llama3, reply, &[(reply, why)]);
+    }
+    for content in ["{\"answer\": 42}", "{\"name\": \"f\"", "{\"name\": \"f\"} is how", "[1]", ""] {
+        malformed(Llama3, content, &[]);
+    }
+
+    for (call, why) in [
+        ("[TOOL_CALLS]", "`[ARGS]` does not follow the name"),
+        ("[TOOL_CALLS][]", "the list of calls is empty"),
+        ("[TOOL_CALLS] [1]", NO_OBJECT),
+        ("[TOOL_CALLS] 1", NO_OBJECT),
+        ("[TOOL_CALLS] [{\"name\": \"f\"", "it is not JSON: EOF while parsing an object at line 1 column 14"),
+        ("[TOOL_CALLS]f{}", "`[ARGS]` does not follow the name"),
+        ("[TOOL_CALLS]f[ARGS]{", "it is not JSON: EOF while parsing an object at line 1 column 1"),
+        ("[TOOL_CALLS]f[ARGS][]", "the arguments are not a JSON object"),
+        ("[TOOL_CALLS][ARGS]{}", "the function has no name"),
+    ] {
+        malformed(Mistral, &format!("Sure. {call}"), &[(call, why)]);
+    }
+    malformed(Mistral, "none", &[]);
 }

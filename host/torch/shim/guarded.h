@@ -3,8 +3,8 @@
 #include <cstring>
 #include <exception>
 
-// What libtorch throws, as a string that the caller frees with `gavel_free`;
-// null means success.
+// The message of an exception that libtorch throws, as a string that the caller
+// frees with `gavel_free`; null means success.
 template <typename Body> char *guarded(Body body) noexcept {
   try {
     body();
@@ -12,6 +12,6 @@ template <typename Body> char *guarded(Body body) noexcept {
   } catch (const std::exception &error) {
     return strdup(error.what());
   } catch (...) {
-    return strdup("an exception that is no std::exception");
+    return strdup("an exception that is not a std::exception");
   }
 }

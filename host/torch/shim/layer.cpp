@@ -1,7 +1,7 @@
-// Parts of a transformer layer, each as one pass over memory where libtorch on
-// the CPU makes one for every operation, forward and backward; there are no
-// second derivatives. Numbers are of 32 bits and rows are contiguous; the Rust
-// side sees to it.
+// Parts of a transformer layer, each as one pass over memory, forward and
+// backward. libtorch on the CPU makes a pass for every operation. There are no
+// second derivatives. The Rust side ensures that numbers have 32 bits and rows
+// are contiguous.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
@@ -14,14 +14,14 @@
 #include <cstdint>
 #include <cstring>
 
-// Loops in versions for several processors, chosen when the program starts by what the processor can do (by `arch=`, GCC
-// would choose by its model).
+// Versions of loops for several processors. The program chooses at its start by the processor's features; with `arch=`,
+// GCC would choose by its model.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define PORTABLE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define PORTABLE
 #endif
-// Into each of these versions, however large it is.
+// Inlined into each of these versions, however large it is.
 #define INLINE inline __attribute__((always_inline))
 
 namespace {
@@ -30,13 +30,13 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Numbers that are worth a thread, as in libtorch.
+// The numbers that are worth a thread, as in libtorch.
 constexpr int64_t GRAIN = 32768;
 
 // e^x (the polynomial of Cephes' expf) without calls and branches, so that
-// compilers do several at a time. Clamped well before results, or what they are
-// multiplied by, are subnormal: that costs a processor a hundred cycles, also
-// where the number is not the one chosen in the end.
+// compilers vectorise it. It is clamped well before results or their factors
+// become subnormal: a subnormal number costs a processor a hundred cycles, even
+// if it is not selected in the end.
 INLINE float exponential(float x) {
   x = x < -80.0f ? -80.0f : x;
   x = x > 80.0f ? 80.0f : x;
@@ -104,7 +104,7 @@ PORTABLE void silu_product_row_back(const float *gradient, const float *gate, co
   }
 }
 
-// `sin` is what each half takes of the other.
+// `sin` has the factors with which each half enters the other.
 PORTABLE void rotate_row(const float *x, const float *cos, const float *const sin[2], float *out, int64_t half) {
   const float *first = sin[0], *second = sin[1];
 #pragma omp simd
@@ -116,7 +116,8 @@ PORTABLE void rotate_row(const float *x, const float *cos, const float *const si
 
 int64_t rows_worth_a_thread(int64_t width) { return std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, width)); }
 
-// Rows of so many numbers, on as many threads as they are worth.
+// Runs `body` over rows of `width` numbers, on as many threads as they are
+// worth.
 template <typename Body> void each_row(int64_t rows, int64_t width, const Body &body) {
   at::parallel_for(0, rows, rows_worth_a_thread(width), [&](int64_t start, int64_t end) {
     for (auto row = start; row < end; ++row) body(row);
@@ -164,7 +165,7 @@ struct RmsNorm : Function<RmsNorm> {
       });
     }
     if (ctx->needs_input_grad(1)) {
-      // Sums over parts that do not depend on how many threads there are.
+      // Sums over parts, whose number does not depend on the number of threads.
       const auto parts = std::clamp<int64_t>(rows / rows_worth_a_thread(width), 1, 64);
       auto sums = at::zeros({parts, width}, gradient.options());
       auto *out = sums.mutable_data_ptr<float>();
@@ -182,7 +183,7 @@ struct RmsNorm : Function<RmsNorm> {
   }
 };
 
-// `x` is `[rows, 2 * width]`: gates, and what they let through.
+// `x` is `[rows, 2 * width]`: gates, and the values that they multiply.
 struct SiluProduct : Function<SiluProduct> {
   static at::Tensor compute(const at::Tensor &x) {
     const auto rows = x.size(0), width = x.size(1) / 2;
@@ -219,8 +220,8 @@ struct SiluProduct : Function<SiluProduct> {
 // `x` is `[tokens, heads, 2 * half]`, its first heads queries and the others
 // keys; `cos` holds `half` numbers a token and `sin` two times as many.
 struct Rotate : Function<Rotate> {
-  // Some of the heads, from a tensor to another; a token of that begins every
-  // `stride` numbers.
+  // Rotates some of the heads from one tensor to another, in which a token
+  // begins every `stride` numbers.
   static void turn(const at::Tensor &x, const at::Tensor &cos, const at::Tensor &sin, bool back, float *out,
                    int64_t stride) {
     const auto tokens = x.size(0), heads = x.size(1), half = x.size(2) / 2;

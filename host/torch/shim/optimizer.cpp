@@ -1,5 +1,5 @@
-// What an optimiser needs and tch does not offer: gradients as a list, gradients
-// handed over during the backward pass, and the fused AdamW step.
+// The parts of an optimiser that tch does not offer: gradients as a list,
+// gradients handed over during the backward pass, and the fused AdamW step.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/UndefinedTensorImpl.h>
@@ -65,8 +65,8 @@ char *gavel_reset_gradients(at::Tensor *const *parameters, size_t count) {
   });
 }
 
-// From now on each parameter hands its gradients to its master, one after
-// another as a backward pass makes them: they never exist twice as a whole.
+// From now on each parameter hands its gradient to its master as soon as a
+// backward pass has computed it, so that never all gradients exist twice.
 char *gavel_hand_over_gradients(at::Tensor *const *parameters, at::Tensor *const *masters, size_t count) {
   return guarded([&] {
     for (size_t i = 0; i < count; ++i) {
@@ -109,14 +109,14 @@ char *gavel_scale_gradients(at::Tensor *const *parameters, size_t count, double 
 }
 
 // One AdamW step (Loshchilov and Hutter, 2019) with the stored gradients.
-// `step` counts from 1 and is that of this step.
+// `step` is the number of this step, from 1.
 char *gavel_adamw_step(at::Tensor *const *parameters, at::Tensor *const *exp_avgs, at::Tensor *const *exp_avg_sqs,
                        size_t count, double step, double lr, double beta1, double beta2, double weight_decay,
                        double eps) {
   return guarded([&] {
     if (count == 0) return;
     c10::NoGradGuard no_grad;
-    // The kernel wants one counter a parameter and only reads it here: all share one.
+    // The kernel wants one counter a parameter and only reads it here, so that all share one.
     auto counter = at::full({}, step, parameters[0]->options().dtype(at::kFloat).requires_grad(false));
     std::vector<at::Tensor> steps(count, counter);
     auto values = list(parameters, count);

@@ -1,5 +1,5 @@
 //! Parts of a transformer layer (`shim/layer.cpp`), with gradients. In 32 bits
-//! on the CPU each is one pass over memory; elsewhere it is made of libtorch's
+//! on the CPU each is one pass over memory; otherwise it uses libtorch's
 //! operations.
 
 use crate::{Result, checked};
@@ -33,7 +33,8 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f64) -> Result<Tensor> {
 }
 
 /// `silu(gate) · up`, `[rows, width]`, of `gate_up`, `[rows, 2 * width]`: a
-/// row's gates and what they let through (SwiGLU; Shazeer, arXiv:2002.05202).
+/// row's gates and the values that they multiply (SwiGLU; Shazeer,
+/// arXiv:2002.05202).
 pub fn silu_product(gate_up: &Tensor) -> Result<Tensor> {
     let (_, columns) = gate_up.size2()?;
     if !is_one_pass(&[gate_up]) || columns % 2 != 0 {
@@ -46,8 +47,8 @@ pub fn silu_product(gate_up: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Rotates `x`, `[tokens, heads, 2 * half]`, and gives the first `queries` of
-/// the heads and the others, which are keys. The first half of a head becomes
+/// Rotates `x`, `[tokens, heads, 2 * half]`, and gives the first `queries`
+/// heads and the others, which are keys. The first half of a head becomes
 /// `first · cos + second · sin[0]`, the second `second · cos + first · sin[1]`.
 /// `cos` is `[tokens, 1, 1, half]`, `sin` `[tokens, 1, 2, half]`. Computed in
 /// their kind; gradients flow to `x` alone.
@@ -78,7 +79,7 @@ fn is_one_pass(tensors: &[&Tensor]) -> bool {
 fn made<const N: usize>(function: impl FnOnce(*mut *mut C_tensor) -> *mut c_char) -> Result<[Tensor; N]> {
     let mut out = [std::ptr::null_mut(); N];
     checked(function(out.as_mut_ptr()))?;
-    // SAFETY: without a message all the tensors are there, and nobody else has them.
+    // SAFETY: without a message all the tensors exist, and nothing else owns them.
     Ok(out.map(|tensor| unsafe { Tensor::from_ptr(tensor) }))
 }
 
@@ -93,8 +94,8 @@ mod tests {
         Tensor::from_slice(&numbers).view(shape)
     }
 
-    /// What `function` gives in 32 bits, and the gradients of a weighted sum of
-    /// that, are those of libtorch's operations in 64.
+    /// Asserts that the result of `function` in 32 bits, and the gradients of
+    /// its weighted sum, are those of libtorch's operations in 64 bits.
     fn assert_like_libtorch(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Tensor>) {
         let all = |kind: Kind| {
             let leaves: Vec<Tensor> = inputs.iter().map(|x| x.detach().to_kind(kind).set_requires_grad(true)).collect();
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn norms() {
-        // Fewer rows than a thread is worth, and more; widths of no whole vector too.
+        // Fewer rows than are worth a thread, and more; also widths that are not whole vectors.
         for shape in [&[3, 5][..], &[700, 130], &[2, 300, 64], &[0, 4]] {
             let weight = numbers(2, &shape[shape.len() - 1..]);
             if shape[0] > 0 {

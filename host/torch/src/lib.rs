@@ -1,5 +1,5 @@
-//! What tch does not offer of libtorch: parts of a transformer layer as one operation each and what an optimiser needs,
-//! through a C++ shim, and operations with a number that return their errors.
+//! The parts of libtorch that tch does not offer. Through a C++ shim: parts of a transformer layer as one operation
+//! each, and the operations of an optimiser. Beside them: operations with a number that return their errors.
 
 pub mod layer;
 pub mod optimizer;
@@ -8,7 +8,7 @@ pub mod scalar;
 use std::ffi::{CStr, c_char};
 use tch::TchError;
 
-/// What libtorch gives, or what it throws.
+/// The result of libtorch, or the exception that it throws.
 pub type Result<T> = std::result::Result<T, TchError>;
 
 unsafe extern "C" {
@@ -20,7 +20,8 @@ fn checked(message: *mut c_char) -> Result<()> {
     if message.is_null() {
         return Ok(());
     }
-    // SAFETY: the shim gives null or a string of its own that nobody else has; it is freed once, after it was copied.
+    // SAFETY: the shim gives null or a string that it allocated and that nothing else owns; it is freed once, after it
+    // was copied.
     let text = unsafe {
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         gavel_free(message);

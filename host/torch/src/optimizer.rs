@@ -1,4 +1,4 @@
-//! What an optimiser needs (`shim/optimizer.cpp`).
+//! The operations of an optimiser (`shim/optimizer.cpp`).
 
 use crate::{Result, checked};
 use std::ffi::c_char;
@@ -52,8 +52,8 @@ pub fn reset_gradients(parameters: &[Tensor]) -> Result<()> {
     checked(unsafe { gavel_reset_gradients(pointers(parameters).as_ptr(), parameters.len()) })
 }
 
-/// From now on every gradient of a parameter is added to that of its master,
-/// in the master's kind, and dropped. The lists are of one length.
+/// From now on every gradient of a parameter is added to that of its master, in
+/// the master's kind, and then dropped. The lists have the same length.
 pub fn hand_over_gradients(parameters: &[Tensor], masters: &[Tensor]) -> Result<()> {
     debug_assert!(parameters.len() == masters.len());
     let (parameters, masters, count) = (pointers(parameters), pointers(masters), parameters.len());
@@ -62,7 +62,7 @@ pub fn hand_over_gradients(parameters: &[Tensor], masters: &[Tensor]) -> Result<
     checked(unsafe { gavel_hand_over_gradients(parameters.as_ptr(), masters.as_ptr(), count) })
 }
 
-/// Rounds each master into its parameter; the lists are of one length.
+/// Rounds each master into its parameter; the lists have the same length.
 pub fn round(parameters: &[Tensor], masters: &[Tensor]) -> Result<()> {
     debug_assert!(parameters.len() == masters.len());
     let (parameters, masters, count) = (pointers(parameters), pointers(masters), parameters.len());
@@ -79,13 +79,13 @@ pub fn gradient_norm(parameters: &[Tensor]) -> Result<std::result::Result<f64, u
     Ok(usize::try_from(missing).map_or(Ok(norm), Err))
 }
 
-/// Multiplies every gradient, all of which are there, by `factor`.
+/// Multiplies every gradient by `factor`. All gradients must exist.
 pub fn scale_gradients(parameters: &[Tensor], factor: f64) -> Result<()> {
     // SAFETY: the list and the tensors behind it outlive the call.
     checked(unsafe { gavel_scale_gradients(pointers(parameters).as_ptr(), parameters.len(), factor) })
 }
 
-/// One step with the stored gradients; the three lists are of one length.
+/// One step with the stored gradients; the three lists have the same length.
 pub fn adamw_step(parameters: &[Tensor], exp_avgs: &[Tensor], exp_avg_sqs: &[Tensor], step: &AdamWStep) -> Result<()> {
     debug_assert!(parameters.len() == exp_avgs.len() && parameters.len() == exp_avg_sqs.len());
     // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call.

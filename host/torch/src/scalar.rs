@@ -1,5 +1,5 @@
-//! Operations with a number. tch's own free the number before they read what libtorch threw, so that they panic where
-//! the operation fails (out of memory, for one) instead of returning the error.
+//! Operations with a number. tch's own free the number before they read libtorch's exception. If the operation fails,
+//! for example without memory, they panic instead of returning the error.
 
 use crate::{Result, checked};
 use tch::{Device, Tensor};
@@ -124,7 +124,7 @@ operations! {
 
 /// `start`, `start + step` and so on, below `end`, in 64-bit integers.
 pub fn arange(start: i64, end: i64, step: i64, device: Device) -> Result<Tensor> {
-    // As torch-sys numbers them.
+    // The numbers of torch-sys.
     let (int64, device) = (
         4,
         match device {
@@ -144,7 +144,7 @@ fn pointer(tensor: &Tensor) -> *mut C_tensor {
     tensor.as_ptr().cast_mut()
 }
 
-/// What `operation` makes with these numbers, which it borrows.
+/// The result of `operation` with these numbers, which it borrows.
 fn with_numbers<const N: usize>(
     numbers: [Number; N],
     operation: impl FnOnce(*mut *mut C_tensor, [*mut C_scalar; N]),
@@ -156,18 +156,19 @@ fn with_numbers<const N: usize>(
         Number::Float(value) => unsafe { ats_float(value) },
     });
     let mut out = std::ptr::null_mut();
-    // One that could not be made has left its error behind.
+    // A number that could not be created has left its error.
     if numbers.iter().all(|number| !number.is_null()) {
         operation(&mut out, numbers);
     }
     // SAFETY: null, or a string that is ours, which the shim's `free` takes as its own.
     let thrown = checked(unsafe { get_and_reset_last_err() });
     for number in numbers {
-        // SAFETY: each was made above, or is null, and nobody has it any more.
+        // SAFETY: each was created above, or is null, and nothing uses it any
+        // more.
         unsafe { ats_free(number) };
     }
     thrown?;
-    // SAFETY: nothing was thrown, so that the tensor is there, and nobody else has it.
+    // SAFETY: nothing was thrown, so that the tensor exists, and nothing else owns it.
     Ok(unsafe { Tensor::from_ptr(out) })
 }
 
@@ -207,7 +208,7 @@ mod tests {
         let error = x.try_masked_fill(&x, 0.0).unwrap_err().to_string();
         assert!(error.contains("mask"), "{error}");
         assert!(arange(0, -1, 1, Device::Cpu).is_err());
-        // What comes next does not find the old error.
+        // The next operation does not find the old error.
         assert_eq!(x.try_add(1).unwrap(), Tensor::from_slice(&[2.0f32, 3.0]));
     }
 }

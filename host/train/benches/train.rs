@@ -1,6 +1,6 @@
-//! Seconds of an optimiser step, forward and backward pass and AdamW, on the
-//! CPU in 32 bits on 2 threads. One line of JSON a case; the cases are those
-//! of `train_vs_torch.py`, which runs this beside Python.
+//! Seconds of an optimiser step (forward pass, backward pass and AdamW) on the
+//! CPU, in 32 bits on 2 threads. Prints one line of JSON a case.
+//! `train_vs_torch.py` runs this beside Python, with the same cases.
 //!
 //! `cargo bench --workspace --bench train`, on an idle machine.
 #![allow(clippy::print_stdout)]
@@ -51,7 +51,7 @@ fn measure(
 /// A GRPO step: 8 prompts of 48 tokens, 8 responses of 32 tokens to each.
 fn grouped_rows() -> Vec<Experience> {
     let row = |row: u64| Experience {
-        sample: SampleId { group: row as usize / 8, index: row as usize % 8 },
+        sample: SampleId { group: row as usize / 8, index: row as usize % 8, trajectory: 0 },
         prompt: tokens(row / 8, 48),
         response: tokens(100 + row, 32),
         loss_mask: vec![true; 32],

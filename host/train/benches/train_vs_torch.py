@@ -63,7 +63,7 @@ def peer(case, hidden):
 
 
 def gavel():
-    # As `gavel` runs itself.
+    # The settings with which `gavel` starts itself.
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "20000"}
     command = ["cargo", "bench", "--quiet", "--workspace", "--bench", "train"]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout

@@ -1,9 +1,9 @@
-//! What a configuration that parses may still get wrong.
+//! Errors in a configuration that parses.
 //!
-//! Two words end the names of types that hold settings. A `…Table` is what is
-//! written in TOML: its fields are the keys. A `…Config` is what the program
-//! uses, once its `validate` has seen it. Where both would have the same fields
-//! there is no table, and the config is read from TOML itself.
+//! The names of types that hold settings have one of two endings. A `…Table` is
+//! a table as written in TOML: its fields are the keys. A `…Config` is what the
+//! program uses, after its `validate`. If both would have the same fields,
+//! there is only the config, and it is read from TOML itself.
 
 use std::fmt::Display;
 
@@ -11,16 +11,16 @@ use std::fmt::Display;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} must be {must}, not {found}")]
 pub struct ConfigError {
-    /// The key, with the tables that lead to it once they are known.
+    /// The key, with the tables that it is in, once they are known.
     pub field: String,
-    /// What it may be.
+    /// The allowed values.
     pub must: String,
-    /// What it is.
+    /// The value.
     pub found: String,
 }
 
 impl ConfigError {
-    /// The same error as seen from outside `table` (`train.loss`, say).
+    /// The same error with the key below `table`, such as `train.loss`.
     pub fn within(mut self, table: &str) -> Self {
         self.field = format!("{table}.{}", self.field);
         self
@@ -31,8 +31,7 @@ impl ConfigError {
     }
 }
 
-/// Refuses `value` unless `allowed` holds for it; NaN and infinities are
-/// refused before that.
+/// Refuses `value` unless it is finite and `allowed` holds for it.
 pub(crate) fn check(field: &str, value: f64, must: &str, allowed: impl Fn(f64) -> bool) -> Result<(), ConfigError> {
     if value.is_finite() && allowed(value) { Ok(()) } else { Err(ConfigError::new(field, must, value)) }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in an update, and with the optimiser's state.
+//! Errors of an update and of the optimiser's state.
 
 use crate::config::ConfigError;
 use gavel_policy::{Phase, PolicyError};
@@ -17,18 +17,18 @@ pub enum TrainError {
         /// What is wrong with it.
         what: String,
     },
-    /// There is no token that the policy wrote.
+    /// The mini-batch has no token that the policy wrote.
     #[error("the mini-batch of {rows} rows has no token to learn from: every loss mask is empty")]
     NoTokens {
         /// How many rows it has.
         rows: usize,
     },
     /// A KL penalty without a reference.
-    #[error("a kl penalty is set but no reference model was given: load one, or remove the table `kl`")]
+    #[error("a kl penalty is set, but no reference model was given\nhint: load one, or remove the table `kl`")]
     NoReference,
     /// A loss or a gradient that is NaN or infinite.
     #[error(
-        "optimiser step {step}: the {quantity} is {value}; nothing was changed: lower the learning rate, or look for damaged weights"
+        "optimiser step {step}: the {quantity} is {value}; nothing was changed\nhint: lower the learning rate, or look for damaged weights"
     )]
     NonFinite {
         /// The step that would have been taken, from 0.
@@ -45,7 +45,7 @@ pub enum TrainError {
         name: String,
     },
     /// A parameter whose gradients would underflow.
-    #[error("parameter `{name}` is in float16, where small gradients are 0: train in bfloat16 or float32")]
+    #[error("parameter `{name}` is in float16, in which small gradients are 0\nhint: train in bfloat16 or float32")]
     Half {
         /// The parameter.
         name: String,
@@ -65,7 +65,8 @@ pub enum TrainError {
 }
 
 impl TrainError {
-    /// Says what was being done, if memory ran out and nobody has said it yet.
+    /// Adds what was being done, if memory ran out and the error does not have
+    /// it yet.
     pub(crate) fn during(self, now: Phase) -> Self {
         match self {
             Self::Policy(error) => Self::Policy(error.during(now)),
@@ -76,7 +77,7 @@ impl TrainError {
 
 impl From<TchError> for TrainError {
     fn from(error: TchError) -> Self {
-        // Only the first line of libtorch's message says what failed; a C++ backtrace follows.
+        // Only the first line of libtorch's message describes the failure; a C++ backtrace follows.
         match PolicyError::from(error) {
             PolicyError::Torch(text) => Self::Torch(text),
             other => Self::Policy(other),
@@ -97,7 +98,7 @@ pub enum StateError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file has another form.
+    /// The content of the file is wrong.
     #[error("optimiser state {}: {what}", path.display())]
     Format {
         /// The file.
@@ -106,7 +107,7 @@ pub enum StateError {
         what: String,
     },
     /// A tensor of this model is not in the file.
-    #[error("optimiser state {} lacks the tensor `{name}`: it belongs to another model", path.display())]
+    #[error("optimiser state {} does not have the tensor `{name}`: it belongs to another model", path.display())]
     Missing {
         /// The file.
         path: PathBuf,

@@ -1,22 +1,24 @@
-//! What an update learns from.
+//! The trajectories that an update learns from.
 
 use crate::batch::Sequence;
 use crate::error::{Result, TrainError};
 
-/// Which sample of a step a trajectory is of.
+/// The sample of a step that a trajectory belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SampleId {
     /// The number of its group.
     pub group: usize,
     /// Its number in the group.
     pub index: usize,
+    /// 0 where the trajectories of a sample count as one; else the number of the trajectory.
+    pub trajectory: usize,
 }
 
 /// One trajectory with its advantage.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Experience {
-    /// The sample that it is of. Where losses are averaged over responses, the
-    /// trajectories of one sample count as one.
+    /// The sample that it belongs to. When losses are averaged over responses,
+    /// the trajectories of one sample count as one.
     pub sample: SampleId,
     /// Token ids of the prompt; at least one.
     pub prompt: Vec<u32>,
@@ -28,13 +30,12 @@ pub struct Experience {
     /// For each response token: its log-probability when it was sampled, at
     /// the temperature of the update.
     pub logprobs: Vec<f32>,
-    /// For each response token: its log-probability under the policy before the
-    /// step's first update, as [`Trainer::set_proximal`](crate::Trainer::set_proximal)
-    /// finds it; empty where no update needs it.
+    /// For each response token: its log-probability under the policy before the step's first update, as
+    /// [`Trainer::set_proximal`](crate::Trainer::set_proximal) sets it; empty if no update needs it.
     pub proximal: Vec<f32>,
     /// For each response token: the version of the policy that drew it.
     pub versions: Vec<u64>,
-    /// For each response token: how much better it was than could be expected.
+    /// For each response token: how much better it was than expected.
     pub advantages: Vec<f32>,
 }
 
@@ -43,8 +44,8 @@ impl Experience {
         Sequence { prompt: &self.prompt, response: &self.response, loss_mask: Some(&self.loss_mask) }
     }
 
-    /// Refuses what would silently train on something else; proximal
-    /// log-probabilities are looked at only where they are needed.
+    /// Refuses a row that would train on wrong data without an error. Proximal
+    /// log-probabilities are checked only if they are needed.
     pub(crate) fn check(&self, index: usize, needs_proximal: bool) -> Result<()> {
         let wrong = |what: String| Err(TrainError::Row { index, what });
         let tokens = self.response.len();

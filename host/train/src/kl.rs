@@ -41,7 +41,8 @@ impl KlEstimator {
 pub struct KlConfig {
     /// The estimator; `k3` by default.
     pub estimator: KlEstimator,
-    /// Its weight in the loss; 0.001 by default. With 0 it is only measured.
+    /// The weight of the penalty in the loss; 0.001 by default. With 0 the
+    /// distance is only measured.
     pub coefficient: f64,
 }
 
@@ -52,7 +53,7 @@ impl Default for KlConfig {
 }
 
 impl KlConfig {
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values that are not valid, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check("coefficient", self.coefficient, "a number of at least 0", |value| value >= 0.0)
     }

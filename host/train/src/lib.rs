@@ -1,12 +1,10 @@
 //! Samples → new policy: advantages, losses, batches and the optimiser.
 //!
-//! An [`Experience`] is what an update learns from: a response, the
-//! log-probabilities it was sampled with, and the advantages that
-//! [`AdvantageConfig::estimate`] gave it among the groups of its step. A [`Trainer`] takes
-//! one optimiser step over a mini-batch of them ([`Trainer::update`]) or over
-//! supervised rows ([`Trainer::sft_step`]). What another policy drew is weighed by
-//! [`OffPolicyConfig`]. Nothing here draws from libtorch's
-//! random generator: the same inputs give the same policy.
+//! An update learns from [`Experience`]s: responses, the log-probabilities that they were sampled with, and the
+//! advantages that [`AdvantageConfig::estimate`] gave them among the groups of their step. A [`Trainer`] takes one
+//! optimiser step over a mini-batch of them ([`Trainer::update`]) or over supervised rows ([`Trainer::sft_step`]).
+//! [`OffPolicyConfig`] corrects for tokens that another policy drew. Nothing here draws from libtorch's random
+//! generator: the same inputs give the same policy.
 
 pub mod advantage;
 mod batch;

@@ -1,4 +1,4 @@
-//! What a model thinks of tokens that are already written.
+//! The log-probabilities of given tokens under a model.
 
 use crate::batch::micro_batches;
 use crate::config::check;
@@ -8,9 +8,9 @@ use gavel_policy::Model;
 use tch::Tensor;
 
 /// The log-probability of every response token under `softmax(logits /
-/// temperature)`; 0 where the loss mask says that the policy did not write it.
-/// No gradient is kept. Like an update, it works through micro-batches of at
-/// most `max_tokens` tokens.
+/// temperature)`; 0 for tokens that the loss mask excludes. No gradient is
+/// kept. Like an update, it computes micro-batches of at most `max_tokens`
+/// tokens.
 ///
 /// # Errors
 /// The temperature is not positive, a row is malformed, or the model fails.

@@ -3,7 +3,7 @@
 use crate::config::{ConfigError, check};
 use serde::{Deserialize, Serialize};
 
-/// What the learning rate does after the warm-up.
+/// The shape of the learning rate after the warm-up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
@@ -21,11 +21,12 @@ pub enum ScheduleKind {
 pub struct ScheduleConfig {
     /// The highest learning rate; 1e-6 by default.
     pub learning_rate: f64,
-    /// In how many steps it rises to that; 0 by default.
+    /// The number of steps in which it rises to that; 0 by default.
     pub warmup_steps: u64,
-    /// What it does then; `constant` by default.
+    /// Its shape after that; `constant` by default.
     pub kind: ScheduleKind,
-    /// Where a falling rate ends, as a share of the highest; 0 by default.
+    /// The final value of a falling rate, as a share of the highest; 0 by
+    /// default.
     pub min_ratio: f64,
 }
 
@@ -36,7 +37,7 @@ impl Default for ScheduleConfig {
 }
 
 impl ScheduleConfig {
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values that are not valid, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check("learning_rate", self.learning_rate, "a number above 0", |rate| rate > 0.0)?;
         check("min_ratio", self.min_ratio, "between 0 and 1", |ratio| (0.0..=1.0).contains(&ratio))
@@ -64,9 +65,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The learning rate of `step`, counted from 0. The warm-up's first step
-    /// is not 0, so that it is not wasted; its last has the full rate. Past the
-    /// end of the run the rate stays where it ended.
+    /// The learning rate of `step`, counted from 0. The rate of the warm-up's
+    /// first step is above 0, so that the step is not wasted; its last step has
+    /// the full rate. After the end of the run the rate keeps its last value.
     pub fn at(&self, step: u64) -> f64 {
         let ScheduleConfig { learning_rate, warmup_steps, kind, min_ratio } = self.config;
         if step < warmup_steps {

@@ -25,7 +25,7 @@ impl SftRow {
     }
 }
 
-/// What a step of supervised fine-tuning did.
+/// The result of a step of supervised fine-tuning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SftStats {
     /// The mean cross-entropy of the response tokens, in nats.
@@ -34,7 +34,7 @@ pub struct SftStats {
     pub grad_norm: f64,
     /// How many response tokens there were.
     pub tokens: usize,
-    /// The share of them that were the model's first choice.
+    /// The share of response tokens that were the model's most probable token.
     pub token_accuracy: f64,
 }
 

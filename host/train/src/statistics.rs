@@ -3,31 +3,30 @@
 use crate::error::Result;
 use tch::{Kind, Tensor};
 
-/// What is minimised.
+/// The number that is minimised.
 const LOSS: &str = "loss";
 
 /// How the sum over all tokens becomes a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reduction {
-    /// It is the sum: the tokens were weighted.
+    /// The sum, for tokens that are already weighted.
     Sum,
     /// The mean over the tokens that were learned from.
     TokenMean,
 }
 
-/// What the tokens of a chunk add to each number, in the order in which the
-/// numbers are reported.
+/// What the tokens of a chunk add to each number, in the order of the report.
 pub(crate) struct ChunkSums(Vec<(&'static str, Reduction, Tensor)>);
 
 impl ChunkSums {
-    /// Those of a chunk with this `loss`, a scalar, which is the first number.
+    /// The sums of a chunk whose first number is `loss`, a scalar.
     pub fn new(loss: &Tensor) -> Result<Self> {
         let mut sums = Self(Vec::new());
         sums.add(LOSS, Reduction::Sum, loss)?;
         Ok(sums)
     }
 
-    /// Adds up the `values` of tokens, in 64 bits and without gradients. Every
+    /// Sums the `values` of tokens, in 64 bits and without gradients. Every
     /// chunk of an update adds the same names in the same order.
     pub fn add(&mut self, name: &'static str, reduction: Reduction, values: &Tensor) -> Result<()> {
         self.0.push((name, reduction, values.f_detach()?.f_sum(Kind::Double)?));
@@ -35,13 +34,13 @@ impl ChunkSums {
     }
 }
 
-/// The numbers of an update, by name, in the order in which they are reported.
+/// The numbers of an update, by name, in the order of the report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Statistics(Vec<(&'static str, f64)>);
 
 impl Statistics {
-    /// Those of an update that learned from `tokens` tokens, from what its
-    /// chunks added.
+    /// The numbers of an update that learned from `tokens` tokens, from the
+    /// sums of its chunks.
     pub(crate) fn of_chunks(chunks: &[ChunkSums], tokens: usize) -> Result<Self> {
         let Some(first) = chunks.first() else { return Ok(Self::default()) };
         let stacked = |chunk: &ChunkSums| Tensor::f_stack(&chunk.0.iter().map(|(.., sum)| sum).collect::<Vec<_>>(), 0);
@@ -54,20 +53,20 @@ impl Statistics {
         Ok(Self(first.0.iter().zip(Vec::<f64>::try_from(totals)?).map(number).collect()))
     }
 
-    /// What was minimised.
+    /// The loss that was minimised.
     pub(crate) fn loss(&self) -> f64 {
-        // Every chunk begins with it.
+        // Every chunk has it.
         self.get(LOSS).unwrap_or(f64::NAN)
     }
 
-    /// Puts a number that is not one of tokens before another, or at the end
-    /// where that is missing.
+    /// Inserts a number that is not computed from tokens before `other`, or at
+    /// the end if there is no `other`.
     pub(crate) fn insert_before(&mut self, other: &str, name: &'static str, value: f64) {
         let at = self.0.iter().position(|(known, _)| *known == other).unwrap_or(self.0.len());
         self.0.insert(at, (name, value));
     }
 
-    /// Adds numbers that are not of single chunks.
+    /// Adds numbers that do not come from chunks.
     pub(crate) fn extend(&mut self, numbers: impl IntoIterator<Item = (&'static str, f64)>) {
         self.0.extend(numbers);
     }

@@ -33,7 +33,7 @@ pub fn tiny(seed: u64) -> Model {
     Model::random(config, seed, Device::Cpu).unwrap()
 }
 
-/// The same in 64 bits, where differences of losses mean something.
+/// The same model in 64 bits, precise enough for differences of losses.
 pub fn tiny_f64(seed: u64) -> Model {
     tiny(seed).to_kind(Kind::Double).unwrap()
 }
@@ -42,14 +42,14 @@ pub fn tokens(seed: u64, len: usize) -> Vec<u32> {
     (0..len as u64).map(|at| (uniform(seed, at) * f64::from(VOCAB)) as u32).collect()
 }
 
-/// Rows of different lengths, some of their tokens not the policy's, with the
-/// log-probabilities of `model` (so that every ratio is 1).
+/// Rows of different lengths with the log-probabilities of `model`, so that
+/// every ratio is 1. The policy did not write some of their tokens.
 pub fn experiences(model: &Model, temperature: f64) -> Vec<Experience> {
     let mut rows: Vec<Experience> = [(3, 5), (1, 1), (6, 2), (2, 9), (4, 4)]
         .into_iter()
         .enumerate()
         .map(|(row, (prompt, response))| Experience {
-            sample: SampleId { group: 0, index: row },
+            sample: SampleId { group: 0, index: row, trajectory: 0 },
             prompt: tokens(100 + row as u64, prompt),
             response: tokens(200 + row as u64, response),
             loss_mask: (0..response).map(|at| (at + row) % 4 != 3).collect(),

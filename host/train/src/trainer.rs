@@ -13,13 +13,13 @@ use gavel_policy::{Model, Phase, TrainingPass};
 use std::path::Path;
 use tch::Tensor;
 
-/// What an update did.
+/// The result of an update.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateStats {
     /// How many tokens were learned from.
     pub tokens: usize,
-    /// Its numbers by name, such as `loss`, `entropy`, and `grad_norm`, the 2-norm
-    /// of the gradient before clipping.
+    /// The numbers of the update by name, such as `loss`, `entropy`, and `grad_norm`, the 2-norm of the gradient before
+    /// clipping.
     pub statistics: Statistics,
 }
 
@@ -31,10 +31,9 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A trainer of `model`, whose parameters it shares. A mini-batch is worked
-    /// through in micro-batches of at most `max_tokens_per_micro_batch` tokens (a
-    /// longer row stands alone), in which a prompt of several rows is computed
-    /// once; the split changes memory and speed, not the result.
+    /// A trainer of `model`, whose parameters it shares. A mini-batch is computed in micro-batches of at most
+    /// `max_tokens_per_micro_batch` tokens; a longer row gets one by itself. A prompt of several rows in a micro-batch
+    /// is computed once. The split changes memory and speed, not the result.
     pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
         config.validate()?;
         let optimizer = AdamW::new(model.parameters(), config).map_err(|error| error.during(Phase::Optimizer))?;
@@ -42,7 +41,8 @@ impl Trainer {
     }
 
     /// Whether the backward pass computes each layer again instead of keeping
-    /// what is inside it: less memory for about a third more work. Off at first.
+    /// its inner values. This takes less memory for about a third more work.
+    /// Off by default.
     pub fn gradient_checkpointing(mut self, on: bool) -> Self {
         self.checkpointing = on;
         self
@@ -58,16 +58,15 @@ impl Trainer {
         Ok(self.optimizer.save(path)?)
     }
 
-    /// Restores what [`save`](Self::save) wrote; what follows is the same, bit
-    /// for bit, as if there had been no stop.
+    /// Restores the state that [`save`](Self::save) wrote. The following steps
+    /// are the same, bit for bit, as without a stop.
     pub fn load(&mut self, path: &Path) -> Result<()> {
         Ok(self.optimizer.load(path)?)
     }
 
     /// Sets the proximal log-probabilities of a mini-batch's rows: those under
-    /// `model` as it is now. To be asked for each mini-batch of a step before
-    /// the first of them is learned from; the rows go through the model in the
-    /// same company as in the update.
+    /// `model` as it is now. Call it for each mini-batch of a step before the
+    /// first update. The rows are batched as in the update.
     ///
     /// # Errors
     /// The temperature is not positive, a row is malformed, or the model fails.
@@ -80,7 +79,7 @@ impl Trainer {
     }
 
     /// One optimiser step with the learning rate `lr` over `mini_batch`.
-    /// `temperature` is that of the rollout (1 where that was greedy).
+    /// `temperature` is that of the rollout, or 1 if the rollout was greedy.
     /// `reference` is needed, and used, only with a KL penalty.
     ///
     /// # Errors
@@ -144,7 +143,7 @@ impl Trainer {
                 objective(&logits, &targets, config)
             })?;
         let grad_norm = self.finish(statistics.loss(), lr)?;
-        // The place that it has in the log of a run.
+        // The place that it has in a run's metrics.
         statistics.insert_before("logprob_mismatch", "grad_norm", grad_norm);
         if let Some(correction) = correction {
             statistics.extend(correction.statistics);
@@ -152,9 +151,8 @@ impl Trainer {
         Ok(UpdateStats { tokens, statistics })
     }
 
-    /// Starts from no gradient and goes backward from the losses that
-    /// `objective` gives, chunk by chunk; gives the numbers that come of the sums
-    /// it gave with them, and how many tokens were learned from.
+    /// Clears the gradients, then runs the backward pass from the losses that `objective` gives, chunk by chunk.
+    /// Returns the statistics from the sums of `objective`, and how many tokens were learned from.
     pub(crate) fn accumulate(
         &mut self,
         model: &Model,
@@ -187,7 +185,7 @@ impl Trainer {
         Ok((Statistics::of_chunks(&chunks, tokens)?, tokens))
     }
 
-    /// Takes the step, and gives the gradient's norm.
+    /// Takes the step and returns the gradient's norm.
     pub(crate) fn finish(&mut self, loss: f64, lr: f64) -> Result<f64> {
         if !loss.is_finite() {
             return Err(TrainError::NonFinite { step: self.steps(), quantity: "loss", value: loss });

@@ -1,4 +1,4 @@
-//! Training of adapters: nothing else changes, and the reference is the same
+//! Training of adapters: nothing else changes, and the reference shares the
 //! memory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -23,7 +23,7 @@ fn experiences(model: &Model) -> Vec<Experience> {
         .into_iter()
         .zip(0u32..)
         .map(|(advantage, row)| Experience {
-            sample: SampleId { group: 0, index: row as usize },
+            sample: SampleId { group: 0, index: row as usize, trajectory: 0 },
             prompt: vec![3 + row, 7, 11],
             response: (0..5 + row).map(|at| (5 * at + 3 * row) % 31).collect(),
             loss_mask: vec![true; 5 + row as usize],

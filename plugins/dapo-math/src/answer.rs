@@ -1,4 +1,4 @@
-//! Where the answer lies.
+//! Finds the answer in a response.
 
 use crate::normalize::Normalizer;
 use answer_rules::{balanced, tail};
@@ -7,10 +7,10 @@ use regex::Regex;
 /// How many characters, from the end of the response, may hold the answer.
 const WINDOW: usize = 300;
 
-/// How many may hold it where there is only a box.
+/// How many may hold it if there is only a box.
 const BOX_WINDOW: usize = 100;
 
-/// An answer that says that there is none; a box then counts.
+/// The answer that means that there is none; a box then counts.
 const NO_ANSWER: &str = "[INVALID]";
 
 /// Finds answers and brings them to their normal form.
@@ -19,7 +19,7 @@ pub struct Reader {
     normalizer: Normalizer,
 }
 
-/// What a response answers.
+/// The answer of a response.
 #[derive(Debug, PartialEq)]
 pub struct Answer {
     /// In its normal form, unless it is boxed.
@@ -28,8 +28,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether it is the ground truth: in normal form (`key`), or for a boxed
-    /// answer to the letter (`truth`).
+    /// Whether it is the ground truth: in normal form (`key`), or literally for
+    /// a boxed answer (`truth`).
     pub fn is(&self, key: &str, truth: &str) -> bool {
         self.text == if self.boxed { truth } else { key }
     }
@@ -37,20 +37,21 @@ impl Answer {
 
 impl Reader {
     pub fn new() -> Result<Self, regex::Error> {
-        // White space is Python's: four separators of ASCII more than Rust's.
+        // Python's white space, which has four separators of ASCII more than
+        // Rust's.
         let statement = Regex::new(r"(?i)Answer[\s\x1c-\x1f]*:[\s\x1c-\x1f]*([^\n]+)")?;
         Ok(Self { statement, normalizer: Normalizer::new()? })
     }
 
-    /// The normal form of a ground truth; `None` where nothing is left of it,
-    /// or it is what stands for no answer.
+    /// The normal form of a ground truth; `None` if it is blank, or is the
+    /// answer that means that there is none.
     pub fn key(&self, truth: &str) -> Option<String> {
         let key = self.normalizer.normalize(truth);
         (!key.is_empty() && key != NO_ANSWER).then_some(key)
     }
 
-    /// What follows the last `Answer:` near the end of `response`, else what
-    /// the last box nearer its end holds.
+    /// The text after the last `Answer:` near the end of `response`, else the
+    /// content of the last box nearer its end.
     pub fn answer(&self, response: &str) -> Option<Answer> {
         let end = tail(response, WINDOW);
         let statement = self.statement.captures_iter(end).last();

@@ -1,6 +1,6 @@
 //! Scores 1 where the final answer to a mathematical question is right and -1
-//! where it is not, the rule of verl for `math_dapo`; with the soft penalty of
-//! length of DAPO where a run asks for it.
+//! where it is not: the rule of verl for `math_dapo`. A run can add DAPO's soft
+//! penalty of length.
 
 mod answer;
 mod normalize;
@@ -66,6 +66,8 @@ gavel_sdk::export_reward!(DapoMath);
 /// The tokens of the longest trajectory.
 fn tokens(sample: &Sample) -> Result<u32, Failure> {
     sample.trajectories().filter_map(|trajectory| trajectory.response_tokens()).max().ok_or_else(|| {
-        Failure::invalid_input("the response has no count of tokens, since no policy made it: leave `overlong` out")
+        Failure::invalid_input(
+            "the number of tokens is unknown, since no policy wrote the response: leave `overlong` out",
+        )
     })
 }

@@ -1,12 +1,12 @@
 //! The normal form of a final answer after Lewkowycz et al.
-//! (<https://arxiv.org/abs/2206.14858>, appendix D), with the lists that DAPO
-//! uses and verl has.
+//! (<https://arxiv.org/abs/2206.14858>, appendix D), with the lists of DAPO and
+//! verl.
 
 use answer_rules::strip;
 use regex::Regex;
 use std::borrow::Cow;
 
-/// What is rewritten first, in this order.
+/// The first rewrites, in this order.
 const REWRITES: [(&str, &str); 10] = [
     ("an ", ""),
     ("a ", ""),
@@ -20,7 +20,7 @@ const REWRITES: [(&str, &str); 10] = [
     (r"\text{m}", r"\text{}"),
 ];
 
-/// What is then removed, in this order, wherever it stands.
+/// The texts that are then removed everywhere, in this order.
 const REMOVED: [&str; 41] = [
     "square",
     "ways",
@@ -65,11 +65,11 @@ const REMOVED: [&str; 41] = [
     r"\dots",
 ];
 
-/// LaTeX that is rewritten at last, in this order: what must occur in a text
-/// for the pattern to match, the pattern, and what comes in its place. A
-/// pattern that is not used costs a call nothing.
+/// The last rewrites, of LaTeX, in this order: a text that must occur for the
+/// pattern to match, the pattern, and its replacement. A pattern that is not
+/// used costs a call nothing.
 const LATEX: [(&str, &str, &str); 7] = [
-    // Of a text with mathematics in it, only the mathematics.
+    // Only the mathematics of a text that has some.
     ("$", r"(.*?)(\$)(.*?)(\$)(.*)", "$$$3$$"),
     (r"\text{", r"(\\text\{)(.*?)(\})", "$2"),
     (r"\textbf{", r"(\\textbf\{)(.*?)(\})", "$2"),
@@ -118,9 +118,9 @@ impl Normalizer {
     }
 }
 
-/// What `str.isdigit` of Python takes for digits: the decimal digits of every
-/// script, and those in circles, in brackets, with a full stop, above and below
-/// the line.
+/// The digits of Python's `str.isdigit`: the decimal digits of every script,
+/// and those in circles, in brackets, with a full stop, above and below the
+/// line.
 const DIGITS: &str = concat!(
     r"\A[\p{Nd}\u{b2}\u{b3}\u{b9}\u{1369}-\u{1371}\u{19da}\u{2070}\u{2074}-\u{2079}\u{2080}-\u{2089}",
     r"\u{2460}-\u{2468}\u{2474}-\u{247c}\u{2488}-\u{2490}\u{24ea}\u{24f5}-\u{24fd}\u{24ff}\u{2776}-\u{277e}",

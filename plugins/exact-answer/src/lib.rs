@@ -1,5 +1,5 @@
-//! Scores 1 where the answer that the response gives after a prefix equals
-//! the ground truth, and 0 where it gives another or none.
+//! Scores 1 where the answer after a prefix in the response equals the ground
+//! truth, and 0 where there is another answer or none.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ struct ExactAnswer {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// What stands before the answer.
+    /// The text before the answer.
     #[serde(default = "default_prefix")]
     prefix: String,
 }
@@ -26,7 +26,7 @@ impl Reward for ExactAnswer {
 
     fn new(params: Params) -> Result<Self, String> {
         if params.prefix.trim().is_empty() {
-            return Err("`prefix` is blank: give the text that stands before the answer, such as \"Answer:\"".into());
+            return Err("`prefix` is blank: set it to the text before the answer, such as \"Answer:\"".into());
         }
         Ok(Self { prefix: params.prefix })
     }
@@ -51,8 +51,8 @@ impl Reward for ExactAnswer {
 
 gavel_sdk::export_reward!(ExactAnswer);
 
-/// What follows the last `prefix`, up to the end of its line; `None` where
-/// the prefix does not occur.
+/// The text after the last `prefix`, up to the end of its line; `None` if the
+/// prefix does not occur.
 fn answer_after(response: &str, prefix: &str) -> Option<String> {
     let (_, rest) = response.rsplit_once(prefix)?;
     Some(collapse(rest.lines().next().unwrap_or_default()))

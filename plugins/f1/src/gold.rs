@@ -4,7 +4,7 @@ use answer_rules::strip;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Forms of a ground truth that are no plain text.
+/// Forms of a ground truth other than a plain text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Gold {
@@ -33,7 +33,7 @@ enum Answer {
 /// The answers of a ground truth: one text, or JSON with several.
 ///
 /// # Errors
-/// A sentence where it has none, or one that is blank.
+/// It has no answer, or one that is blank.
 pub fn answers(truth: &str) -> Result<Vec<String>, String> {
     let structured = serde_json::from_str(truth).ok().filter(|value: &Value| value.is_object() || value.is_array());
     let answers = match structured.map(serde_json::from_value) {

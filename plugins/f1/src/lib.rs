@@ -1,5 +1,5 @@
-//! Scores an answer in words: by the words that it shares with the ground
-//! truth (F1, as SQuAD has it), or by equality (as Search-R1 and verl have it).
+//! Scores an answer in words: by the words that it shares with the ground truth
+//! (F1, as in SQuAD), or by equality (as in Search-R1 and verl).
 
 mod gold;
 mod words;
@@ -9,8 +9,8 @@ use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use serde::Deserialize;
 use words::Pair;
 
-/// With more tags than this, of either kind, an answer counts a quarter: the
-/// response tried many.
+/// With more opening or closing tags than this, an answer counts a quarter: the
+/// response tried many answers.
 const MANY_TAGS: usize = 10;
 
 struct F1 {
@@ -20,10 +20,10 @@ struct F1 {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// What the score is.
+    /// The kind of score.
     #[serde(default)]
     score: Measure,
-    /// The element that holds the answer; empty where it is the whole response.
+    /// The element of the answer; empty if the whole response is the answer.
     #[serde(default = "default_tag")]
     tag: String,
 }

@@ -12,9 +12,9 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Both texts in normal form. Where nothing is left of the right answer
-    /// ("The The"), both are compared without it: anything blank would equal it
-    /// otherwise.
+    /// Both texts in normal form. If the right answer is then blank ("The
+    /// The"), both are compared without normalisation: otherwise anything blank
+    /// would equal it.
     pub fn new(answer: &str, gold: &str) -> Self {
         let normal = normalize(gold);
         if normal.is_empty() {
@@ -27,9 +27,9 @@ impl Pair {
         self.answer == self.gold
     }
 
-    /// The harmonic mean of the share of the answer's words that are right and
-    /// the share of the right ones that it has; a word counts as often as it
-    /// stands in both.
+    /// The harmonic mean of two shares: of the answer's words that are right,
+    /// and of the right words that it has. A word counts as often as it occurs
+    /// in both.
     pub fn f1(&self) -> f64 {
         let mut missing = BTreeMap::<&str, u32>::new();
         for word in self.gold.split(' ') {

@@ -1,6 +1,6 @@
-//! Scores 1 where the whole response has the required form, and 0 where it has
-//! not: a sequence of elements such as `<think>…</think><answer>…</answer>`, a
-//! regular expression, or both.
+//! Scores 1 where the whole response has the required form, and 0 where it does
+//! not. The form is a sequence of elements such as
+//! `<think>…</think><answer>…</answer>`, a regular expression, or both.
 
 mod pattern;
 mod tags;

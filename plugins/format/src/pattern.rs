@@ -4,7 +4,7 @@ use regex::Regex;
 
 /// `pattern`, made to match whole texts only.
 pub fn whole(pattern: &str) -> Result<Regex, regex::Error> {
-    // On its own first: an error then quotes what the user wrote, and `a)(b` is one.
+    // Compiled alone first, so that an error quotes the user's text and `a)(b` is an error.
     Regex::new(pattern)?;
     Regex::new(&format!(r"\A(?:{pattern})\z"))
 }

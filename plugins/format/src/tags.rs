@@ -6,7 +6,7 @@ use answer_rules::check_name;
 pub struct Tags(Vec<String>);
 
 impl Tags {
-    /// Refuses names that no element can have, in a sentence.
+    /// Refuses invalid names, with a sentence.
     pub fn new(names: Vec<String>) -> Result<Self, String> {
         if names.is_empty() {
             return Err("the list is empty: give the elements that a response consists of".into());
@@ -14,7 +14,7 @@ impl Tags {
         for (at, name) in names.iter().enumerate() {
             check_name(name)?;
             if names[..at].contains(name) {
-                return Err(format!("{name:?} stands twice: each element occurs once"));
+                return Err(format!("{name:?} is listed twice: each element occurs once"));
             }
         }
         Ok(Self(names))
@@ -24,7 +24,7 @@ impl Tags {
     /// none of them blank, with nothing but white space around them.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The first mistake.
     pub fn check(&self, response: &str) -> Result<(), String> {
         let mut rest = response;
         for name in &self.0 {
@@ -36,14 +36,14 @@ impl Tags {
                 return Err(format!("{open} is blank"));
             }
             if let Some(tag) = self.tag_in(inside) {
-                return Err(format!("{tag} stands inside {open}"));
+                return Err(format!("{tag} is inside {open}"));
             }
             rest = after;
         }
         if rest.trim().is_empty() { Ok(()) } else { Err("there is text after the last element".into()) }
     }
 
-    /// A tag of any of the elements that stands in `text`.
+    /// A tag of any of the elements in `text`.
     fn tag_in(&self, text: &str) -> Option<String> {
         self.0.iter().flat_map(|name| [format!("<{name}>"), format!("</{name}>")]).find(|tag| text.contains(tag))
     }
@@ -69,8 +69,8 @@ mod tests {
             ("<think>a</think> so <answer>4</answer>", "<answer> is not where it belongs"),
             ("<think>a</think><answer>4", "<answer> is not closed"),
             ("<think> </think><answer>4</answer>", "<think> is blank"),
-            ("<think>a<think>b</think><answer>4</answer>", "<think> stands inside <think>"),
-            ("<think>a</think><answer><answer>4</answer>", "<answer> stands inside <answer>"),
+            ("<think>a<think>b</think><answer>4</answer>", "<think> is inside <think>"),
+            ("<think>a</think><answer><answer>4</answer>", "<answer> is inside <answer>"),
             ("<think>a</think><answer>4</answer>!", "there is text after the last element"),
             ("<think>a</think><answer>4</answer><answer>5</answer>", "there is text after the last element"),
         ] {

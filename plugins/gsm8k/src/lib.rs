@@ -1,10 +1,11 @@
 //! Scores 1 where the number after the last `####` is the ground truth, and 0
-//! where it is another or there is none: the rule of verl for `openai/gsm8k`.
+//! where it is another number or there is none: the rule of verl for
+//! `openai/gsm8k`.
 
 use answer_rules::{strip, tail};
 use gavel_sdk::{Failure, Info, NoParams, Reference, Reward, Sample, Score, Verdict};
 
-/// What stands before the answer.
+/// The text before the answer.
 const MARK: &str = "#### ";
 
 /// How many characters, from the end of the response, may hold the answer.
@@ -27,7 +28,7 @@ impl Reward for Gsm8k {
         let truth = reference.require_ground_truth()?;
         let truth = key(&truth).ok_or_else(|| {
             Failure::invalid_input(format!(
-                "the ground truth {truth:?} is no number, so no answer could equal it: \
+                "the ground truth {truth:?} is not a number, so no answer could equal it: \
                  give digits, or a solution that ends in `#### 72`"
             ))
         })?;
@@ -51,12 +52,12 @@ fn answer(text: &str) -> Option<String> {
     })
 }
 
-/// The ground truth as an answer would give it: a whole solution of the dataset
-/// ends in its answer; `None` where no answer could equal it.
+/// The ground truth in the form of an answer. A whole solution of the dataset
+/// ends in its answer. `None` if no answer could equal it.
 fn key(truth: &str) -> Option<String> {
     let key = answer(truth).unwrap_or_else(|| strip(truth).replace([',', '$'], ""));
     let digits = key.strip_prefix('-').unwrap_or(&key);
-    // Of what an answer may be: `.` alone is one, too.
+    // In the form of an answer, of which `.` alone is one too.
     let is_answer = !digits.is_empty() && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
     is_answer.then_some(key)
 }

@@ -1,4 +1,4 @@
-//! Which part of a response is the JSON.
+//! The part of a response that is the JSON.
 
 use answer_rules::{check_name, fences, last_element};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Refuses an element that no response can have, in a sentence.
+    /// Refuses an invalid name of an element, with a sentence.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Tag(name) => check_name(name),
@@ -26,7 +26,7 @@ impl Content {
         }
     }
 
-    /// The part of `response`; `None` where it has no such part.
+    /// The part of `response`; `None` if it has no such part.
     pub fn of<'a>(&self, response: &'a str) -> Option<&'a str> {
         match self {
             Self::Response => Some(response),
@@ -46,7 +46,8 @@ impl fmt::Display for Content {
     }
 }
 
-/// The last block that is closed: one that is cut off is not all of its JSON.
+/// The last closed block: a block that is cut off does not have all of its
+/// JSON.
 fn last_fence(text: &str) -> Option<&str> {
     fences(text).into_iter().rfind(|fence| fence.closed).map(|fence| fence.content)
 }

@@ -15,7 +15,7 @@ struct JsonSchema {
     partial: f64,
 }
 
-/// Where the schema comes from.
+/// The source of the schema.
 enum Source {
     /// The parameters: one for all rows.
     Params(Box<Validator>),
@@ -82,7 +82,7 @@ impl Reward for JsonSchema {
 
 gavel_sdk::export_reward!(JsonSchema);
 
-/// What is said of a response.
+/// The verdict about a response.
 #[derive(Debug, PartialEq)]
 struct Judged {
     score: f64,
@@ -110,8 +110,7 @@ impl JsonSchema {
     }
 }
 
-/// The schema of a row: JSON, or a text that holds JSON, as Parquet files
-/// have it.
+/// The schema of a row: JSON, or a text of JSON, as in Parquet files.
 fn in_column(name: &str, value: Value) -> Result<Validator, String> {
     let value = match value {
         Value::String(text) => {

@@ -1,6 +1,6 @@
 //! A penalty that grows as a response nears the longest allowed: 0 for short
-//! ones, `-factor` for the longest. The soft overlong punishment of DAPO as a
-//! reward of its own, to be added to any other.
+//! ones, `-factor` for the longest. It is the soft overlong punishment of DAPO
+//! as a separate reward, to add to any other.
 
 use answer_rules::Overlong;
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Trajectory, Verdict};
@@ -16,7 +16,7 @@ struct Length {
 struct Params {
     /// The longest response, in `unit`.
     max_response: u32,
-    /// How much of it, at its end, costs something.
+    /// The last part of it, over which the penalty grows.
     buffer: u32,
     /// The penalty of the longest response.
     #[serde(default = "Overlong::default_factor")]
@@ -51,11 +51,12 @@ impl Reward for Length {
     }
 
     fn score(&self, sample: &Sample, _: &Reference) -> Result<Verdict, Failure> {
-        let length = sample.trajectories().filter_map(|trajectory| self.unit.count(&trajectory)).max().ok_or_else(|| {
-            Failure::invalid_input(
-                "the response has no count of tokens, since no policy made it: count `unit = \"characters\"` instead",
-            )
-        })?;
+        let length =
+            sample.trajectories().filter_map(|trajectory| self.unit.count(&trajectory)).max().ok_or_else(|| {
+                Failure::invalid_input(
+                    "the number of tokens is unknown, since no policy wrote the response: set `unit = \"characters\"`",
+                )
+            })?;
         let penalty = self.overlong.penalty(length);
         Ok(Score::new(penalty).metric("length", length.into()).metric("overlong", f64::from(penalty < 0.0)).into())
     }

@@ -1,4 +1,4 @@
-//! Asking the model until it gives a verdict.
+//! Asks the model until it gives a verdict.
 
 use crate::params::Judge;
 use gavel_sdk::chat::{self, Error, Request};
@@ -7,7 +7,7 @@ use std::fmt;
 /// Bytes of a reply that a message shows.
 const SHOWN: usize = 300;
 
-/// A verdict and the reply that it is from.
+/// A verdict and its reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Given<T> {
     pub(crate) verdict: T,
@@ -19,9 +19,10 @@ pub(crate) struct Given<T> {
 pub(crate) enum Missing {
     /// The model did not answer.
     Unavailable(String),
-    /// The endpoint refused the request: it is too long for the model, say.
+    /// The endpoint refused the request, for example because it is too long for
+    /// the model.
     Refused(String),
-    /// It answered, the last time with this, and gave no verdict.
+    /// It answered without a verdict; this is its last reply.
     Unclear(String),
     /// There was nothing to ask.
     Alone,
@@ -44,8 +45,8 @@ pub(crate) fn cut(reply: &str) -> &str {
     &reply[reply.ceil_char_boundary(reply.len().saturating_sub(SHOWN))..]
 }
 
-/// Asks everything at once. A reply without a verdict is answered with
-/// `reminder`, again at once.
+/// Sends all requests at once. Replies without a verdict are answered with
+/// `reminder`, again all at once.
 pub(crate) fn ask<T: Clone>(
     judge: &Judge,
     prompts: &[String],
@@ -56,11 +57,11 @@ pub(crate) fn ask<T: Clone>(
     ask_with(judge, prompts, reminder, parse, send)
 }
 
-/// What the model said.
+/// A reply of the model.
 #[derive(Debug, Clone)]
 struct Reply {
     text: String,
-    /// Whether it had no tokens left to end what it said.
+    /// Whether the token limit cut it off.
     cut: bool,
 }
 
@@ -71,7 +72,7 @@ impl From<chat::Reply> for Reply {
 }
 
 impl Reply {
-    /// Its whole words: the last one may be `1` of a `10`.
+    /// Its whole words: if it was cut off, the last one may be `1` of a `10`.
     fn words(&self) -> &str {
         match self.cut {
             true => &self.text[..self.text.rfind(char::is_whitespace).unwrap_or(0)],
@@ -80,8 +81,7 @@ impl Reply {
     }
 }
 
-/// The turns after the prompt: what the model said, each time with the
-/// reminder.
+/// The turns after the prompt: the model's replies, each with the reminder.
 type Turns = Vec<String>;
 
 fn ask_with<T: Clone>(

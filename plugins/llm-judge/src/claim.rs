@@ -1,32 +1,33 @@
-//! Where a reply states its verdict. A wrong verdict is worse than none: where two different ones could be meant, or one
-//! may be a quotation, there is none.
+//! Finds the verdict that a reply states. A wrong verdict is worse than none: if two different verdicts could be meant,
+//! or one may be a quotation, there is none.
 
 use crate::ending_object::EndingObject;
 use std::ops::Range;
 
-/// What a verdict is.
+/// The form of a verdict.
 pub(crate) struct Form<T> {
     /// The words that it follows, such as `score`, in lower case.
     pub(crate) labels: &'static [&'static str],
     /// The verdict that a text begins with, and the rest of the text.
     pub(crate) read: fn(&str) -> Option<(T, &str)>,
-    /// Whether a text that begins with a verdict needs no label: `7/10`, say.
+    /// Whether a text that begins with a verdict needs no label, such as
+    /// `7/10`.
     pub(crate) is_plain: fn(&str) -> bool,
 }
 
-/// A label and what follows it, or `[[…]]`.
+/// A label with the text after it, or `[[…]]`.
 struct Claim<'a, T> {
-    /// What its line has before it.
+    /// The text before it in its line.
     before: &'a str,
-    /// Nothing where what follows the label is not a verdict.
+    /// `None` if the text after the label is not a verdict.
     verdict: Option<T>,
-    /// What its line has after it.
+    /// The text after it in its line.
     after: &'a str,
-    /// Whether it is in double brackets, which are not written by chance.
+    /// Whether it is in double brackets, which models do not write by chance.
     is_marked: bool,
 }
 
-/// What Markdown puts around words and numbers.
+/// The characters that Markdown puts around words and numbers.
 const DECORATION: &[char] = &['*', '_', '`', '#', '$', ' ', '\t'];
 /// The words that may stand between the beginning of a sentence and a label.
 const BEFORE: &[&str] = &[
@@ -54,12 +55,12 @@ const BEFORE: &[&str] = &[
 ];
 /// The words that may follow a verdict.
 const AFTER: &[&str] = &["because", "point", "points", "since"];
-/// What models put around what they think before they reply.
+/// The tags that models put around their thoughts before a reply.
 const THOUGHT: [(&str, &str); 3] =
     [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>")];
 
-/// The verdict of a reply: what the JSON object at its end, or its last line, states and nothing else; where it ends in
-/// another way, what it states somewhere, if it states nothing else anywhere.
+/// The verdict of a reply. It is the one that the JSON object at its end, or its last line, states alone. If the reply
+/// ends in another way, it is the one that it states anywhere, if it states no other.
 pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Option<T> {
     let reply = said(reply)?;
     if let Some(object) = EndingObject::of(reply) {
@@ -79,7 +80,7 @@ pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Optio
     stated.all(|other| other == Some(first)).then_some(first)
 }
 
-/// A reply without what was thought before it; nothing where it ends in a thought.
+/// A reply without the thoughts before it; `None` if it ends in a thought.
 pub(crate) fn said(reply: &str) -> Option<&str> {
     THOUGHT.iter().try_fold(reply, |reply, (open, close)| {
         let reply = reply.rfind(close).map_or(reply, |at| &reply[at + close.len()..]);
@@ -87,7 +88,7 @@ pub(crate) fn said(reply: &str) -> Option<&str> {
     })
 }
 
-/// Whether a text that a verdict was read from ends with it.
+/// Whether a text ends with the verdict that was read from it.
 pub(crate) fn is_end(after: &str) -> bool {
     bare(after).trim_end_matches(['.', '!']).is_empty()
 }
@@ -101,7 +102,7 @@ fn introduces(line: &str) -> bool {
     line.ends_with([':', ',']) || (line.ends_with(char::is_alphanumeric) && !line.contains(':'))
 }
 
-/// The verdict of a line that states it and nothing else.
+/// The verdict of a line that states only the verdict.
 fn alone<T: Copy + PartialEq>(line: &str, previous: Option<&str>, form: &Form<T>) -> Option<T> {
     let line = line.strip_prefix("- ").unwrap_or(line);
     match &claims(line, form)[..] {
@@ -147,7 +148,7 @@ fn claims<'a, T>(line: &'a str, form: &Form<T>) -> Vec<Claim<'a, T>> {
     }
 }
 
-/// The first label of a text in lower case that is a word of its own.
+/// The first label of a text in lower case that is a whole word.
 fn find_label(lower: &str, labels: &[&str]) -> Option<Range<usize>> {
     let is_word = |c: char| c.is_alphanumeric() || c == '-';
     let starts = |label: &str| {
@@ -157,7 +158,7 @@ fn find_label(lower: &str, labels: &[&str]) -> Option<Range<usize>> {
     labels.iter().filter_map(|label| starts(label)).min_by_key(|label| label.start)
 }
 
-/// What is claimed to be the verdict behind a label: `: 7`, ` (0-10) = 7`, ` of 7`, `>7`.
+/// The text of the verdict after a label: `: 7`, ` (0-10) = 7`, ` of 7`, `>7`.
 fn after_label<'a>(text: &'a str, before: &str) -> Option<&'a str> {
     if before.ends_with('<') {
         return text.strip_prefix('>');
@@ -173,14 +174,14 @@ fn after_label<'a>(text: &'a str, before: &str) -> Option<&'a str> {
     separated.map(|text| text.trim_start_matches(DECORATION))
 }
 
-/// Whether a text is what may stand before a label: nothing, or `Overall, I give it a`.
+/// Whether a text may stand before a label: an empty text, or `Overall, I give it a`.
 fn is_lead(text: &str) -> bool {
     let words = text.strip_suffix('<').unwrap_or(text).split(|c: char| DECORATION.contains(&c) || c == ',');
     words.filter(|word| !word.is_empty()).all(|word| BEFORE.contains(&word.to_ascii_lowercase().as_str()))
 }
 
 impl<T> Claim<'_, T> {
-    /// The verdict, where it is clear that it is one: a sentence begins with it, and does not go on to something else.
+    /// The verdict, if it clearly is one: a sentence begins with it and does not continue with something else.
     fn clear(self) -> Option<T> {
         let sentence = self.before.rsplit(['.', '!', '?']).next().unwrap_or_default();
         let is_quoted = self.before.trim_end_matches(DECORATION).ends_with(['"', '\'', '“', '‘', '«', '>']);
@@ -189,7 +190,7 @@ impl<T> Claim<'_, T> {
     }
 }
 
-/// Whether a claim ends here, and what follows it does not change it.
+/// Whether a claim ends here, so that the text after it does not change it.
 fn may_end(after: &str) -> bool {
     let undecorated = after.trim_start_matches(['*', '_', '`']);
     let Some(first) = undecorated.chars().next() else { return true };

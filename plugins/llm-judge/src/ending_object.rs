@@ -9,7 +9,7 @@ use std::fmt;
 /// Braces at which an object may begin, from the first.
 const BRACES: usize = 64;
 
-/// Its fields, in their order; a name may come twice.
+/// The fields of an object, in their order; a name may occur twice.
 pub(crate) struct EndingObject(Vec<(String, Value)>);
 
 impl EndingObject {
@@ -23,7 +23,7 @@ impl EndingObject {
         begins.filter_map(|(at, _)| serde_json::from_str(&reply[at..]).ok()).next()
     }
 
-    /// What its field of this kind says: `"score": 7`, `"Final score": "7/10"`. There is none where it has several that
+    /// The verdict of its field of this form: `"score": 7`, `"Final score": "7/10"`. `None` if it has several that
     /// differ.
     pub(crate) fn verdict<T: Copy + PartialEq>(&self, form: &Form<T>) -> Option<T> {
         let is_meant = |name: &str| {

@@ -49,9 +49,9 @@ impl Judger for Judge {
 
 gavel_sdk::export_judger!(Judge);
 
-/// A sample that could not be judged abstains. Where none could, the group
-/// fails: to try again may help where the model did not answer, and a request
-/// that was refused may be a wrong key, which abstentions would hide.
+/// A sample that could not be judged abstains. If none could be judged, the
+/// group fails. If the model did not answer, another attempt may succeed. If a
+/// request was refused, the key may be wrong, which abstentions would hide.
 fn verdicts(judged: Vec<Result<Score, Missing>>) -> Result<Vec<Verdict>, Failure> {
     if judged.iter().all(Result::is_err) {
         let missing = || judged.iter().filter_map(|each| each.as_ref().err());

@@ -1,5 +1,5 @@
-//! Each response against others, in both orders: a model that prefers whatever
-//! stands first prefers nobody then.
+//! Judges each response against others, in both orders, so that a model that
+//! always prefers the first one prefers none.
 
 use crate::ask::{Given, Missing, ask};
 use crate::params::{Against, Judge};
@@ -45,7 +45,7 @@ struct Pair {
 pub(crate) fn judge(judge: &Judge, task: &Task, responses: &[String], against: Against) -> Vec<Result<Score, Missing>> {
     let text = |at: Option<usize>| at.map_or(task.reference.as_deref().unwrap_or_default(), |at| &responses[at]);
     let pairs = pairs(responses.len(), against);
-    // Equal texts are equally good, and nobody needs to be asked.
+    // Equal texts are equally good, so that the model need not be asked.
     let differ = |pair: &Pair| text(Some(pair.first)) != text(pair.second);
     let asked: Vec<Pair> = pairs.iter().copied().filter(differ).collect();
     let prompt = |a: &str, b: &str| judge.prompt.fill(task, &[("response", a), ("other", b)]);
@@ -81,8 +81,8 @@ fn pairs(responses: usize, against: Against) -> Vec<Pair> {
     }
 }
 
-/// What the first of a pair won, from 0 to 1, in the mean of both orders. One
-/// order alone would bring back what the other cancels.
+/// The share that the first of a pair won, from 0 to 1: the mean of both
+/// orders. One order alone would bring back the bias that the other cancels.
 fn share(straight: Result<Given<Better>, Missing>, swapped: Result<Given<Better>, Missing>) -> Result<f64, Missing> {
     let points = |better| match better {
         Better::First => 1.0,
@@ -92,7 +92,7 @@ fn share(straight: Result<Given<Better>, Missing>, swapped: Result<Given<Better>
     Ok((points(straight?.verdict) + 1.0 - points(swapped?.verdict)) / 2.0)
 }
 
-/// What a response won.
+/// The comparisons of a response.
 #[derive(Default)]
 struct Tally {
     shares: Vec<f64>,
@@ -107,7 +107,7 @@ impl Tally {
         }
     }
 
-    /// The mean over the comparisons that there are.
+    /// The mean over the comparisons with a verdict.
     fn score(self) -> Result<Score, Missing> {
         if self.shares.is_empty() {
             return Err(self.missing.unwrap_or(Missing::Alone));

@@ -1,4 +1,4 @@
-//! What the configuration says of a judge.
+//! The parameters of a judge.
 
 use crate::prompt::Template;
 use crate::{pairwise, rubric, single};
@@ -13,16 +13,16 @@ pub struct Params {
     #[serde(default = "endpoint")]
     endpoint: String,
     mode: ModeName,
-    /// What the model is asked; the mode has one.
+    /// The prompt; each mode has a default.
     prompt: Option<String>,
-    /// Instructions before it; none by default.
+    /// The system prompt; none by default.
     system: Option<String>,
-    /// What stands for `{rubric}` in the prompt.
+    /// The text of `{rubric}` in the prompt.
     rubric: Option<String>,
-    /// What `rubric` asks.
+    /// The criteria of the mode `rubric`.
     #[serde(default)]
     criteria: Vec<Criterion>,
-    /// What `pairwise` compares with.
+    /// The texts that `pairwise` compares with.
     against: Option<Against>,
     /// How often a model that gave no verdict is asked again.
     #[serde(default = "retries")]
@@ -40,7 +40,7 @@ enum ModeName {
     Rubric,
 }
 
-/// What a response is compared with.
+/// The texts that a response is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {
@@ -54,7 +54,7 @@ pub enum Against {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Criterion {
-    /// What is to be so.
+    /// The question, as a statement.
     pub text: String,
     /// How much it counts.
     #[serde(default = "weight")]
@@ -73,7 +73,7 @@ fn weight() -> f64 {
     1.0
 }
 
-/// A judge that is ready.
+/// A judge with checked parameters.
 pub struct Judge {
     pub(crate) endpoint: String,
     pub(crate) mode: Mode,
@@ -95,10 +95,10 @@ pub enum Mode {
 }
 
 impl Params {
-    /// The judge that they describe.
+    /// Checks the parameters and makes the judge.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The mistake in the parameters.
     pub(crate) fn check(self) -> Result<Judge, String> {
         let Self { endpoint, mode, prompt, system, rubric, criteria, against, retries, options } = self;
         if mode != ModeName::Rubric && !criteria.is_empty() {

@@ -1,4 +1,4 @@
-//! Verdicts in a model's words.
+//! Reads verdicts from a model's words.
 
 use crate::claim::{Form, said, verdict};
 
@@ -43,7 +43,7 @@ fn number(text: &str) -> Option<(f64, &str)> {
     (0.0..=10.0).contains(&value).then_some((value, rest))
 }
 
-/// A text without the `/10` or `out of 10` that it begins with; nothing where it says out of something else.
+/// A text without the `/10` or `out of 10` at its beginning; `None` if it is out of another number.
 fn out_of_ten(text: &str) -> Option<&str> {
     let trimmed = text.trim_start();
     let Some(of) = trimmed.strip_prefix('/').or_else(|| trimmed.strip_prefix("out of ")) else { return Some(text) };
@@ -75,7 +75,7 @@ fn letter(text: &str) -> Option<(Better, &str)> {
     Some((better, rest.strip_prefix(close).unwrap_or(rest)))
 }
 
-/// A text without the bracket or bold type that it begins with, and what closes that.
+/// A text without the bracket or bold type at its beginning, and the closing one.
 fn opened(text: &str) -> (&str, &'static str) {
     let text = text.trim_start_matches(['$', ' ']);
     let brackets = [("[[", "]]"), ("[", "]"), ("\\boxed{", "}"), ("**", "**")];
@@ -83,7 +83,7 @@ fn opened(text: &str) -> (&str, &'static str) {
 }
 
 /// A `yes` or `no` for each of `count` numbers, in lines such as `2: yes`.
-/// There is none where a number has both.
+/// `None` if a number has both.
 pub(crate) fn answers(reply: &str, count: usize) -> Option<Vec<bool>> {
     let mut found = vec![None; count];
     for line in said(reply)?.lines() {
@@ -104,7 +104,7 @@ pub(crate) fn answers(reply: &str, count: usize) -> Option<Vec<bool>> {
     found.into_iter().collect()
 }
 
-/// Without what Markdown puts around words and numbers.
+/// The text without Markdown's characters around words and numbers.
 fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || "*_`#>-".contains(c))
 }

@@ -5,7 +5,7 @@ use gavel_sdk::{ContentPart, Message, Role};
 /// A placeholder that a prompt may have.
 pub(crate) struct Name {
     pub(crate) name: &'static str,
-    /// Whether a prompt without it asks nothing.
+    /// Whether a prompt is useless without it.
     pub(crate) needed: bool,
 }
 
@@ -14,13 +14,14 @@ pub(crate) const fn optional(name: &'static str) -> Name {
     Name { name, needed: false }
 }
 
-/// A placeholder that may not.
+/// A placeholder that may not be left out.
 pub(crate) const fn needed(name: &'static str) -> Name {
     Name { name, needed: true }
 }
 
-/// A prompt, taken apart: what is put in is never looked at again, so that a
-/// response which has `{reference}` in it gets to see none.
+/// A prompt, split into parts. Inserted texts are never searched for
+/// placeholders, so that a response with `{reference}` in it does not reveal
+/// the reference.
 pub(crate) struct Template(Vec<Part>);
 
 enum Part {
@@ -29,8 +30,8 @@ enum Part {
 }
 
 impl Template {
-    /// Takes a text apart. Braces around anything but a lower-case word are
-    /// text, as in JSON.
+    /// Splits a text. Braces around anything but a lower-case word are text, as
+    /// in JSON.
     ///
     /// # Errors
     /// It has a placeholder that is not among `names`.
@@ -83,15 +84,15 @@ impl Template {
     }
 }
 
-/// What all responses of a group have in common.
+/// The part of the prompt that all responses of a group share.
 pub(crate) struct Task {
     pub(crate) prompt: String,
     pub(crate) reference: Option<String>,
     pub(crate) rubric: String,
 }
 
-/// A conversation as one text: that of the only message, else each with its
-/// role.
+/// A conversation as one text: the text of the only message, else each message
+/// with its role.
 pub(crate) fn conversation(messages: &[Message]) -> String {
     match messages {
         [only] => text(only),

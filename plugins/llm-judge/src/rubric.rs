@@ -1,4 +1,4 @@
-//! Each response by a list of criteria, asked at once.
+//! Judges each response by a list of criteria, in one request.
 
 use crate::ask::{Missing, ask, cut};
 use crate::params::{Criterion, Judge};
@@ -26,7 +26,7 @@ For each of these, say whether it is so:
 
 Answer with one line for each number, such as `1: yes` or `1: no`.";
 
-/// The criteria as the prompt has them.
+/// The criteria as written in the prompt.
 pub(crate) fn list(criteria: &[Criterion]) -> String {
     let line = |(at, each): (usize, &Criterion)| format!("{}. {}", at + 1, each.text);
     criteria.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! Each response by itself.
+//! Judges each response by itself.
 
 use crate::ask::{Missing, ask, cut};
 use crate::params::Judge;

@@ -37,9 +37,8 @@ impl Reward for Math {
 
 gavel_sdk::export_reward!(Math);
 
-/// The content of the last `\boxed{…}`. Where `\boxed ` is written anywhere,
-/// with a space, it is instead what follows the last of those, up to a dollar
-/// sign.
+/// The content of the last `\boxed{…}`. If the text has `\boxed ` with a space,
+/// it is instead the text after the last of those, up to a dollar sign.
 fn boxed(text: &str) -> Option<&str> {
     if let Some((_, rest)) = text.rsplit_once(r"\boxed ") {
         return Some(rest.split_once('$').map_or(rest, |(answer, _)| answer));

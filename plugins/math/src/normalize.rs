@@ -2,9 +2,9 @@
 //! with the MATH dataset (<https://arxiv.org/abs/2103.03874>), as verl applies
 //! it. It works on text, so 1/2 and 0.50 differ.
 
-/// Whether two answers are the same. Where the rules cannot read one of them
-/// (a `\frac` or `\sqrt` with nothing after it, two units), both are compared
-/// as they stand.
+/// Whether two answers are the same. If the rules cannot read one of them (a
+/// `\frac` or `\sqrt` at the end, two units), both are compared without
+/// normalisation.
 pub fn equivalent(answer: &str, truth: &str) -> bool {
     match (normalize(answer), normalize(truth)) {
         (Some(answer), Some(truth)) => answer == truth,
@@ -12,12 +12,13 @@ pub fn equivalent(answer: &str, truth: &str) -> bool {
     }
 }
 
-/// Whether nothing of `truth` is left to compare with.
+/// Whether `truth` is blank after normalisation.
 pub fn is_blank(truth: &str) -> bool {
     normalize(truth).unwrap_or_else(|| truth.to_owned()).is_empty()
 }
 
-/// What is removed or rewritten, in this order, before anything is parsed.
+/// The texts that are removed or rewritten, in this order, before anything is
+/// parsed.
 const REWRITES: [(&str, &str); 13] = [
     ("\n", ""),
     (r"\!", ""),
@@ -29,16 +30,16 @@ const REWRITES: [(&str, &str); 13] = [
     (r"^{\circ}", ""),
     (r"^\circ", ""),
     (r"\$", ""),
-    // From here on after the units have gone.
+    // From here on, after the units are removed.
     (r"\\%", ""),
     (r"\%", ""),
     (" .", " 0."),
 ];
 
-/// How many of [`REWRITES`] come before the units go.
+/// How many of [`REWRITES`] come before the removal of units.
 const BEFORE_UNITS: usize = 10;
 
-/// The normal form; `None` where the rules cannot read `text`.
+/// The normal form; `None` if the rules cannot read `text`.
 fn normalize(text: &str) -> Option<String> {
     let rewrite = |text: String, rules: &[(&str, &str)]| {
         rules.iter().fold(text, |text, (from, to)| if text.contains(from) { text.replace(from, to) } else { text })

@@ -1,4 +1,4 @@
-//! The choice that a response settles on.
+//! Finds the choice that a response decides on.
 
 use answer_rules::{balanced, elements};
 use regex::Regex;
@@ -14,17 +14,17 @@ pub struct Reader {
 /// Why a response has no choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoChoice {
-    /// It does not say which.
+    /// It names no choice.
     Absent,
     /// Its last statement names more than one.
     Several(String),
 }
 
-/// Commands of LaTeX that dress up a letter.
+/// LaTeX commands that format a letter.
 const DRESS: [&str; 6] = ["text", "textbf", "textrm", "mathrm", "mathbf", "boxed"];
 
-/// How many bytes a box may take: without a limit, a response of boxes that
-/// never close would be read once for each.
+/// How many bytes a box may have. Without a limit, a response of boxes that
+/// never close would be read once for each box.
 const LONGEST_BOX: usize = 1000;
 
 impl Reader {
@@ -69,7 +69,7 @@ impl Reader {
         }
     }
 
-    /// The choice that `text` names, where it names one only.
+    /// The choice that `text` names, if it names only one.
     pub fn only_label(&self, text: &str) -> Option<char> {
         match self.labels(text)[..] {
             [label] => Some(label),
@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// The choices that `text` names, each once: capital letters that stand
-    /// alone, or a small one where it is all that there is.
+    /// alone, or a small letter if the text has nothing else.
     fn labels(&self, text: &str) -> Vec<char> {
         let words: Vec<_> = words(text).filter(|word| !DRESS.contains(word)).collect();
         if let [word] = words[..] {

@@ -1,5 +1,5 @@
-//! Scores 1 where the response settles on the right choice, and 0 where it
-//! settles on another, on several or on none.
+//! Scores 1 where the response decides on the right choice, and 0 where it
+//! decides on another, on several or on none.
 
 mod answer;
 
@@ -18,7 +18,7 @@ struct Params {
     /// The letters of the choices, in their order.
     #[serde(default = "default_choices")]
     choices: String,
-    /// What the ground truth is.
+    /// The form of the ground truth.
     #[serde(default)]
     key: Key,
 }
@@ -81,8 +81,8 @@ impl MultipleChoice {
             let all = choices.iter().collect::<String>();
             Failure::invalid_input(match self.key {
                 Key::Letter => format!(
-                    "the ground truth {truth:?} is none of the letters {all:?}; \
-                     where it is the number of a choice, set `key = \"index\"`"
+                    "the ground truth {truth:?} is not one of the letters {all:?}; \
+                     if it is the number of a choice, set `key = \"index\"`"
                 ),
                 Key::Index => format!(
                     "the ground truth {truth:?} is not the number of one of the choices {all:?}, 0 for the first"

@@ -1,5 +1,5 @@
-//! The test cases of a ground truth, in the form that APPS, LiveCodeBench and
-//! verl have: `{"inputs": […], "outputs": […], "fn_name": …}`.
+//! The test cases of a ground truth, in the form of APPS, LiveCodeBench and
+//! verl: `{"inputs": […], "outputs": […], "fn_name": …}`.
 
 use crate::compare::{begins_output, same_output, same_value};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ enum Input {
     Arguments(Vec<Box<RawValue>>),
 }
 
-/// What a case should answer.
+/// The expected answer of a case.
 pub(crate) enum Expected {
     /// A program prints this.
     Printed(String),
@@ -39,11 +39,11 @@ pub(crate) enum Expected {
     Returned(Box<RawValue>),
 }
 
-/// How much longer a right output may be than the expected one: it has other
-/// white space, writes `é` as `\u00e9` and `1` as `1.0`.
+/// How much longer a right output may be than the expected one: it may have
+/// other white space, or write `é` as `\u00e9` and `1` as `1.0`.
 const SPELLING: usize = 4;
 
-/// What a child does.
+/// The job of a child.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Job<'a> {
@@ -55,7 +55,8 @@ impl Cases {
     /// Reads a ground truth.
     ///
     /// # Errors
-    /// What is wrong with it. One without a case is: every code would pass.
+    /// The mistake in it. Having no case is a mistake too, as any code would
+    /// pass.
     pub(crate) fn read(truth: &str) -> Result<Self, String> {
         let form = r#"{"inputs": […], "outputs": […]}, with "fn_name" where a function is tested"#;
         let written: Written =
@@ -83,7 +84,7 @@ impl Cases {
     /// The first `most`.
     ///
     /// # Errors
-    /// None of them answers anything: code that does nothing would pass.
+    /// All of their outputs are blank: code that does nothing would pass.
     pub(crate) fn first(mut self, most: usize) -> Result<Self, String> {
         self.cases.truncate(most);
         if self.cases.iter().all(|case| case.expected.is_blank()) {
@@ -96,8 +97,7 @@ impl Cases {
         self.cases.len()
     }
 
-    /// What a child does in each case, as the program takes it, and what it
-    /// reads.
+    /// The job of each case's child, as the program's argument, and its input.
     pub(crate) fn jobs(&self, code: &str) -> impl Iterator<Item = (String, &str)> {
         self.cases.iter().map(move |case| {
             let function = self.function.as_deref().unwrap_or_default();
@@ -105,7 +105,7 @@ impl Cases {
                 Input::Stdin(stdin) => (Job::Program { code }, stdin.as_str()),
                 Input::Arguments(arguments) => (Job::Function { code, function, arguments }, ""),
             };
-            // Texts and JSON become JSON whatever they hold.
+            // Any text and any JSON can be written as JSON.
             (serde_json::to_string(&job).unwrap_or_default(), stdin)
         })
     }
@@ -122,8 +122,8 @@ impl Case {
         Ok(Self { input: Input::Stdin(stdin), expected: Expected::Printed(printed) })
     }
 
-    /// APPS writes arguments as a list, LiveCodeBench as a text with JSON in
-    /// each line, and then the result is a text with JSON, too.
+    /// APPS writes arguments as a list. LiveCodeBench writes them as a text
+    /// with JSON in each line, and its result is a text of JSON, too.
     fn function(input: &RawValue, output: &RawValue) -> Result<Self, String> {
         if let Ok(arguments) = serde_json::from_str(input.get()) {
             return Ok(Self { input: Input::Arguments(arguments), expected: Expected::Returned(output.to_owned()) });
@@ -147,11 +147,11 @@ fn lines(value: &RawValue) -> Result<String, String> {
 }
 
 fn json(text: &str) -> Result<Box<RawValue>, String> {
-    serde_json::from_str(text).map_err(|error| format!("{text:?} is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("{text:?} is not JSON: {error}"))
 }
 
 impl Expected {
-    /// Whether code that does nothing answers that.
+    /// Whether code that does nothing gives this answer.
     pub(crate) fn is_blank(&self) -> bool {
         self.is(match self {
             Self::Printed(_) => "",
@@ -159,18 +159,18 @@ impl Expected {
         })
     }
 
-    /// Whether a child that printed `stdout`, and was ended since `limit` bytes
-    /// are all that it may print, may have been right.
+    /// Whether a child that printed `stdout`, and was ended at the `limit` of
+    /// bytes that it may print, may have been right.
     pub(crate) fn may_exceed(&self, limit: usize, stdout: &str) -> bool {
         let (expected, begun) = match self {
             Self::Printed(expected) => (expected.len(), begins_output(expected, stdout)),
-            // What a function prints is on stderr.
+            // The output of a function is on stderr.
             Self::Returned(expected) => (expected.get().len(), !stdout.is_empty()),
         };
         begun && SPELLING.saturating_mul(expected) > limit
     }
 
-    /// Whether `stdout`, what the child printed, is that.
+    /// Whether `stdout`, the output of the child, has this answer.
     pub(crate) fn is(&self, stdout: &str) -> bool {
         match self {
             Self::Printed(expected) => same_output(expected, stdout),
@@ -191,7 +191,7 @@ impl std::fmt::Display for Expected {
     }
 }
 
-/// What a function returned: the last line that the child printed.
+/// The result of a function: the last line that the child printed.
 fn answer(stdout: &str) -> Option<&RawValue> {
     serde_json::from_str(stdout.lines().next_back()?).ok()
 }
@@ -274,7 +274,7 @@ mod tests {
             (r#"{"inputs": [], "outputs": []}"#, "any code would pass"),
             (r#"{"inputs": ["1"], "outputs": []}"#, "1 inputs and 0 outputs"),
             (r#"{"inputs": [1], "outputs": ["1"]}"#, "case 1 of the ground truth: a program reads"),
-            (r#"{"inputs": ["1"], "outputs": ["x"], "fn_name": "f"}"#, "\"x\" is no JSON"),
+            (r#"{"inputs": ["1"], "outputs": ["x"], "fn_name": "f"}"#, "\"x\" is not JSON"),
             (r#"{"inputs": [1], "outputs": ["1"], "fn_name": "f"}"#, "neither a list of arguments"),
         ] {
             let error = Cases::read(truth).err().unwrap();

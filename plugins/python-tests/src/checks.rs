@@ -1,5 +1,5 @@
 //! Tests that are written as Python: MBPP's list of assertions, HumanEval's
-//! `check`, and functions of pytest, as KodCode has them.
+//! `check`, and functions of pytest, as in KodCode.
 
 use gavel_sdk::{Failure, Reference};
 use serde::Deserialize;
@@ -8,9 +8,9 @@ use serde_json::Value;
 /// The tests of a row.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Tests {
-    /// What is run before each case.
+    /// Code that runs before each case.
     pub(crate) setup: String,
-    /// Python code, a case each; the functions `test_…` of `setup` where there is none.
+    /// Python code, a case each; without it, the functions `test_…` of `setup`.
     pub(crate) cases: Option<Vec<String>>,
 }
 
@@ -26,10 +26,10 @@ struct Written {
 }
 
 impl Tests {
-    /// Those of a ground truth; nothing where it has another form.
+    /// The tests of a ground truth; `None` if it has another form.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The mistake in them.
     pub(crate) fn of_truth(truth: &str) -> Result<Option<Self>, String> {
         match serde_json::from_str::<Value>(truth) {
             Ok(Value::Object(fields)) if fields.contains_key("test_list") || fields.contains_key("test") => {
@@ -54,7 +54,7 @@ impl Tests {
         }
     }
 
-    /// Those of a row's columns, by the names that the datasets give them.
+    /// The tests of a row's columns, which have the names of the datasets.
     pub(crate) fn of_columns(reference: &Reference) -> Result<Option<Self>, Failure> {
         let written = Written {
             test_list: reference.get("test_list")?,

@@ -1,10 +1,10 @@
-//! Where the code is in a response.
+//! Finds the code in a response.
 
 use answer_rules::fences;
 
-/// The code of a response: the last block that is fenced as Python, else the
-/// last that is fenced as nothing, none of them blank, else the whole response.
-/// A block that is not closed goes to the end.
+/// The code of a response: the last block fenced as Python, else the last block
+/// fenced without a language, else the whole response. Blank blocks do not
+/// count. A block that is not closed extends to the end.
 pub(crate) fn of(response: &str) -> &str {
     let blocks = fences(response).into_iter().filter_map(|fence| match fence.language.to_ascii_lowercase().as_str() {
         "python" | "python3" | "py" => Some((true, fence.content)),

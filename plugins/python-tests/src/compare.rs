@@ -1,9 +1,9 @@
-//! Whether an answer is the expected one.
+//! Compares an answer with the expected one.
 
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Those of numpy's `allclose`, which graders of contests use.
+/// The tolerances of numpy's `allclose`, which graders of contests use.
 const RELATIVE: f64 = 1e-5;
 const ABSOLUTE: f64 = 1e-8;
 
@@ -49,8 +49,8 @@ fn same_word(expected: &str, word: &str) -> bool {
     expected == word || same_number(expected, word)
 }
 
-/// Whether two values are the same as JSON. Goes only as deep as `expected`
-/// does: what was answered may be deeper than a stack.
+/// Whether two values are the same as JSON. It goes only as deep as `expected`:
+/// the answer may be deeper than the stack.
 pub(crate) fn same_value(expected: &RawValue, answer: &RawValue) -> bool {
     let (expected, answer) = (expected.get(), answer.get());
     match expected.as_bytes().first() {
@@ -72,7 +72,7 @@ pub(crate) fn same_value(expected: &RawValue, answer: &RawValue) -> bool {
         },
         Some(b'"') => {
             let text = |json| serde_json::from_str::<String>(json).ok();
-            // One with half of a surrogate pair is no text of ours.
+            // A text with half of a surrogate pair cannot be decoded.
             expected == answer || text(expected).is_some_and(|expected| text(answer) == Some(expected))
         }
         _ => expected == answer || same_number(expected, answer),
@@ -87,8 +87,8 @@ fn map(json: &str) -> Option<BTreeMap<String, &RawValue>> {
     serde_json::from_str(json).ok()
 }
 
-/// Whether both are numbers, and the same one. Where the expected one is whole,
-/// so must the other be, to the last digit; a fraction may differ a little.
+/// Whether both are the same number. A whole number must be equal to the last
+/// digit; a fraction may differ a little.
 fn same_number(expected: &str, other: &str) -> bool {
     let (Some(expected_form), Some(other_form)) = (form(expected), form(other)) else { return false };
     let (Ok(expected_value), Ok(value)) = (expected.parse::<f64>(), other.parse::<f64>()) else { return false };
@@ -105,8 +105,8 @@ enum Form {
     Fraction,
 }
 
-/// How a text is a number: as JSON writes it, so that `0101`, `inf` and `1_0`
-/// are none.
+/// The form of a number as JSON writes it; `0101`, `inf` and `1_0` are not
+/// numbers.
 fn form(text: &str) -> Option<Form> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let whole = digits.bytes().take_while(u8::is_ascii_digit).count();

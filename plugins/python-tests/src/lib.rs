@@ -1,6 +1,6 @@
 //! Runs the Python code of a response against test cases, each in a fresh child
-//! that sees the case's input and nothing else. What it should answer stays
-//! here, and so does the comparison.
+//! that sees only the case's input. The expected answer and the comparison stay
+//! here.
 
 mod cases;
 mod checks;
@@ -25,10 +25,10 @@ struct Params {
     max_tests: NonZeroUsize,
     /// Time on a processor of each case, in milliseconds.
     cpu_ms: NonZeroU32,
-    /// Memory of each case, in MiB; what the program may have by default.
+    /// Memory of each case, in MiB; by default the program's limit.
     memory_mib: Option<NonZeroU64>,
-    /// Whether the score is 1 where every case passes, and 0 otherwise; the
-    /// share of cases that pass by default.
+    /// Whether the score is 1 if every case passes, and 0 otherwise. By default
+    /// it is the share of cases that pass.
     all_or_nothing: bool,
 }
 
@@ -36,7 +36,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             program: "python".into(),
-            // As many as verl runs.
+            // The same number as in verl.
             max_tests: NonZeroUsize::new(10).unwrap_or(NonZeroUsize::MIN),
             cpu_ms: NonZeroU32::new(2000).unwrap_or(NonZeroU32::MIN),
             memory_mib: None,
@@ -57,7 +57,7 @@ impl Reward for PythonTests {
     }
 
     fn info(&self) -> Info {
-        // Not pure: whether a case ends within its time is not for the sample alone to say.
+        // Not pure: whether a case ends within its time does not depend on the sample alone.
         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).score_range(0.0, 1.0)
     }
 
@@ -92,7 +92,7 @@ impl Reward for PythonTests {
 gavel_sdk::export_reward!(PythonTests);
 
 impl PythonTests {
-    /// A right output that is not printed is no wrong one.
+    /// A right output that could not be printed is not wrong.
     fn no_room(&self, number: usize, limit: usize) -> Failure {
         let (case, program) = (number + 1, &self.params.program);
         Failure::invalid_input(format!(

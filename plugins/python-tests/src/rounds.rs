@@ -1,6 +1,6 @@
 //! Runs tests that are written as Python, in a child that does not have the
-//! code. What they call of it is answered by other children, which have the code
-//! and the calls and nothing else; then the tests run again.
+//! code. Other children, which have only the code and the calls, answer the
+//! calls; then the tests run again.
 
 use crate::PythonTests;
 use crate::checks::Tests;
@@ -10,10 +10,11 @@ use gavel_sdk::exec::{self, Ending, Output};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// How often the tests run at most: once more than calls depend on each other.
+/// The most runs of the tests: one more than the depth to which calls may
+/// depend on each other.
 const ROUNDS: usize = 8;
 
-/// A call, and the line with its answer; nothing where the code ended before.
+/// A call, and the line with its answer; `None` if the code ended before.
 type Answered = (Box<RawValue>, Option<String>);
 
 #[derive(Serialize)]
@@ -36,14 +37,14 @@ struct Calls<'a> {
     calls: &'a [Box<RawValue>],
 }
 
-/// What the tests say of a case.
+/// The result of the tests for a case.
 #[derive(Deserialize)]
 struct Judged {
     name: String,
     outcome: Outcome,
     why: String,
     calls: Vec<Box<RawValue>>,
-    /// Whether code passes it that answers every call with `None`.
+    /// Whether code that answers every call with `None` passes it.
     blank: bool,
 }
 
@@ -57,7 +58,7 @@ enum Outcome {
 }
 
 impl PythonTests {
-    /// What becomes of each case.
+    /// The verdict of each case.
     ///
     /// # Errors
     /// The tests cannot be run, whatever the code is.
@@ -83,7 +84,7 @@ impl PythonTests {
             let output = exec::run(vec![run]).pop().ok_or_else(too_few)??;
             match judged(&output) {
                 Ok(judged) if judged.len() == cases.len() => cases = judged,
-                // An answer that the tests drown in is a wrong one.
+                // An answer with which the tests do not end is wrong.
                 _ => ends.iter_mut().for_each(|end| {
                     end.get_or_insert_with(|| Verdict::new(Kind::Error, "the tests do not end with these answers"));
                 }),
@@ -96,7 +97,7 @@ impl PythonTests {
         Ok(tally)
     }
 
-    /// What the tests say before they have any answer.
+    /// The results of the tests before they have any answer.
     fn tested(&self, tests: &Tests) -> Result<Vec<Judged>, Failure> {
         let run = self.job(json(&job(tests, self.most(), &[])), "");
         let output = exec::run(vec![run]).pop().ok_or_else(too_few)??;
@@ -132,7 +133,7 @@ fn job<'a>(tests: &'a Tests, most: usize, answers: &'a [Vec<Answered>]) -> Job<'
     Job::Tests(Run { setup: &tests.setup, cases: tests.cases.as_deref(), most, answers })
 }
 
-/// Texts and JSON become JSON whatever they hold.
+/// Any text and any JSON can be written as JSON.
 fn json(job: &impl Serialize) -> String {
     serde_json::to_string(job).unwrap_or_default()
 }
@@ -141,8 +142,8 @@ fn too_few() -> Failure {
     Failure::internal("the host gave too few answers")
 }
 
-/// What the tests say, which are the row's: nothing in their child is the
-/// response's but the answers, and those are data.
+/// The results of the row's tests. Only the answers in their child come from
+/// the response, and these are data.
 fn judged(output: &Output) -> Result<Vec<Judged>, String> {
     let stdout = String::from_utf8_lossy(&output.stdout);
     match (&output.ending, stdout.lines().next_back()) {
@@ -151,7 +152,8 @@ fn judged(output: &Output) -> Result<Vec<Judged>, String> {
     }
 }
 
-/// The calls with their answers: a line each, as far as the code came.
+/// The calls with their answers, a line each, up to the one at which the code
+/// ended.
 fn answered(calls: Vec<Box<RawValue>>, output: &Output) -> Vec<Answered> {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let lines = stdout.lines().map(|line| Some(line.to_owned())).chain(std::iter::repeat(None));

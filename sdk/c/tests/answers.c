@@ -1,5 +1,5 @@
 /* Runs the lines of `testdata/answers.jsonl`, which it reads from standard
- * input, and says which fail. Needs no WebAssembly. */
+ * input, and reports those that fail. Needs no WebAssembly. */
 
 #include "../gavel.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Reads JSON that is right and JSON that is not. Needs no WebAssembly. */
+/* Reads valid and invalid JSON. Needs no WebAssembly. */
 
 #include "../gavel.h"
 #include <stdio.h>

@@ -1,9 +1,9 @@
 //! The same reward in every language: size, start, cost of a call, memory.
 //!
-//! `cargo bench --workspace --bench languages` makes the templates of `gavel
-//! plugin new` in a temporary folder, builds them with the tools that they name
-//! (componentize-py and ziglang in the Python that comes first, npm), and
-//! prints the table of docs/speed.md.
+//! `cargo bench --workspace --bench languages` creates the templates of `gavel
+//! plugin new` in a temporary folder and builds them with the tools that they
+//! name: npm, and componentize-py and ziglang in the first Python on the path.
+//! It prints the table of docs/speed.md.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_harness::sample;
@@ -44,7 +44,7 @@ fn main() {
     }
 }
 
-/// The time from nothing to a plugin that can be called.
+/// The time from nothing to a loaded plugin.
 fn load(component: &Path, cache: &Path) -> (Duration, (Sandbox, Plugin)) {
     let config = SandboxConfig { cache: Some(cache.to_owned()), ..SandboxConfig::with_threads(NonZeroUsize::MIN) };
     let sandbox = Sandbox::new(config).unwrap();
@@ -54,7 +54,7 @@ fn load(component: &Path, cache: &Path) -> (Duration, (Sandbox, Plugin)) {
 }
 
 /// The median processor time of a call on a response of 2 KB, in a fresh
-/// instance, and the most memory that one had.
+/// instance, and the highest memory of a call.
 fn calls(sandbox: &Sandbox, plugin: &Plugin) -> (Duration, u64) {
     let response = format!("{}\nAnswer: 42", "Let us think about it. ".repeat(90));
     let sample = Arc::new(sample(response).ground_truth("42").build());

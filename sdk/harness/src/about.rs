@@ -1,4 +1,4 @@
-//! The columns of a row that are about it as a golden case.
+//! The columns of a row that describe it as a golden case.
 
 use crate::expectation::Expectation;
 use crate::verdicts::verdicts;
@@ -6,19 +6,19 @@ use gavel_data::{Columns, Json, PriorVerdicts};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What a row says of itself as a case. A plugin must not see it: least of all
-/// what is expected of it.
+/// The columns of a golden case beside its row. A plugin must not see them,
+/// above all not the expectation.
 #[derive(Debug, Default)]
 pub(crate) struct About {
     /// Its name.
     pub(crate) name: Option<String>,
     /// Its own parameters.
     pub(crate) params: Option<Map<String, Value>>,
-    /// What endpoints reply in it.
+    /// The replies of endpoints in it.
     pub(crate) replies: BTreeMap<String, Vec<String>>,
-    /// What other rewards said of the sample.
+    /// The verdicts of other rewards about the sample.
     pub(crate) verdicts: PriorVerdicts,
-    /// What must come.
+    /// The expected outcome.
     pub(crate) expected: Option<Expectation>,
 }
 
@@ -36,7 +36,7 @@ impl About {
             .map(|expected| Expectation::from_json(&expected.parse().map_err(|error| format!("`expect`: {error}"))?));
         let replies = match given("replies") {
             None => BTreeMap::new(),
-            // By way of a value: where in `replies` it stands would be taken for where in the file.
+            // Parsed from a value: a position within `replies` in the error would look like a position in the file.
             Some(given) => given
                 .parse()
                 .and_then(serde_json::from_value)

@@ -1,4 +1,4 @@
-//! What came of a call, and what a test says of it.
+//! The result of a call, and the assertions of a test.
 
 use crate::expectation::Expectation;
 use crate::report::Report;
@@ -6,10 +6,10 @@ use gavel_data::{Blame, Budget, Evaluation, Outcome, OutcomeKind, Sample, Usage}
 use std::fmt;
 use std::sync::Arc;
 
-/// One call of a plugin. An assertion that fails shows all that is known of
+/// One call of a plugin. A failed assertion shows everything that is known of
 /// it.
 #[derive(Debug, Clone)]
-#[must_use = "a call says nothing until something is asserted of it"]
+#[must_use = "a call tests nothing without an assertion"]
 pub struct Call {
     plugin: String,
     sample: Arc<Sample>,
@@ -21,22 +21,22 @@ impl Call {
         Self { plugin: plugin.to_owned(), sample, evaluation }
     }
 
-    /// What was scored.
+    /// The sample that was scored.
     pub fn sample(&self) -> &Sample {
         &self.sample
     }
 
-    /// All that is known of the call.
+    /// Everything that is known of the call.
     pub fn evaluation(&self) -> &Evaluation {
         &self.evaluation
     }
 
-    /// What came of it.
+    /// The outcome of the call.
     pub fn outcome(&self) -> &Outcome {
         &self.evaluation.outcome
     }
 
-    /// What it used.
+    /// The time, memory and fuel that it used.
     pub fn usage(&self) -> &Usage {
         &self.evaluation.usage
     }
@@ -71,7 +71,7 @@ impl Call {
         self.assert_outcome(OutcomeKind::Abstained)
     }
 
-    /// It failed, and whose fault that was.
+    /// It failed through the fault of `whose`.
     #[track_caller]
     pub fn assert_fault(&self, whose: Blame) -> &Self {
         self.assert_outcome(OutcomeKind::Fault);
@@ -88,19 +88,19 @@ impl Call {
         self.assert_expected(&Expectation { budget: Some(budget), ..Expectation::default() })
     }
 
-    /// Something that it needs did not answer.
+    /// An endpoint that it needs did not answer.
     #[track_caller]
     pub fn assert_unavailable(&self) -> &Self {
         self.assert_outcome(OutcomeKind::Unavailable)
     }
 
-    /// The reason, or the note of a score, has `part` in it.
+    /// The reason, or the note of a score, contains `part`.
     #[track_caller]
     pub fn assert_reason(&self, part: &str) -> &Self {
         self.assert_expected(&Expectation { reason: Some(part.to_owned()), ..Expectation::default() })
     }
 
-    /// What it printed has `part` in it.
+    /// Its output contains `part`.
     #[track_caller]
     pub fn assert_printed(&self, part: &str) -> &Self {
         self.assert(self.printed().contains(part), &format!("expected it to print {part:?}"))
@@ -114,12 +114,12 @@ impl Call {
     }
 
     /// It used at most `fuel`, which is the same on every machine. Fuel is
-    /// metered where [`Limits::fuel`](gavel_plugin::Limits::fuel) is set.
+    /// metered if [`Limits::fuel`](gavel_plugin::Limits::fuel) is set.
     #[track_caller]
     pub fn assert_fuel_at_most(&self, fuel: u64) -> &Self {
         let said = match self.usage().fuel {
             Some(used) => format!("expected at most {fuel} units of fuel, it used {used}"),
-            None => "expected little fuel, and it is not metered: set `fuel` in the limits".to_owned(),
+            None => "expected little fuel, but fuel is not metered: set `fuel` in the limits".to_owned(),
         };
         self.assert(self.usage().fuel.is_some_and(|used| used <= fuel), &said)
     }
@@ -155,8 +155,8 @@ fn name(whose: Blame) -> &'static str {
 }
 
 impl fmt::Display for Call {
-    /// All that a person needs to see what happened.
+    /// Everything that a person needs to see what happened.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Report { sample: &self.sample, evaluation: &self.evaluation }.fmt(f)
+        Report { sample: Some(&self.sample), evaluation: &self.evaluation }.fmt(f)
     }
 }

@@ -1,4 +1,4 @@
-//! A language model that says what the test wants.
+//! A fake language model, with the replies that a test sets.
 
 use crate::script::Script;
 use futures::future::{BoxFuture, FutureExt, ready};
@@ -6,12 +6,12 @@ use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A fake endpoint for the import `chat`. Its clones are one and the same.
+/// A fake endpoint for the import `chat`. All clones are the same endpoint.
 #[derive(Clone)]
 pub struct FakeChat(Arc<Script<ChatRequest, Result<String, ChatError>>>);
 
 impl FakeChat {
-    /// Answers one request after another with these texts. A request too many
+    /// Answers one request after another with these texts. Any further request
     /// is `unavailable`.
     pub fn replies<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         Self::script(texts.into_iter().map(|text| Ok(text.into())))
@@ -22,7 +22,7 @@ impl FakeChat {
         Self(Arc::new(Script::in_order(answers)))
     }
 
-    /// Answers each request with what `answer` makes of it.
+    /// Answers each request with the result of `answer`.
     pub fn answering(answer: impl Fn(&ChatRequest) -> Result<String, ChatError> + Send + Sync + 'static) -> Self {
         Self(Arc::new(Script::function(answer)))
     }
@@ -32,7 +32,7 @@ impl FakeChat {
         Self::answering(move |_| Err(error.clone()))
     }
 
-    /// What it was asked, in order.
+    /// The requests that it got, in order.
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.0.asked()
     }

@@ -1,8 +1,8 @@
-//! Many numbers in a few.
+//! Summaries of many numbers.
 
 use serde::Serialize;
 
-/// How numbers are distributed; all 0 where there is none.
+/// The distribution of some numbers; all 0 without numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Distribution {
     /// How many there are.
@@ -20,7 +20,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// That of `numbers`.
+    /// The distribution of `numbers`.
     pub fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
         let mut numbers: Vec<u64> = numbers.into_iter().collect();
         numbers.sort_unstable();

@@ -1,4 +1,4 @@
-//! The endpoints of golden cases and what they reply in each.
+//! The endpoints of golden cases, and their replies in each case.
 
 use crate::chat::FakeChat;
 use crate::golden::FakeChatTable;
@@ -6,7 +6,7 @@ use crate::harness::Harness;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fake endpoints whose replies start anew in each case.
+/// Fake endpoints whose replies restart in each case.
 pub(crate) struct Endpoints<'a> {
     fakes: BTreeMap<&'a str, FakeChat>,
     chat: &'a BTreeMap<String, FakeChatTable>,
@@ -14,7 +14,8 @@ pub(crate) struct Endpoints<'a> {
 }
 
 impl<'a> Endpoints<'a> {
-    /// Those of `chat`, and of `others`, which reply in some cases.
+    /// The endpoints of `chat`, and those of `others`, which reply in some
+    /// cases.
     pub(crate) fn new(
         harness: &Harness,
         chat: &'a BTreeMap<String, FakeChatTable>,
@@ -39,7 +40,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    /// Those that nobody has asked anything so far.
+    /// The endpoints that have had no request so far.
     pub(crate) fn never_asked(&self) -> Vec<&'a str> {
         let asked = self.asked.borrow();
         let never = |(name, fake): &(&&'a str, &FakeChat)| fake.requests().is_empty() && !asked.contains(**name);

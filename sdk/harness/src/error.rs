@@ -1,4 +1,4 @@
-//! Why a plugin cannot be tested at all. What goes wrong in a call is no error
+//! Errors that prevent a test of a plugin. A failure of a call is not an error
 //! but an outcome.
 
 use gavel_data::RowError;
@@ -13,12 +13,12 @@ pub enum HarnessError {
     /// The sandbox does not start, or the plugin does not load.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Parameters are a JSON object, and these are something else.
+    /// The parameters are not a JSON object.
     #[error("plugin `{plugin}`: the parameters must be a JSON object, not {found}")]
     Params {
         /// The plugin's name.
         plugin: String,
-        /// What they are.
+        /// The value that was given.
         found: String,
     },
     /// A recording cannot be read.
@@ -33,26 +33,37 @@ pub enum HarnessError {
     /// The plugin of a case's own parameters does not load.
     #[error("{place}: {source}")]
     CaseParams {
-        /// Where the case stands.
+        /// The place of the case.
         place: String,
         /// Why it does not load.
         source: LoadError,
     },
-    /// A component that is only a dataset.
-    #[error("plugin `{0}` scores nothing: it exports neither `reward` nor `judger`, so that it has no cases")]
-    ScoresNothing(String),
-    /// What a benchmark would measure is a language model.
+    /// A component that is asked for a session, and is not a tool.
+    #[error("plugin `{0}` is not a tool: it does not export `tool`")]
+    NotATool(String),
+    /// A tool, and rows for a plugin that scores.
     #[error(
-        "plugin `{0}` asks language models, whose time a benchmark cannot tell from its own\nhint: `gavel plugin test --usage` says what each case costs with the replies of the test"
+        "plugin `{0}` is a tool, and the file has no sessions\nhint: give it golden cases with `calls`, each with `name` and `arguments`"
+    )]
+    NoSessions(String),
+    /// The sandbox was shut down while a session waited for memory.
+    #[error("the sandbox was shut down")]
+    ShutDown,
+    /// A component that does not score, such as a taskset.
+    #[error("plugin `{0}` does not score samples: it exports neither `reward` nor `judger`")]
+    ScoresNothing(String),
+    /// A benchmark would measure a language model.
+    #[error(
+        "plugin `{0}` asks language models, whose time a benchmark cannot separate from its own\nhint: `gavel plugin test --usage` reports the cost of each case with the replies of the test"
     )]
     AsksModels(String),
     /// A dataset cannot be read.
     #[error(transparent)]
     Rows(#[from] RowError),
-    /// A row that a plugin cannot be asked about.
+    /// A row that a plugin cannot be called with.
     #[error("{place}: {what}")]
     Row {
-        /// Where it stands.
+        /// Its place.
         place: String,
         /// What is wrong.
         what: String,
@@ -63,10 +74,10 @@ pub enum HarnessError {
     /// Rows without an answer.
     #[error("no row has a completion\nhint: give rows a `response`, or `messages`")]
     NoCompletions,
-    /// There is no folder for what is thrown away again.
+    /// A temporary folder cannot be created.
     #[error("cannot make a temporary folder: {0}")]
     Temporary(std::io::Error),
-    /// The report for a machine cannot be made.
+    /// The JUnit report cannot be written.
     #[error("cannot make the JUnit report: {0}")]
     Junit(#[from] quick_junit::SerializeError),
 }
@@ -75,7 +86,7 @@ pub enum HarnessError {
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
     /// The file cannot be read.
-    #[error("cannot read the cases {}: {source}\nhint: a line a case, such as {EXAMPLE}", path.display())]
+    #[error("cannot read the cases {}: {source}\nhint: write one case a line, such as {EXAMPLE}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -90,10 +101,10 @@ pub enum CaseError {
         /// Why.
         source: std::io::Error,
     },
-    /// A test without a case tests nothing.
-    #[error("{} has no case\nhint: write one on a line of its own, such as {EXAMPLE}", .0.display())]
+    /// The file has no case.
+    #[error("{} has no case\nhint: write one case a line, such as {EXAMPLE}", .0.display())]
     Empty(PathBuf),
-    /// A line is no case.
+    /// A line is not a case.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
         /// The file.
@@ -103,16 +114,31 @@ pub enum CaseError {
         /// What is wrong.
         what: String,
     },
-    /// A case says nothing of what it expects.
+    /// A case expects refused parameters, and the plugin accepts them.
     #[error(
-        "{}, line {line}: the case has no `expect`\nhint: add one, such as \"expect\": {{\"score\": 1}}, or run `gavel plugin test --update`, which writes what comes and which you then review",
+        "{}, line {line}: the parameters are accepted, so there is no message for `refused`\nhint: correct `params` or `expect` of the case",
         path.display()
+    )]
+    Accepted {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: NonZeroUsize,
+    },
+    /// A case without an expectation.
+    #[error(
+        "{}, line {line}: {} has no `expect`\nhint: add one, such as \"expect\": {}, or run `gavel plugin test --update`, which writes the actual results, and review them",
+        path.display(),
+        call.map_or_else(|| "the case".to_owned(), |number| format!("call {number} of the case")),
+        if call.is_some() { "{\"answer\": \"4\"}" } else { "{\"score\": 1}" }
     )]
     NoExpectation {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: NonZeroUsize,
+        /// For a session of a tool: the number of the call, from 1.
+        call: Option<usize>,
     },
 }
 

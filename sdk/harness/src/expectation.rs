@@ -1,25 +1,27 @@
-//! What a test expects of a call, and where that is not what came.
+//! The expectations of a test, and their mismatches with a call.
 
 use crate::report::said;
-use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
+use gavel_data::{Budget, Evaluation, Json, Outcome, OutcomeKind, Shown};
+use gavel_plugin::RowCall;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How far a score may be off where nothing else is said.
+/// The default tolerance of a score.
 const TOLERANCE: f64 = 1e-6;
 
-/// What a call must come to; what is not stated may be anything.
+/// The expected result of a call. Fields that are not set are not checked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expectation {
     /// The score.
     pub score: Option<f64>,
-    /// How far the score and the metrics may be off; 1e-6 by default.
+    /// The tolerance of the score and the metrics; 1e-6 by default.
     pub tolerance: Option<f64>,
     /// The lowest score.
     pub min: Option<f64>,
     /// The highest score.
     pub max: Option<f64>,
-    /// The kind of outcome; `scored` where something is said of the score.
+    /// The kind of outcome; `scored` if the score is expected.
     pub outcome: Option<OutcomeKind>,
     /// The limit that is exceeded.
     pub budget: Option<Budget>,
@@ -27,18 +29,22 @@ pub struct Expectation {
     pub metrics: BTreeMap<String, f64>,
     /// A part of the reason, or of a score's note.
     pub reason: Option<String>,
+    /// Columns of a taskset's row; there may be others.
+    pub row: Option<Map<String, Value>>,
+    /// A part of what the plugin says when it refuses its parameters.
+    pub refused: Option<String>,
 }
 
-/// One thing that is not as expected.
+/// One value that differs from the expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
-    /// What it is: `score`, `outcome`, `metrics.NAME`.
+    /// The name of the value: `score`, `outcome`, `metrics.NAME`.
     pub what: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
-    /// What came.
+    /// The actual value.
     pub came: String,
-    /// How far a number is off.
+    /// The difference, for a number.
     pub difference: Option<f64>,
 }
 
@@ -53,8 +59,14 @@ impl fmt::Display for Mismatch {
     }
 }
 
+/// A call that gave no row, as others that failed are reported.
+pub(crate) fn no_row(call: &RowCall, outcome: &Outcome) -> Evaluation {
+    let diagnosis = call.diagnosis.clone();
+    Evaluation { usage: call.usage, diagnosis, ..Evaluation::without_call(outcome.clone()) }
+}
+
 impl Expectation {
-    /// All that is not as expected.
+    /// All differences from the expectation.
     pub fn check(&self, evaluation: &Evaluation) -> Vec<Mismatch> {
         let reason = self.check_reason(evaluation);
         let kind = evaluation.outcome.kind();
@@ -76,7 +88,64 @@ impl Expectation {
         mismatches.into_iter().chain(reason).collect()
     }
 
-    /// The kind of outcome that everything stated amounts to.
+    /// All differences of a taskset's row from the expectation.
+    pub fn check_row(&self, call: &RowCall) -> Vec<Mismatch> {
+        let wrong = |what: &str, expected: String, came: String| {
+            let what = what.to_owned();
+            Mismatch { what, expected, came, difference: None }
+        };
+        match (&call.row, &self.row) {
+            (Ok(columns), Some(expected)) => {
+                let columns = expected.iter().map(|(name, value)| (name, value, columns.get(name)));
+                let differ = columns.filter(|(_, value, came)| {
+                    let came = came.and_then(|came| came.parse().ok());
+                    !came.is_some_and(|came: Value| self.is_same(value, &came))
+                });
+                differ
+                    .map(|(name, value, came)| {
+                        let came = came.map_or("none", Json::as_text).to_owned();
+                        wrong(&format!("row.{name}"), value.to_string(), came)
+                    })
+                    .collect()
+            }
+            (Ok(_), None) => {
+                let expected = self.kind().map_or("no row", OutcomeKind::as_str);
+                vec![wrong("outcome", expected.to_owned(), "a row".to_owned())]
+            }
+            (Err(outcome), Some(_)) => vec![wrong("row", "a row".into(), said(&no_row(call, outcome)))],
+            (Err(outcome), None) => self.check(&no_row(call, outcome)),
+        }
+    }
+
+    /// The differences from an expected refusal of the parameters; `refusal` is `None` if the plugin accepts them.
+    pub fn check_refusal(&self, refusal: Option<&str>) -> Vec<Mismatch> {
+        let Some(part) = &self.refused else { return Vec::new() };
+        if refusal.is_some_and(|refusal| refusal.contains(part)) {
+            return Vec::new();
+        }
+        let came = refusal.map_or("accepted".to_owned(), |refusal| format!("{refusal:?}"));
+        vec![Mismatch { what: "refused".into(), expected: format!("with {part:?}"), came, difference: None }]
+    }
+
+    /// Whether two values are equal, with numbers within the tolerance: some languages have one type for all numbers.
+    fn is_same(&self, expected: &Value, came: &Value) -> bool {
+        match (expected, came) {
+            (Value::Number(expected), Value::Number(came)) => match (expected.as_f64(), came.as_f64()) {
+                (Some(expected), Some(came)) => (expected - came).abs() <= self.tolerance.unwrap_or(TOLERANCE),
+                _ => expected == came,
+            },
+            (Value::Array(expected), Value::Array(came)) => {
+                expected.len() == came.len() && expected.iter().zip(came).all(|(a, b)| self.is_same(a, b))
+            }
+            (Value::Object(expected), Value::Object(came)) => {
+                let is_same = |(name, value): (&String, &Value)| came.get(name).is_some_and(|b| self.is_same(value, b));
+                expected.len() == came.len() && expected.iter().all(is_same)
+            }
+            _ => expected == came,
+        }
+    }
+
+    /// The kind of outcome that follows from the fields that are set.
     pub(crate) fn kind(&self) -> Option<OutcomeKind> {
         let of_score = self.score.is_some() || self.min.is_some() || self.max.is_some() || !self.metrics.is_empty();
         self.outcome.or(self.budget.map(|_| OutcomeKind::OutOfBudget)).or(of_score.then_some(OutcomeKind::Scored))

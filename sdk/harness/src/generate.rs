@@ -1,5 +1,5 @@
-//! Samples as no test's author would think of them, for
-//! [`proptest`](https://docs.rs/proptest).
+//! Random samples for [`proptest`](https://docs.rs/proptest), with cases that
+//! authors do not think of.
 
 use crate::sample::SampleBuilder;
 use gavel_data::{
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The longest text, in bytes: what a policy writes that does not stop.
+/// The longest text, in bytes, as from a policy that does not stop.
 const LONGEST: usize = 1 << 20;
 
-/// What answers are made of, and what breaks programs that read them.
+/// Parts of answers, and parts that break programs that read them.
 const PIECES: &[&str] = &[
     "a",
     "The answer is ",
@@ -90,7 +90,7 @@ pub fn texts() -> BoxedStrategy<String> {
     prop_oneof![1 => Just(String::new()), 8 => pieces, 4 => anything, 1 => long].boxed()
 }
 
-/// A short text, for what a person names.
+/// A short text, such as a name.
 fn words() -> BoxedStrategy<String> {
     prop_oneof![3 => "[a-z][a-z0-9_]{0,8}".boxed(), 1 => vec(select(PIECES), 0..4).prop_map(|pieces| pieces.concat())]
         .boxed()
@@ -102,7 +102,7 @@ pub fn json_values() -> BoxedStrategy<Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        // What is not finite has no JSON.
+        // JSON has no numbers that are not finite.
         any::<f64>().prop_map(|number| json!(number)),
         words().prop_map(Value::from),
     ];
@@ -135,7 +135,7 @@ fn parts() -> impl Strategy<Value = ContentPart> {
     prop_oneof![4 => texts().prop_map(ContentPart::Text), 1 => media]
 }
 
-/// A message of anybody, of text, attachments, tool calls or nothing.
+/// A message of any role, with text, attachments, tool calls or nothing.
 pub fn messages() -> BoxedStrategy<Message> {
     let plain = (roles(), texts()).prop_map(|(role, text)| Message::new(role, text));
     let any = (roles(), vec(parts(), 0..3), vec(tool_calls(), 0..3), option::of(words()), option::of(words()))
@@ -160,12 +160,12 @@ pub fn trajectories() -> BoxedStrategy<Trajectory> {
     let tokens = counts.prop_map(|(prompt, response, policy_version)| TokenCounts { prompt, response, policy_version });
     (talk, finish_reasons(), option::of(tokens))
         .prop_map(|(messages, finish_reason, tokens)| {
-            TrajectoryRecord { messages: Cow::Owned(messages), finish_reason, tokens }.into()
+            TrajectoryRecord { opening: None, messages: Cow::Owned(messages), finish_reason, tokens }.into()
         })
         .boxed()
 }
 
-/// A dataset's row, which may lack whatever a plugin looks for.
+/// A dataset's row, which may lack any column that a plugin needs.
 pub fn tasks() -> BoxedStrategy<Task> {
     let truth = prop_oneof![
         2 => Just(None),
@@ -194,15 +194,13 @@ pub fn groups() -> BoxedStrategy<Vec<Sample>> {
     tasks().prop_flat_map(|task| vec(of_task(Arc::new(task)), 1..8)).boxed()
 }
 
-/// Samples of the task of `sample`: its prompt and its row, and anything as
-/// the policy's part.
+/// Samples of the task of `sample`: its prompt and its row, with any response
+/// of the policy.
 pub fn samples_like(sample: &SampleBuilder) -> BoxedStrategy<Sample> {
     of_task(sample.clone().build().task)
 }
 
 fn of_task(task: Arc<Task>) -> BoxedStrategy<Sample> {
     let several = prop_oneof![5 => vec(trajectories(), 1), 1 => vec(trajectories(), 2..4)];
-    (several, 0..64u32)
-        .prop_map(move |(trajectories, index)| Sample { task: task.clone(), index, trajectories })
-        .boxed()
+    (several, 0..64u32).prop_map(move |(trajectories, index)| Sample::new(task.clone(), index, trajectories)).boxed()
 }

@@ -13,15 +13,14 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A sandbox for plugins, the one that training has, and what stands in it for
-/// the world outside.
+/// The sandbox that training uses, with fakes of the world outside.
 pub struct Harness {
     sandbox: Arc<Sandbox>,
     replaying: bool,
 }
 
 impl Harness {
-    /// A sandbox in which a plugin reaches what it is granted and what is faked.
+    /// A sandbox in which a plugin reaches what it is granted and the fakes.
     ///
     /// # Errors
     /// The engine does not start.
@@ -38,17 +37,16 @@ impl Harness {
         Ok(Self { sandbox: Arc::new(Sandbox::new(config)?), replaying: false })
     }
 
-    /// A sandbox in which nobody outside is asked: plugins get the answers that
-    /// are on the tape of `recording`, a folder that `gavel score --record` or a
-    /// run wrote. Its calls are those of [`recorded`]; another sample or
-    /// another seed is another request.
+    /// A sandbox without the world outside: plugins get the answers on the tape
+    /// of `recording`, a folder that `gavel score --record` or a run wrote. Use
+    /// the samples and seeds of [`recorded`]: others make other requests.
     ///
     /// # Errors
     /// The engine does not start, or the tape cannot be read.
     pub fn replaying(recording: &Path) -> Result<Self, HarnessError> {
         let harness = Self { replaying: true, ..Self::new()? };
         harness.sandbox.use_tape(Tape::replay(&layout::tape(recording))?);
-        // Programs are no part of the world outside: they are run again.
+        // Programs are not recorded: they run again.
         match Recording::open(recording) {
             Ok(recording) => {
                 for set in recording.plugin_sets() {
@@ -58,39 +56,39 @@ impl Harness {
                 }
                 Ok(harness)
             }
-            // A tape by itself names none.
+            // A tape alone names no programs.
             Err(RecordingError::Nothing { .. }) => Ok(harness),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Lets `fake` answer what plugins that are loaded after this, and granted
-    /// `name`, ask the endpoint of this name.
+    /// Lets `fake` answer requests to the endpoint `name`, of plugins that are
+    /// loaded after this and granted `name`.
     pub fn chat(&self, name: impl Into<String>, fake: &FakeChat) -> &Self {
         self.sandbox.add_chat(name, Arc::new(fake.clone()), NonZeroUsize::MAX);
         self
     }
 
-    /// Lets `fake` answer the requests of plugins that are loaded after this, in
-    /// place of all servers. The first one stays.
+    /// Lets `fake` answer the requests of plugins that are loaded after this,
+    /// in place of all servers. Only the first call counts.
     pub fn http(&self, fake: &FakeHttp) -> &Self {
         self.sandbox.answer_http(Arc::new(fake.clone()));
         self
     }
 
     /// Lets plugins that are loaded after this, and granted its name, run this
-    /// program. It is the real one: its children see nothing of the world
-    /// outside either.
+    /// program. It is not a fake: its children see nothing of the world outside
+    /// either.
     ///
     /// # Errors
-    /// It is no component with `wasi:cli/run`.
+    /// It is not a component with `wasi:cli/run`.
     pub fn program(&self, program: ProgramSpec) -> Result<&Self, LoadError> {
         self.sandbox.add_program(program)?;
         Ok(self)
     }
 
-    /// The component in the file `path`, to be loaded. Its name is the file's,
-    /// without `.wasm`.
+    /// Prepares to load the component in the file `path`. Its name is the
+    /// file's, without `.wasm`.
     pub fn plugin(&self, path: impl AsRef<Path>) -> PluginBuilder<'_> {
         PluginBuilder::new(self, path.as_ref())
     }
@@ -103,8 +101,12 @@ impl Harness {
         if self.replaying {
             stand_in(&self.sandbox, &spec.grants.chat);
         }
-        let plugin = self.sandbox.handle().block_on(Plugin::load(&self.sandbox, spec))?;
-        Ok(LoadedPlugin::new(plugin, self.sandbox.clone()))
+        let (plugin, tool) = self.sandbox.handle().block_on(async {
+            let plugin = Plugin::load(&self.sandbox, spec).await?;
+            let tool = plugin.tool().await?;
+            Ok::<_, LoadError>((plugin, tool))
+        })?;
+        Ok(LoadedPlugin::new(plugin, tool, self.sandbox.clone()))
     }
 
     /// What a component imports and exports, as a run with `spec` would have it.
@@ -117,7 +119,7 @@ fn threads() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// A sample that was scored once, and what its plugins saw as random.
+/// A recorded sample and the seed of its plugins' random numbers.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// The sample.
@@ -129,7 +131,7 @@ pub struct Recorded {
 /// The samples of a recording for which a plugin was called, in their order.
 ///
 /// # Errors
-/// The folder is no recording, or a file in it is damaged.
+/// The folder is not a recording, or a file in it is damaged.
 pub fn recorded(recording: &Path) -> Result<Vec<Recorded>, HarnessError> {
     let recording = Recording::open(recording)?;
     let mut found = Vec::new();

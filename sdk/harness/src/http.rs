@@ -1,4 +1,4 @@
-//! Servers that answer what the test wants.
+//! Fake servers, with the answers that a test sets.
 
 use crate::script::Script;
 use bytes::Bytes;
@@ -6,18 +6,18 @@ use gavel_plugin::HttpResponder;
 use http::{Request, Response};
 use std::sync::Arc;
 
-/// Stands in for all servers. Which of them a plugin may ask is decided by its
-/// grants as ever. Clones are one and the same.
+/// Stands in for all servers. Grants still decide which of them a plugin may
+/// ask. All clones are the same fake.
 #[derive(Clone)]
 pub struct FakeHttp(Arc<Script<Request<Bytes>, Option<Response<Bytes>>>>);
 
 impl FakeHttp {
-    /// Answers one request after another with these statuses and bodies. A
-    /// request too many finds nobody who listens.
+    /// Answers one request after another with these statuses and bodies. Any
+    /// further request is refused, as if no server listened.
     pub fn replies<T: Into<Bytes>>(replies: impl IntoIterator<Item = (u16, T)>) -> Self {
         let response = |(status, body): (u16, T)| {
             let mut response = Response::new(body.into());
-            // A number that is no status is told as the failure of a server.
+            // A number that is not a status becomes a server's failure.
             *response.status_mut() =
                 http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
             Some(response)
@@ -25,13 +25,13 @@ impl FakeHttp {
         Self(Arc::new(Script::in_order(replies.into_iter().map(response))))
     }
 
-    /// Answers each request with what `answer` makes of it; with nothing, where
-    /// nobody listens.
+    /// Answers each request with the result of `answer`; `None` means that no
+    /// server listens.
     pub fn answering(answer: impl Fn(&Request<Bytes>) -> Option<Response<Bytes>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(Script::function(answer)))
     }
 
-    /// What was asked, in order.
+    /// The requests, in order.
     pub fn requests(&self) -> Vec<Request<Bytes>> {
         self.0.asked()
     }

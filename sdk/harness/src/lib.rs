@@ -1,4 +1,4 @@
-//! Tests a built component in the very sandbox that training uses.
+//! Tests a built component in the sandbox that training uses.
 //!
 //! ```no_run
 //! use gavel_harness::{Harness, sample};
@@ -13,10 +13,11 @@
 //! # }
 //! ```
 //!
-//! [`sample`] and [`trajectory`] build what a plugin is given, an assertion of
-//! a [`Call`] that fails shows all that is known of it, [`PluginBuilder::cases`]
-//! runs a file of golden cases, and [`LoadedPlugin::assert_never_faults`] tries
-//! what nobody thought of.
+//! [`sample`] and [`trajectory`] build a plugin's input. A failed assertion of
+//! a [`Call`] shows everything that is known of the call.
+//! [`LoadedPlugin::session`] calls the functions of a tool.
+//! [`PluginBuilder::cases`] runs a file of golden cases, and
+//! [`LoadedPlugin::assert_never_faults`] tries random samples.
 
 mod about;
 mod bench;
@@ -38,6 +39,7 @@ mod report;
 mod rows;
 mod sample;
 mod script;
+mod tool;
 mod trajectory;
 mod verdicts;
 
@@ -48,12 +50,16 @@ pub use distribution::Distribution;
 pub use error::{CaseError, HarnessError};
 pub use expectation::{Expectation, Mismatch};
 pub use generate::{groups, json_values, messages, samples, samples_like, tasks, texts, trajectories};
-pub use golden::{Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, TestTable, run};
+pub use golden::{
+    CallCase, Came, Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, Question, SessionCase, TestTable,
+    run,
+};
 pub use harness::{Harness, Recorded, recorded};
 pub use http::FakeHttp;
 pub use plugin::{LoadedPlugin, PluginBuilder};
-pub use rows::{DataRow, read_rows};
+pub use rows::{DataRow, PluginData, read_rows};
 pub use sample::{SampleBuilder, sample, sample_of};
+pub use tool::{CallExpectation, FunctionCall, Session};
 pub use trajectory::{TrajectoryBuilder, trajectory};
 
 /// The page for authors, whose examples are compiled.

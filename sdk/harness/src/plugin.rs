@@ -6,18 +6,18 @@ use crate::golden::{CaseFile, CaseResults, run};
 use crate::harness::{Harness, Recorded};
 use futures::future::join_all;
 use gavel_data::{Blame, Evaluation, Outcome, Sample, SampleInput};
-use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, Sandbox};
+use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, RowCall, Sandbox, Tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A component and how the test uses it.
+/// A component with the settings of the test.
 pub struct PluginBuilder<'a> {
     harness: &'a Harness,
     spec: PluginSpec,
-    /// What was given as parameters and is no object.
+    /// Parameters that are not an object.
     wrong_params: Option<Value>,
 }
 
@@ -27,8 +27,8 @@ impl<'a> PluginBuilder<'a> {
         Self { harness, spec: PluginSpec::new(name, path), wrong_params: None }
     }
 
-    /// Another name than the file's, as it is in a run. The tape of a recording
-    /// knows a plugin by it.
+    /// The name of the plugin in a run, if it differs from the file's. The tape
+    /// of a recording identifies a plugin by it.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.spec.name = name.into();
         self
@@ -43,13 +43,13 @@ impl<'a> PluginBuilder<'a> {
         self
     }
 
-    /// The budgets of each call; by default those of a run.
+    /// The limits of each call; by default those of a run.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.spec.limits = limits;
         self
     }
 
-    /// What it may reach beyond its sample; nothing by default.
+    /// The plugin's grants; none by default.
     pub fn grants(mut self, grants: Grants) -> Self {
         self.spec.grants = grants;
         self
@@ -64,8 +64,8 @@ impl<'a> PluginBuilder<'a> {
         Ok(harness.load(self.checked()?)?)
     }
 
-    /// Runs the cases of a file, each with these parameters or its own. The
-    /// endpoints that some case has `replies` for reply what the case says.
+    /// Runs the cases of a file, each with these parameters or its own. A
+    /// case's `replies` are those of its endpoints.
     ///
     /// # Errors
     /// The file cannot be used (a case without `expect` included), or the plugin
@@ -85,15 +85,16 @@ impl<'a> PluginBuilder<'a> {
     }
 }
 
-/// A plugin that is ready.
+/// A loaded plugin.
 pub struct LoadedPlugin {
     plugin: Plugin,
+    tool: Option<Tool>,
     sandbox: Arc<Sandbox>,
 }
 
 impl LoadedPlugin {
-    pub(crate) fn new(plugin: Plugin, sandbox: Arc<Sandbox>) -> Self {
-        Self { plugin, sandbox }
+    pub(crate) fn new(plugin: Plugin, tool: Option<Tool>, sandbox: Arc<Sandbox>) -> Self {
+        Self { plugin, tool, sandbox }
     }
 
     /// Its name in this test.
@@ -101,33 +102,33 @@ impl LoadedPlugin {
         self.plugin.name()
     }
 
-    /// What it says of itself.
+    /// Its own description.
     pub fn info(&self) -> &Info {
         self.plugin.info()
     }
 
-    /// Scores one sample, with 0 as the seed of what the plugin sees as random.
-    /// Not to be called from asynchronous code.
+    /// Scores one sample, with the seed 0 for the plugin's random numbers. Do
+    /// not call it from asynchronous code.
     pub fn score(&self, sample: impl Into<SampleInput>) -> Call {
         self.score_seeded(sample, 0)
     }
 
-    /// Scores one sample; what the plugin sees as random follows from `seed`.
+    /// Scores one sample; `seed` determines the plugin's random numbers.
     pub fn score_seeded(&self, sample: impl Into<SampleInput>, seed: u64) -> Call {
         let input = sample.into();
         let evaluation = self.block_on(self.plugin.score(&input, seed));
         Call::new(self.plugin.name(), input.sample, evaluation)
     }
 
-    /// Judges a group, with 0 as the seed of what the plugin sees as random: a
-    /// call a sample, in their order. The row is that of the first sample, and
-    /// each sample gets its place as its group index. Not to be called from
-    /// asynchronous code.
+    /// Judges a group, with the seed 0 for the plugin's random numbers, and
+    /// gives a call for each sample, in order. The row is that of the first
+    /// sample. Each sample gets its place as its group index. Do not call it
+    /// from asynchronous code.
     pub fn judge<S: Into<SampleInput>>(&self, group: impl IntoIterator<Item = S>) -> Vec<Call> {
         self.judge_seeded(group, 0)
     }
 
-    /// Judges a group; what the plugin sees as random follows from `seed`.
+    /// Judges a group; `seed` determines the plugin's random numbers.
     pub fn judge_seeded<S: Into<SampleInput>>(&self, group: impl IntoIterator<Item = S>, seed: u64) -> Vec<Call> {
         let group = placed(group);
         let evaluations = self.block_on(self.plugin.judge(&group, seed));
@@ -138,6 +139,26 @@ impl LoadedPlugin {
     /// Whether it scores samples, one by one or in groups; a taskset does not.
     pub(crate) fn scores(&self) -> bool {
         self.plugin.is_reward() || self.plugin.is_judger()
+    }
+
+    /// Asks a taskset for the row at `index`.
+    pub(crate) fn row(&self, index: u64, seed: u64) -> RowCall {
+        self.block_on(self.plugin.row_call(index, seed))
+    }
+
+    /// Whether it is a dataset.
+    pub(crate) fn is_taskset(&self) -> bool {
+        self.plugin.is_taskset()
+    }
+
+    /// Whether it is an agent.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.plugin.is_agent()
+    }
+
+    /// The tool that it is, if it is one.
+    pub fn tool(&self) -> Option<&Tool> {
+        self.tool.as_ref()
     }
 
     /// Whether it judges whole groups.
@@ -159,18 +180,18 @@ impl LoadedPlugin {
         self.sandbox.handle().block_on(calls)
     }
 
-    /// What is said of a sample; a judger judges it as a group of one.
+    /// The verdict about a sample; a judger judges it as a group of one.
     pub(crate) fn evaluate(&self, input: &SampleInput, seed: u64) -> Evaluation {
         self.block_on(self.evaluation(input, seed))
     }
 
-    /// The same of many samples at once, each before its own plugin.
+    /// The verdicts about many samples at once, each by its own plugin.
     pub(crate) fn evaluate_together(&self, asked: Vec<(&LoadedPlugin, SampleInput, u64)>) -> Vec<Evaluation> {
         let calls = asked.iter().map(|(plugin, input, seed)| plugin.evaluation(input, *seed));
         self.block_on(join_all(calls))
     }
 
-    /// What is said of a group.
+    /// The verdicts about a group.
     pub(crate) fn judge_all(&self, group: &[SampleInput], seed: u64) -> Vec<Evaluation> {
         self.block_on(self.plugin.judge(&placed(group), seed))
     }
@@ -182,7 +203,7 @@ impl LoadedPlugin {
         verdict(self.plugin.judge([input], seed).await.pop())
     }
 
-    /// Scores a sample of a recording as it was scored then.
+    /// Scores a recorded sample with its recorded seed.
     pub fn score_recorded(&self, recorded: &Recorded) -> Call {
         self.score_seeded(recorded.sample.clone(), recorded.seed)
     }
@@ -197,8 +218,8 @@ fn placed<S: Into<SampleInput>>(group: impl IntoIterator<Item = S>) -> Vec<Sampl
     (0..).zip(group).map(placed).collect()
 }
 
-/// What a judger said of a sample. The host gives a verdict to each, or it is
-/// at fault.
+/// A judger's verdict about a sample. It is a fault of the host if there is
+/// none.
 pub(crate) fn verdict(said: Option<Evaluation>) -> Evaluation {
     said.unwrap_or_else(|| {
         let what = "the host gave no verdict of the judger".to_owned();

@@ -16,11 +16,11 @@ pub(crate) struct Plugins {
 }
 
 impl Plugins {
-    /// Loads the plugin of `spec` with the parameters of each row, where it has
-    /// some; each comes with the place where the row stands.
+    /// Loads the plugin of `spec` with the parameters of each row that has its
+    /// own. Each row comes with its place.
     ///
     /// # Errors
-    /// It does not load, or scores nothing.
+    /// It does not load.
     pub(crate) fn load<'a>(
         harness: &Harness,
         spec: &PluginSpec,
@@ -28,14 +28,10 @@ impl Plugins {
     ) -> Result<Self, HarnessError> {
         let load = |params: Option<&Map<String, Value>>, place: String| {
             let spec = PluginSpec { params: params.unwrap_or(&spec.params).clone(), ..spec.clone() };
-            let plugin = harness.load(spec).map_err(|source| match params {
+            harness.load(spec).map_err(|source| match params {
                 Some(_) => HarnessError::CaseParams { place, source },
                 None => HarnessError::Load(source),
-            })?;
-            match plugin.scores() {
-                true => Ok(plugin),
-                false => Err(HarnessError::ScoresNothing(plugin.name().to_owned())),
-            }
+            })
         };
         let mut rows = rows.into_iter();
         let (params, place) = rows.next().unwrap_or_default();
@@ -52,7 +48,7 @@ impl Plugins {
         Ok(Self { first, others, common })
     }
 
-    /// The one with the parameters of a row.
+    /// The plugin with the parameters of a row.
     pub(crate) fn of(&self, params: Option<&Map<String, Value>>) -> &LoadedPlugin {
         let found = match params {
             Some(params) => self.others.get(&key(params)),

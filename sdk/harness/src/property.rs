@@ -1,4 +1,4 @@
-//! What holds of every plugin, whatever the policy writes.
+//! Properties of every plugin, whatever the policy writes.
 
 use crate::call::Call;
 use crate::plugin::LoadedPlugin;
@@ -8,15 +8,16 @@ use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 /// Bytes of a row that are shown.
 const SHOWN: usize = 4096;
-/// A call that exceeds its limit takes that long each time that it is tried
-/// with less.
+/// The time for shrinking: a call that exceeds its time limit takes the whole
+/// limit at every attempt.
 const SHRINK_MILLISECONDS: u32 = 60_000;
 
 impl LoadedPlugin {
-    /// Whatever sample comes, the plugin scores within its range, abstains, or
-    /// says what is wrong with the input; it never faults and stays within its
-    /// limits. 256 samples are tried; `PROPTEST_CASES` is another number of
-    /// them. A sample that fails is made as small as it can be, and shown.
+    /// Asserts that for any sample the plugin scores within its range,
+    /// abstains, or reports what is wrong with the input. It never faults and
+    /// stays within its limits. 256 samples are tried; `PROPTEST_CASES` sets
+    /// another number. A sample that fails is made as small as possible and
+    /// shown.
     ///
     /// [`samples`](crate::samples) gives samples of any task,
     /// [`samples_like`](crate::samples_like) those of one.
@@ -25,8 +26,9 @@ impl LoadedPlugin {
         self.assert_sound(samples, |sample| vec![self.score(sample)]);
     }
 
-    /// The same of a judger: whatever group comes, no sample of it gets a fault.
-    /// [`groups`](crate::groups) gives groups of any task.
+    /// As [`assert_never_faults`](Self::assert_never_faults), for a judger: no
+    /// sample of any group gets a fault. [`groups`](crate::groups) gives groups
+    /// of any task.
     #[track_caller]
     pub fn assert_never_faults_in_groups(&self, groups: impl Strategy<Value = Vec<Sample>>) {
         self.assert_sound(groups, |group| self.judge(group));
@@ -52,7 +54,7 @@ impl LoadedPlugin {
             Some(call) => {
                 panic!("plugin `{}` fails for this sample:\n{call}as a case: {}", self.name(), row(call.sample()))
             }
-            None => panic!("plugin `{}` fails for a sample, and not when it sees it again", self.name()),
+            None => panic!("plugin `{}` fails for a sample, but not when it is called with it again", self.name()),
         }
     }
 }
@@ -65,13 +67,13 @@ fn sound(call: &Call) -> bool {
     }
 }
 
-/// A sample as a line of a file of cases, where it is not too long for one.
+/// A sample as a line of a file of cases, unless it is too long.
 fn row(sample: &Sample) -> String {
     let [trajectory] = &sample.trajectories[..] else {
         return format!("none; it has {} trajectories", sample.trajectories.len());
     };
     let mut row = sample.task.reference.columns.clone();
-    // Messages become JSON whatever they hold.
+    // Any message can be written as JSON.
     if !sample.task.prompt.is_empty() {
         row.insert("prompt", Json::of(&sample.task.prompt).unwrap_or_default());
     }

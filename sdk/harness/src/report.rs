@@ -1,14 +1,17 @@
-//! A call for people: all that is known of it, one thing a line.
+//! A call for people: everything that is known of it, one item a line.
 
-use gavel_data::{Evaluation, Outcome, Sample, ShownLines, Usage};
+use crate::expectation::no_row;
+use gavel_data::{Columns, Diagnosis, Evaluation, Json, Outcome, Sample, ShownLines, Usage};
+use gavel_plugin::RowCall;
 use std::fmt;
 
 /// Characters of a response that are shown.
 const RESPONSE: usize = 300;
 
-/// What is known of a call.
+/// Everything that is known of a call.
 pub(crate) struct Report<'a> {
-    pub(crate) sample: &'a Sample,
+    /// What it scored; absent for the call of a taskset.
+    pub(crate) sample: Option<&'a Sample>,
     pub(crate) evaluation: &'a Evaluation,
 }
 
@@ -25,20 +28,42 @@ impl fmt::Display for Report<'_> {
             let metrics: Vec<_> = score.metrics.iter().map(|m| format!("{} {}", m.name, m.value)).collect();
             line(f, "metrics", &metrics.join(", "))?;
         }
-        if let Some(diagnosis) = diagnosis {
-            line(f, "printed", &diagnosis.stderr)?;
-            line(f, "trapped", &diagnosis.backtrace.join("\n"))?;
-        }
-        line(f, "used", &used(usage))?;
-        let response = self.sample.response();
+        details(f, diagnosis.as_ref(), usage)?;
+        let Some(sample) = self.sample else { return Ok(()) };
+        let response = sample.response();
         let shown: String = response.chars().take(RESPONSE).collect();
         let rest = if shown.len() < response.len() { format!("… ({} bytes)", response.len()) } else { String::new() };
         line(f, "response", &format!("{shown:?}{rest}"))
     }
 }
 
-/// A text with its title; further lines of it stand below its first.
-fn line(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
+/// Everything that is known of a call that asked a taskset for a row.
+pub(crate) struct RowReport<'a>(pub(crate) &'a RowCall);
+
+impl fmt::Display for RowReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(call) = self;
+        match &call.row {
+            Err(outcome) => Report { sample: None, evaluation: &no_row(call, outcome) }.fmt(f),
+            Ok(columns) => {
+                line(f, "row", Json::from(Columns::clone(columns)).as_text())?;
+                details(f, call.diagnosis.as_ref(), &call.usage)
+            }
+        }
+    }
+}
+
+/// What a call printed, where it trapped, and what it used.
+pub(crate) fn details(f: &mut fmt::Formatter<'_>, diagnosis: Option<&Diagnosis>, usage: &Usage) -> fmt::Result {
+    if let Some(diagnosis) = diagnosis {
+        line(f, "printed", &diagnosis.stderr)?;
+        line(f, "trapped", &diagnosis.backtrace.join("\n"))?;
+    }
+    line(f, "used", &used(usage))
+}
+
+/// A text with its title; its further lines are below its first.
+pub(crate) fn line(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
     for (number, line) in text.lines().enumerate() {
         let line = format!("  {:<9} {}", if number == 0 { title } else { "" }, ShownLines(line));
         writeln!(f, "{}", line.trim_end())?;
@@ -56,7 +81,7 @@ pub(crate) fn said(evaluation: &Evaluation) -> String {
     }
 }
 
-/// What a call used, in words.
+/// The usage of a call, in words.
 fn used(usage: &Usage) -> String {
     let fuel = usage.fuel.map(|fuel| format!(", {fuel} fuel")).unwrap_or_default();
     let milliseconds = |us: u64| us as f64 / 1e3;

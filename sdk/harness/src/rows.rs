@@ -3,44 +3,91 @@
 use crate::about::About;
 use crate::error::HarnessError;
 use crate::expectation::Expectation;
+use crate::golden::{Case, CaseFile, Question, is_session};
+use crate::plugin::LoadedPlugin;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{OutcomeKind, PriorVerdicts, Row, RowReader, Sample, SampleInput, Task};
+use gavel_data::{OutcomeKind, PriorVerdicts, Row, RowError, RowReader, Sample, SampleInput, Task};
 use gavel_scoring::{Attempts, completion, has_completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A row that a plugin can be asked about.
+/// A row that a plugin can be called with.
 #[derive(Debug, Clone)]
 pub struct DataRow {
-    /// Where it stands in the file.
+    /// Its place in the file.
     pub place: String,
     /// The row.
     pub task: Arc<Task>,
-    /// Its completion, where it has one.
+    /// Its completion, if it has one.
     pub sample: Option<Arc<Sample>>,
-    /// What a plugin sees as random: what `gavel score` shows it for this row.
+    /// The seed of a plugin's random numbers, as in `gavel score` for this row.
     pub seed: u64,
-    /// Its own parameters, where it is a golden case that has some.
+    /// Its own parameters, for a golden case that has some.
     pub params: Option<Map<String, Value>>,
-    /// What endpoints reply, where it is a golden case that says so.
+    /// The replies of endpoints, for a golden case that has some.
     pub replies: BTreeMap<String, Vec<String>>,
-    /// What other rewards said of the completion, where it is a golden case that says so.
+    /// The verdicts of other rewards about the completion, for a golden case that has some.
     pub verdicts: Arc<PriorVerdicts>,
     /// Whether it is a golden case that expects no score.
     pub expects_no_score: bool,
 }
 
-/// Reads a `.jsonl` or `.parquet` file. Of more than `most` rows, about as many
-/// are taken, evenly from all of it, and whole groups of them: neighbours with
-/// one id. A row with a column `expect` is a golden case, whose columns about
-/// the case its plugin does not see.
+/// What a plugin is called with: the contents of a file.
+#[derive(Debug, Clone)]
+pub enum PluginData {
+    /// Rows, for a plugin that scores them.
+    Rows(Vec<DataRow>),
+    /// Golden cases that are sessions, for a tool.
+    Sessions(Vec<Case>),
+}
+
+impl PluginData {
+    /// Reads a file: the sessions of a tool's golden cases, or rows as [`read_rows`] does. About `most` are taken.
+    ///
+    /// # Errors
+    /// The file or a row cannot be read.
+    pub fn read(path: &Path, most: usize) -> Result<Self, HarnessError> {
+        let mut has_sessions = false;
+        for row in RowReader::open(path)? {
+            let columns = row?.columns;
+            // Cases that are refused their parameters may come first.
+            if columns.get("expect").is_none() || is_session(&columns) {
+                has_sessions = is_session(&columns);
+                break;
+            }
+        }
+        if !has_sessions {
+            return Ok(Self::Rows(read_rows(path, most)?));
+        }
+        let cases = CaseFile::read(path)?.into_cases();
+        Ok(Self::Sessions(cases.filter(|case| matches!(case.question, Question::Session(_))).take(most).collect()))
+    }
+
+    /// Refuses data that the plugin has no function for.
+    pub(crate) fn check(&self, plugin: &LoadedPlugin) -> Result<(), HarnessError> {
+        let name = || plugin.name().to_owned();
+        match (self, plugin.tool().is_some()) {
+            (Self::Sessions(_), true) => Ok(()),
+            (Self::Sessions(_), false) => Err(HarnessError::NotATool(name())),
+            (Self::Rows(_), true) => Err(HarnessError::NoSessions(name())),
+            (Self::Rows(_), false) if plugin.scores() => Ok(()),
+            (Self::Rows(_), false) => Err(HarnessError::ScoresNothing(name())),
+        }
+    }
+}
+
+/// Reads a `.jsonl` or `.parquet` file. Of more than `most` rows, about `most`
+/// are taken, spread evenly over the file. Whole groups are taken: neighbours
+/// with the same id. A row with a column `expect` is a golden case; its plugin
+/// does not see the columns that describe the case. Cases that expect refused
+/// parameters are left out, because they do not call the plugin.
 ///
 /// # Errors
 /// The file or a row cannot be read.
 pub fn read_rows(path: &Path, most: usize) -> Result<Vec<DataRow>, HarnessError> {
-    // Twice, so that only what is taken is kept in memory.
+    // Reads twice, so that only the taken rows are in memory.
     let (mut rows, mut groups) = (0, 0);
     for numbered in numbered(path)? {
         (rows, groups) = (rows + 1, numbered?.0 + 1);
@@ -59,25 +106,31 @@ fn numbered(path: &Path) -> Result<impl Iterator<Item = Result<(usize, DataRow),
     let shown = path.strip_prefix(".").unwrap_or(path).display();
     let mut attempts = Attempts::default();
     let mut groups = 0;
-    Ok(RowReader::open(path)?.map(move |row| {
+    let mut next = move |row: Result<Row, RowError>| {
         let row = row?;
         let place = format!("{shown}, {}", row.place);
         let made = DataRow::new(row, &place, &mut attempts).map_err(|what| HarnessError::Row { place, what })?;
+        let Some(made) = made else { return Ok(None) };
         let begins = made.sample.as_ref().is_none_or(|sample| sample.index == 0);
         groups += usize::from(begins);
-        Ok((groups - 1, made))
-    }))
+        Ok(Some((groups - 1, made)))
+    };
+    Ok(RowReader::open(path)?.filter_map(move |row| next(row).transpose()))
 }
 
 impl DataRow {
-    /// What a call is given of its completion, where it has one.
+    /// The input of a call with its completion, if it has one.
     pub(crate) fn input(&self) -> Option<SampleInput> {
         Some(SampleInput { sample: self.sample.clone()?, verdicts: self.verdicts.clone() })
     }
 
-    fn new(row: Row, place: &str, attempts: &mut Attempts) -> Result<Self, String> {
+    /// None where it is a golden case without a call.
+    fn new(row: Row, place: &str, attempts: &mut Attempts) -> Result<Option<Self>, String> {
         let Row { position, place: in_file, mut columns } = row;
         let about = if columns.get("expect").is_some() { About::take(&mut columns)? } else { About::default() };
+        if about.expected.as_ref().is_some_and(|expected| expected.refused.is_some()) {
+            return Ok(None);
+        }
         let expects_no_score =
             about.expected.as_ref().and_then(Expectation::kind).is_some_and(|kind| kind != OutcomeKind::Scored);
         let seed = derive(0, 0, position as u64, Purpose::Plugin);
@@ -89,7 +142,7 @@ impl DataRow {
             (Arc::new(Task::from_row(columns, position, "data").map_err(|error| error.to_string())?), None)
         };
         let About { params, replies, verdicts, .. } = about;
-        Ok(Self {
+        Ok(Some(Self {
             place: place.to_owned(),
             task,
             sample,
@@ -98,7 +151,7 @@ impl DataRow {
             replies,
             verdicts: verdicts.into(),
             expects_no_score,
-        })
+        }))
     }
 }
 
@@ -118,6 +171,7 @@ mod tests {
         let text = r#"{"prompt": "2 + 2?", "answer": "4", "params": [1]}
 {"prompt": "2 + 2?", "answer": "4", "response": "4", "id": "a"}
 {"prompt": "2 + 2?", "answer": "4", "response": "5", "id": "a"}
+{"case": "no", "params": {"a": 0}, "expect": {"refused": "a must be"}}
 {"case": "x", "response": "5", "params": {"a": 1}, "expect": {"outcome": "fault"}, "replies": {"judge": ["no"]}}
 "#;
         let rows = rows(text, 10).unwrap();

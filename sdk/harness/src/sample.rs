@@ -1,4 +1,4 @@
-//! Samples, made by hand.
+//! Builders of samples.
 
 use crate::trajectory::{TrajectoryBuilder, trajectory};
 use gavel_data::{Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, Trajectory};
@@ -21,7 +21,7 @@ pub fn sample_of(trajectories: impl IntoIterator<Item = TrajectoryBuilder>) -> S
     }
 }
 
-/// One attempt at a task and the dataset's row that it was made of.
+/// One attempt at a task, and the dataset's row of the task.
 #[derive(Debug, Clone)]
 pub struct SampleBuilder {
     prompt: Vec<Message>,
@@ -48,12 +48,12 @@ impl SampleBuilder {
         self.column("ground_truth", truth)
     }
 
-    /// Where the row comes from (`openai/gsm8k`, say).
+    /// The origin of the row, such as `openai/gsm8k`.
     pub fn data_source(self, name: impl Into<String>) -> Self {
         self.column("data_source", name.into())
     }
 
-    /// The id of the task; `test/row-0` where none is given.
+    /// The id of the task; `test/row-0` by default.
     pub fn id(self, id: impl Into<String>) -> Self {
         self.column("id", id.into())
     }
@@ -64,28 +64,28 @@ impl SampleBuilder {
         self
     }
 
-    /// The number of the sample in its group, 0 where none is given.
+    /// The number of the sample in its group; 0 by default.
     pub fn group_index(mut self, index: u32) -> Self {
         self.group_index = index;
         self
     }
 
-    /// What another reward said of it, for a judger that comes after that one:
-    /// a score, or any [`PriorVerdict`].
+    /// The verdict of another reward, for a judger that comes after that
+    /// reward: a score, or any [`PriorVerdict`].
     pub fn verdict(mut self, name: impl Into<String>, verdict: impl Into<PriorVerdict>) -> Self {
         self.verdicts.insert(name.into(), verdict.into());
         self
     }
 
-    /// The sample, without what other rewards said of it.
+    /// The sample, without the verdicts of other rewards.
     pub fn build(self) -> Sample {
         let Self { prompt, mut columns, group_index, trajectories, verdicts: _ } = self;
         if !prompt.is_empty() && !columns.contains_key("prompt") {
-            // Messages become JSON whatever they hold.
+            // Any message can be written as JSON.
             columns.insert("prompt".into(), serde_json::to_value(&prompt).unwrap_or_default());
         }
         let task = Task::with_prompt(columns.into(), prompt, 0, "test");
-        Sample { task: Arc::new(task), index: group_index, trajectories }
+        Sample::new(Arc::new(task), group_index, trajectories)
     }
 }
 

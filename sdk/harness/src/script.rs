@@ -1,4 +1,4 @@
-//! What a fake answers, and what it was asked.
+//! The answers of a fake, and the requests that it got.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ impl<Q, A> Script<Q, A> {
         Self { answers: Mutex::new(Answers::Function(Box::new(answer))), asked: Mutex::default() }
     }
 
-    /// The answer, and the number of the question, from 1; there is no answer
-    /// once a script has come to its end.
+    /// The answer, and the number of the question, from 1. There is no answer
+    /// after the end of a script.
     pub(crate) fn ask(&self, question: Q) -> (Option<A>, usize) {
         let mut answers = lock(&self.answers);
         let answer = match &mut *answers {
@@ -36,7 +36,7 @@ impl<Q, A> Script<Q, A> {
         (answer, asked.len())
     }
 
-    /// Starts anew.
+    /// Restarts with other answers.
     pub(crate) fn restart(&self, answers: impl IntoIterator<Item = A>) {
         *lock(&self.answers) = Answers::InOrder(answers.into_iter().collect());
         lock(&self.asked).clear();

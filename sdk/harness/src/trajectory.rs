@@ -1,4 +1,4 @@
-//! Trajectories, made by hand.
+//! Builders of trajectories.
 
 use gavel_data::{
     ContentPart, FinishReason, Media, Message, Role, TokenCounts, ToolCall, Trajectory, TrajectoryRecord,
@@ -11,7 +11,7 @@ pub fn trajectory() -> TrajectoryBuilder {
     TrajectoryBuilder { messages: Vec::new(), finish: FinishReason::Stop, tokens: None }
 }
 
-/// What follows the prompt, message by message.
+/// The messages after the prompt.
 #[derive(Debug, Clone)]
 pub struct TrajectoryBuilder {
     messages: Vec<Message>,
@@ -32,7 +32,7 @@ impl TrajectoryBuilder {
         self.message(message)
     }
 
-    /// What the tool answers to the call of this id.
+    /// The tool's answer to the call of this id.
     pub fn tool_answers(self, id: impl Into<String>, text: impl Into<String>) -> Self {
         self.message(Message { tool_call_id: Some(id.into()), ..Message::new(Role::Tool, text) })
     }
@@ -42,8 +42,8 @@ impl TrajectoryBuilder {
         self.message(Message::new(Role::User, text))
     }
 
-    /// A message of the user that is an attachment of this media type
-    /// (`image/png`, say).
+    /// A message of the user with an attachment of this media type, such as
+    /// `image/png`.
     pub fn attaches(self, media_type: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let media = Media { media_type: media_type.into(), bytes: bytes.into().into() };
         self.message(Message { content: vec![ContentPart::Media(media)], ..Message::new(Role::User, "") })
@@ -55,14 +55,14 @@ impl TrajectoryBuilder {
         self
     }
 
-    /// Why it ended; because the policy stopped, where nothing is said.
+    /// Why it ended; by default because the policy stopped.
     pub fn finish(mut self, reason: FinishReason) -> Self {
         self.finish = reason;
         self
     }
 
-    /// How many tokens the prompt has and the policy wrote; unknown where
-    /// nothing is said, as for completions from a file.
+    /// The numbers of tokens of the prompt and of the policy. Unknown by
+    /// default, as for completions from a file.
     pub fn tokens(mut self, prompt: u32, response: u32) -> Self {
         self.counts().prompt = prompt;
         self.counts().response = response;
@@ -82,6 +82,6 @@ impl TrajectoryBuilder {
     /// The trajectory.
     pub fn build(self) -> Trajectory {
         let Self { messages, finish: finish_reason, tokens } = self;
-        TrajectoryRecord { messages: Cow::Owned(messages), finish_reason, tokens }.into()
+        TrajectoryRecord { opening: None, messages: Cow::Owned(messages), finish_reason, tokens }.into()
     }
 }

@@ -1,4 +1,4 @@
-//! What other rewards said of a sample, as a golden case states it.
+//! The verdicts of other rewards about a sample, as written in a golden case.
 
 use gavel_data::{Metric, PriorVerdict, PriorVerdicts, Score};
 use serde::Deserialize;

@@ -37,7 +37,7 @@ fn what_holds_is_quiet() {
         .assert_memory_at_most(64 << 20);
     plugin.score(sample("truth").ground_truth(7)).assert_score(7.0);
     plugin.score(sample("abstain not mine")).assert_abstained().assert_reason("not mine");
-    plugin.score(sample("dance")).assert_fault(Blame::Input).assert_reason("no instruction");
+    plugin.score(sample("dance")).assert_fault(Blame::Input).assert_reason("is not an instruction");
     plugin.score(sample("panic ouch")).assert_fault(Blame::Plugin).assert_printed("ouch");
     plugin.score(sample("unavailable busy")).assert_unavailable();
     plugin.score(sample("take 1000000000")).assert_out_of_budget(Budget::Memory);
@@ -164,7 +164,7 @@ plugin `obeys`: expected it to print "hello"
             call.assert_fuel_at_most(1000);
         }),
         str![[r#"
-plugin `obeys`: expected little fuel, and it is not metered: set `fuel` in the limits
+plugin `obeys`: expected little fuel, but fuel is not metered: set `fuel` in the limits
   outcome   scored 1
   used      [..]
   response  "score 1"
@@ -178,7 +178,7 @@ plugin `obeys`: expected little fuel, and it is not metered: set `fuel` in the l
         str![[r#"
 plugin `obeys`: expected a fault of the plugin, got one of the input
   outcome   fault (input)
-  reason    invalid input: `dance` is no instruction
+  reason    invalid input: `dance` is not an instruction
   used      [..]
   response  "dance"
 

@@ -1,12 +1,12 @@
-//! `check` finds the weaknesses of rewards that have them, and nothing in one
-//! that has none.
+//! `check` finds the weaknesses of rewards that have them, and nothing in a
+//! sound one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
 use common::built;
 use gavel_harness::check::{CheckReport, Kind, Severity, check};
-use gavel_harness::{Harness, HarnessError, bench, read_rows};
+use gavel_harness::{Harness, HarnessError, PluginData, bench};
 use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,15 +17,15 @@ fn spec(guest: &str, params: Value) -> PluginSpec {
     PluginSpec { params, ..PluginSpec::new("subject", built(guest)) }
 }
 
-fn rows(lines: &[Value]) -> Vec<gavel_harness::DataRow> {
+fn rows(lines: &[Value]) -> PluginData {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.jsonl");
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(&path, text).unwrap();
-    read_rows(&path, 100).unwrap()
+    PluginData::read(&path, 100).unwrap()
 }
 
-fn sums() -> Vec<gavel_harness::DataRow> {
+fn sums() -> PluginData {
     rows(&[
         json!({"prompt": "What is 17 + 25?", "answer": "42", "response": "17 + 25 makes\nAnswer: 42"}),
         json!({"prompt": "What is 8 + 9?", "answer": "17"}),
@@ -33,7 +33,7 @@ fn sums() -> Vec<gavel_harness::DataRow> {
     ])
 }
 
-fn found(spec: &PluginSpec, rows: &[gavel_harness::DataRow]) -> CheckReport {
+fn found(spec: &PluginSpec, rows: &PluginData) -> CheckReport {
     check(&Harness::new().unwrap(), spec, &BTreeMap::new(), rows).unwrap()
 }
 
@@ -132,7 +132,7 @@ fn a_plugin_with_programs_is_compared_where_they_are() {
     assert_eq!(report.findings, [], "{report:#?}");
     // Again, beside others, in an instance that has answered others, with another seed.
     assert_eq!(report.compared, 4);
-    assert!(report.notes.iter().any(|note| note.contains("in this sandbox alone")), "{:?}", report.notes);
+    assert!(report.notes.iter().any(|note| note.contains("only in this sandbox")), "{:?}", report.notes);
 }
 
 #[test]

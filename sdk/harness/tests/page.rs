@@ -1,25 +1,29 @@
-//! What docs/testing.md shows is what is read.
+//! The examples in docs/testing.md are valid.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_harness::{CaseFile, TestTable};
 use std::path::Path;
 
-/// The first block of this language.
-fn block(language: &str) -> String {
+/// The blocks of this language.
+fn blocks(language: &str) -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testing.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let (_, rest) = page.split_once(&format!("```{language}\n")).unwrap();
-    rest.split_once("```").unwrap().0.to_owned()
+    let fence = format!("```{language}\n");
+    page.split(&fence).skip(1).map(|rest| rest.split_once("```").unwrap().0.to_owned()).collect()
 }
 
 #[test]
 fn the_cases_are_cases() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cases.jsonl");
-    std::fs::write(&path, block("jsonl")).unwrap();
-    let file = CaseFile::read(&path).unwrap();
-    file.require_expectations().unwrap();
-    assert_eq!(file.cases().len(), 7);
+    // Of a reward, a taskset and a tool.
+    let counts = blocks("jsonl").into_iter().map(|block| {
+        std::fs::write(&path, block).unwrap();
+        let file = CaseFile::read(&path).unwrap();
+        file.require_expectations().unwrap();
+        file.cases().len()
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), [8, 3, 4]);
 }
 
 #[test]
@@ -28,7 +32,7 @@ fn the_table_is_a_table() {
     struct Manifest {
         test: TestTable,
     }
-    let Manifest { test } = toml::from_str(&block("toml")).unwrap();
+    let Manifest { test } = toml::from_str(&blocks("toml")[0]).unwrap();
     assert_eq!(test.chat["judge"].replies.len(), 2);
     test.limits.validate("test.limits").unwrap();
     test.grant.check().unwrap();

@@ -1,5 +1,5 @@
-//! What Python code reads and prints in `python-tests` is whole: cut short
-//! without a word, an honest answer would score 0.
+//! `python-tests` passes on the whole input and output of Python code. If it
+//! cut them silently, an honest answer would score 0.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -67,7 +67,7 @@ fn all_that_a_program_prints_counts() {
         "os.write(1, text.encode())",
         "io.FileIO(1, 'w').write(text.encode())",
         "open(1, 'w').write(text)",
-        // Nobody flushes these but the end of the interpreter.
+        // Only the end of the interpreter flushes these.
         "out = open(1, 'w')\nout.write(text)",
         "write = io.TextIOWrapper(sys.stdout.buffer).write\nwrite(text)",
         "sys.stdout = open(1, 'w', closefd=False)\nprint(text, end='')",
@@ -77,7 +77,7 @@ fn all_that_a_program_prints_counts() {
     ] {
         let code = format!("{TEXT}{write}");
         score(&plugin, &code, &truth).assert_score(1.0);
-        // What could not be printed is not wrong.
+        // An answer that could not be printed is not wrong.
         let call = score(&plugin, &code, &too_much);
         call.assert_fault(Blame::Input).assert_reason("may need more than the 1048576 bytes that a child may print");
     }

@@ -13,7 +13,7 @@ fn every_standard_plugin_passes_its_cases() {
     let folders = std::fs::read_dir(root.join("plugins")).unwrap().map(|entry| entry.unwrap().path());
     // Not those such as `shared`.
     let mut folders: Vec<PathBuf> = folders.filter(|folder| folder.join("plugin.toml").exists()).collect();
-    // What takes longest begins first; the last is taken first.
+    // The last is taken first, so that the slowest begins first.
     folders.sort_by_key(|folder| std::fs::metadata(component(&root, folder)).map_or(0, |about| about.len()));
     let folders = Mutex::new(folders);
     let next = || folders.lock().unwrap().pop();
@@ -57,7 +57,7 @@ fn passes(root: &Path, folder: &Path) {
     }
 }
 
-/// The cases that a plugin has beside its golden ones: what tries to break it.
+/// A plugin's hostile cases, beside its golden ones.
 fn hostile(folder: &Path) -> Vec<PathBuf> {
     match std::fs::read_dir(folder.join("hostile")) {
         Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),

@@ -1,6 +1,5 @@
-// Reading the answer out of a response. Every Gavel SDK has these four functions
-// with the same results; sdk/README.md in Gavel's repository says exactly what
-// they do.
+// Finds the answer in a response. Every Gavel SDK has these four functions with
+// the same results. sdk/README.md in Gavel's repository specifies them.
 
 // Unicode's White_Space. `trim` also removes U+FEFF, and not U+0085.
 const SPACE = "[\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
@@ -27,7 +26,7 @@ export function lastNumber(text) {
 
 export function lastBoxed(text) {
   let [start, end] = [-1, -1];
-  // For each brace that is open, where its contents begin if it is a box, else -1.
+  // For each open brace, where its contents begin if it is a box, else -1.
   const opened = [];
   for (const brace of text.matchAll(/\\[^]|[{}]/g)) {
     if (brace[0] === "{") {
@@ -49,7 +48,7 @@ export function lastTag(text, name) {
   if (name === "") return null;
   const [opening, closing] = [`<${name}>`, `</${name}>`];
   const close = text.lastIndexOf(closing);
-  // A place before the beginning would be taken for the beginning.
+  // lastIndexOf takes a negative place for the beginning.
   const start = close < opening.length ? -1 : text.lastIndexOf(opening, close - opening.length);
   if (start < 0) return null;
   const content = start + opening.length;

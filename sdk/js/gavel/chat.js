@@ -1,5 +1,5 @@
-// Asking a language model. The run's configuration names endpoints and grants
-// them; plugin.toml says `imports = ["chat"]`.
+// Asks language models. The run's configuration names endpoints and grants
+// them; plugin.toml declares `imports = ["chat"]`.
 
 import { Media, Message } from "./sample.js";
 import { Unavailable } from "./verdict.js";
@@ -16,7 +16,7 @@ export class Refused extends Error {
 
 let complete_ = null;
 
-/** Sets what answers; for the component and for tests. */
+/** Sets the function that answers requests; for the component and for tests. */
 export function answerWith(answer) {
   const before = complete_;
   complete_ = answer;

@@ -1,16 +1,22 @@
-// What the host calls: the exports of the component, over the functions that the
-// plugin's author wrote. `gavel plugin build` writes the module that uses it.
+// The exports of the component, which the host calls, over the functions of the
+// plugin's author. `gavel plugin build` writes the module that uses it.
 
 import { answerWith, hostChat } from "./chat.js";
 import { exported, readParams } from "./exports.js";
+import { followingFetch, interrupted, noFetch } from "./fetch.js";
+import { hostPrograms, runWith } from "./programs.js";
 import { Reference } from "./reference.js";
-import { rowJson } from "./row.js";
+import { answerText, rowJson } from "./row.js";
 import { Sample } from "./sample.js";
+import { places } from "./sources.js";
 import { asVerdict, InvalidInput, Unavailable } from "./verdict.js";
 
 const params = new Map();
 
-/** The interfaces of the component; throws where the plugin lacks one. */
+/**
+ * The interfaces of the component; throws where the plugin lacks one. `host` has
+ * the interfaces `chat` and `exec` where they are imported, and whether `http` is.
+ */
 export function load(name, interfaces, host) {
   for (const kind of interfaces) {
     if (!exported.has(kind)) throw new Error(`main has no ${kind}, which plugin.toml exports: call \`${kind}(…)\` there`);
@@ -18,8 +24,11 @@ export function load(name, interfaces, host) {
   for (const kind of exported.keys()) {
     if (!interfaces.includes(kind)) throw new Error(`main has a ${kind}, which plugin.toml does not name in \`exports\``);
   }
-  if (host !== undefined) answerWith(hostChat(host));
-  return { lifecycle: { init: (json) => init(name, json) }, reward: { score }, judger: { judge }, taskset: { len, get } };
+  if (host.chat !== undefined) answerWith(hostChat(host.chat));
+  if (host.exec !== undefined) runWith(hostPrograms(host.exec));
+  globalThis.fetch = host.http ? followingFetch(globalThis.fetch) : noFetch;
+  const lifecycle = { init: (json) => init(name, json) };
+  return { lifecycle, reward: { score }, judger: { judge }, taskset: { len, get }, tool: { specs, Session } };
 }
 
 function init(name, json) {
@@ -41,7 +50,7 @@ function init(name, json) {
 function score(sample, reference) {
   return guarded(() => {
     const given = { sample: Sample.ofHost(sample), reference: Reference.ofHost(reference), params: params.get("reward") };
-    return asVerdict(exported.get("reward").rule(given));
+    return then(exported.get("reward").rule(given), asVerdict);
   });
 }
 
@@ -49,12 +58,13 @@ function judge(samples, reference) {
   return guarded(() => {
     const group = samples.map(Sample.ofHost);
     const given = { samples: group, reference: Reference.ofHost(reference), params: params.get("judger") };
-    const verdicts = exported.get("judger").rule(given);
-    if (!Array.isArray(verdicts)) throw new TypeError("a judger returns an array with one verdict a sample");
-    if (verdicts.length !== group.length) {
-      throw new RangeError(`the judger returned ${verdicts.length} verdicts for ${group.length} samples`);
-    }
-    return verdicts.map(asVerdict);
+    return then(exported.get("judger").rule(given), (verdicts) => {
+      if (!Array.isArray(verdicts)) throw new TypeError("a judger returns an array with one verdict for each sample");
+      if (verdicts.length !== group.length) {
+        throw new RangeError(`the judger returned ${verdicts.length} verdicts for ${group.length} samples`);
+      }
+      return verdicts.map(asVerdict);
+    });
   });
 }
 
@@ -66,27 +76,62 @@ function len() {
 
 function get(index, seed) {
   return guarded(() => {
-    const row = exported.get("taskset").rule({ index: Number(index), seed, params: params.get("taskset") });
-    return rowJson(row);
+    return then(exported.get("taskset").rule({ index: Number(index), seed, params: params.get("taskset") }), rowJson);
   });
 }
 
-// What is thrown becomes a failure that the host can report: an exception that
-// left the component would be a trap, and the host would not see why.
+function specs() {
+  const nothing = { type: "object", properties: {}, additionalProperties: false };
+  return [...exported.get("tool").functions].map(([name, { description, parameters = nothing }]) => {
+    return { name, description, parameters: JSON.stringify(parameters) };
+  });
+}
+
+// The state of one trajectory.
+class Session {
+  static open(settings) {
+    return guarded(() => {
+      const session = new Session();
+      const state = exported.get("tool").open?.({ settings: JSON.parse(settings), params: params.get("tool") });
+      return then(state, (state) => {
+        session.state = state;
+        return session;
+      });
+    });
+  }
+
+  call(name, args) {
+    return guarded(() => {
+      const { call } = exported.get("tool").functions.get(name);
+      return then(call(JSON.parse(args), this.state, params.get("tool")), (answer) => answerText(name, answer));
+    });
+  }
+}
+
+// What a rule returned, or what it promised: the host waits for that.
+function then(value, next) {
+  return typeof value?.then === "function" ? Promise.resolve(value).then(next) : next(value);
+}
+
+// Exceptions become failures that the host can report. An exception that left
+// the component would be a trap, without a reason for the host.
 function guarded(call) {
-  try {
-    return call();
-  } catch (error) {
+  const failed = (error) => {
     throw failure(error);
+  };
+  try {
+    const value = call();
+    return value instanceof Promise ? value.catch(failed) : value;
+  } catch (error) {
+    return failed(error);
   }
 }
 
 function failure(error) {
   if (error instanceof InvalidInput) return { tag: "invalid-input", val: error.message };
   if (error instanceof Unavailable) return { tag: "unavailable", val: error.message };
+  const why = interrupted(error);
+  if (why !== null) return { tag: "unavailable", val: why };
   if (!(error instanceof Error)) return { tag: "internal", val: `thrown: ${String(error)}` };
-  // A frame is `function@file:line:column`; the innermost are the plugin's.
-  const frames = String(error.stack ?? "").split("\n").filter((frame) => frame.includes("@"));
-  const place = frames.slice(0, 2).map((frame) => frame.replace("@", " (") + ")");
-  return { tag: "internal", val: [`${error.name}: ${error.message}`, ...place].join(" at ") };
+  return { tag: "internal", val: [`${error.name}: ${error.message}`, ...places(error.stack)].join(" at ") };
 }

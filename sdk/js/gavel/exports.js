@@ -1,6 +1,6 @@
-// Functions that become what a component exports.
+// Makes functions the exports of a component.
 
-/** What the plugin exports, by the name of the interface. */
+/** The exports of the plugin, by the name of the interface. */
 export const exported = new Map();
 
 export function reward(rule, options = {}) {
@@ -15,17 +15,33 @@ export function taskset(rule, options = {}) {
   return add("taskset", rule, options, ["params", "length", "version"]);
 }
 
+export function tool(described) {
+  const { functions = {}, ...options } = described ?? {};
+  check("tool", options, ["params", "open", "functions", "pure", "version"]);
+  const all = Object.entries(functions);
+  if (all.length === 0) throw new TypeError("a tool has `functions`, each with `description`, `parameters` and `call`");
+  for (const [name, { description, call }] of all) {
+    if (typeof description !== "string") throw new TypeError(`the function \`${name}\` has no \`description\`, which the policy reads`);
+    if (typeof call !== "function") throw new TypeError(`the function \`${name}\` has no \`call\``);
+  }
+  exported.set("tool", { ...options, functions: new Map(all) });
+  return described;
+}
+
 function add(kind, rule, options, known) {
   if (typeof rule !== "function") throw new TypeError(`a ${kind} is a function, not ${typeof rule}`);
-  if (rule.constructor.name === "AsyncFunction") throw new TypeError(`a ${kind} is a plain function, not an async one`);
-  const unknown = Object.keys(options).find((key) => !known.includes(key));
-  if (unknown !== undefined) throw new TypeError(`a ${kind} has no option \`${unknown}\`; it has: ${known.join(", ")}`);
-  if (exported.has(kind)) throw new TypeError(`there are two ${kind}s: a component has one`);
+  check(kind, options, known);
   exported.set(kind, { rule, ...options });
   return rule;
 }
 
-/** The parameters of a run as the rule gets them; throws where one is wrong. */
+function check(kind, options, known) {
+  const unknown = Object.keys(options).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw new TypeError(`a ${kind} has no option \`${unknown}\`; it has: ${known.join(", ")}`);
+  if (exported.has(kind)) throw new TypeError(`there are two ${kind}s: a component has one`);
+}
+
+/** The parameters of a run as the rule gets them; throws if one is wrong. */
 export function readParams(declared = {}, given) {
   if (kindOf(given) !== "object") throw new TypeError(`the parameters must be an object, not ${kindOf(given)}`);
   if (typeof declared === "function") return declared(given);
@@ -36,7 +52,7 @@ export function readParams(declared = {}, given) {
       throw new TypeError(`unknown parameter \`${name}\`: ${takes}`);
     }
     const [expected, found] = [kindOf(declared[name]), kindOf(value)];
-    // A default of null says nothing of the kind.
+    // A default of null allows any kind.
     if (expected !== "null" && expected !== found) throw new TypeError(`parameter \`${name}\`: expected ${expected}, not ${found}`);
   }
   return { ...declared, ...given };

@@ -1,4 +1,4 @@
-/** Rewards, judgers and tasksets for Gavel, in JavaScript and TypeScript. */
+/** Rewards, judgers, tasksets and tools for Gavel, in JavaScript and TypeScript. */
 
 /** Credit for bytes `[start, end)` of the UTF-8 text of one message. */
 export interface Credit {
@@ -9,18 +9,18 @@ export interface Credit {
   value: number;
 }
 
-/** A score, and what should be logged beside it. */
+/** A score, and what is recorded with it. */
 export interface Score {
   /** Finite, and within the score range that the plugin promises. */
   score: number | boolean;
   /** Named numbers, averaged and logged by the host. */
   metrics?: Record<string, number | boolean>;
-  /** Why the score is what it is; kept in the log. */
+  /** A note that explains the score; it is recorded. */
   note?: string | null;
   credit?: Credit[];
 }
 
-/** No score for this sample, which is no failure. */
+/** No score for this sample. This is not a failure. */
 export interface Abstained {
   abstained: string;
 }
@@ -28,8 +28,9 @@ export interface Abstained {
 export type Verdict = number | boolean | Score | Abstained;
 
 /**
- * What another reward said of a sample. "not-called": its gate is shut, or it is
- * for other data sources. "no-verdict": a fault, out of budget, or unavailable.
+ * The verdict of another reward about a sample. "not-called": its gate is shut,
+ * or it is for other data sources. "no-verdict": a fault, out of budget, or
+ * unavailable.
  */
 export type PriorVerdict =
   | { score: number; metrics: Record<string, number>; note: string | null; credit: Credit[] }
@@ -40,10 +41,10 @@ export type PriorVerdict =
 /** No score: the plugin does not judge samples of this kind. `return abstain("why")`. */
 export function abstain(reason: string): Abstained;
 
-/** Throw it where the sample or its reference is not what this plugin works on. */
+/** Throw it if the plugin cannot work on the sample or its reference. */
 export class InvalidInput extends Error {}
 
-/** Throw it where something that the plugin needs did not answer. */
+/** Throw it if a service that the plugin needs did not answer. */
 export class Unavailable extends Error {}
 
 export type Role = "system" | "user" | "assistant" | "tool";
@@ -53,7 +54,7 @@ export type FinishReason = "stop" | "length" | "max-turns" | "timeout" | "error"
 export class Media {
   constructor(mediaType: string, bytes: Uint8Array);
   readonly mediaType: string;
-  /** Bytes in all. */
+  /** The size in bytes. */
   readonly size: number;
   /** At most `length` bytes from `offset`; all of them without arguments. */
   read(offset?: number, length?: number): Uint8Array;
@@ -127,7 +128,7 @@ export class Sample {
       taskId?: string;
       dataSource?: string;
       groupIndex?: number;
-      /** What other rewards said of it, by name. */
+      /** The verdicts of other rewards, by name. */
       verdicts?: Record<string, Verdict | "not-called" | "no-verdict">;
     },
   );
@@ -144,25 +145,25 @@ export class Sample {
   /** The messages of the first trajectory. */
   readonly messages: Message[];
   /**
-   * What the reward of this name said of the sample; null unless the run's
-   * configuration has it in this reward's `after`.
+   * The verdict of the reward `name` about the sample; null unless the run's
+   * configuration lists it in this reward's `after`.
    */
   verdict(name: string): PriorVerdict | null;
 }
 
-/** Everything that the dataset's row says. The host makes it; a test can. */
+/** Everything in the dataset's row. The host makes it; a test can. */
 export class Reference {
   constructor(row?: Record<string, unknown>);
   /**
-   * `reward_model.ground_truth` of the row, else `ground_truth`, else `answer`,
-   * else `solution`; a value that is no text as JSON. null where the row has none.
+   * `reward_model.ground_truth` of the row, else `ground_truth`, else `answer`, else `solution`; a value that is not a
+   * text as JSON. null if the row has none.
    */
   readonly groundTruth: string | null;
-  /** The ground truth; throws InvalidInput where the row has none. */
+  /** The ground truth; throws InvalidInput if the row has none. */
   requireGroundTruth(): string;
-  /** The column; undefined where the row does not have it. */
+  /** The column; undefined if the row does not have it. */
   get(name: string): unknown;
-  /** The column; throws InvalidInput where the row has no value there. */
+  /** The column; throws InvalidInput if the row has no value there. */
   require(name: string): unknown;
   readonly columnNames: string[];
   readonly columns: Record<string, unknown>;
@@ -170,38 +171,81 @@ export class Reference {
 
 /**
  * The parameters of a run: an object of defaults, whose names and kinds are
- * checked, or a function from what the run says to what the rule gets, which
- * throws where that will not do.
+ * checked, or a function from the run's parameters to the rule's, which throws
+ * if they are wrong.
  */
 export type Params<P> = P | ((given: Record<string, unknown>) => P);
 
 export interface RuleOptions<P> {
   params?: Params<P>;
-  /** The same input gives the same verdict, and no call sees an earlier one. */
+  /** The same input gives the same verdict, and no call depends on an earlier one. */
   pure?: boolean;
-  /** The lowest and the highest score; one outside is a fault. */
+  /** The lowest and the highest score; a score outside is a fault. */
   scoreRange?: [number, number];
-  /** Of the rule, kept with every outcome; "0.1.0" without one. */
+  /** The version of the rule, recorded with every outcome; "0.1.0" by default. */
   version?: string;
 }
 
-export type Rule<P> = (call: { sample: Sample; reference: Reference; params: P }) => Verdict;
+export type Rule<P, V = Verdict> = (call: { sample: Sample; reference: Reference; params: P }) => V;
 
-/** Makes a function the component's reward, and returns it. */
+/** Makes a function, which may be async, the component's reward, and returns it. */
 export function reward<P = Record<string, never>>(rule: Rule<P>, options?: RuleOptions<P>): Rule<P>;
+export function reward<P = Record<string, never>>(
+  rule: Rule<P, Promise<Verdict>>,
+  options?: RuleOptions<P>,
+): Rule<P, Promise<Verdict>>;
 
-export type GroupRule<P> = (call: { samples: Sample[]; reference: Reference; params: P }) => Verdict[];
+export type GroupRule<P, V = Verdict[]> = (call: { samples: Sample[]; reference: Reference; params: P }) => V;
 
-/** Makes a function the component's judger: it sees all samples of a group. */
+/** Makes a function, which may be async, the component's judger: it sees all samples of a group. */
 export function judger<P = Record<string, never>>(rule: GroupRule<P>, options?: RuleOptions<P>): GroupRule<P>;
+export function judger<P = Record<string, never>>(
+  rule: GroupRule<P, Promise<Verdict[]>>,
+  options?: RuleOptions<P>,
+): GroupRule<P, Promise<Verdict[]>>;
 
-export type RowRule<P> = (call: { index: number; seed: bigint; params: P }) => Record<string, unknown>;
+export type Row = Record<string, unknown>;
+export type RowRule<P, V = Row> = (call: { index: number; seed: bigint; params: P }) => V;
 
-/** Makes a function the component's dataset; without a length it never ends. */
+export interface TasksetOptions<P> {
+  params?: Params<P>;
+  length?: number | ((params: P) => number | null);
+  version?: string;
+}
+
+/** Makes a function, which may be async, the component's dataset; without a length it never ends. */
+export function taskset<P = Record<string, never>>(rule: RowRule<P>, options?: TasksetOptions<P>): RowRule<P>;
 export function taskset<P = Record<string, never>>(
-  rule: RowRule<P>,
-  options?: { params?: Params<P>; length?: number | ((params: P) => number | null); version?: string },
-): RowRule<P>;
+  rule: RowRule<P, Promise<Row>>,
+  options?: TasksetOptions<P>,
+): RowRule<P, Promise<Row>>;
+
+/** A function that the policy may call. */
+export interface ToolFunction<P, S> {
+  /** What it does, for the policy. */
+  description: string;
+  /** The JSON Schema of its arguments, which are an object; without it, it takes none. */
+  parameters?: Record<string, unknown>;
+  /**
+   * Gets arguments that fit the schema, and may be async. It returns what the policy reads: a text, or any value of
+   * JSON. `throw new InvalidInput("what")` where the policy called it wrongly.
+   */
+  call(args: any, state: S, params: P): unknown;
+}
+
+export interface Tool<P, S> {
+  params?: Params<P>;
+  /** The state of a new trajectory, for which the dataset's row sets `settings`; the policy does not see them. */
+  open?(given: { settings: Record<string, unknown>; params: P }): S | Promise<S>;
+  /** The functions by their names. */
+  functions: Record<string, ToolFunction<P, S>>;
+  /** No call depends on an earlier one, so that nothing is kept. */
+  pure?: boolean;
+  version?: string;
+}
+
+/** Makes this the component's tool, and returns it. */
+export function tool<P = Record<string, never>, S = undefined>(tool: Tool<P, S>): Tool<P, S>;
 
 export interface Reply {
   /** The text of the first choice. */
@@ -227,17 +271,63 @@ export namespace chat {
   class Refused extends Error {}
   /** Asks and waits; throws InvalidRequest, Refused or Unavailable. */
   function ask(endpoint: string, prompt: Messages, options?: Record<string, unknown>): Reply;
-  /** Asks everything at once; throws the first error there is. */
+  /** Sends all prompts at once; throws the first error. */
   function askAll(endpoint: string, prompts: Messages[], options?: Record<string, unknown>): Reply[];
-  /** Sends all requests at once; an error is returned in its place. */
+  /** Sends all requests at once; errors are returned, not thrown. */
   function complete(requests: ChatRequest[]): (Reply | Error)[];
+}
+
+export interface JobOptions {
+  /** What it reads. A text is sent in UTF-8. */
+  stdin?: string | Uint8Array;
+  /** Time on a processor, in milliseconds, where it is to be less than what the configuration allows. */
+  cpuMs?: number;
+  /** Bytes of memory, where they are to be fewer than what the configuration allows. */
+  memory?: number;
+}
+
+/** A run of a program: a fresh child that sees its arguments and its input, and nothing else. */
+export interface Job extends JobOptions {
+  /** Its name in the run's configuration. */
+  program: string;
+  args?: string[];
+}
+
+/** How a program ended: by itself, with a budget used up (`cpu`, `memory`, …), or brought down. */
+export interface Ending {
+  exited?: number;
+  outOfBudget?: string;
+  trapped?: string;
+}
+
+/** What came of a job. */
+export interface Output {
+  readonly ending: Ending;
+  /** What it printed, up to its end. */
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+  /** Time on a processor, in microseconds. */
+  readonly cpuUs: number;
+  /** Whether it ended by itself with the status 0. */
+  readonly ok: boolean;
+  /** `stdout` as text; what is not UTF-8 becomes U+FFFD. */
+  readonly text: string;
+}
+
+export namespace programs {
+  /** The program is not granted. */
+  class InvalidRequest extends Error {}
+  /** Runs a program and waits for its end; throws InvalidRequest or Unavailable. */
+  function run(program: string, args?: string[], options?: JobOptions): Output;
+  /** Runs all jobs, several at once; throws the first error there is. */
+  function runAll(jobs: Job[]): Output[];
 }
 
 /** The last number of a text: `"it costs $1,234.50"` gives `1234.5`. */
 export function lastNumber(text: string): number | null;
-/** What the last complete `\boxed{…}` holds, trimmed. */
+/** The contents of the last complete `\boxed{…}`, trimmed. */
 export function lastBoxed(text: string): string | null;
-/** What the last complete `<name>…</name>` holds, trimmed. */
+/** The contents of the last complete `<name>…</name>`, trimmed. */
 export function lastTag(text: string, name: string): string | null;
-/** What follows the last `prefix` on its line, trimmed. */
+/** The text after the last `prefix` on its line, trimmed. */
 export function afterLast(text: string, prefix: string): string | null;

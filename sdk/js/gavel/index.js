@@ -1,8 +1,9 @@
-// Rewards, judgers and tasksets for Gavel. index.d.ts says what everything is.
+// Rewards, judgers, tasksets and tools for Gavel. index.d.ts describes everything.
 
 export { afterLast, lastBoxed, lastNumber, lastTag } from "./answers.js";
 export * as chat from "./chat.js";
-export { judger, reward, taskset } from "./exports.js";
+export { judger, reward, taskset, tool } from "./exports.js";
+export * as programs from "./programs.js";
 export { Reference } from "./reference.js";
 export { Media, Message, Sample, Trajectory } from "./sample.js";
 export { abstain, InvalidInput, Unavailable } from "./verdict.js";

@@ -51,7 +51,7 @@ export class Reference {
   }
 }
 
-/** A row in the place of the host's. */
+/** A row in place of the host's. */
 class Row {
   #row;
 

@@ -1,6 +1,6 @@
-// What a taskset returns.
+// The rows of a taskset and the answers of a tool, as JSON.
 
-/** A row as JSON; throws where JSON does not have what it holds. */
+/** A row as JSON; throws if it has a value that JSON does not have. */
 export function rowJson(row) {
   if (typeof row !== "object" || row === null || Array.isArray(row)) {
     throw new TypeError("a taskset returns a row as an object");
@@ -8,7 +8,13 @@ export function rowJson(row) {
   return JSON.stringify(row, present);
 }
 
-// JSON.stringify makes null of NaN, and leaves out what is undefined: a column would be gone without a word.
+/** An answer as the policy reads it: a text as it is, any other value as JSON. */
+export function answerText(name, answer) {
+  if (answer === undefined) throw new TypeError(`\`${name}\` returned nothing: return what the policy reads`);
+  return typeof answer === "string" ? answer : JSON.stringify(answer);
+}
+
+// JSON.stringify turns NaN into null and leaves out undefined values: a column would be lost silently.
 function present(key, value) {
   const lost = ["undefined", "function", "symbol"].includes(typeof value) || (typeof value === "number" && !Number.isFinite(value));
   if (lost) throw new TypeError(`\`${key}\` of the row is ${String(value)}, which JSON does not have`);

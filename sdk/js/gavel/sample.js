@@ -1,5 +1,5 @@
-// What the policy did. A value is read from the host when it is first asked for.
-// The host's 64-bit integers are bigints.
+// Samples: what the policy wrote. A value is read from the host when it is
+// first used. The host's 64-bit integers are bigints.
 
 import { asVerdict } from "./verdict.js";
 
@@ -63,7 +63,7 @@ function messages(given, role) {
   return typeof given === "string" ? [new Message({ role, content: given })] : given.map(Message.of);
 }
 
-/** A getter that asks once: the object's own property then hides it. */
+/** A getter that reads once: the object's own property then hides it. */
 function lazy(kind, readers) {
   for (const [name, read] of Object.entries(readers)) {
     Object.defineProperty(kind.prototype, name, {

@@ -1,7 +1,28 @@
-import type { ChatRequest } from "gavel";
+import type { ChatRequest, Job, Output } from "gavel";
 
 /**
  * Calls `test` while every endpoint answers with its replies, one after the
- * other; an error is answered as it is. `test` gets the requests so far.
+ * other. An Error is given as an error. `test` gets the requests so far.
  */
 export function scriptedChat<T>(replies: Record<string, (string | Error)[]>, test: (asked: ChatRequest[]) => T): T;
+
+/**
+ * Calls `test` while every program's jobs come out as its outputs, one after the
+ * other; a text is what the program printed before it exited with 0, an error is
+ * thrown as it is. `test` gets the jobs so far.
+ */
+export function scriptedPrograms<T>(
+  outputs: Record<string, (string | Partial<Output> | Error)[]>,
+  test: (asked: Job[]) => T,
+): T;
+
+/**
+ * Calls `test`, which may be async, while `fetch` answers each server
+ * (`https://judge.example`) with its replies, one after the other; a text is a
+ * body with the status 200, an error is thrown as it is. `test` gets the requests
+ * so far.
+ */
+export function scriptedFetch<T>(
+  replies: Record<string, (string | Response | Error)[]>,
+  test: (asked: Request[]) => T | Promise<T>,
+): Promise<T>;

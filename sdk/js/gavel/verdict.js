@@ -1,11 +1,11 @@
-// What a reward says of a sample.
+// Verdicts of a reward about a sample.
 
-/** The sample or its reference is not what this plugin works on. */
+/** The plugin cannot work on this sample or its reference. */
 export class InvalidInput extends Error {
   name = "InvalidInput";
 }
 
-/** Something that the plugin needs did not answer; trying again may help. */
+/** A service that the plugin needs did not answer; another attempt may succeed. */
 export class Unavailable extends Error {
   name = "Unavailable";
 }
@@ -14,12 +14,15 @@ export function abstain(reason) {
   return { abstained: reason };
 }
 
-/** What a function returned, as a variant of the contract. */
+/** The value that a function returned, as a variant of the contract. */
 export function asVerdict(value) {
-  if (typeof value === "object" && value !== null && "abstained" in value) {
+  if (value === undefined || value === null) {
+    throw new TypeError(`the function returned ${value}: end it with \`return\` and a number, or \`return abstain("why")\` to give none`);
+  }
+  if (typeof value === "object" && "abstained" in value) {
     return { tag: "abstained", val: String(value.abstained) };
   }
-  const given = typeof value === "object" && value !== null ? value : { score: value };
+  const given = typeof value === "object" ? value : { score: value };
   if (!("score" in given)) {
     throw new TypeError(`the returned object has no \`score\` (its keys: ${Object.keys(given).join(", ") || "none"})`);
   }

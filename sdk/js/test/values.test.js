@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readParams } from "../gavel/exports.js";
-import { rowJson } from "../gavel/row.js";
+import { readParams, tool } from "../gavel/exports.js";
+import { answerText, rowJson } from "../gavel/row.js";
 import { Media, Sample } from "../gavel/sample.js";
 import { abstain, asVerdict } from "../gavel/verdict.js";
 
@@ -11,6 +11,13 @@ test("a verdict is what the contract has", () => {
   const { val } = asVerdict({ score: 1, note: 3.5, credit: [part] });
   assert.deepEqual(val, { value: 1, metrics: [], credit: [{ ...part, value: 1 }], note: "3.5" });
   assert.deepEqual(asVerdict(abstain(7)), { tag: "abstained", val: "7" });
+});
+
+test("a function without a `return` is told to have one", () => {
+  for (const nothing of [undefined, null]) {
+    assert.throws(() => asVerdict(nothing), { message: new RegExp(`^the function returned ${nothing}: end it with \`return\` and a number`) });
+  }
+  assert.throws(() => asVerdict({ score: undefined }), { message: "the score must be a number, not undefined" });
 });
 
 test("a credit that the contract cannot have is refused", () => {
@@ -64,4 +71,25 @@ test("an attachment is read to its end, however much is asked for", () => {
   assert.deepEqual(media.read(12), new Uint8Array());
   assert.deepEqual(asked, [10, 6, 10, 0]);
   assert.deepEqual(new Media("image/png", bytes).read(3, 2), bytes.slice(3, 5));
+});
+
+test("a tool describes its functions", () => {
+  const call = () => "";
+  for (const [described, what] of [
+    [{}, /a tool has `functions`/],
+    [{ functions: { f: { call } } }, /`f` has no `description`/],
+    [{ functions: { f: { description: "Does it." } } }, /`f` has no `call`/],
+    [{ functions: { f: { description: "Does it.", call } }, scoreRange: [0, 1] }, /a tool has no option `scoreRange`/],
+  ]) {
+    assert.throws(() => tool(described), what);
+  }
+  const described = { functions: { f: { description: "Does it.", call } } };
+  assert.equal(tool(described), described);
+  assert.throws(() => tool(described), /there are two tools/);
+});
+
+test("an answer is a text or JSON", () => {
+  assert.equal(answerText("f", "a"), "a");
+  assert.equal(answerText("f", { a: [1, null] }), '{"a":[1,null]}');
+  assert.throws(() => answerText("f", undefined), /`f` returned nothing/);
 });

@@ -1,4 +1,4 @@
-//! From sources to a component in a predictable place.
+//! Builds a project's component to a fixed place.
 
 use crate::component;
 use crate::error::Error;
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A component that was built, or that a build would have made again.
+/// The component of a build, new or unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
     /// The file: `build/NAME.wasm` in the project's folder.
@@ -18,43 +18,42 @@ pub struct Built {
     pub size: u64,
     /// BLAKE3 of the file, in hexadecimal.
     pub hash: String,
-    /// Whether the file is the one that was there before.
+    /// Whether the file already existed and needed no build.
     pub unchanged: bool,
     /// How long the build took.
     pub took: Duration,
-    /// What the language's tools printed, the warnings apart.
+    /// The output of the language's tools, without warnings.
     pub said: String,
-    /// What will not work although it builds, in lines; often nothing.
+    /// Warnings of code that builds but will not work, in lines; often empty.
     pub warnings: String,
 }
 
-/// What a build begins to do.
+/// A step of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<'a> {
     /// It waits for another build of the same project.
     Waiting,
     /// It installs the packages that this file names.
     Installing(&'static str),
-    /// It runs the language's tools: for this reason, or because they
-    /// themselves know what changed.
+    /// It runs the language's tools, for this reason. Without a reason, the
+    /// tools find out themselves what changed.
     Building(Option<&'a Reason>),
 }
 
 /// Builds the component of `project` and checks it against its manifest, unless
-/// it was made already of what is there now. The component's file changes all
-/// at once, and only by a build that succeeds. `told` is called with each step
-/// as it begins.
+/// its inputs have not changed. The component's file is replaced atomically,
+/// and only by a build that succeeds. `told` is called at the start of each
+/// step.
 ///
 /// # Errors
-/// Where a tool is missing or fails, or where what it built is not what the
-/// manifest says.
+/// A tool is missing or fails, or the component does not match the manifest.
 pub fn build(project: &Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Built, Error> {
     build_at(project.component(), project, |told| project.manifest.language.toolchain().prepare(project, told), told)
 }
 
-/// The same for tests alone: a component that imports the sources of a plugin in Python when it is initialised, from the
-/// folder that it is shown as [`QUICK_SOURCES`], so that an edit needs no build. `None` for other languages, which build
-/// in seconds.
+/// Builds a component only for tests. It imports the sources of a plugin in Python when it is initialised, from the
+/// folder mounted at [`QUICK_SOURCES`], so that an edit needs no build. `None` for other languages, which build in
+/// seconds.
 ///
 /// # Errors
 /// As [`build`].
@@ -66,7 +65,8 @@ pub fn build_quick(project: &Project, told: &mut dyn FnMut(Step<'_>)) -> Option<
     Some(build_at(component, project, |told| python::prepare_quick(project, told), told))
 }
 
-/// Where a component of [`build_quick`] reads the plugin's sources.
+/// The folder from which a component of [`build_quick`] reads the plugin's
+/// sources.
 pub const QUICK_SOURCES: &str = "/sources";
 
 fn build_at<'a>(
@@ -105,8 +105,8 @@ fn build_at<'a>(
     Ok(Built { component, size: bytes.len() as u64, hash, unchanged, took: begun.elapsed(), said, warnings })
 }
 
-/// One build of a project at a time: they write the same files. The lock ends
-/// with the process that holds it.
+/// Allows one build of a project at a time, as builds write the same files. The
+/// lock ends with the process that holds it.
 fn lock(folder: &Path, told: &mut dyn FnMut(Step<'_>)) -> Result<File, Error> {
     let path = folder.join("lock");
     let file = File::create(&path).map_err(Error::file("write", &path))?;

@@ -1,4 +1,4 @@
-//! Whether a component is what its manifest says, told from its outside alone.
+//! Checks a component against its manifest, by its imports and exports.
 
 use crate::embedded::CONTRACT_VERSION;
 use crate::error::Error;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use wasmparser::{Encoding, Parser, Payload};
 
 /// Interfaces of the contract that a component imports and exports, and the
-/// versions that it names.
+/// versions that it names. `wasi:http` is among the imports as `http`.
 #[derive(Default)]
 struct Outside {
     imports: BTreeSet<String>,
@@ -16,17 +16,17 @@ struct Outside {
 }
 
 /// Checks that the component `bytes` was built for this contract, exports what
-/// the manifest names, and imports no more.
+/// the manifest names, and imports nothing else.
 pub(crate) fn check(bytes: &[u8], manifest: &Manifest) -> Result<(), Error> {
     let name = &manifest.name;
     let outside = outside(bytes).map_err(|what| Error::Component {
-        what: format!("what was built for `{name}` is no component: {what}"),
+        what: format!("the build of `{name}` did not give a component: {what}"),
         hint_text: "plugins are components of WASI preview 2; `gavel plugin new` makes a folder that builds one".into(),
     })?;
     if let Some(version) = outside.versions.iter().find(|version| *version != CONTRACT_VERSION) {
         return Err(Error::Component {
             what: format!(
-                "the component of `{name}` is built for gavel:plugin@{version}; this gavel speaks gavel:plugin@{CONTRACT_VERSION}"
+                "the component of `{name}` is built for gavel:plugin@{version}; this gavel supports gavel:plugin@{CONTRACT_VERSION}"
             ),
             hint_text: "its SDK and this gavel are of different versions: take the SDK that `gavel plugin new` puts into `vendor/`".into(),
         });
@@ -55,8 +55,8 @@ pub(crate) fn check(bytes: &[u8], manifest: &Manifest) -> Result<(), Error> {
             hint_text: format!("add \"{export}\" to `exports` in {MANIFEST}"),
         });
     }
-    let granted = Import::ALL.into_iter().filter(|import| !manifest.imports.contains(import));
-    if let Some(import) = granted.map(Import::as_str).find(|import| outside.imports.contains(*import)) {
+    let undeclared = Import::ALL.into_iter().filter(|import| !manifest.imports.contains(import));
+    if let Some(import) = undeclared.map(Import::as_str).find(|import| outside.imports.contains(*import)) {
         return Err(Error::Component {
             what: format!("the component of `{name}` imports `{import}`, which {MANIFEST} does not name"),
             hint_text: format!("add \"{import}\" to `imports` below [plugin] in {MANIFEST}"),
@@ -79,6 +79,9 @@ fn outside(bytes: &[u8]) -> Result<Outside, String> {
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
                     let name = import.map_err(|error| error.message().to_owned())?.name.name;
+                    if name.starts_with("wasi:http/") {
+                        outside.imports.insert(Import::Http.as_str().to_owned());
+                    }
                     outside.versions.extend(add(name, &mut outside.imports));
                 }
             }
@@ -158,10 +161,11 @@ mod tests {
                 "imports `chat`, which plugin.toml does not name\nhint: add \"chat\" to `imports` below [plugin]",
             ),
             (&["gavel:plugin/exec@0.1.0"], &[LIFECYCLE, REWARD], "imports `exec`, which plugin.toml does not name"),
+            (&["wasi:http/types@0.2.0"], &[LIFECYCLE, REWARD], "imports `http`, which plugin.toml does not name"),
             (
                 &["gavel:plugin/samples@0.2.0"],
                 &[LIFECYCLE, REWARD],
-                "is built for gavel:plugin@0.2.0; this gavel speaks gavel:plugin@0.1.0",
+                "is built for gavel:plugin@0.2.0; this gavel supports gavel:plugin@0.1.0",
             ),
         ] {
             let error = check(&component(imports, exports), &manifest()).unwrap_err().to_string();
@@ -169,7 +173,7 @@ mod tests {
         }
         let module = wat::parse_str("(module)").unwrap();
         let error = check(&module, &manifest()).unwrap_err().to_string();
-        assert!(error.contains("is no component: it is a core module"), "{error}");
+        assert!(error.contains("did not give a component: it is a core module"), "{error}");
         assert!(check(b"nonsense", &manifest()).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! The contract, the SDKs and the templates, as they were when this crate was
-//! built, and what is known by its own sources.
+//! The contract, the SDKs and the templates, embedded when this crate was
+//! built, and a hash of the sources that build components.
 
 mod table {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -9,8 +9,8 @@ mod table {
 pub(crate) const CONTRACT_VERSION: &str = table::VERSION;
 
 /// The files below `folder`, each by its path from there. The folders are
-/// `wit`, `rust`, `python`, `js` and `c`, with what lies below them in the
-/// repository, and `builder`, sources of this crate.
+/// `wit`, `wasi`, `rust`, `python`, `js` and `c`, with what lies below them in
+/// the repository, and `builder`, sources of this crate.
 pub(crate) fn under(folder: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     table::FILES.iter().filter_map(move |(name, bytes)| {
         let rest = name.strip_prefix(folder)?.strip_prefix('/')?;
@@ -18,12 +18,12 @@ pub(crate) fn under(folder: &str) -> impl Iterator<Item = (&'static str, &'stati
     })
 }
 
-/// Of all in this crate that decides what a build makes: the contract, what is
-/// specific to a language, and the crates that make components here.
+/// A hash of everything in this crate that affects a component: the contract,
+/// the code of each language, and the crates that make components.
 pub(crate) fn builder() -> blake3::Hash {
     let mut all = blake3::Hasher::new();
     all.update(table::CRATES.as_bytes());
-    for (name, bytes) in ["wit", "builder", "python/tool"].into_iter().flat_map(under) {
+    for (name, bytes) in ["wit", "wasi", "builder", "python/tool"].into_iter().flat_map(under) {
         all.update(name.as_bytes()).update(&[0]).update(blake3::hash(bytes).as_bytes());
     }
     all.finalize()

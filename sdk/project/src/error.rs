@@ -1,10 +1,11 @@
-//! What can go wrong between a plugin's sources and its component.
+//! Errors between a plugin's sources and its component.
 
 use crate::manifest::MANIFEST;
 use crate::tool::Tool;
 use std::path::{Path, PathBuf};
 
-/// What is wrong, in a sentence, and a hint where there is one thing to do.
+/// An error: what is wrong, in a sentence, and a hint if there is something to
+/// do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.
@@ -17,7 +18,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The folder is no project.
+    /// The folder is not a project.
     #[error(
         "there is no {MANIFEST} in {}\nhint: name the folder of a plugin, or make one with `gavel plugin new NAME --lang LANGUAGE`",
         folder.display()
@@ -26,7 +27,7 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
-    /// The manifest is not what it must be.
+    /// The manifest is not valid.
     #[error("{}: {what}{}", path.display(), hint(hint_text))]
     Manifest {
         /// The file.
@@ -36,9 +37,9 @@ pub enum Error {
         /// What to do; may be empty.
         hint_text: String,
     },
-    /// A plugin cannot have this name.
+    /// The name is not allowed for a plugin.
     #[error(
-        "`{name}` is no name of a plugin: {what}\nhint: take lower-case letters, digits and dashes, such as `exact-answer`"
+        "`{name}` cannot be the name of a plugin: {what}\nhint: take lower-case letters, digits and dashes, such as `exact-answer`"
     )]
     Name {
         /// The name.
@@ -51,6 +52,15 @@ pub enum Error {
         "there is no SDK for the language `{found}`\nhint: the languages are rust, python, js (also for TypeScript) and c (also for C++)"
     )]
     Language {
+        /// The requested language.
+        found: String,
+    },
+    /// There is no such kind of plugins.
+    #[error(
+        "there is no kind of plugins `{found}`\nhint: the kinds are {}",
+        crate::Kind::ALL.map(crate::Kind::as_str).join(", ")
+    )]
+    Kind {
         /// What was asked for.
         found: String,
     },
@@ -60,21 +70,21 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
-    /// A tool of the language is not on this machine.
-    #[error("{} is not there: it {}\nhint: install it with `{}`", tool.name, tool.purpose, tool.install)]
+    /// A tool of the language is not installed.
+    #[error("{} is not installed: it {}\nhint: install it with `{}`", tool.name, tool.purpose, tool.install)]
     MissingTool {
         /// The tool.
         tool: &'static Tool,
     },
     /// A tool of the language failed.
-    #[error("{what}; it said:\n\n{}", said.trim_end())]
+    #[error("{what}; its output:\n\n{}", said.trim_end())]
     Failed {
         /// What failed.
         what: String,
-        /// All that the tool printed.
+        /// The whole output of the tool.
         said: String,
     },
-    /// The sources are not what the build needs.
+    /// The sources cannot be built.
     #[error("{what}\nhint: {hint_text}")]
     Source {
         /// What is wrong, with the file.
@@ -82,7 +92,7 @@ pub enum Error {
         /// What to do.
         hint_text: String,
     },
-    /// What was built is not what the manifest says.
+    /// The component does not match the manifest.
     #[error("{what}\nhint: {hint_text}")]
     Component {
         /// What is wrong.

@@ -1,5 +1,5 @@
-//! What a component is made from: everything that, where it changes, may make
-//! another component.
+//! The inputs of a build: everything that may change the component when it
+//! changes.
 
 use crate::embedded;
 use crate::error::Error;
@@ -11,17 +11,17 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Things by name, each with its version, its text or the hash of its content.
-/// Equal where a build would be made from the same.
+/// Inputs by name, each with its version, its text or the hash of its content.
+/// Two builds with equal inputs are the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs(BTreeMap<String, String>);
 
-/// What an input begins with that is the hash of something.
+/// The prefix of an input that is a hash.
 const HASH: &str = "blake3:";
 
 impl Inputs {
-    /// What is the same for all languages: [`of_manifest`](Self::of_manifest),
-    /// and the project's own files.
+    /// The inputs of every language: [`of_manifest`](Self::of_manifest), and
+    /// the project's own files.
     pub(crate) fn of(project: &Project) -> Result<Self, Error> {
         let mut inputs = Self::of_manifest(project);
         for path in sources::built_from(&project.folder, Some(&project.manifest)) {
@@ -30,7 +30,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// What the manifest says of the build, the contract and the part of gavel
+    /// The manifest's keys for the build, the contract, and the code of gavel
     /// that builds.
     pub(crate) fn of_manifest(project: &Project) -> Self {
         let manifest = &project.manifest;
@@ -47,7 +47,7 @@ impl Inputs {
         inputs
     }
 
-    /// Adds a thing, such as a tool, with its version.
+    /// Adds an input, such as a tool, with its version.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
@@ -55,7 +55,7 @@ impl Inputs {
     /// Adds the file `path` by its path from `folder`.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// The file cannot be read.
     fn file(&mut self, folder: &Path, path: &Path) -> Result<(), Error> {
         let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
         self.set(name, hashed(hash(path)?));
@@ -63,15 +63,17 @@ impl Inputs {
     }
 
     /// Adds all files below `folder` that a build may read, by their paths from
-    /// there: not hidden ones, what tools make, tests and a README.md.
+    /// there. Hidden files, files that tools make, tests and a README.md are
+    /// left out.
     ///
     /// # Errors
-    /// Where one cannot be read.
+    /// A file cannot be read.
     pub fn files(&mut self, folder: &Path) -> Result<(), Error> {
         sources::built_from(folder, None).iter().try_for_each(|path| self.file(folder, path))
     }
 
-    /// Adds all files below the folder `path`, or that file, as one thing.
+    /// Adds all files below the folder `path`, or the file `path`, as one
+    /// input.
     pub(crate) fn tree(&mut self, name: impl Into<String>, path: &Path) -> Result<(), Error> {
         let mut all = blake3::Hasher::new();
         for file in sources::installed(path) {
@@ -87,7 +89,7 @@ impl Inputs {
         name.to_str().is_some_and(|name| self.0.contains_key(name))
     }
 
-    /// What became of those in `self`, files first.
+    /// The changes from `self` to `now`, files first.
     pub(crate) fn changes(&self, now: &Self) -> Vec<Change> {
         let gone = self.0.iter().filter(|(name, _)| !now.0.contains_key(*name));
         let mut changes: Vec<Change> = gone.map(|(name, _)| Change::Gone(name.clone())).collect();
@@ -104,14 +106,14 @@ impl Inputs {
     }
 }
 
-/// What became of an input.
+/// A change of an input.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
-    /// A file, or another thing that is known by its hash.
+    /// A file, or another input with a hash.
     Changed(String),
     New(String),
     Gone(String),
-    /// Something with a version, which it had and which it has.
+    /// An input with a version: its name, the old version and the new one.
     Became(String, String, String),
 }
 
@@ -128,17 +130,18 @@ impl fmt::Display for Change {
 }
 
 /// The files `read` that are not among `inputs`, by their paths from `folder`:
-/// what a build turned out to read elsewhere.
+/// those that a build read elsewhere.
 pub(crate) fn elsewhere(folder: &Path, read: &[PathBuf], inputs: &Inputs) -> Result<Inputs, Error> {
     let mut found = Inputs::default();
-    // A tool may name what is not a file.
+    // A tool may name paths that are not files.
     for path in read.iter().filter(|path| !inputs.has(path) && folder.join(path).is_file()) {
         found.set(path.display().to_string(), hashed(hash(&folder.join(path))?));
     }
     Ok(found)
 }
 
-/// The same files as they are now; one that cannot be read is gone.
+/// The same files with their present content; files that cannot be read are
+/// left out.
 pub(crate) fn again(folder: &Path, files: &Inputs) -> Inputs {
     let now = files.0.keys().filter_map(|name| Some((name.clone(), hashed(hash(&folder.join(name)).ok()?))));
     Inputs(now.collect())

@@ -1,10 +1,9 @@
 //! A plugin's folder: its manifest, its scaffold, its build.
 //!
-//! A folder that has a `plugin.toml` is a [`Project`]. [`create`] makes one
-//! from a template, with a copy of its language's SDK; [`build`](fn@build)
-//! makes its component, where it is not made already of what is there now (its
-//! [`Stamp`] tells); [`watch`](fn@watch) calls back when its sources change. What a language's own tools need to be told is in the module of
-//! that language; everything else is the same for all.
+//! A folder that has a `plugin.toml` is a [`Project`]. [`create`] makes one from a template, with a copy of its
+//! language's SDK. [`build`](fn@build) makes its component, unless its [`Stamp`] shows that nothing changed.
+//! [`watch`](fn@watch) calls back when its sources change. Each language has a module for its own tools; everything
+//! else is the same for all.
 
 mod build;
 mod component;

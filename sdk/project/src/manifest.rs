@@ -1,5 +1,4 @@
-//! `plugin.toml`: what a plugin is called, what it is written in, and what it
-//! exports.
+//! `plugin.toml`: a plugin's name, its language and its exports.
 
 use crate::error::Error;
 use crate::language::Language;
@@ -16,22 +15,22 @@ pub const MANIFEST: &str = "plugin.toml";
 pub struct Project {
     /// The folder.
     pub folder: PathBuf,
-    /// What its `plugin.toml` says.
+    /// Its `plugin.toml`.
     pub manifest: Manifest,
 }
 
-/// What a `plugin.toml` says, checked.
+/// A validated `plugin.toml`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// The plugin's name, which is also its component's file name.
     pub name: String,
-    /// What it is written in.
+    /// The language that it is written in.
     pub language: Language,
     /// What it exports beside `lifecycle`; never empty.
     pub exports: BTreeSet<Export>,
-    /// What it asks the host for beyond its sample.
+    /// The interfaces that it imports from the host, beyond its sample.
     pub imports: BTreeSet<Import>,
-    /// What a build in Python is told.
+    /// The settings of a build in Python.
     pub python: PythonTable,
     /// `[test]`, which the test harness reads.
     pub test: Option<toml::Table>,
@@ -41,8 +40,8 @@ pub struct Manifest {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PythonTable {
-    /// Whether `requirements.txt` names every package, and what these ask for
-    /// beyond it stays away.
+    /// Whether `requirements.txt` names every package, so that further
+    /// requirements of these are not installed.
     #[serde(default)]
     pub no_deps: bool,
 }
@@ -54,21 +53,27 @@ pub enum Export {
     Reward,
     /// Scores a group.
     Judger,
-    /// Is a dataset.
+    /// Gives the rows of a dataset.
     Taskset,
+    /// Offers functions to the policy.
+    Tool,
+    /// Attempts a task.
+    Agent,
 }
 
-/// An interface of the contract that a plugin imports and a run grants.
+/// What a plugin imports and a run grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Import {
     /// Endpoints of chat completions.
     Chat,
     /// Programs that are run as children of a call.
     Exec,
+    /// Servers, over `wasi:http`.
+    Http,
 }
 
 impl Export {
-    const ALL: [Self; 3] = [Self::Reward, Self::Judger, Self::Taskset];
+    const ALL: [Self; 5] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent];
 
     /// The name of the interface in the contract.
     pub fn as_str(self) -> &'static str {
@@ -76,23 +81,31 @@ impl Export {
             Self::Reward => "reward",
             Self::Judger => "judger",
             Self::Taskset => "taskset",
+            Self::Tool => "tool",
+            Self::Agent => "agent",
         }
     }
 }
 
 impl Import {
-    pub(crate) const ALL: [Self; 2] = [Self::Chat, Self::Exec];
+    pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Exec, Self::Http];
 
-    /// The name of the interface in the contract.
+    /// Its word in a manifest and among the grants of a run.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",
             Self::Exec => "exec",
+            Self::Http => "http",
         }
+    }
+
+    /// Whether it is an interface of the contract, which has its name there.
+    pub(crate) fn of_contract(self) -> bool {
+        self != Self::Http
     }
 }
 
-/// The file as it is written.
+/// The keys of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -116,8 +129,8 @@ impl Project {
     /// Reads the project in `folder`.
     ///
     /// # Errors
-    /// Where there is no `plugin.toml`, or it is not what it must be; the
-    /// message names the file and the line or the key.
+    /// There is no `plugin.toml`, or it is not valid. The message names the
+    /// file and the line or the key.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(MANIFEST);
         let text = match std::fs::read_to_string(&path) {
@@ -131,12 +144,12 @@ impl Project {
         Ok(Self { folder: folder.to_owned(), manifest })
     }
 
-    /// Where the component lies once it is built: `build/NAME.wasm`.
+    /// The path of the built component: `build/NAME.wasm`.
     pub fn component(&self) -> PathBuf {
         self.build_folder().join(format!("{}.wasm", self.manifest.name))
     }
 
-    /// Where everything lies that a build makes.
+    /// The folder of everything that a build makes.
     pub(crate) fn build_folder(&self) -> PathBuf {
         self.folder.join("build")
     }
@@ -166,16 +179,10 @@ fn parse(text: &str) -> Result<Manifest, Wrong> {
     if exports.is_empty() {
         return Err(Wrong::new(
             "plugin.exports: the plugin exports nothing",
-            "name one or more of reward, judger and taskset, such as exports = [\"reward\"]",
+            "name one or more of reward, judger and taskset, or of tool and agent, such as exports = [\"reward\"]",
         ));
     }
     let imports = interfaces("plugin.imports", &imports, &Import::ALL, |import| import.as_str())?;
-    if imports.contains(&Import::Exec) && matches!(language, Language::Python | Language::Js) {
-        return Err(Wrong::new(
-            format!("plugin.imports: the SDK for {language} has no function for `exec`"),
-            "write a plugin that runs programs in Rust or C",
-        ));
-    }
     Ok(Manifest { name, language, exports, imports, python: written.python, test: written.test })
 }
 
@@ -192,7 +199,7 @@ fn interfaces<T: Copy + Ord>(
             return Err(Wrong::new(format!("{key}: there is no `{word}`"), format!("known are: {}", known.join(", "))));
         };
         if !found.insert(interface) {
-            return Err(Wrong::new(format!("{key}: `{word}` stands there twice"), ""));
+            return Err(Wrong::new(format!("{key}: `{word}` is listed twice"), ""));
         }
     }
     Ok(found)
@@ -235,18 +242,13 @@ cases = "more.jsonl"
         for (from, to, what) in [
             ("name = \"polite\"", "nam = \"polite\"", "line 3: unknown field `nam`"),
             ("name = \"polite\"\n", "", "line 2: missing field `name`"),
-            ("\"polite\"", "\"Polite\"", "plugin.name: `Polite` is no name of a plugin"),
+            ("\"polite\"", "\"Polite\"", "plugin.name: `Polite` cannot be the name of a plugin"),
             ("\"c\"", "\"go\"", "plugin.language: there is no SDK for the language `go`"),
             ("\"judger\", \"reward\"", "", "plugin.exports: the plugin exports nothing"),
             ("\"judger\", \"reward\"", "\"judge\"", "plugin.exports: there is no `judge`"),
-            ("\"judger\", \"reward\"", "\"reward\", \"reward\"", "plugin.exports: `reward` stands there twice"),
+            ("\"judger\", \"reward\"", "\"reward\", \"reward\"", "plugin.exports: `reward` is listed twice"),
             ("\"judger\", \"reward\"", "1", "line 5: invalid type: integer `1`, expected a string"),
-            ("\"chat\"", "\"http\"", "plugin.imports: there is no `http`"),
-            (
-                "\"c\"\nexports = [\"judger\", \"reward\"]\nimports = [\"chat\"]",
-                "\"python\"\nexports = [\"reward\"]\nimports = [\"exec\"]",
-                "the SDK for Python has no function for `exec`",
-            ),
+            ("\"chat\"", "\"https\"", "plugin.imports: there is no `https`"),
             ("no-deps", "deps", "unknown field `deps`"),
             ("[test]", "[tests]", "unknown field `tests`"),
             ("[plugin]", "[plugin", "line 2: "),

@@ -1,8 +1,8 @@
-//! What a plugin may be called.
+//! The names that a plugin may have.
 
 use crate::error::Error;
 
-/// Longest name, in bytes: it becomes a file, a crate and a package.
+/// The longest name, in bytes: it becomes a file, a crate and a package.
 const LONGEST: usize = 64;
 
 /// Checks a name: lower-case letters, digits and single dashes, a letter first.

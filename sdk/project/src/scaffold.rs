@@ -13,26 +13,54 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What a new plugin does.
+/// The kind of a new plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Scores one sample.
     Reward,
     /// Scores the samples of a group, which it may compare.
     Judger,
+    /// Gives the rows of a dataset.
+    Taskset,
+    /// Offers functions that the policy may call.
+    Tool,
 }
 
 impl Kind {
+    /// All of them. Each has a template in every language.
+    pub const ALL: [Self; 4] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool];
+
     /// Its word in `--kind`; also its folder below `template/`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reward => "reward",
             Self::Judger => "judger",
+            Self::Taskset => "taskset",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// What it does, in a few words.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Reward => "Scores one sample",
+            Self::Judger => "Scores the samples of a group, which it may compare",
+            Self::Taskset => "Gives the rows of a dataset",
+            Self::Tool => "Offers functions that the policy may call",
         }
     }
 }
 
-/// What a new plugin is written in: a language, of which an SDK may serve two.
+impl FromStr for Kind {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == word);
+        found.ok_or_else(|| Error::Kind { found: word.to_owned() })
+    }
+}
+
+/// The language of a new plugin; two languages may share an SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
     /// Rust.
@@ -50,7 +78,7 @@ pub enum Template {
 }
 
 impl Template {
-    /// All of them.
+    /// Every template.
     pub const ALL: [Self; 6] = [Self::Rust, Self::Python, Self::Js, Self::Ts, Self::C, Self::Cpp];
 
     /// Its word in `--lang`.
@@ -101,31 +129,31 @@ impl fmt::Display for Template {
     }
 }
 
-/// A plugin to be made.
+/// The settings of a new plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     /// Its name, and that of its folder.
     pub name: &'a str,
-    /// What it is written in.
+    /// Its language.
     pub template: Template,
-    /// What it does.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// A project that was made.
+/// A new project.
 #[derive(Debug)]
 pub struct Created {
     /// The project.
     pub project: Project,
-    /// What must be installed before it builds on this machine.
+    /// The tools that must be installed before it builds on this machine.
     pub missing: Vec<&'static Tool>,
 }
 
-/// Makes the project `new` in a folder of its name below `parent`.
+/// Creates the project `new` in a folder of its name below `parent`.
 ///
 /// # Errors
-/// Where the name will not do, or the folder exists and is not empty, or it
-/// cannot be written.
+/// The name is not allowed, the folder exists and is not empty, or it cannot be
+/// written.
 pub fn create(new: New<'_>, parent: &Path) -> Result<Created, Error> {
     name::check(new.name)?;
     let mut files = template(new);
@@ -141,7 +169,7 @@ pub(crate) fn template(new: New<'_>) -> Files {
     let folder = format!("{}/{}", new.template.folder(), new.kind.as_str());
     embedded::under(&folder)
         .map(|(path, bytes)| {
-            // A file that is no text has nothing to fill in.
+            // Binary files have nothing to fill in.
             let filled = std::str::from_utf8(bytes).map(|text| text.replace("{{name}}", new.name).into_bytes());
             (PathBuf::from(path), filled.unwrap_or_else(|_| bytes.to_vec()))
         })
@@ -156,11 +184,11 @@ pub(crate) fn sdk(language: Language) -> Files {
     files.chain([("LICENSE", embedded::licence())]).map(|(path, bytes)| (folder.join(path), bytes.to_vec())).collect()
 }
 
-/// Writes a new project and says what it needs.
+/// Writes a new project and finds the missing tools.
 pub(crate) fn write(folder: PathBuf, files: &Files) -> Result<Created, Error> {
     let taken = match fs::read_dir(&folder) {
         Ok(mut entries) => entries.next().is_some(),
-        // Also where it is a file.
+        // Also if it is a file.
         Err(_) => folder.symlink_metadata().is_ok(),
     };
     if taken {

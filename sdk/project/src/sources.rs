@@ -1,26 +1,26 @@
-//! The files that a project's component is made of, told by their place.
+//! The source files of a project's component, chosen by their place.
 
 use crate::manifest::{MANIFEST, Manifest};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-/// Folders of what tools make from the sources.
+/// Folders that tools make from the sources.
 const MADE: [&str; 4] = ["build", "target", "node_modules", "__pycache__"];
-/// What the templates put beside the sources, and no build reads.
+/// Files of the templates that no build reads.
 const BESIDE: [&str; 3] = [MANIFEST, "README.md", "cases.jsonl"];
 /// Folders of the author's own tests.
 const TESTS: [&str; 2] = ["test", "tests"];
 
-/// All files below `folder`, except hidden ones and what tools make: what a
-/// user edits.
+/// All files below `folder` that a user edits: not hidden ones and not those
+/// that tools make.
 pub(crate) fn edited(folder: &Path) -> Vec<(PathBuf, Metadata)> {
     let mut found = Vec::new();
     walk(folder, &mut Vec::new(), &|path, _| !is_made(path), &mut found);
     found
 }
 
-/// Those of them that a build may read: not the manifest, of which the build
-/// takes a part, not the golden cases, not the tests. Sorted.
+/// The files that a build may read, sorted: without the manifest, of which the
+/// build reads only some keys, the golden cases and the tests.
 pub(crate) fn built_from(folder: &Path, manifest: Option<&Manifest>) -> Vec<PathBuf> {
     let cases = manifest.and_then(|manifest| manifest.test.as_ref()?.get("cases")?.as_str());
     let beside: Vec<PathBuf> = BESIDE.into_iter().chain(cases).map(|name| folder.join(name)).collect();
@@ -31,7 +31,7 @@ pub(crate) fn built_from(folder: &Path, manifest: Option<&Manifest>) -> Vec<Path
     found
 }
 
-/// What tools installed as `folder`: all files below it, or that file. Sorted.
+/// What tools installed as `folder`: all files below it, or that file, sorted.
 pub(crate) fn installed(folder: &Path) -> Vec<PathBuf> {
     if folder.is_file() {
         return vec![folder.to_owned()];
@@ -49,12 +49,11 @@ fn name(path: &Path) -> &str {
 
 fn is_made(path: &Path) -> bool {
     let name = name(path);
-    // An environment of Python by any name.
+    // A virtual environment of Python by any name.
     name.starts_with('.') || MADE.contains(&name) || path.join("pyvenv.cfg").exists()
 }
 
-/// Whether the name is that of a test, as pytest and `node --test` look for
-/// them.
+/// Whether pytest or `node --test` takes the file for a test by its name.
 fn is_test(path: &Path, kind: &Metadata) -> bool {
     let name = name(path);
     if kind.is_dir() {
@@ -67,8 +66,8 @@ fn is_test(path: &Path, kind: &Metadata) -> bool {
     }
 }
 
-/// Adds the files below `folder` that `keep` keeps. Links are followed, as
-/// tools follow them; what goes away meanwhile is not there.
+/// Adds the files below `folder` that `keep` accepts. Links are followed, as
+/// tools follow them. Files that disappear meanwhile are skipped.
 fn walk(
     folder: &Path,
     above: &mut Vec<PathBuf>,
@@ -76,7 +75,7 @@ fn walk(
     found: &mut Vec<(PathBuf, Metadata)>,
 ) {
     let Ok(real) = folder.canonicalize() else { return };
-    // A link to a folder that it lies in.
+    // A link to a folder that contains it.
     if above.contains(&real) {
         return;
     }

@@ -1,9 +1,9 @@
-//! Whether a component is still what a build would make.
+//! Whether a component is up to date.
 //!
-//! A stamp lies beside its component and names what that was made from, and the
-//! component's own hash. It is written last: a build that was interrupted
-//! leaves a component that no stamp speaks of, or the stamp and the component
-//! of the build before, which are as good as they were.
+//! A stamp is a file beside its component with the inputs of the build and the
+//! component's hash. It is written last. So an interrupted build leaves a
+//! component without a matching stamp, or the stamp and the component of the
+//! build before, which are still valid.
 
 use crate::error::Error;
 use crate::inputs::{self, Change, Inputs};
@@ -12,17 +12,17 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a component was made from.
+/// The inputs and the hash of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The component's BLAKE3, in hexadecimal.
     pub component: String,
-    /// What the build warned of.
+    /// The warnings of the build.
     #[serde(default)]
     pub warnings: String,
-    /// What was known before the build.
+    /// The inputs that were known before the build.
     pub(crate) inputs: Inputs,
-    /// Files that the build turned out to read beside those.
+    /// Files that the build read beside these.
     #[serde(default)]
     pub(crate) elsewhere: Inputs,
 }
@@ -30,15 +30,15 @@ pub struct Stamp {
 /// Why a component is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// There is none, or none that was built to its end.
+    /// There is no component from a complete build.
     First,
-    /// The file is not the one that was built.
+    /// The file differs from the one that was built.
     Replaced,
-    /// Something that it was made from is no longer the same.
+    /// Some of its inputs changed.
     Changed(Changes),
 }
 
-/// What became of what a component was made from.
+/// The changed inputs of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changes(Vec<Change>);
 
@@ -58,20 +58,20 @@ impl fmt::Display for Reason {
 }
 
 impl Stamp {
-    /// Of a component with this content that is made from `inputs`.
+    /// The stamp of a component with this content that is built from `inputs`.
     pub fn new(component: &[u8], inputs: Inputs) -> Self {
         let component = blake3::hash(component).to_hex().to_string();
         Self { component, warnings: String::new(), inputs, elsewhere: Inputs::default() }
     }
 
-    /// The stamp of the component at `path` where a build from `inputs` would
-    /// make the same; else why it would not.
+    /// The stamp of the component at `path` if it is up to date with `inputs`;
+    /// else the reason why not.
     ///
     /// # Errors
     /// [`Reason`].
     pub fn check(path: &Path, inputs: &Inputs, folder: &Path) -> Result<Self, Reason> {
         let text = fs::read(place(path)).map_err(|_| Reason::First)?;
-        // Of another version of gavel.
+        // A stamp of another version of gavel cannot be parsed.
         let stamp: Self = serde_json::from_slice(&text).map_err(|_| Reason::First)?;
         let mut changes = stamp.inputs.changes(inputs);
         changes.extend(stamp.elsewhere.changes(&inputs::again(folder, &stamp.elsewhere)));
@@ -83,10 +83,10 @@ impl Stamp {
         if same { Ok(stamp) } else { Err(Reason::Replaced) }
     }
 
-    /// Writes it beside the component at `path`, which is there already.
+    /// Writes the stamp beside the component at `path`, which must exist.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let place = place(path);
         let error = |source: serde_json::Error| Error::file("write", &place)(source.into());
@@ -94,12 +94,12 @@ impl Stamp {
     }
 }
 
-/// Where the stamp of a component lies.
+/// The path of a component's stamp.
 fn place(component: &Path) -> PathBuf {
     component.with_extension("stamp.json")
 }
 
-/// Writes a file so that it changes all at once.
+/// Writes a file atomically.
 pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let partial = path.with_extension("partial");
     fs::write(&partial, bytes).map_err(Error::file("write", &partial))?;
@@ -132,13 +132,13 @@ mod tests {
         assert_eq!(check("1"), Ok(first.clone()));
         assert_eq!(check("2"), Err("main.py was 1, now 2".into()));
 
-        // The build from 2 is interrupted before it wrote its component: that of 1 is still whole.
+        // The build from 2 is interrupted before it wrote its component: the one of 1 is still whole.
         assert_eq!(check("1"), Ok(first));
         // After it wrote its component.
         fs::write(&component, "component 2").unwrap();
         assert_eq!(check("1"), Err("its component is not the one that was built".into()));
         assert_eq!(check("2"), Err("main.py was 1, now 2".into()));
-        // After half of its stamp, had that not been written at once.
+        // After half of its stamp, as if the stamp were not written atomically.
         let whole = fs::read(place(&component)).unwrap();
         fs::write(place(&component), &whole[..whole.len() / 2]).unwrap();
         assert_eq!(check("2"), Err("it was not built before".into()));

@@ -1,26 +1,26 @@
-//! The tools of a language, run with what they print kept for the user.
+//! Runs the tools of a language and keeps their output for the user.
 
 use crate::error::Error;
 use std::io::ErrorKind;
 use std::process::{Command, ExitStatus, Output};
 
-/// What a language needs on the machine.
+/// A tool that a language needs on the machine.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tool {
     /// Its name, such as `cargo`.
     pub name: &'static str,
-    /// What it does, after "it", such as `compiles Rust`.
+    /// Its purpose, after "it", such as `compiles Rust`.
     pub purpose: &'static str,
     /// The command that installs it.
     pub install: &'static str,
 }
 
-/// Runs `command` of `tool` to its end, however that is.
+/// Runs `command` of `tool` to its end, whether or not it succeeds.
 ///
 /// # Errors
-/// [`Error::MissingTool`] where it is not there.
+/// [`Error::MissingTool`] if the tool is not installed.
 pub(crate) fn output(command: &mut Command, tool: &'static Tool) -> Result<Output, Error> {
-    // Dates in what is built would make each build another.
+    // Dates in the output would make every build different.
     if std::env::var_os("SOURCE_DATE_EPOCH").is_none() {
         command.env("SOURCE_DATE_EPOCH", "0");
     }
@@ -30,7 +30,7 @@ pub(crate) fn output(command: &mut Command, tool: &'static Tool) -> Result<Outpu
     })
 }
 
-/// What a tool printed.
+/// The output of a tool.
 #[derive(Debug, Default)]
 pub(crate) struct ToolOutput {
     /// On standard output.
@@ -46,11 +46,11 @@ impl ToolOutput {
     }
 }
 
-/// Runs `command` of `tool` to its end and gives what it printed.
+/// Runs `command` of `tool` to its end and returns its output.
 ///
 /// # Errors
-/// [`Error::MissingTool`] where it is not there; [`Error::Failed`] with all
-/// that it printed, introduced by `what`, where it fails.
+/// [`Error::MissingTool`] if the tool is not installed; [`Error::Failed`] with
+/// its whole output, introduced by `what`, if it fails.
 pub(crate) fn run(command: &mut Command, tool: &'static Tool, what: &str) -> Result<ToolOutput, Error> {
     let output = output(command, tool)?;
     let said = ToolOutput { out: text(&output.stdout), err: text(&output.stderr) };
@@ -68,12 +68,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether `command` runs and succeeds; what it prints is dropped.
+/// Whether `command` runs and succeeds; its output is dropped.
 pub(crate) fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// What `command` prints first where it succeeds, such as a version.
+/// The first output of `command` if it succeeds, such as a version.
 pub(crate) fn version(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(text(&output.stdout).lines().next().unwrap_or_default().trim().to_owned())

@@ -1,4 +1,4 @@
-//! Doing something again whenever a project's sources change.
+//! Calls back whenever a project's sources change.
 
 use crate::error::Error;
 use crate::sources;
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-/// How long nothing must change before it is looked at: an editor that saves
-/// writes several files.
+/// How long nothing must change before a change is handled: an editor may write
+/// several files at once.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Calls `changed` at once, and again after every change of the sources in
-/// `folder`, for ever.
+/// `folder`, forever.
 ///
 /// # Errors
-/// Where the folder cannot be watched, or no longer.
+/// The folder cannot be watched, or not any more.
 pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     let error = |what: String| Error::Watch { folder: folder.to_owned(), what };
     let (sender, events) = mpsc::channel();
@@ -25,8 +25,8 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     let watcher = debouncer.watcher();
     watcher.watch(folder, RecursiveMode::Recursive).map_err(|cause| error(cause.to_string()))?;
     loop {
-        // Taken before: a change during the build counts, and so does what the build itself changes
-        // among the sources (a lock file), once.
+        // Taken before the build, so that a change during the build counts. A change by the build itself, such as of a
+        // lock file, counts once too.
         let seen = fingerprint(folder);
         changed();
         while fingerprint(folder) == seen {
@@ -39,7 +39,7 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     }
 }
 
-/// The time and the size of every source; equal where nothing changed.
+/// The time and the size of every source; equal if nothing changed.
 fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
     let files = sources::edited(folder).into_iter();
     files.map(|(path, about)| (path, (about.modified().ok(), about.len()))).collect()

@@ -1,5 +1,5 @@
-//! A reward function that exists, in Python, made for another library: a
-//! project around it that calls it as that library does.
+//! Wraps an existing reward function in Python, written for another library, in
+//! a project that calls it as that library does.
 
 use crate::embedded;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::scaffold::{Created, Files, sdk, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a reward function is called.
+/// The convention of calling a reward function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Convention {
     /// verl: `compute_score(data_source, solution_str, ground_truth,
@@ -38,7 +38,7 @@ impl Convention {
     }
 }
 
-/// A function to be made a plugin.
+/// A function to wrap in a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct Wrap<'a> {
     /// The plugin's name, and that of its folder.
@@ -47,12 +47,14 @@ pub struct Wrap<'a> {
     pub convention: Convention,
     /// The file that has it.
     pub file: &'a Path,
-    /// Its name; without one, `compute_score` for verl and the only one for
+    /// Its name; by default `compute_score` for verl and the only function for
     /// TRL.
     pub function: Option<&'a str>,
-    /// Its packages; without a file, the `requirements.txt` beside it, if there
-    /// is one.
+    /// The file with its packages; by default the `requirements.txt` beside it,
+    /// if there is one.
     pub requirements: Option<&'a Path>,
+    /// Its golden cases, JSON Lines; without them, a case to be filled in.
+    pub cases: Option<&'a str>,
 }
 
 /// A project around a function.
@@ -62,25 +64,25 @@ pub struct Wrapped {
     pub created: Created,
     /// The function.
     pub function: String,
-    /// The author's files that came along, by their paths in the project.
+    /// The author's files that were copied, by their paths in the project.
     pub files: Vec<PathBuf>,
-    /// What will not work as it is, a sentence each.
+    /// The problems to solve before it works, a sentence each.
     pub problems: Vec<String>,
 }
 
-/// Makes the project of `wrap` in a folder of its name below `parent`. The
-/// function's file, and the files beside it that it imports, are copied as they
-/// are.
+/// Creates the project of `wrap` in a folder of its name below `parent`. The
+/// function's file, and the files beside it that it imports, are copied
+/// unchanged.
 ///
 /// # Errors
-/// Where the name will not do, the file or the function is not there or cannot
-/// be called that way, or the folder exists and is not empty.
+/// The name is not allowed, the file or the function is missing or cannot be
+/// called that way, or the folder exists and is not empty.
 pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
     name::check(wrap.name)?;
     let path = fs::canonicalize(wrap.file).map_err(Error::file("read", wrap.file))?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let module = module(&path)?;
-    let found = scan::scan(&python(folder), folder, &module, &[])?;
+    let found = scan::scan(&python(folder), folder, &module, &[], false)?;
     let function = choose(&wrap, &found.functions)?.to_owned();
 
     let beside = folder.join("requirements.txt");
@@ -93,6 +95,9 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
             text.replace("{{name}}", wrap.name).replace("{{module}}", &module).replace("{{function}}", &function);
         files.insert(path.into(), text.into_bytes());
     }
+    if let Some(cases) = wrap.cases {
+        files.insert("cases.jsonl".into(), cases.into());
+    }
     let wanted = match requirements {
         Some(path) => fs::read(path).map_err(Error::file("read", path))?,
         None => b"# Packages that the function imports, a line each; they must be pure Python.\n".to_vec(),
@@ -103,7 +108,7 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
         let top = local.iter().next().map(|name| Path::new(name).with_extension(""));
         if [ENTRY, "gavel", APP, WORLD_MODULE].iter().any(|taken| top.as_deref() == Some(Path::new(taken))) {
             return Err(Error::Source {
-                what: format!("{} cannot come along: the plugin has a module of that name", local.display()),
+                what: format!("{} cannot be copied: the plugin has a module of that name", local.display()),
                 hint_text: "give the file, or its folder, another name".into(),
             });
         }
@@ -112,7 +117,7 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
     }
     files.extend(sdk(Language::Python));
 
-    // Whether a package has it can be told once it is installed.
+    // Whether a package has it is known once the package is installed.
     let problems = found.problems.iter().filter(|problem| !(problem.missing && requirements.is_some()));
     let problems = problems.chain(&found.warnings).map(|place| format!("{place}\n  {}", place.hint)).collect();
     let created = write(parent.join(wrap.name), &files)?;
@@ -166,7 +171,7 @@ fn choose<'a>(wrap: &Wrap<'a>, functions: &'a [scan::Function]) -> Result<&'a st
         None => Ok(&function.name),
         Some(argument) => Err(Error::Source {
             what: format!(
-                "`{name}` of {file} takes no `{argument}`; it takes: {}",
+                "`{name}` of {file} does not take `{argument}`; it takes: {}",
                 if function.arguments.is_empty() { "nothing".to_owned() } else { function.arguments.join(", ") }
             ),
             hint_text: format!("it is called with {}, by these names", wrap.convention.arguments().join(", ")),

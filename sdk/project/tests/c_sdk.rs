@@ -1,5 +1,5 @@
 //! The parts of the SDK for C that need no host, compiled for this machine and
-//! run on the rows that every SDK is held to.
+//! run on the test rows that all SDKs share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs::File;
@@ -26,7 +26,7 @@ fn run(program: &str, input: Stdio) {
         .output()
         .unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    // What a call allocates goes with the call, which never ends here.
+    // The memory of a call is freed at its end, and the call never ends here.
     let output = Command::new(&binary).env("ASAN_OPTIONS", "detect_leaks=0").stdin(input).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

@@ -10,14 +10,16 @@ use wit_bindgen_core::wit_parser::{PackageId, Resolve};
 use wit_bindgen_rust::{Opts, WithOption};
 
 /// What the SDK calls in the host.
-const IMPORTS: [&str; 5] = ["types", "samples", "references", "chat", "exec"];
+const IMPORTS: [&str; 8] = ["types", "samples", "references", "chat", "exec", "tasks", "policy", "tools"];
 /// What a plugin exports, each with the interfaces whose types it shares with
 /// the imports.
-const EXPORTS: [(&str, &[&str]); 4] = [
+const EXPORTS: [(&str, &[&str]); 6] = [
     ("lifecycle", &[]),
     ("reward", &["types", "samples", "references"]),
     ("judger", &["types", "samples", "references"]),
     ("taskset", &["types"]),
+    ("tool", &["types"]),
+    ("agent", &["types", "tasks"]),
 ];
 
 /// The contract, and its package.

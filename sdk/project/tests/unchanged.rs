@@ -1,5 +1,5 @@
-//! When a component is built again, told by tools that count how often they are
-//! run and, as the real ones, never make the same bytes twice.
+//! When a component is built again. The fake tools count their runs and, like
+//! the real ones, never make the same bytes twice.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_project::{Built, Error, Kind, New, Project, Step, build, create};
@@ -48,7 +48,7 @@ impl Place {
     fn js() -> Self {
         let place = Self::new("js");
         place.program("node_modules/.bin/componentize-js", "--out", MAKE);
-        place.program("node_modules/.bin/esbuild", "", "cp .tool/bundle.json build/js/bundle.json");
+        place.program("node_modules/.bin/esbuild", "", "cp .tool/bundle.json build/js/bundle.json; : > build/js/bundle.js; echo '{\"sources\":[],\"mappings\":\"\"}' > build/js/bundle.js.map");
         let inputs = r#"{"inputs": {"build/js/component.js": {}, "main.js": {}, "node_modules/deep/index.js": {}, "../shared.js": {}}}"#;
         place.write(".tool/bundle.json", inputs);
         place.write("node_modules/deep/package.json", r#"{"name": "deep", "version": "1.0.0"}"#);
@@ -62,7 +62,8 @@ impl Place {
         let version = "if [ \"$1\" = --version ]; then cat \"$tool/version\"; exit; fi\n";
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // By another process: where this one starts a child while it has the file open, that is busy for a moment.
+        // By another process: if this one started a child while it has the file open, the file would be busy for a
+        // moment.
         let mut written = Command::new("sh");
         written.args(["-c", "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"", "sh", &(head + version + text)]).arg(&path);
         assert!(written.status().unwrap().success());
@@ -78,7 +79,7 @@ impl Place {
         self.write(path, change(fs::read_to_string(self.root.join(path)).unwrap()));
     }
 
-    /// What a build says that it does, and what comes of it.
+    /// The messages and the result of a build.
     fn build(&self) -> (String, Result<Built, Error>) {
         let mut said = String::from("unchanged");
         let project = Project::open(&self.root).unwrap();

@@ -1,4 +1,4 @@
-"""Rewards, judgers and tasksets for Gavel, written in Python.
+"""Rewards, judgers, tasksets, tools and agents for Gavel, written in Python.
 
 A reward is one function in `main.py` of the plugin's folder:
 
@@ -8,16 +8,18 @@ A reward is one function in `main.py` of the plugin's folder:
     def score(sample: Sample, reference: Reference) -> float:
         return float(last_number(sample.response) == float(reference.require_ground_truth()))
 
-`gavel plugin build` makes it a component, `gavel plugin test` runs its cases in
-the sandbox that training uses. `Sample` and `Reference` can be made from plain
-values too, so that the function is tested with plain pytest.
+`gavel plugin build` makes it a component. `gavel plugin test` runs its cases in
+the sandbox that training uses. `Sample` and `Reference` can also be made from
+plain values, to test the function with plain pytest.
 """
 
-from . import chat
+from . import chat, policy
 from .answers import after_last, last_boxed, last_number, last_tag
-from .exports import judger, reward, taskset
+from .exports import agent, judger, reward, taskset
 from .reference import Reference
 from .sample import FinishReason, Media, Message, Role, Sample, ToolCall, Trajectory
+from .task import Task
+from .tools import schema, tool
 from .verdict import (
     Abstained,
     Credit,
@@ -45,17 +47,22 @@ __all__ = [
     "Role",
     "Sample",
     "Score",
+    "Task",
     "ToolCall",
     "Trajectory",
     "Unavailable",
     "Verdict",
     "abstain",
     "after_last",
+    "agent",
     "chat",
     "judger",
     "last_boxed",
     "last_number",
     "last_tag",
+    "policy",
     "reward",
+    "schema",
     "taskset",
+    "tool",
 ]

@@ -1,7 +1,7 @@
-"""Reading the answer out of a response.
+"""Finds the answer in a response.
 
-Every Gavel SDK has these four functions with the same results; `sdk/README.md`
-in Gavel's repository says exactly what they do.
+Every Gavel SDK has these four functions with the same results. `sdk/README.md`
+in Gavel's repository specifies them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 def last_number(text: str) -> float | None:
     """The last number of `text`: `"it costs $1,234.50"` gives `1234.5`.
 
-    `None` where there is none, or where it is too large for a float.
+    `None` if there is no number, or it is too large for a float.
     """
     last = None
     for last in _NUMBER.finditer(text):
@@ -45,9 +45,9 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def last_boxed(text: str) -> str | None:
-    r"""What the last complete `\boxed{…}` of `text` holds, trimmed."""
+    r"""The contents of the last complete `\boxed{…}` of `text`, trimmed."""
     found: tuple[int, int] | None = None
-    # For each brace that is open, where its contents begin if it is a box.
+    # For each open brace, where its contents begin if it is a box.
     opened: list[int | None] = []
     for brace in _BRACE.finditer(text):
         if brace[0] == "{":
@@ -66,7 +66,7 @@ def _follows_boxed(text: str, end: int) -> bool:
 
 
 def last_tag(text: str, name: str) -> str | None:
-    """What the last complete `<name>…</name>` of `text` holds, trimmed."""
+    """The contents of the last complete `<name>…</name>` of `text`, trimmed."""
     if not name:
         return None
     opening, closing = f"<{name}>", f"</{name}>"
@@ -78,7 +78,7 @@ def last_tag(text: str, name: str) -> str | None:
 
 
 def after_last(text: str, prefix: str) -> str | None:
-    """What follows the last `prefix` of `text` on its line, trimmed."""
+    """The text after the last `prefix` of `text` on its line, trimmed."""
     if not prefix:
         return None
     _, found, rest = text.rpartition(prefix)

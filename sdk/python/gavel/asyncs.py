@@ -1,4 +1,4 @@
-"""Running an async function where there are no sockets and no threads."""
+"""Runs an async function without sockets and threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Clock:
 
 class _Loop(asyncio.BaseEventLoop):
     """A loop of timers and callbacks. `asyncio.sleep`, `gather` and `wait_for`
-    work; what would run in a thread runs at once."""
+    work. Work for a thread runs at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end_the_others() -> None:
-    """Ends what was started and not waited for: it may hold something open."""
+    """Ends tasks that nothing waited for: they may hold something open."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

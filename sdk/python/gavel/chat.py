@@ -1,7 +1,7 @@
-"""Asking a language model.
+"""Asks language models.
 
 The run's configuration names endpoints (`[chat.judge]`) and grants them to a
-plugin; `plugin.toml` says that the plugin asks (`imports = ["chat"]`).
+plugin. `plugin.toml` declares the import (`imports = ["chat"]`).
 
     from gavel import chat
 
@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+from .refusal import InvalidRequest, Refused
 from .sample import Message
 from .verdict import Unavailable
 
@@ -23,15 +24,6 @@ __all__ = ["InvalidRequest", "Refused", "Reply", "Request", "ask", "ask_all", "c
 
 Prompt = Union[str, Sequence[Union[Message, Mapping[str, Any]]]]
 """A text of the role `user`, or messages."""
-
-
-class InvalidRequest(Exception):
-    """The request cannot be sent as it is: an endpoint that is not granted, a
-    field that is not JSON."""
-
-
-class Refused(Exception):
-    """The endpoint refuses the request; the same one will be refused again."""
 
 
 @dataclass
@@ -46,7 +38,7 @@ class Request:
 
 
 class Reply:
-    """What a model answered."""
+    """The reply of a model."""
 
     def __init__(self, text: str, finish_reason: str | None = "stop", body: Mapping[str, Any] | None = None) -> None:
         self.text = text
@@ -73,16 +65,16 @@ Answer = Union[Reply, InvalidRequest, Refused, Unavailable]
 def ask(endpoint: str, prompt: Prompt, **options: Any) -> Reply:
     """Asks an endpoint and waits for the reply.
 
-    Raises `InvalidRequest`, `Refused` or `gavel.Unavailable`; the last, when it
-    leaves the reward, makes the outcome `unavailable`.
+    Raises `InvalidRequest`, `Refused` or `gavel.Unavailable`. If the last
+    leaves the reward, the outcome is `unavailable`.
     """
     return ask_all(endpoint, [prompt], **options)[0]
 
 
 def ask_all(endpoint: str, prompts: Sequence[Prompt], **options: Any) -> list[Reply]:
-    """Asks an endpoint everything at once and waits for the last reply.
+    """Sends all prompts to an endpoint at once and waits for the last reply.
 
-    Raises as `ask` does, the first error there is.
+    Raises the first error, as `ask` does.
     """
     answers = complete([Request(endpoint, prompt, options) for prompt in prompts])
     for answer in answers:
@@ -92,8 +84,8 @@ def ask_all(endpoint: str, prompts: Sequence[Prompt], **options: Any) -> list[Re
 
 
 def complete(requests: Sequence[Request]) -> list[Answer]:
-    """Sends all requests at once; for each, in their order, a reply or the
-    error, which is not raised."""
+    """Sends all requests at once. Returns a reply or an error for each, in
+    order. Errors are not raised."""
     if _host is None:
         raise RuntimeError(
             'no chat here: in a component, add imports = ["chat"] to plugin.toml; '

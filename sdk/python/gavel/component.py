@@ -1,6 +1,6 @@
-"""What the host calls: the exports of the component, over the functions that
-the plugin's author wrote. `gavel plugin build` makes it the root of the
-component; it can be imported only there."""
+"""The exports of the component, which the host calls, over the functions of the
+plugin's author. `gavel plugin build` makes it the root of the component; it can
+be imported only there."""
 
 from __future__ import annotations
 
@@ -21,19 +21,15 @@ from typing import Any, TypeVar
 
 from componentize_py_types import Err
 from gavel_world.exports import lifecycle
-from gavel_world.imports import types
 
 from . import chat, params
+from .contract import types
 from .exports import Export, exported
 from .late import import_late, packages
 from .reference import Reference
-from .sample import Message, Sample
+from .sample import Sample
+from .task import Task
 from .verdict import Abstained, InvalidInput, Score, Unavailable, as_verdict
-
-try:
-    from gavel_world.imports import chat as host_chat
-except ImportError:
-    host_chat = None
 
 T = TypeVar("T")
 
@@ -43,12 +39,12 @@ _late_module: tuple[str, Sequence[str]] | None = None
 
 
 def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[str] = ()) -> None:
-    """Imports the plugin's module at build time, and `preload`, what it and
-    Python's library would import when they are called: there are no files then.
-    What its packages would import goes with it: SymPy takes a part of itself
-    that it cannot import for two expressions that differ.
+    """Imports the plugin's module at build time, and `preload`: the modules
+    that it and Python's library would import when they are called, without
+    files. The imports of its packages are included: if SymPy cannot import a
+    part of itself, it finds equal expressions different.
 
-    Raises SystemExit where the module does not define what is exported.
+    Raises SystemExit if the module does not define the exports.
     """
     _begin(name)
     _import(module)
@@ -58,9 +54,9 @@ def load(name: str, module: str, interfaces: Sequence[str], preload: Sequence[st
 
 
 def load_late(name: str, module: str, interfaces: Sequence[str], preload: Sequence[str]) -> None:
-    """The same without the plugin's module, which `init` imports from the
-    folder that the host shows as `SOURCES`: a component for tests alone, which
-    need not be built again where the module changes. `preload` is all that the
+    """As `load`, but `init` imports the plugin's module, from the folder that
+    the host mounts at `SOURCES`. The component is only for tests and need not
+    be built again when the module changes. `preload` is everything that the
     module imports beside its own files.
     """
     global _late_module, _OWN
@@ -73,6 +69,8 @@ def _load_now(module: str, interfaces: Sequence[str]) -> None:
     """Imports the module of `load_late`."""
     if not os.path.isdir(SOURCES):
         raise SystemExit(f"{_name} has no sources: `gavel plugin test --quick` made it\nhint: run `gavel plugin build`")
+    if "gavel.sessions" in sys.modules:
+        sys.modules["gavel.sessions"].stand_aside()
     sys.path.insert(0, SOURCES)
     _import(module)
     _check_exports(module, interfaces)
@@ -81,10 +79,30 @@ def _load_now(module: str, interfaces: Sequence[str]) -> None:
 def _begin(name: str) -> None:
     global _name
     _name = name
-    if host_chat is not None:
-        chat._host = _complete
+    _connect()
     _let_alarms_be()
     _stand_in_for_ctypes()
+
+
+def _connect() -> None:
+    """Connects what the SDK asks for with what the component imports."""
+    with contextlib.suppress(ImportError):
+        from . import host_chat
+
+        chat._host = host_chat.complete
+    with contextlib.suppress(ImportError):
+        from . import host_programs, programs
+
+        programs._host = host_programs.run
+    with contextlib.suppress(ImportError):
+        from . import host_policy, policy
+
+        policy._host = host_policy
+    with contextlib.suppress(ImportError):
+        from . import host_http, host_urls, http
+
+        http._host = host_http.exchange
+        host_urls.install()
 
 
 def _import(module: str) -> None:
@@ -96,7 +114,7 @@ def _import(module: str) -> None:
 
 def _import_all(preload: Sequence[str]) -> None:
     for late in (*_LATE, *preload):
-        # What is missing is an error when it is asked for, as it would be elsewhere.
+        # A missing module is an error when it is used, as elsewhere.
         with contextlib.suppress(ImportError):
             importlib.import_module(late)
     import_late(packages())
@@ -117,24 +135,24 @@ def _check_exports(module: str, interfaces: Sequence[str]) -> None:
             )
     ranges = {export.score_range for export in exported.values() if export.score_range is not None}
     if len(ranges) > 1:
-        raise SystemExit(f"{module}.py promises two score ranges\nhint: reward and judger must give the same")
+        raise SystemExit(f"{module}.py promises two score ranges\nhint: give reward and judger the same score_range")
 
 
-# What Python's library imports when it is called.
+# Modules that Python's library imports when it is called.
 _LATE = ("_strptime", "encodings.ascii", "encodings.idna", "encodings.latin_1", "encodings.utf_16")
 
 
 def _let_alarms_be() -> None:
-    """A function that sets an alarm as its time limit works: the alarm never
-    comes, and the limits of the run end the call."""
+    """Makes functions work that set an alarm as their time limit. The alarm
+    never comes, and the limits of the run end the call."""
     for name in ("alarm", "setitimer"):
         if not hasattr(signal, name):
             setattr(signal, name, lambda *_: 0)
 
 
 def _stand_in_for_ctypes() -> None:
-    """A component has no ctypes. SymPy asks it for the size of a long, and for
-    nothing else."""
+    """Replaces ctypes, which a component does not have. SymPy only asks it for
+    the size of a long."""
     if "_ctypes" not in sys.builtin_module_names and importlib.util.find_spec("_ctypes") is None:
         module = ModuleType("ctypes")
         sizes = {"c_int": "i", "c_long": "l", "c_longlong": "q", "c_size_t": "P"}
@@ -145,27 +163,27 @@ def _stand_in_for_ctypes() -> None:
 
 
 def _keep_sources() -> None:
-    """There are no files when the component runs: keeps the lines of the
-    plugin's own code, so that an error can show the one that raised it."""
+    """Keeps the lines of the plugin's own code, as there are no files when the
+    component runs. So an error can show the line that raised it."""
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
         if path and _is_own(path):
             lines = linecache.getlines(path)
-            # Without a time of change, the entry is never compared with the file.
+            # Without a modification time, the entry is never compared with the file.
             linecache.cache[path] = (sum(map(len, lines)), None, lines, path)
 
 
 def _is_own(path: str) -> bool:
-    """Whether a file is the plugin author's: not Python's, not a package's, not
-    of this SDK, which come with the folders after the first."""
+    """Whether a file is the plugin author's. Files of Python, of packages and
+    of this SDK are in the folders after the first."""
     return path.startswith(_OWN)
 
 
-# Where componentize-py shows the first `--python-path`, the plugin's folder.
+# Where componentize-py mounts the first `--python-path`, the plugin's folder.
 _OWN = "/0/"
-# Where `gavel plugin test --quick` shows it.
+# Where `gavel plugin test --quick` mounts it.
 SOURCES = "/sources/"
-# What stands behind the name of such a component, by which a run knows it.
+# The suffix of the name of such a component, by which a run recognises it.
 QUICK = "(quick)"
 
 
@@ -214,7 +232,7 @@ class Reward:
                 raise TypeError(_no_return(exported["reward"].function))
             return _verdict(as_verdict(value))
 
-        return _guarded(score)
+        return guarded(score)
 
 
 class Judger:
@@ -223,13 +241,13 @@ class Judger:
             group = [Sample._from_host(sample) for sample in samples]
             values = _call("judger", samples=group, reference=Reference._from_host(reference))
             if isinstance(values, (str, dict)) or not hasattr(values, "__iter__"):
-                raise TypeError(f"a judger returns a list with one verdict a sample, not {values!r:.80}")
+                raise TypeError(f"a judger returns a list with one verdict for each sample, not {values!r:.80}")
             verdicts = [_verdict(as_verdict(value)) for value in values]
             if len(verdicts) != len(group):
                 raise ValueError(f"the judger returned {len(verdicts)} verdicts for {len(group)} samples")
             return verdicts
 
-        return _guarded(judge)
+        return guarded(judge)
 
 
 class Taskset:
@@ -244,7 +262,25 @@ class Taskset:
                 raise TypeError(f"a taskset returns a row as a dict, not {row!r:.80}")
             return json.dumps(row, ensure_ascii=False, allow_nan=False)
 
-        return _guarded(get)
+        return guarded(get)
+
+
+class Agent:
+    def run(self, task: Any) -> str:
+        def run() -> str:
+            answer = _call("agent", task=Task._from_host(task))
+            if answer is None:
+                raise TypeError(_no_return(exported["agent"].function, "the response"))
+            if not isinstance(answer, str):
+                raise TypeError(f"an agent returns its response as a str, not {answer!r:.80}")
+            return answer
+
+        return guarded(run)
+
+
+def params_of(interface: str) -> Any:
+    """The parameters of the function that is this export."""
+    return _params.get(interface)
 
 
 def _call(interface: str, **arguments: Any) -> Any:
@@ -252,12 +288,12 @@ def _call(interface: str, **arguments: Any) -> Any:
     return export.call(_params.get(interface), **arguments)
 
 
-def _guarded(call: Callable[[], T]) -> T:
-    """Calls it; what it raises becomes a failure that the host can report.
+def guarded(call: Callable[[], T]) -> T:
+    """Calls it and turns exceptions into failures that the host can report.
 
-    An exception that left the component would be a trap: the host would see
-    that the guest stopped, and not why. A MemoryError stays one: the host knows
-    that it refused the memory.
+    An exception that left the component would be a trap, without a reason for
+    the host. A MemoryError is not converted: the host knows that it refused the
+    memory.
     """
     try:
         return call()
@@ -268,7 +304,7 @@ def _guarded(call: Callable[[], T]) -> T:
     except MemoryError:
         raise
     except BaseException as error:
-        # The whole traceback goes to the host's log, unless it is this SDK's alone: then the words say all.
+        # The whole traceback goes to the host's log, unless it has only lines of this SDK: then the message is enough.
         if _own_frames(error):
             traceback.print_exc()
         raise Err(types.Failure_Internal(_describe(error))) from None
@@ -278,7 +314,7 @@ def _describe(error: BaseException) -> str:
     """An exception in one line, with the line of the plugin that it came from."""
     words = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ModuleNotFoundError):
-        words += "; a component imports when it is built: import it at the top of the file"
+        words += "; a component imports modules only when it is built: import it at the top of the file"
     own = _own_frames(error)
     if not own:
         return words
@@ -291,7 +327,7 @@ def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _failed_import(module: str, error: Exception) -> str:
-    """Why the plugin's module cannot be imported, with the lines of the author alone."""
+    """Why the plugin's module cannot be imported, with only the author's lines."""
     lines = [f"{module}.py cannot be imported"]
     for frame in _own_frames(error):
         lines.append(f"  {frame.filename.removeprefix(_OWN)}, line {frame.lineno}, in {frame.name}: {frame.line}")
@@ -299,15 +335,15 @@ def _failed_import(module: str, error: Exception) -> str:
     return "\n".join([*lines, *words.replace(_OWN, "").splitlines()])
 
 
-def _no_return(function: Callable[..., Any]) -> str:
-    """What is said of a reward that returned nothing, with the line where it begins."""
+def _no_return(function: Callable[..., Any], value: str = 'a number, or `return abstain("why")` to give none') -> str:
+    """The message about a reward that returned nothing, with the line where it begins."""
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)
     place = ""
     if code is not None and _is_own(code.co_filename):
         place = f" ({code.co_filename.removeprefix(_OWN)}, line {code.co_firstlineno})"
     name = getattr(function, "__name__", "the reward")
-    return f'`{name}`{place} returned None: end it with `return` and a number, or `return abstain("why")` to give none'
+    return f"`{name}`{place} returned None: end it with `return` and {value}"
 
 
 def _verdict(verdict: Score | Abstained) -> Any:
@@ -316,37 +352,3 @@ def _verdict(verdict: Score | Abstained) -> Any:
     metrics = [types.Metric(name, value) for name, value in verdict.metrics.items()]
     credit = [types.Credit(part.trajectory, part.message, part.start, part.end, part.value) for part in verdict.credit]
     return types.Verdict_Scored(types.Score(verdict.value, metrics, credit, verdict.note))
-
-
-def _complete(requests: Sequence[chat.Request]) -> list[chat.Answer]:
-    answers = host_chat.complete(
-        [
-            host_chat.Request(
-                request.endpoint,
-                [_host_message(message) for message in chat.messages_of(request.messages)],
-                json.dumps(dict(request.options)),
-            )
-            for request in requests
-        ]
-    )
-    return [_answer(answer.value) for answer in answers]
-
-
-def _answer(value: Any) -> chat.Answer:
-    if isinstance(value, host_chat.Error_InvalidRequest):
-        return chat.InvalidRequest(value.value)
-    if isinstance(value, host_chat.Error_Refused):
-        return chat.Refused(value.value)
-    if isinstance(value, host_chat.Error_Unavailable):
-        return Unavailable(value.value)
-    return chat.Reply._from_host(value)
-
-
-def _host_message(message: Message) -> Any:
-    content = [
-        types.ContentPart_Text(part) if isinstance(part, str) else types.ContentPart_Media(part._handle)  # type: ignore[attr-defined]
-        for part in message.content
-    ]
-    calls = [types.ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls]
-    role = types.Role[message.role.upper()]
-    return types.Message(role, content, calls, message.tool_call_id, message.name)

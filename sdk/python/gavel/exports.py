@@ -1,4 +1,4 @@
-"""Functions that become what a component exports."""
+"""Makes functions the exports of a component."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints, overload
 
-__all__ = ["Export", "exported", "judger", "reward", "taskset"]
+__all__ = ["Export", "agent", "exported", "judger", "reward", "taskset"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Export:
-    """A function that the component exports, and what it promises."""
+    """A function that the component exports, and its promises."""
 
     function: Callable[..., Any]
     takes: tuple[str, ...]
     """The names of its arguments."""
     params: Any
-    """The type of its argument `params`; `None` where it has none."""
+    """The type of its argument `params`; `None` if it has no such argument."""
     version: str
     pure: bool
     score_range: tuple[float, float] | None
     length: int | Callable[[Any], int | None] | None = None
-    """Of a taskset: the number of its rows, or what says it of `params`."""
+    """For a taskset: the number of its rows, or a function of `params` that gives it."""
     check_params: Callable[[dict[str, Any]], None] | None = None
-    """Refuses parameters beyond what their type says, with a ParameterError."""
+    """Further checks of the parameters, beyond their type; raises ParameterError."""
 
     def call(self, params: Any, **arguments: Any) -> Any:
-        """Calls the function with those of the arguments that it takes."""
+        """Calls the function with the arguments that it takes."""
         given = {**arguments, "params": params}
         return self.function(*(given[name] for name in self.takes))
 
 
 exported: dict[str, Export] = {}
-"""What the plugin exports, by the name of the interface."""
+"""The exports of the plugin, by the name of the interface."""
 
 
 @overload
@@ -63,8 +63,8 @@ def reward(
 
     - `pure`: the same input gives the same verdict, and no call sees what an
       earlier one left behind, so that the host may reuse an instance.
-    - `score_range`: the lowest and the highest score; one outside is a fault.
-    - `version`: of the rule, kept with every outcome.
+    - `score_range`: the lowest and the highest score; a score outside is a fault.
+    - `version`: the version of the rule, recorded with every outcome.
     """
     return _decorator("reward", ("sample", "reference", "params"), function, pure, score_range, version)
 
@@ -87,7 +87,7 @@ def judger(
     which are attempts at one task.
 
     The function takes any of `samples`, `reference` and `params`, and returns a
-    list with one verdict a sample, in their order. The rest is as in `reward`.
+    list with one verdict for each sample, in order. The rest is as in `reward`.
     """
     return _decorator("judger", ("samples", "reference", "params"), function, pure, score_range, version)
 
@@ -106,12 +106,32 @@ def taskset(
     """Makes a function the component's dataset.
 
     The function takes any of `index`, `seed` and `params`, and returns the row
-    at that index as a dict: `prompt` and whatever else a dataset's file would
-    hold. The same index and seed must give the same row. `length` is the number
-    of rows, or a function of `params` (or of nothing) that says it; none, and
-    the rows never end.
+    at that index as a dict: `prompt` and any other column of a dataset's file.
+    The same index and seed must give the same row. `length` is the number of
+    rows, or a function of `params` (or without arguments) that gives it.
+    Without it, the rows never end.
     """
     return _decorator("taskset", ("index", "seed", "params"), function, False, None, version, _of_params(length))
+
+
+@overload
+def agent(function: F, /) -> F: ...
+@overload
+def agent(*, pure: bool = ..., version: str = ...) -> Callable[[F], F]: ...
+def agent(
+    function: F | None = None,
+    /,
+    *,
+    pure: bool = False,
+    version: str = "0.1.0",
+) -> F | Callable[[F], F]:
+    """Makes a function the component's agent, which attempts a task over
+    conversations with the policy (`gavel.policy`).
+
+    The function takes any of `task` and `params`, and returns the response that
+    rewards read.
+    """
+    return _decorator("agent", ("task", "params"), function, pure, None, version)
 
 
 def _of_params(length: int | Callable[..., int | None] | None) -> int | Callable[[Any], int | None] | None:
@@ -137,7 +157,7 @@ def _decorator(
             if name not in names:
                 expected = ", ".join(f"`{name}`" for name in names)
                 raise TypeError(f"`{function.__name__}` takes `{name}`: a {interface} takes any of {expected}")
-        params = _params_type(function) if "params" in takes else None
+        params = params_type(function, function.__name__) if "params" in takes else None
         export(interface, Export(function, takes, params, version, pure, score_range, length))
         return function
 
@@ -152,9 +172,10 @@ def export(interface: str, made: Export) -> None:
     exported[interface] = made
 
 
-def _params_type(function: Callable[..., Any]) -> Any:
+def params_type(function: Callable[..., Any], name: str) -> Any:
+    """The type of the argument `params` of a function, whose name is for errors."""
     kind = get_type_hints(function).get("params", dict)
     origin = getattr(kind, "__origin__", kind)
     if not (dataclasses.is_dataclass(kind) or (isinstance(origin, type) and issubclass(origin, dict))):
-        raise TypeError(f"`params` of `{function.__name__}` must be a dataclass or a dict, not {kind!r}")
+        raise TypeError(f"`params` of `{name}` must be a dataclass or a dict, not {kind!r}")
     return kind

@@ -12,18 +12,18 @@ __all__ = ["import_late", "packages"]
 
 
 def packages() -> list[str]:
-    """The packages that are loaded beside Python's own library and this one."""
+    """The loaded packages, except Python's own library and this package."""
     names = {name.partition(".")[0] for name, module in list(sys.modules.items()) if getattr(module, "__file__", None)}
     own = ("gavel", "componentize_py")
     return sorted(name for name in names - set(sys.stdlib_module_names) if not name.startswith(own))
 
 
 def import_late(names: Sequence[str]) -> None:
-    """Imports at build time what the modules of these packages import from each
-    other inside their functions, and so on.
+    """Imports at build time the modules that these packages import inside their
+    functions, and so on.
 
-    There are no files when a component runs, so such an import would fail then;
-    where the package catches the error, it goes on without what it asked for.
+    There are no files when a component runs, so such an import would fail. A
+    package that catches the error would continue without the module.
     """
     read: set[str] = set()
     tried: set[str] = set()
@@ -43,7 +43,7 @@ def _try(name: str, tried: set[str]) -> None:
     if name in sys.modules or name in tried:
         return
     tried.add(name)
-    # What cannot be imported here cannot be where it is asked for.
+    # A module that cannot be imported here cannot be imported later either.
     with contextlib.suppress(Exception):
         importlib.import_module(name)
 
@@ -53,8 +53,8 @@ def _is_of(name: str, names: Sequence[str]) -> bool:
 
 
 def _imports(name: str) -> Iterator[tuple[str, list[str]]]:
-    """Every module that the text of a module imports, wherever that stands, and
-    what it takes from it."""
+    """Every module that the source of a module imports, anywhere in it, and the
+    names that it takes from each."""
     path = getattr(sys.modules[name], "__file__", None)
     if not path or not path.endswith(".py"):
         return

@@ -1,4 +1,4 @@
-"""Parameters of the run's configuration, read into what the function asks for."""
+"""Parameters of the run's configuration, read into the type that the function takes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["ParameterError", "read"]
 
 
 class ParameterError(ValueError):
-    """A parameter is not what the plugin takes; the text is for the user."""
+    """The plugin does not take this parameter; the text is for the user."""
 
 
 def read(kind: Any, values: Mapping[str, Any]) -> Any:
-    """The parameters as `kind`: a dataclass, whose fields are checked and whose
-    unknown keys are refused, or a dict, which takes any.
+    """The parameters as `kind`. For a dataclass, fields are checked and unknown
+    keys are refused. A dict takes any key.
 
     Raises ParameterError, naming the parameter.
     """
@@ -27,9 +27,9 @@ def read(kind: Any, values: Mapping[str, Any]) -> Any:
 
 
 def refuse(values: Mapping[str, Any]) -> None:
-    """The parameters of a plugin that takes none.
+    """The parameters of a plugin without parameters.
 
-    Raises ParameterError where there is one.
+    Raises ParameterError if there is a parameter.
     """
     for name in values:
         raise ParameterError(f"unknown parameter `{name}`: this plugin takes none")
@@ -109,7 +109,7 @@ def _plain(path: str, kind: Any, options: tuple[Any, ...], value: Any) -> Any:
         if not isinstance(value, kind):
             raise _wrong(path, kind.__name__, value)
         return value
-    raise ParameterError(f"parameter `{path}`: the plugin gives it the type {kind!r}, which no parameter can have")
+    raise ParameterError(f"parameter `{path}`: the plugin declares the type {kind!r}, which no parameter can have")
 
 
 def _wrong(path: str, expected: str, value: object) -> ParameterError:

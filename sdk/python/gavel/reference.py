@@ -12,14 +12,14 @@ __all__ = ["MissingColumn", "Reference"]
 
 
 class MissingColumn(InvalidInput, KeyError):
-    """The row does not have a column that was asked for."""
+    """The row does not have the requested column."""
 
     # KeyError would show its message as a literal.
     __str__ = Exception.__str__
 
 
 class Reference(Mapping[str, Any]):
-    """Everything that the dataset's row says: a read-only mapping from columns
+    """Everything in the dataset's row: a read-only mapping from columns
     to plain values.
 
     `reference["level"]` of a row without the column is an `InvalidInput` that
@@ -29,7 +29,7 @@ class Reference(Mapping[str, Any]):
     """
 
     def __init__(self, row: Mapping[str, Any] | None = None, /, **columns: Any) -> None:
-        # Through JSON, as the host does it: a tuple arrives as a list.
+        # Through JSON, as in the host: a tuple arrives as a list.
         self._columns: dict[str, Any] = json.loads(json.dumps({**(row or {}), **columns}))
         self._handle: Any = None
 
@@ -42,8 +42,8 @@ class Reference(Mapping[str, Any]):
     @property
     def ground_truth(self) -> str | None:
         """`reward_model.ground_truth` of the row, else its column
-        `ground_truth`, else `answer`, else `solution`; a value that is no text
-        as JSON. `None` where the row has none."""
+        `ground_truth`, else `answer`, else `solution`; a value that is not a
+        text as JSON. `None` if the row has none."""
         if self._handle is not None:
             return cast("str | None", self._handle.ground_truth())
         value = self.ground_truth_value
@@ -53,14 +53,14 @@ class Reference(Mapping[str, Any]):
 
     @property
     def ground_truth_value(self) -> Any:
-        """The ground truth as the row has it: a text, a number, a list."""
+        """The ground truth as in the row: a text, a number, a list."""
         model = self.get("reward_model")
         candidates = [model.get("ground_truth") if isinstance(model, dict) else None]
         candidates += [self.get(name) for name in ("ground_truth", "answer", "solution")]
         return next((value for value in candidates if value is not None), None)
 
     def require_ground_truth(self) -> str:
-        """The ground truth; `InvalidInput` where the row has none."""
+        """The ground truth; raises `InvalidInput` if the row has none."""
         truth = self.ground_truth
         if truth is None:
             expected = "`reward_model.ground_truth`, `ground_truth`, `answer` or `solution`"
@@ -73,7 +73,7 @@ class Reference(Mapping[str, Any]):
         return self._columns[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The column `name`; `default` where the row does not have it."""
+        """The column `name`; `default` if the row does not have it."""
         return self._columns[name] if name in self else default
 
     def __contains__(self, name: object) -> bool:

@@ -1,4 +1,4 @@
-"""What the policy did."""
+"""Samples: what the policy wrote."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Media:
         self.media_type = media_type
         """A media type such as `image/png`."""
         self.size = len(data)
-        """Bytes in all."""
+        """The size in bytes."""
         self._data = data
 
     def read(self, offset: int = 0, length: int | None = None) -> bytes:
-        """At most `length` bytes from `offset`; fewer at the end. All of them
-        where no length is given."""
+        """At most `length` bytes from `offset`; fewer at the end. All bytes
+        without a length."""
         end = None if length is None else offset + length
         return self._data[offset:end]
 
@@ -116,6 +116,17 @@ class Message:
         )
 
 
+def to_host(message: Message, types: Any) -> Any:
+    """A message in the types of the contract, in a component."""
+    content = [
+        types.ContentPart_Text(part) if isinstance(part, str) else types.ContentPart_Media(part._handle)  # type: ignore[attr-defined]
+        for part in message.content
+    ]
+    calls = [types.ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls]
+    role = types.Role[message.role.upper()]
+    return types.Message(role, content, calls, message.tool_call_id, message.name)
+
+
 def _part(part: str | Media | Mapping[str, Any]) -> str | Media:
     return part if isinstance(part, (str, Media)) else str(part["text"])
 
@@ -130,8 +141,8 @@ def _messages(messages: str | Sequence[Message | Mapping[str, Any]], role: Role)
     return [Message.of(message) for message in messages]
 
 
-# In the two classes below, a value is read from the host when it is first asked
-# for. A constructor, used in tests, puts the values where the cache would.
+# In the two classes below, a value is read from the host when it is first used.
+# A constructor, used in tests, puts the values where the cache would.
 
 
 class Trajectory:
@@ -280,9 +291,9 @@ class Sample:
         return self.trajectories[0].messages if self.trajectories else []
 
     def verdict(self, name: str) -> PriorVerdict | None:
-        """What the reward `name` said of the sample: a `Score`, `Abstained`,
-        `NotCalled` or `NoVerdict`. `None` unless the run's configuration has it
-        in this reward's `after`."""
+        """The verdict of the reward `name` about the sample: a `Score`,
+        `Abstained`, `NotCalled` or `NoVerdict`. `None` unless the run's
+        configuration lists it in this reward's `after`."""
         if name not in self._verdicts and self._handle is not None:
             self._verdicts[name] = _prior_from_host(self._handle.verdict(name))
         return self._verdicts.get(name)

@@ -1,4 +1,4 @@
-"""A reward function made for TRL, as a Gavel reward.
+"""Runs a reward function written for TRL as a Gavel reward.
 
 `gavel plugin new NAME --from-trl reward.py` writes the `main.py` that uses it.
 """
@@ -29,12 +29,12 @@ def from_trl(
     """Makes a function `f(prompts, completions, **columns)`, plain or async, the
     component's reward. It is called with lists of one; `None` abstains.
 
-    Where the row's `prompt` is a list of messages, prompt and completion are
-    lists of messages, otherwise texts, as in TRL. The parameters of the run are
-    passed by name, over columns of the same name.
+    If the row's `prompt` is a list of messages, prompt and completion are lists
+    of messages, else texts, as in TRL. The parameters of the run are passed by
+    name and replace columns of the same name.
 
-    Raises SystemExit where the function takes `completion_ids`: there are none,
-    and an empty list would be a silent wrong score.
+    Raises SystemExit if the function takes `completion_ids`: there are none,
+    and an empty list would silently give a wrong score.
     """
     signature = inspect.signature(function)
     names = set(signature.parameters)
@@ -65,7 +65,7 @@ def from_trl(
     def check(params: dict[str, Any]) -> None:
         for name in params:
             if name in ("prompts", "completions", "completion_ids", *_OF_A_TRAINER):
-                raise ParameterError(f"`{name}` is no parameter: it comes with each sample")
+                raise ParameterError(f"`{name}` is not a parameter: it comes with each sample")
             if not takes_any and name not in names:
                 raise ParameterError(f"unknown parameter `{name}`: the function takes {signature}")
 
@@ -79,7 +79,7 @@ _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 
 
 def _ignore(*_: Any, **__: Any) -> None:
-    """What TRL would log has no place in a single sample."""
+    """Replaces TRL's logging, which a single sample does not have."""
 
 
 _OF_A_TRAINER = {"trainer_state": None, "log_extra": _ignore, "log_metric": _ignore}

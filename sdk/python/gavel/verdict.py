@@ -1,4 +1,4 @@
-"""What a reward says of a sample."""
+"""Verdicts of a reward about a sample."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = [
 
 
 class InvalidInput(Exception):
-    """The sample or its reference is not what this plugin works on.
+    """The plugin cannot work on this sample or its reference.
 
     Raise it from a reward: the sample has no score, and the outcome blames the
-    input rather than the plugin.
+    input, not the plugin.
     """
 
 
 class Unavailable(Exception):
-    """Something that the plugin needs did not answer; trying again may help."""
+    """A service that the plugin needs did not answer; another attempt may succeed."""
 
 
 @dataclass(frozen=True)
@@ -50,27 +50,27 @@ class Credit:
 
 @dataclass
 class Score:
-    """A score, and what should be logged beside it."""
+    """A score, and what is recorded with it."""
 
     value: float
     """Must be finite, and within the score range that the plugin promises."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Named numbers, averaged and logged by the host."""
     note: str | None = None
-    """Why the score is what it is, in words; kept in the log."""
+    """A note that explains the score; it is recorded."""
     credit: list[Credit] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Abstained:
-    """No score for this sample, which is no failure."""
+    """No score for this sample. This is not a failure."""
 
     reason: str
 
 
 def abstain(reason: str) -> Abstained:
-    """Gives a sample no score, which is no failure: the plugin does not judge
-    samples of this kind. `return abstain("why")`."""
+    """Gives a sample no score: `return abstain("why")`. This is not a failure:
+    the plugin does not judge samples of this kind."""
     return Abstained(reason)
 
 
@@ -82,23 +82,23 @@ class NotCalled:
 
 @dataclass(frozen=True)
 class NoVerdict:
-    """Another reward was called for the sample and gave no verdict: a fault, out
-    of budget, or unavailable."""
+    """Another reward was called for the sample but gave no verdict: a fault,
+    out of budget, or unavailable."""
 
 
 PriorVerdict = Union[Score, Abstained, NotCalled, NoVerdict]
-"""What another reward said of a sample."""
+"""The verdict of another reward about a sample."""
 
 Verdict = Union[float, Mapping[str, Any], Score, Abstained]
-"""What a reward may return: a number; a dict with `score`, whose other numbers
-become metrics and whose texts become the note, as in verl; a `Score`; or
-`abstain("why")`."""
+"""The values that a reward may return: a number, a dict with `score`, a
+`Score`, or `abstain("why")`. As in verl, other numbers of the dict become
+metrics and texts become the note."""
 
 
 def as_verdict(value: object) -> Score | Abstained:
-    """What a function returned, as a score or an abstention.
+    """Converts the value that a function returned to a score or an abstention.
 
-    Raises TypeError or ValueError, saying what it should have returned.
+    Raises TypeError or ValueError, naming the values that it may return.
     """
     if isinstance(value, Abstained):
         return Abstained(_text(value.reason))
@@ -109,7 +109,7 @@ def as_verdict(value: object) -> Score | Abstained:
     if isinstance(value, Mapping):
         return _from_mapping(value)
     if value is None:
-        raise TypeError('no score was returned, but None: return a number, or `abstain("why")` to give none')
+        raise TypeError('None was returned instead of a score: return a number, or `abstain("why")` to give none')
     return Score(_finite("the score", value))
 
 
@@ -145,12 +145,12 @@ def _place(name: str, value: Any) -> int:
 
 
 def _text(value: object) -> str:
-    # Half of a surrogate pair, which a policy may write as JSON, has no UTF-8.
+    # Half of a surrogate pair, which a policy may write in JSON, cannot be encoded as UTF-8.
     return str(value).encode(errors="replace").decode()
 
 
 def _finite(what: str, value: object) -> float:
-    # A text would be read as the number that it spells: "nan", say.
+    # A text such as "nan" would be read as a number.
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{what} must be a number, not the text {value!r:.80}")
     try:

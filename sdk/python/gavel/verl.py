@@ -1,4 +1,4 @@
-"""A reward function made for verl, as a Gavel reward.
+"""Runs a reward function written for verl as a Gavel reward.
 
 `gavel plugin new NAME --from-verl reward.py` writes the `main.py` that uses it.
 """
@@ -31,7 +31,8 @@ def from_verl(
     extra_info, **reward_kwargs)`, plain or async, the component's reward.
 
     The parameters of the run are its `reward_kwargs`. It returns a number or a
-    dict with `score`; other numbers in the dict become metrics, texts the note.
+    dict with `score`. Other numbers in the dict become metrics, and texts
+    become the note.
     """
 
     def score(sample: Sample, reference: Reference, params: dict[str, Any]) -> Any:

@@ -32,7 +32,7 @@ class Verdicts(unittest.TestCase):
 
     def test_what_it_may_not(self) -> None:
         for value, words in [
-            (None, "but None"),
+            (None, "None was returned"),
             ("1", "not the text '1'"),
             (float("nan"), "must be finite"),
             ({"acc": 1}, "no `score` (its keys: `acc`)"),
@@ -178,7 +178,7 @@ class Wrapped(Fresh):
         check = exports.exported["reward"].check_params
         assert check is not None
         for name in ("completions", "completion_ids", "log_metric"):
-            with self.assertRaisesRegex(params.ParameterError, f"`{name}` is no parameter"):
+            with self.assertRaisesRegex(params.ParameterError, f"`{name}` is not a parameter"):
                 check({name: 1})
 
     def test_trl_without_tokens(self) -> None:

@@ -6,14 +6,14 @@
 - `preload`: every module that is imported inside a function, which must be
   imported at build time, because a component has no files to import later;
 - `outside`: every module that is imported and is not the plugin's own;
-- `problems`: imports that cannot come along, with `file`, `line`, `module`,
+- `problems`: imports that a component cannot contain, with `file`, `line`, `module`,
   `why`, `hint`, and whether only a package is `missing`;
 - `warnings`: calls that will fail when the component runs, likewise.
 
-    python3 -c "$(cat scan.py)" FOLDER ENTRY [PACKAGES…]
+    python3 -c "$(cat scan.py)" [--http] FOLDER ENTRY [PACKAGES…]
 
 FOLDER holds the plugin, ENTRY is its first module, each of PACKAGES a folder
-with modules that come along.
+with modules that come along. With `--http`, the plugin asks servers.
 """
 
 import ast
@@ -21,16 +21,20 @@ import json
 import sys
 from pathlib import Path
 
-NETWORK = "there is no network in the sandbox"
-ASK = 'ask a model through `from gavel import chat`, with imports = ["chat"] in plugin.toml and a chat grant in the run'
+NETWORK = "there are no sockets in the sandbox"
+ASK = (
+    'ask a server through `from gavel import http` or urllib.request, with imports = ["http"] in plugin.toml and an '
+    'http grant in the run; ask a model through `from gavel import chat`, with imports = ["chat"] and a chat grant'
+)
+RUN = 'run a program through `from gavel import programs`, with imports = ["exec"] in plugin.toml and an exec grant'
 NATIVE = "it is compiled for this machine, and a component runs only Python"
-PURE = "write what it does in Python, or leave that part out"
-LIMITS = "leave it out: the run's `limits` end a call that takes too long, and say so"
+PURE = "write that part in Python, or leave it out"
+LIMITS = "leave it out: the run's `limits` end a call that takes too long, and report it"
 READ = "read small tables when the module is imported; files of a run need a read grant"
 
-# Modules of Python's library that a component does not have, or that do nothing there.
+# Modules of Python's library that a component does not have, or that do not work there.
 LIBRARY = {
-    "subprocess": ("there are no processes in the sandbox", "call Python code instead"),
+    "subprocess": ("there are no processes in the sandbox", RUN),
     "multiprocessing": ("there are no processes in the sandbox", "leave it out: the host runs many calls at once"),
     "resource": ("it is not part of Python in a component", LIMITS),
     "socket": (NETWORK, ASK),
@@ -53,7 +57,10 @@ LIBRARY = {
     },
 }  # fmt: skip
 
-# Packages that are known not to work, whether they can be installed or not.
+# The modules that work where the plugin asks servers.
+OVER_HTTP = ("urllib.request",)
+
+# Packages that do not work, whether or not they can be installed.
 PACKAGES = {
     **{
         name: (NETWORK, ASK)
@@ -77,8 +84,8 @@ PACKAGES = {
 # Calls that fail when the component runs.
 CALLS = {
     "open": ("there are no files in the sandbox", READ),
-    "os.system": ("there are no processes in the sandbox", "call Python code instead"),
-    "os.popen": ("there are no processes in the sandbox", "call Python code instead"),
+    "os.system": ("there are no processes in the sandbox", RUN),
+    "os.popen": ("there are no processes in the sandbox", RUN),
     "threading.Thread": ("there are no threads in the sandbox", "call the function itself"),
     "ThreadPoolExecutor": ("there are no threads in the sandbox", "call the functions one after the other"),
     "ProcessPoolExecutor": ("there are no processes in the sandbox", "call the functions one after the other"),
@@ -86,8 +93,8 @@ CALLS = {
 
 
 class Scan:
-    def __init__(self, folder, packages):
-        self.folder, self.packages = folder, packages
+    def __init__(self, folder, packages, http):
+        self.folder, self.packages, self.http = folder, packages, http
         self.local, self.preload, self.outside, self.problems, self.warnings = {}, set(), set(), [], []
 
     def module(self, name):
@@ -101,7 +108,7 @@ class Scan:
             tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         except (SyntaxError, UnicodeDecodeError) as error:
             line = getattr(error, "lineno", None) or 1
-            self.problem(path, line, name, f"it is not Python: {error}", "correct it")
+            self.problem(path, line, name, f"it cannot be parsed: {error}", "correct it")
             return
         Visitor(self, path, package).visit(tree)
 
@@ -129,6 +136,8 @@ class Scan:
     def comes_along(self, path, line, name, parents):
         """Whether a module that is not the plugin's is in the component."""
         top = parents[-1]
+        if self.http and name in OVER_HTTP:
+            return True
         known = next((LIBRARY[parent] for parent in parents if parent in LIBRARY), None)
         known = known or PACKAGES.get(top)
         if known:
@@ -138,7 +147,7 @@ class Scan:
             self.find(folder, top) or (folder / top).is_dir() for folder in self.packages
         ):
             hint = f"add the package that has `{top}` to requirements.txt, or put the module beside {path.name}"
-            self.problem(path, line, name, "it comes with no package in requirements.txt", hint, missing=True)
+            self.problem(path, line, name, "no package in requirements.txt has it", hint, missing=True)
             return False
         return True
 
@@ -246,8 +255,9 @@ def functions(path):
 
 
 def main():
-    folder, entry, *packages = sys.argv[1:]
-    scan = Scan(Path(folder), [Path(package) for package in packages])
+    http = sys.argv[1] == "--http"
+    folder, entry, *packages = sys.argv[1 + http :]
+    scan = Scan(Path(folder), [Path(package) for package in packages], http)
     scan.module(entry)
     found = {
         "functions": functions(scan.find(scan.folder, entry)),

@@ -1,13 +1,13 @@
-//! Finding the answer in a response. Every SDK has these functions with the
-//! same results, so that a reward may change its language and keep its
+//! Finds the answer in a response. Every SDK has these functions with the same
+//! results, so that a reward can be rewritten in another language and keep its
 //! verdicts.
 
 use std::iter;
 
 /// The last number in `text`: `-1,234.5e6`, `$5`, `.5`; a `−` (U+2212) is a
-/// minus too. `None` where there is none, or it is too large for a float.
+/// minus too. `None` if there is no number, or it is too large for a float.
 ///
-/// It is the last number and no more: `1/2` gives 2, `50%` gives 50.
+/// Only the number itself is read: `1/2` gives 2, `50%` gives 50.
 pub fn last_number(text: &str) -> Option<f64> {
     let mut last = None;
     let mut at = 0;
@@ -24,7 +24,7 @@ pub fn last_number(text: &str) -> Option<f64> {
     digits.replace('−', "-").parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Where the longest number that begins at `start` ends.
+/// The end of the longest number that begins at `start`.
 fn number_at(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
@@ -48,7 +48,7 @@ fn number_at(text: &str, start: usize) -> Option<usize> {
     at += whole;
     if (1..=3).contains(&whole) {
         let group = |at: &usize| byte(*at) == b',' && digits(bytes, at + 1) == 3;
-        // The groups are taken while each is exactly three digits.
+        // Groups are read as long as each has exactly three digits.
         at = iter::successors(Some(at), |at| group(at).then_some(at + 4)).last().unwrap_or(at);
     }
     if byte(at) == b'.' && byte(at + 1).is_ascii_digit() {
@@ -73,7 +73,7 @@ fn digits(bytes: &[u8], at: usize) -> usize {
 /// braces balanced; escaped braces do not count.
 pub fn last_boxed(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
-    // The places behind open braces, and whether `\boxed` stands before them.
+    // The places behind open braces, and whether `\boxed` is before them.
     let mut open: Vec<(usize, bool)> = Vec::new();
     let mut last: Option<(usize, usize)> = None;
     let mut at = 0;
@@ -108,7 +108,7 @@ pub fn last_tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     Some(rest[..rest.find(&close)?].trim())
 }
 
-/// What follows the last `prefix` in `text`, up to the end of its line,
+/// The text after the last `prefix` in `text`, up to the end of its line,
 /// trimmed; it may be empty.
 pub fn after_last<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     if prefix.is_empty() {

@@ -13,13 +13,13 @@
 //! ```
 
 use crate::bindings::gavel::plugin::chat as contract;
-use crate::{ContentPart, Failure, Message, Role};
+use crate::{Failure, Message, Role};
 use serde_json::{Map, Value};
 use std::fmt;
 
 pub use contract::{Error, Reply};
 
-/// What an endpoint is asked.
+/// A request to an endpoint.
 #[derive(Debug)]
 pub struct Request {
     endpoint: String,
@@ -28,27 +28,27 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request to the endpoint that the configuration calls `endpoint`.
+    /// A request to the endpoint with the name `endpoint` in the configuration.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self { endpoint: endpoint.into(), messages: Vec::new(), options: Map::new() }
     }
 
-    /// Adds instructions.
+    /// Adds a system message.
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
-        self.message(plain(Role::System, text.into()))
+        self.message(Message::new(Role::System, text))
     }
 
-    /// Adds a question.
+    /// Adds a user message.
     #[must_use]
     pub fn user(self, text: impl Into<String>) -> Self {
-        self.message(plain(Role::User, text.into()))
+        self.message(Message::new(Role::User, text))
     }
 
-    /// Adds what the model said earlier.
+    /// Adds an earlier message of the model.
     #[must_use]
     pub fn assistant(self, text: impl Into<String>) -> Self {
-        self.message(plain(Role::Assistant, text.into()))
+        self.message(Message::new(Role::Assistant, text))
     }
 
     /// Adds a message.
@@ -69,18 +69,14 @@ impl Request {
     /// Sends it and waits.
     ///
     /// # Errors
-    /// Why there is no reply; `?` makes a [`Failure`] of it.
+    /// Why there is no reply; `?` converts it to a [`Failure`].
     pub fn send(self) -> Result<Reply, Error> {
         complete(vec![self]).pop().unwrap_or_else(|| Err(Error::Unavailable("the host gave no answer".into())))
     }
 }
 
-fn plain(role: Role, text: String) -> Message {
-    Message { role, content: vec![ContentPart::Text(text)], tool_calls: Vec::new(), tool_call_id: None, name: None }
-}
-
-/// Sends all requests at once and waits for the last answer; one answer a
-/// request, in their order.
+/// Sends all requests at once and waits for the last answer. Returns one answer
+/// for each request, in order.
 pub fn complete(requests: Vec<Request>) -> Vec<Result<Reply, Error>> {
     let requests: Vec<_> = requests
         .into_iter()
@@ -94,7 +90,8 @@ pub fn complete(requests: Vec<Request>) -> Vec<Result<Reply, Error>> {
 }
 
 impl From<Error> for Failure {
-    /// What is not available may be later; the rest is the plugin's own doing.
+    /// An unavailable endpoint may answer later; other errors are the plugin's
+    /// fault.
     fn from(error: Error) -> Self {
         match error {
             Error::Unavailable(_) => Failure::unavailable(error.to_string()),

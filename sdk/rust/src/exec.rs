@@ -1,6 +1,6 @@
 //! Programs that the run grants: `grant = { exec = ["NAME"] }`. They run as
-//! children that see their arguments and their input, and nothing else: what
-//! the policy wrote can be run in one.
+//! children that see only their arguments and their input, so that they can run
+//! code that the policy wrote.
 //!
 //! ```no_run
 //! use gavel_sdk::exec::{self, Ending, Job};
@@ -27,12 +27,12 @@ use std::fmt;
 
 pub use contract::{Ending, Error, Output};
 
-/// What a child is to do.
+/// The job of a child.
 #[derive(Debug, Clone)]
 pub struct Job(contract::Job);
 
 impl Job {
-    /// A job of the program that the configuration calls `program`.
+    /// A job for the program with the name `program` in the configuration.
     pub fn new(program: impl Into<String>) -> Self {
         let program = program.into();
         Self(contract::Job { program, args: Vec::new(), stdin: Vec::new(), cpu_ms: None, memory: None })
@@ -45,23 +45,22 @@ impl Job {
         self
     }
 
-    /// Sets what it reads.
+    /// Sets the child's input.
     #[must_use]
     pub fn stdin(mut self, stdin: impl Into<Vec<u8>>) -> Self {
         self.0.stdin = stdin.into();
         self
     }
 
-    /// Time on a processor, in milliseconds, where it is to be less than what
-    /// the configuration allows.
+    /// Sets a lower limit of processor time, in milliseconds, than the
+    /// configuration allows.
     #[must_use]
     pub fn cpu_ms(mut self, cpu_ms: u32) -> Self {
         self.0.cpu_ms = Some(cpu_ms);
         self
     }
 
-    /// Bytes of memory, where they are to be fewer than what the configuration
-    /// allows.
+    /// Sets a lower limit of memory, in bytes, than the configuration allows.
     #[must_use]
     pub fn memory(mut self, memory: u64) -> Self {
         self.0.memory = Some(memory);
@@ -69,15 +68,16 @@ impl Job {
     }
 }
 
-/// Runs all jobs, several at once, and waits for the last; one answer a job,
-/// in their order.
+/// Runs all jobs, several at once, and waits for the last. Returns one answer
+/// for each job, in order.
 pub fn run(jobs: Vec<Job>) -> Vec<Result<Output, Error>> {
     let jobs: Vec<_> = jobs.into_iter().map(|Job(job)| job).collect();
     contract::run(&jobs)
 }
 
 impl From<Error> for Failure {
-    /// What is not available may be later; the rest is the plugin's own doing.
+    /// An unavailable host may run the job later; other errors are the plugin's
+    /// fault.
     fn from(error: Error) -> Self {
         match error {
             Error::Unavailable(_) => Failure::unavailable(error.to_string()),

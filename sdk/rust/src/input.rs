@@ -1,13 +1,29 @@
-//! Conveniences for what a plugin is given.
+//! Helpers for a plugin's input.
 
 use crate::bindings::gavel::plugin::{
     references::Reference,
     samples::{Sample, Trajectory},
-    types::{ContentPart, Failure, Message},
+    types::{ContentPart, Failure, Message, Role},
 };
 use serde::de::DeserializeOwned;
 
 impl Message {
+    /// A message with this text.
+    pub fn new(role: Role, text: impl Into<String>) -> Self {
+        let content = vec![ContentPart::Text(text.into())];
+        Self { role, content, tool_calls: Vec::new(), tool_call_id: None, name: None }
+    }
+
+    /// A message of the role `system`.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::new(Role::System, text)
+    }
+
+    /// A message of the role `user`.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(Role::User, text)
+    }
+
     /// The texts of the message, joined.
     pub fn text(&self) -> String {
         self.content
@@ -21,8 +37,8 @@ impl Message {
 }
 
 impl Trajectory {
-    /// The messages after the prompt, each read from the host when it is
-    /// reached.
+    /// The messages after the prompt. Each is read from the host when the
+    /// iterator reaches it.
     pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
         (0..self.message_count()).map_while(|index| self.message(index))
     }
@@ -39,7 +55,7 @@ impl Reference {
     /// The ground truth.
     ///
     /// # Errors
-    /// [`Failure::InvalidInput`] where the row has none.
+    /// [`Failure::InvalidInput`] if the row has none.
     pub fn require_ground_truth(&self) -> Result<String, Failure> {
         self.ground_truth().ok_or_else(|| {
             Failure::invalid_input(
@@ -48,12 +64,12 @@ impl Reference {
         })
     }
 
-    /// The column `name` read into `T`; `None` where the row does not have it
-    /// or it is null.
+    /// The column `name` read into `T`; `None` if the row does not have it or
+    /// it is null.
     ///
     /// # Errors
-    /// [`Failure::InvalidInput`], naming the column and the field, where its
-    /// value is no `T`.
+    /// [`Failure::InvalidInput`] if the value cannot be read into `T`. It names
+    /// the column and the field.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
         self.column(name).map_or(Ok(None), |json| parse_column(name, &json))
     }
@@ -61,8 +77,8 @@ impl Reference {
     /// The column `name` read into `T`.
     ///
     /// # Errors
-    /// [`Failure::InvalidInput`] where the row does not have it, it is null, or
-    /// its value is no `T`; the message lists the columns that there are.
+    /// [`Failure::InvalidInput`] if the row does not have it, it is null, or it
+    /// cannot be read into `T`. The message lists the row's columns.
     pub fn require<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
         self.get(name)?.ok_or_else(|| {
             let columns = self.column_names().join(", ");
@@ -83,7 +99,6 @@ fn parse_column<T: DeserializeOwned>(name: &str, json: &str) -> Result<Option<T>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::gavel::plugin::types::Role;
 
     #[derive(serde::Deserialize, Debug, PartialEq)]
     struct Extra {

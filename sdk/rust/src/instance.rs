@@ -1,15 +1,15 @@
-//! What a component keeps between `init` and its calls.
+//! The state of a component between `init` and its calls.
 
 use crate::{Failure, Info};
 use serde::de::DeserializeOwned;
 use std::cell::OnceCell;
 
-/// The parameters of a plugin that has none: any key is refused.
+/// The parameters of a plugin without parameters: any key is refused.
 #[derive(Debug, Clone, Copy, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
 
-/// The plugin of a component, absent until `init`.
+/// The plugin of a component; absent until `init`.
 #[doc(hidden)]
 pub struct Instance<T>(OnceCell<T>);
 
@@ -37,7 +37,7 @@ impl<T> Instance<T> {
 }
 
 fn parse_params<P: DeserializeOwned>(json: &str) -> Result<P, String> {
-    // In two steps, so that messages do not speak of lines and columns: the user wrote TOML.
+    // In two steps, so that messages have no lines and columns: the user wrote TOML, not JSON.
     let params: serde_json::Value =
         serde_json::from_str(json).map_err(|error| format!("the parameters are not JSON: {error}"))?;
     if !params.is_object() {
@@ -49,8 +49,8 @@ fn parse_params<P: DeserializeOwned>(json: &str) -> Result<P, String> {
     })
 }
 
-/// Makes a type the plugin of its component: the part that every kind of
-/// plugin has.
+/// Makes a type the plugin of its component: the common part of all kinds of
+/// plugins.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_plugin {
@@ -75,7 +75,8 @@ macro_rules! __export_plugin {
         #[cfg(target_family = "wasm")]
 $crate::bindings::lifecycle::__export_lifecycle!(Component with_types_in $crate::bindings::lifecycle);
 
-        // Elsewhere there is nothing to export to, yet the plugin is in use.
+        // On other targets nothing is exported, but the plugin still counts as
+        // used.
         #[cfg(not(target_family = "wasm"))]
         const _: () = {
             let _ = <Component as $crate::bindings::lifecycle::Guest>::init;

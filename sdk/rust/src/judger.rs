@@ -34,11 +34,11 @@ use serde::de::DeserializeOwned;
 /// # fn main() {}
 /// ```
 pub trait Judger: Sized + 'static {
-    /// What the run's configuration may say under `[[reward]].params`;
-    /// [`NoParams`](crate::NoParams) where there is nothing to say.
+    /// The keys of `[[reward]].params` in a run's configuration;
+    /// [`NoParams`](crate::NoParams) if there are none.
     type Params: DeserializeOwned;
 
-    /// Made once, before any call.
+    /// Creates the plugin, once, before any call.
     ///
     /// # Errors
     /// What is wrong with the parameters, in one sentence for the user.
@@ -47,11 +47,11 @@ pub trait Judger: Sized + 'static {
     /// The plugin's name, version and promises.
     fn info(&self) -> Info;
 
-    /// Judges a group: one verdict a sample, in their order.
+    /// Judges a group. Returns one verdict for each sample, in order.
     ///
     /// # Errors
-    /// A [`Failure`] says that no sample of the group has a score, and whose
-    /// fault that is.
+    /// With a [`Failure`], no sample of the group has a score; its kind names
+    /// who is at fault.
     fn judge(&self, samples: &[Sample], reference: &Reference) -> Result<Vec<Verdict>, Failure>;
 }
 

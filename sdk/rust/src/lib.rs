@@ -1,9 +1,10 @@
-//! What the author of a Gavel plugin depends on.
+//! The SDK for plugins of Gavel in Rust.
 //!
 //! A reward is one type that implements [`Reward`], exported by
 //! [`export_reward!`] and built as a WebAssembly component; a [`Judger`]
-//! compares the samples of a group, a [`Taskset`] is a dataset, and [`chat`]
-//! asks language models.
+//! compares the samples of a group, a [`Taskset`] is a dataset, a [`Tool`] has
+//! functions that the policy may call, an [`Agent`] attempts a task over
+//! conversations with the [`policy`], and [`chat`] asks language models.
 //!
 //! ```toml
 //! # Cargo.toml
@@ -19,12 +20,12 @@
 //! // src/lib.rs
 //! use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 //!
-//! /// Scores 1 where the response ends in the ground truth.
+//! /// Scores 1 if the response ends in the ground truth.
 //! struct EndsWithTruth {
 //!     params: Params,
 //! }
 //!
-//! /// What the run's configuration may say under `[[reward]].params`.
+//! /// The keys of `[[reward]].params` in a run's configuration.
 //! #[derive(serde::Deserialize)]
 //! #[serde(deny_unknown_fields)]
 //! struct Params {
@@ -66,18 +67,19 @@
 //!
 //! # What the host does with it
 //!
-//! The parameters of a run are parsed once, in `init`; every call of
-//! [`Reward::score`] then starts from that state, whatever other calls did. A
-//! call that panics, exceeds its time or its memory, or returns a
-//! [`Failure`] costs its own sample a score and is counted as what it is; it
-//! is never a 0. Nothing is granted by default: no file, no network, no
-//! environment, and clocks and random numbers that repeat.
+//! The parameters of a run are parsed once, in `init`. Every call of
+//! [`Reward::score`] then starts from that state, whatever other calls did. If
+//! a call panics, exceeds its time or its memory, or returns a [`Failure`], its
+//! sample has no score. The failure is counted by its kind, never as a score
+//! of 0. Nothing is granted by default: no file, no network and no environment.
+//! Clocks and random numbers repeat.
 //!
 //! The types are those of the contract (`wit/` in Gavel's repository) with a
 //! few conveniences added. They compile on every target, so a plugin's pure
-//! logic can be tested with plain `cargo test`; the methods of [`Sample`] and
+//! logic can be tested with plain `cargo test`. The methods of [`Sample`] and
 //! [`Reference`] work only inside a host and panic elsewhere.
 
+mod agent;
 pub mod answer;
 pub mod bindings;
 pub mod chat;
@@ -85,24 +87,32 @@ pub mod exec;
 mod input;
 mod instance;
 mod judger;
+pub mod policy;
 mod reward;
 mod taskset;
+mod tool;
+pub mod tools;
 mod verdict;
 
+pub use agent::Agent;
 pub use bindings::gavel::plugin::references::Reference;
 pub use bindings::gavel::plugin::samples::{Sample, Trajectory};
+pub use bindings::gavel::plugin::tasks::Task;
 pub use bindings::gavel::plugin::types::{
-    ContentPart, Credit, Failure, FinishReason, Media, Message, Metric, PriorVerdict, Role, Score, ToolCall, Verdict,
+    ContentPart, Credit, Failure, FinishReason, Media, Message, Metric, PriorVerdict, Role, Score, ToolCall, ToolSpec,
+    Verdict,
 };
 pub use bindings::lifecycle::{Info, ScoreRange};
 pub use instance::NoParams;
 pub use judger::Judger;
 pub use reward::Reward;
 pub use taskset::Taskset;
+pub use tool::Tool;
 
-/// What the export macros expand to. Not part of the public interface.
+/// The expansion of the export macros. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::instance::Instance;
     pub use crate::taskset::row;
+    pub use crate::tool::Session;
 }

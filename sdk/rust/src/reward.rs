@@ -6,13 +6,12 @@ use serde::de::DeserializeOwned;
 /// A rule that scores one sample. See the crate's documentation for a whole
 /// example.
 pub trait Reward: Sized + 'static {
-    /// What the run's configuration may say under `[[reward]].params`;
-    /// [`NoParams`](crate::NoParams) where there is nothing to say. Derive `Deserialize` with
-    /// `#[serde(deny_unknown_fields)]`, so that a misspelt key is an error.
+    /// The keys of `[[reward]].params` in a run's configuration; [`NoParams`](crate::NoParams) if there are none.
+    /// Derive `Deserialize` with `#[serde(deny_unknown_fields)]`, so that a misspelt key is an error.
     type Params: DeserializeOwned;
 
-    /// Made once, before any call. Whatever is costly and the same for every
-    /// sample (compiling a pattern, say) belongs here.
+    /// Creates the plugin, once, before any call. Costly work that is the same
+    /// for every sample, such as compiling a pattern, belongs here.
     ///
     /// # Errors
     /// What is wrong with the parameters, in one sentence for the user.
@@ -24,7 +23,7 @@ pub trait Reward: Sized + 'static {
     /// Scores one sample.
     ///
     /// # Errors
-    /// A [`Failure`] says that there is no score, and whose fault that is.
+    /// With a [`Failure`], there is no score; its kind names who is at fault.
     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure>;
 }
 

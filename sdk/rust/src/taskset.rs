@@ -42,11 +42,11 @@ use serde_json::{Map, Value};
 /// ```
 #[allow(clippy::len_without_is_empty, reason = "the contract has no such function")]
 pub trait Taskset: Sized + 'static {
-    /// What the run's configuration may say of this taskset;
-    /// [`NoParams`](crate::NoParams) where there is nothing to say.
+    /// The parameters of this taskset in a run's configuration;
+    /// [`NoParams`](crate::NoParams) if there are none.
     type Params: DeserializeOwned;
 
-    /// Made once, before any call.
+    /// Creates the plugin, once, before any call.
     ///
     /// # Errors
     /// What is wrong with the parameters, in one sentence for the user.
@@ -55,14 +55,15 @@ pub trait Taskset: Sized + 'static {
     /// The plugin's name, version and promises.
     fn info(&self) -> Info;
 
-    /// How many rows there are; none where they never end.
+    /// How many rows there are; `None` if they never end.
     fn len(&self) -> Option<u64>;
 
-    /// The columns of the row at `index`, from 0: `prompt` and whatever else a
-    /// dataset's file would hold. The same index and seed give the same row.
+    /// The columns of the row at `index`, from 0: `prompt` and any other column
+    /// of a dataset's file. The same index and seed give the same row.
     ///
     /// # Errors
-    /// A [`Failure`] says that there is no such row, and whose fault that is.
+    /// With a [`Failure`], there is no such row; its kind names who is at
+    /// fault.
     fn get(&self, index: u64, seed: u64) -> Result<Map<String, Value>, Failure>;
 }
 
@@ -98,7 +99,7 @@ macro_rules! export_taskset {
     };
 }
 
-/// A row as the contract has it.
+/// A row in the form of the contract.
 #[doc(hidden)]
 pub fn row(columns: Map<String, Value>) -> String {
     Value::Object(columns).to_string()

@@ -1,10 +1,10 @@
-//! Conveniences for what a plugin gives back.
+//! Helpers for a plugin's verdicts.
 
 use crate::bindings::gavel::plugin::types::{Failure, Metric, PriorVerdict, Score, Verdict};
 use crate::bindings::lifecycle::{Info, ScoreRange};
 
 impl Score {
-    /// A score and nothing beside it. It must be finite.
+    /// A score without metrics, credit and note. It must be finite.
     pub fn new(value: f64) -> Self {
         Self { value, metrics: Vec::new(), credit: Vec::new(), note: None }
     }
@@ -16,7 +16,7 @@ impl Score {
         self
     }
 
-    /// Says in words why the score is what it is; kept in the log.
+    /// Adds a note that explains the score; it is recorded.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
@@ -31,7 +31,7 @@ impl From<Score> for Verdict {
 }
 
 impl Verdict {
-    /// No score for this sample, which is no failure: the plugin does not
+    /// No score for this sample. This is not a failure: the plugin does not
     /// judge samples of this kind.
     pub fn abstain(reason: impl Into<String>) -> Self {
         Verdict::Abstained(reason.into())
@@ -39,7 +39,7 @@ impl Verdict {
 }
 
 impl PriorVerdict {
-    /// The value of the score, where there is one.
+    /// The value of the score, if there is one.
     pub fn score(&self) -> Option<f64> {
         match self {
             PriorVerdict::Scored(score) => Some(score.value),
@@ -49,12 +49,13 @@ impl PriorVerdict {
 }
 
 impl Failure {
-    /// The sample or its reference is not what this plugin works on.
+    /// The plugin cannot work on this sample or its reference.
     pub fn invalid_input(what: impl Into<String>) -> Self {
         Failure::InvalidInput(what.into())
     }
 
-    /// Something that the plugin needs did not answer; trying again may help.
+    /// A service that the plugin needs did not answer; another attempt may
+    /// succeed.
     pub fn unavailable(what: impl Into<String>) -> Self {
         Failure::Unavailable(what.into())
     }
@@ -73,15 +74,15 @@ impl Info {
     }
 
     /// Promises that the same input gives the same verdict and that no call
-    /// sees what an earlier one left behind, so that the host may reuse an
-    /// instance.
+    /// depends on an earlier one, so that the host may reuse an instance.
     #[must_use]
     pub fn pure(mut self) -> Self {
         self.pure = true;
         self
     }
 
-    /// Promises scores in `[min, max]`; one outside is a fault of the plugin.
+    /// Promises scores in `[min, max]`; a score outside is a fault of the
+    /// plugin.
     #[must_use]
     pub fn score_range(mut self, min: f64, max: f64) -> Self {
         self.score_range = Some(ScoreRange { min, max });

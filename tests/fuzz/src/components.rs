@@ -1,8 +1,8 @@
 //! A component, from its file to its first call. The input is its bytes, its
-//! text, or the hostile part of one as in `tests/hostile/*/attack.wat`, which is
-//! put into an honest component: so that what is wrong is not always the form.
+//! text, or the hostile part of one as in `tests/hostile/*/attack.wat`, which
+//! is put into an honest component, so that not only its form can be wrong.
 
-use gavel_data::{Blame, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Blame, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Limits, LoadError, Plugin, PluginSpec, Sandbox, SandboxConfig};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
@@ -15,7 +15,7 @@ const PLACE: &str = "\nATTACK\n";
 static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| {
     let config = SandboxConfig {
         memory: 1 << 30,
-        // A folder that cannot be: nothing is kept.
+        // A folder that cannot exist, so that nothing is cached.
         cache: Some("/dev/null/components".into()),
         ..SandboxConfig::with_threads(NonZeroUsize::MIN)
     };
@@ -25,8 +25,8 @@ static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| {
 static SAMPLE: LazyLock<Arc<Sample>> = LazyLock::new(|| {
     let row = serde_json::from_str(r#"{"prompt": "1 + 1?", "answer": "2"}"#).unwrap();
     let messages = vec![Message::new(Role::Assistant, "2")];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-    Arc::new(Sample { task: Arc::new(Task::from_row(row, 0, "train").unwrap()), index: 0, trajectories })
+    let trajectories = vec![Trajectory::of(messages)];
+    Arc::new(Sample::new(Arc::new(Task::from_row(row, 0, "train").unwrap()), 0, trajectories))
 });
 
 fn limits() -> Limits {
@@ -63,7 +63,7 @@ pub(crate) fn read(input: &[u8]) -> bool {
     })
 }
 
-/// The component's bytes; nothing where the text has an error.
+/// The component's bytes; `None` if the text has an error.
 fn assemble(input: &[u8]) -> Option<Vec<u8>> {
     let text = match std::str::from_utf8(input) {
         Ok(text) if text.starts_with(['(', ';']) => text,

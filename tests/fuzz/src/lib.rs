@@ -1,10 +1,10 @@
-//! What reads bytes that other people made, a target each: components, rows,
-//! what a language model's server answers, what a client asks, recordings.
+//! The readers of untrusted bytes, a target each: components, rows, responses
+//! of a language model's server, requests of a client, recordings.
 //!
-//! A [`Target`] takes any input. It must not panic, must not hang, must not
-//! need more than its memory, and must give back what it has read where that is
-//! written and read again. `tests/fuzz/run` looks for inputs for which this does
-//! not hold; `tests/corpus.rs` replays those that are kept.
+//! A [`Target`] takes any input. It must not panic, must not hang, and must
+//! stay below its memory limit. If what it reads is written and read again, it
+//! must be the same. `tests/fuzz/run` looks for inputs that break this;
+//! `tests/corpus.rs` replays those that are kept.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod components;
@@ -22,7 +22,7 @@ use std::sync::{Mutex, Once, PoisonError};
 pub struct Target {
     /// The folder of its corpus, in `tests/corpus`.
     pub name: &'static str,
-    /// Reads an input and says whether it was taken.
+    /// Reads an input; gives whether it was accepted.
     read: fn(&[u8]) -> bool,
     /// The most bytes of heap for an input of 64 KiB.
     memory: usize,
@@ -33,23 +33,23 @@ pub const COMPONENTS: Target = Target { name: "components", read: components::re
 /// A dataset's file, from its rows to the records of samples. The header of a page of Parquet may claim 2 GiB, for which
 /// the `parquet` crate reserves addresses before it looks at what there is.
 pub const ROWS: Target = Target { name: "rows", read: rows::read, memory: (2 << 30) + (256 << 20) };
-/// What an endpoint answers a plugin: all bytes of an HTTP response.
+/// The answer of an endpoint to a plugin: all bytes of an HTTP response.
 pub const RESPONSES: Target = Target { name: "responses", read: responses::read, memory: 64 << 20 };
 /// The messages and tools that a client of `gavel serve` sends, to the tokens of the prompt.
 pub const REQUESTS: Target = Target { name: "requests", read: requests::read, memory: 64 << 20 };
 /// The files of a recording.
 pub const RECORDINGS: Target = Target { name: "recordings", read: recordings::read, memory: 2 << 30 };
 
-/// Panics that nobody caught on purpose.
+/// Panics that the host does not catch on purpose.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 /// Memory is counted for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Target {
-    /// Reads an input and says whether it was taken.
+    /// Reads an input; gives whether it was accepted.
     ///
     /// # Panics
-    /// What must hold does not.
+    /// A requirement of the target is broken.
     pub fn check(&self, input: &[u8]) -> bool {
         static HOOK: Once = Once::new();
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl Target {
 }
 
 /// Counts the panics of all threads. libFuzzer's own hook ends the process,
-/// and does so no longer where the host expects a panic.
+/// except at panics that the host expects.
 fn watch_panics() {
     let report = take_hook();
     set_hook(Box::new(move |panic| {
@@ -75,7 +75,7 @@ fn watch_panics() {
 }
 
 /// Whether it is in one of the libraries whose panics the host catches: they
-/// assert what they do not check.
+/// assert conditions on their input instead of checking them.
 fn is_caught(panic: &PanicHookInfo<'_>) -> bool {
     let file = panic.location().map(|place| place.file()).unwrap_or_default();
     ["/wasmtime-wizer-", "/minijinja-", "/parquet-", "/arrow-", "/bytes-"].iter().any(|library| file.contains(library))

@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, which counts. What is only reserved counts as well:
-/// it is what was asked for on the word of an input.
+/// The system's allocator, with a count. Memory that is only reserved counts
+/// too, as an input made the code ask for it.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What `work` gives, and the most bytes that it had at once.
+/// The result of `work`, and the most bytes that it had at once.
 pub(crate) fn most_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The files of a recording, to what a replay makes of them. The input is all
-//! of them in one text: a line `--- NAME` comes before each.
+//! The files of a recording, up to their replay. The input is all of them in
+//! one text: a line `--- NAME` comes before each.
 
 use gavel_data::{OutcomeKind, SampleOutcome};
 use gavel_plugin::{SandboxConfig, Tape};
@@ -10,7 +10,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// The files that there may be; a part of another name is passed over.
+/// The files of a recording; a part with another name is ignored.
 const FILES: [&str; 5] = [
     "plugins/lineups.json",
     "tasks.jsonl",
@@ -46,7 +46,7 @@ pub(crate) fn read(input: &[u8]) -> bool {
             }
         }
     }
-    // No plugin is another one, so that none runs.
+    // No plugin is replaced, so that none runs.
     let config = SandboxConfig::with_threads(NonZeroUsize::MIN);
     match compare(&recording, &Selection::default(), &[], config, 10, || {}) {
         Ok(found) => drop(serde_json::to_string(&found).unwrap()),
@@ -91,7 +91,7 @@ fn check_sample(sample: &RecordedSample, folder: &Path) {
     let mut writer = SampleWriter::create(folder, sample.step).unwrap();
     writer.write(&mut tasks, &scored).unwrap();
     writer.finish(&mut tasks).unwrap();
-    // A sample alone in its step, as the task alone would be no recording.
+    // A sample alone in its step, as a task alone is not a recording.
     fs::create_dir_all(folder.join("plugins")).unwrap();
     fs::write(folder.join("plugins/lineups.json"), PLUGIN_SET).unwrap();
     let recording = Recording::open(folder).unwrap();

@@ -1,7 +1,7 @@
-//! What an endpoint answers a plugin that asks it: the bytes of an HTTP
-//! response, to the plugin's verdict.
+//! The answer of an endpoint to a plugin: from the bytes of an HTTP response to
+//! the plugin's verdict.
 
-use gavel_data::{Blame, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Blame, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, PluginSpec, SandboxConfig};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use serde_json::json;
@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// A server that says whatever it is told to, and a plugin that asks it.
+/// A server with set answers, and a plugin that asks it.
 struct Exchange {
     scorer: Scorer,
     sample: Arc<Sample>,
@@ -26,7 +26,8 @@ static EXCHANGE: LazyLock<Exchange> = LazyLock::new(|| {
     let said = answer.clone();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
-            // One that the client gave up is none of the server's business.
+            // A connection that the client gave up does not matter to the
+            // server.
             let _ = connection.and_then(|stream| say(&stream, &said));
         }
     });
@@ -34,7 +35,7 @@ static EXCHANGE: LazyLock<Exchange> = LazyLock::new(|| {
     assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
     let mut spec = PluginSpec::new("asks", path);
     spec.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
-    // One attempt: what the endpoint says is the same each time.
+    // One attempt: the endpoint's answer is the same each time.
     let endpoint = json!({"base_url": format!("http://{address}/v1"), "model": "judge", "retries": 0});
     let config = ScorerConfig {
         chat: BTreeMap::from([("judge".to_owned(), serde_json::from_value(endpoint).unwrap())]),
@@ -42,14 +43,13 @@ static EXCHANGE: LazyLock<Exchange> = LazyLock::new(|| {
     };
     let row = serde_json::from_str(r#"{"prompt": "1 + 1?"}"#).unwrap();
     let messages = vec![Message::new(Role::Assistant, "2")];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
+    let trajectories = vec![Trajectory::of(messages)];
     let task = Arc::new(Task::from_row(row, 0, "train").unwrap());
     let scorer = Scorer::new(vec![WeightedPlugin::new(spec, 1.0)], config).unwrap();
-    Exchange { scorer, sample: Arc::new(Sample { task, index: 0, trajectories }), answer }
+    Exchange { scorer, sample: Arc::new(Sample::new(task, 0, trajectories)), answer }
 });
 
-/// Reads a request and answers it; the end of the answer is that of the
-/// connection.
+/// Reads a request and answers it. The answer ends with the connection.
 fn say(stream: &TcpStream, answer: &Mutex<Vec<u8>>) -> std::io::Result<()> {
     let mut request = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);

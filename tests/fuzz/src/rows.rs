@@ -1,14 +1,14 @@
-//! A dataset's file: its rows, the tasks and completions that they are, and
-//! what is kept of them.
+//! A dataset's file: its rows, their tasks and completions, and the records of
+//! these.
 
-use gavel_data::{FinishReason, Message, Role, RowReader, Sample, SampleRecord, Task, Trajectory};
+use gavel_data::{Message, Role, RowReader, Sample, SampleRecord, Task, Trajectory};
 use gavel_scoring::completion;
 use std::sync::Arc;
 
 /// A column of one value takes few bytes for any number of rows.
 const MOST_ROWS: usize = 4096;
 
-/// The input is Parquet where it begins as a file of it does, else JSON Lines.
+/// The input is Parquet if it begins like a Parquet file, else JSON Lines.
 pub(crate) fn read(input: &[u8]) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let kind = if input.starts_with(b"PAR1") { "parquet" } else { "jsonl" };
@@ -40,11 +40,11 @@ fn check_task(task: Task) {
     let text = serde_json::to_string(&task).unwrap();
     assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task, "{text}");
     let messages = vec![Message::new(Role::Assistant, "42")];
-    let trajectory = Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop };
-    assert_comes_back(&Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] });
+    let trajectory = Trajectory::of(messages);
+    assert_comes_back(&Sample::new(Arc::new(task), 0, vec![trajectory]));
 }
 
-/// What is kept of a sample is the same input for a plugin.
+/// The record of a sample is the same input for a plugin.
 fn assert_comes_back(sample: &Sample) {
     let text = serde_json::to_string(&sample.record()).unwrap();
     let back = Sample::from(serde_json::from_str::<SampleRecord<'_>>(&text).unwrap());

@@ -1,4 +1,4 @@
-//! Every input in `tests/corpus` is read as it must be.
+//! Reads every input in `tests/corpus`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "the last path that a failed test prints is the input that failed")]
 
@@ -6,7 +6,7 @@ use gavel_fuzz::{COMPONENTS, RECORDINGS, REQUESTS, RESPONSES, ROWS, Target};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// More than any takes on a busy machine.
+/// Longer than any input takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn replay(target: &Target) {
@@ -15,7 +15,7 @@ fn replay(target: &Target) {
     paths.sort();
     let (mut taken, mut refused) = (0, 0);
     for path in paths {
-        // What fails next is this one.
+        // Printed before, so that a failure shows its input.
         println!("{}", path.display());
         let (input, start) = (std::fs::read(&path).unwrap(), Instant::now());
         match target.check(&input) {
@@ -24,7 +24,7 @@ fn replay(target: &Target) {
         }
         assert!(start.elapsed() < PATIENCE, "{} took {:?}", path.display(), start.elapsed());
     }
-    // A target that takes nothing tests little, and so does one that takes everything.
+    // A target that accepts no input, or every input, tests little.
     assert!(taken > 0 && refused > 0, "{}: {taken} taken, {refused} refused", target.name);
 }
 

@@ -1,5 +1,5 @@
-;; Returns 2 million metrics that are 32 MiB of zeroes: the host's own copy of
-;; them would be larger than all that the plugin may hand back.
+;; Returns 2 million metrics that are 32 MiB of zeroes. The host's own copy of
+;; them would be larger than everything that the plugin may return.
 (core module $attack
   (import "honest" "memory" (memory 1))
   (import "honest" "finish" (func $finish (param i32 i32)))

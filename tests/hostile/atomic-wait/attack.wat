@@ -1,4 +1,4 @@
-;; Waits for ever on a shared memory, which would take its thread away from the
+;; Waits forever on a shared memory, which would take its thread away from the
 ;; host.
 (core module $attack
   (import "honest" "finish" (func $finish (param i32 i32)))

@@ -1,4 +1,4 @@
-;; A core module where a component is needed.
+;; A core module instead of a component.
 (module
   (memory (export "memory") 1)
   (func (export "score") (result i32) (i32.const 1)))

@@ -1,4 +1,4 @@
-;; Lets go of its handles twice.
+;; Drops its handles twice.
 (core module $attack
   (import "honest" "memory" (memory 1))
   (import "honest" "finish" (func $finish (param i32 i32)))

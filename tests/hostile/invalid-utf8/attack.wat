@@ -1,4 +1,4 @@
-;; Returns a note that is no UTF-8.
+;; Returns a note that is not UTF-8.
 (core module $attack
   (import "honest" "memory" (memory 1))
   (import "honest" "finish" (func $finish (param i32 i32)))

@@ -1,4 +1,4 @@
-;; Returns a score and never comes back from cleaning up.
+;; Returns a score and never returns from its clean-up.
 (core module $attack
   (import "honest" "memory" (memory 1))
   (import "honest" "hooks" (table $hooks 2 funcref))

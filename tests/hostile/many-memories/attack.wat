@@ -1,5 +1,5 @@
 ;; Takes 16 MiB in each of eight memories, none of which is too large, and
-;; carries on where that is refused.
+;; continues if that is refused.
 (core module $memory
   (memory 1)
   (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0))))

@@ -1,4 +1,4 @@
-;; It can be initialised, and then scores nothing.
+;; It can be initialised but has no function that scores.
 (component
   (instance $nothing)
   (export "gavel:plugin/lifecycle@0.1.0" (instance $nothing)))

@@ -1,4 +1,4 @@
-;; No attack: what all raw attacks differ from.
+;; Not an attack: the component that the raw attacks change.
 (core module $attack
   (import "honest" "memory" (memory 1))
   (import "honest" "finish" (func $finish (param i32 i32)))

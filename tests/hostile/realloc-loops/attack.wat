@@ -1,5 +1,5 @@
-;; Never comes back when the host asks for room for a string: a loop inside a
-;; host call.
+;; Never returns when the host asks for room for a string: a loop inside a host
+;; call.
 (core module $attack
   (import "honest" "memory" (memory 1))
   (import "honest" "hooks" (table $hooks 2 funcref))

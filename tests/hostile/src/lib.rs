@@ -1,5 +1,6 @@
-//! Everything of a hostile reward but its attack: a guest writes one function
-//! and says with [`on_score!`], [`on_judge!`] or [`on_init!`] when it strikes.
+//! Everything of a hostile reward except its attack. A guest writes one
+//! function and chooses with [`on_score!`], [`on_judge!`] or [`on_init!`] when
+//! it runs.
 
 pub use gavel_sdk::{
     ContentPart, Credit, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger,
@@ -7,9 +8,9 @@ pub use gavel_sdk::{
 };
 pub use gavel_sdk::{chat, exec};
 
-/// What an attack may hand back from `score`.
+/// The values that an attack may return from `score`.
 pub trait Answer {
-    /// The answer as the contract knows it.
+    /// The answer in the form of the contract.
     fn answer(self) -> Result<Verdict, Failure>;
 }
 
@@ -37,7 +38,7 @@ impl Answer for Result<Verdict, Failure> {
     }
 }
 
-/// Scores 1 where no attempt succeeded, else 0 with a note of those that did.
+/// Scores 1 if no attempt succeeded, else 0 with a note of those that did.
 pub fn refused<'a>(attempts: impl IntoIterator<Item = (&'a str, bool)>) -> Score {
     let done: Vec<&str> = attempts.into_iter().filter(|(_, done)| *done).map(|(name, _)| name).collect();
     if done.is_empty() { Score::new(1.0) } else { Score::new(0.0).note(format!("succeeded: {}", done.join(", "))) }
@@ -85,8 +86,8 @@ macro_rules! on_judge {
     };
 }
 
-/// Makes a function `fn() -> Result<(), String>` the component's `init`; what
-/// it lets live scores 1.
+/// Makes a function `fn() -> Result<(), String>` the component's `init`. If it
+/// succeeds, every sample scores 1.
 #[macro_export]
 macro_rules! on_init {
     ($attack:path) => {
@@ -96,7 +97,7 @@ macro_rules! on_init {
     };
 }
 
-/// What the macros have in common.
+/// The common part of the macros.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __reward {

@@ -1,4 +1,4 @@
-;; Never comes back from its start function, before `init` is called.
+;; Never returns from its start function, before `init` is called.
 (core module $attack
   (import "honest" "finish" (func $finish (param i32 i32)))
   (func $start (loop $again (br $again)))

@@ -1,5 +1,5 @@
 ;; Grows a table to 100 million elements, which no linear memory holds, and
-;; carries on where that is refused.
+;; continues if that is refused.
 (core module $attack
   (import "honest" "finish" (func $finish (param i32 i32)))
   (table $table 1 funcref)

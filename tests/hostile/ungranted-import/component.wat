@@ -1,6 +1,6 @@
-;; Imports the policy, which nothing grants to a reward.
+;; Imports a language model, which nothing grants to this reward.
 (component
-  (import "gavel:plugin/policy@0.1.0" (instance))
+  (import "gavel:plugin/chat@0.1.0" (instance))
   (instance $nothing)
   (export "gavel:plugin/lifecycle@0.1.0" (instance $nothing))
   (export "gavel:plugin/reward@0.1.0" (instance $nothing)))

@@ -1,4 +1,4 @@
-;; Imports what no host of this kind has.
+;; Imports an interface that the host does not have.
 (component
   (import "evil:corp/backdoor@1.0.0" (instance))
   (instance $nothing)

@@ -1,4 +1,4 @@
-;; Its functions have the right names, and other types.
+;; Its functions have the right names but other types.
 (component
   (core module $module
     (func (export "run") (result i32) (i32.const 1)))

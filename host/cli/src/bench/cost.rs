@@ -3,8 +3,8 @@
 use gavel_policy::memory::kv_bytes_per_layer;
 use gavel_policy::{Model, ModelConfig, PolicyError};
 
-/// The bytes of weights that a decoding step reads: all, save for an embedding
-/// that is not the head too, of which it reads a row for each token.
+/// The bytes of weights that a decoding step reads: all weights, except an embedding that is not also the head. Of that
+/// embedding, it reads a row for each token.
 pub fn weight_bytes(model: &Model) -> Result<u64, PolicyError> {
     let tensors = model.named_weights()?.into_iter().chain(model.named_adapters()?);
     let all: usize = tensors.map(|(_, tensor)| tensor.numel() * tensor.kind().elt_size_in_bytes()).sum();
@@ -22,12 +22,13 @@ pub fn cache_bytes(model: &Model, tokens: u64) -> u64 {
     tokens * kv_bytes_per_layer(config, model.kind())
 }
 
-/// The floating-point operations of a prompt of `tokens` tokens up to the
-/// logits after it: two for each weight of a layer's matrices and each token,
-/// and four for each dimension of the query heads and each pair of tokens of
-/// which one sees the other; then two for each weight of the head. Of the last
-/// layer the engine computes only queries, keys and values for all tokens but
-/// the last; nothing more is needed.
+/// The floating-point operations of a prompt of `tokens` tokens up to the logits after it:
+///
+/// - two for each weight of a layer's matrices and each token;
+/// - four for each dimension of the query heads and each pair of tokens of which one sees the other;
+/// - two for each weight of the head.
+///
+/// In the last layer, the engine computes only queries, keys and values for the tokens before the last.
 pub fn prompt_flops(config: &ModelConfig, tokens: u64) -> f64 {
     let last = config.num_hidden_layers as usize - 1;
     let before = tokens.saturating_sub(1);
@@ -36,11 +37,9 @@ pub fn prompt_flops(config: &ModelConfig, tokens: u64) -> f64 {
     layer_flops(config, tokens) - skipped + head_flops(config)
 }
 
-/// The floating-point operations of an update over a group of responses, whose
-/// prompt is computed once: forward and, twice as many, backward; the layers'
-/// forward pass counts once more where it is computed `again`. `shape` is the
-/// prompt's tokens, the responses, and the tokens of each, the last of which is
-/// not read.
+/// The floating-point operations of an update over a group of responses, whose prompt is computed once. The backward
+/// pass has twice as many as the forward pass. With `again`, the layers' forward pass counts once more. `shape` is the
+/// tokens of the prompt, the number of responses, and the tokens of each response, the last of which is not read.
 pub fn update_flops(config: &ModelConfig, shape: [u64; 3], again: bool) -> f64 {
     let [prompt, responses, tokens] = shape;
     let shared = layer_flops(config, prompt);
@@ -50,7 +49,7 @@ pub fn update_flops(config: &ModelConfig, shape: [u64; 3], again: bool) -> f64 {
     3.0 * (layers + head) + if again { layers } else { 0.0 }
 }
 
-/// Of all layers, for a sequence.
+/// The operations of all layers, for a sequence.
 fn layer_flops(config: &ModelConfig, tokens: u64) -> f64 {
     let matrices: f64 = matrix_flops(config).iter().sum();
     let layers = (0..config.num_hidden_layers as usize)
@@ -58,15 +57,14 @@ fn layer_flops(config: &ModelConfig, tokens: u64) -> f64 {
     layers.sum()
 }
 
-/// Of a layer's matrices, for a token: those of queries, keys and values, and
-/// the others.
+/// The operations of a layer's matrices, for a token: of those of queries, keys and values, and of the others.
 fn matrix_flops(config: &ModelConfig) -> [f64; 2] {
     let heads = config.num_attention_heads * config.head_dim;
     let kv_heads = 2 * config.num_key_value_heads * config.head_dim;
     [heads + kv_heads, heads + 3 * config.intermediate_size].map(|width| 2.0 * (width * config.hidden_size) as f64)
 }
 
-/// Of a layer's attention, for a sequence.
+/// The operations of a layer's attention, for a sequence.
 fn attention_flops(config: &ModelConfig, layer: usize, tokens: u64) -> f64 {
     let n = tokens as f64;
     let window = window(config, layer).map_or(n, |window| n.min(window as f64));
@@ -75,7 +73,7 @@ fn attention_flops(config: &ModelConfig, layer: usize, tokens: u64) -> f64 {
     4.0 * (config.num_attention_heads * config.head_dim) as f64 * pairs
 }
 
-/// Of the head, for a token.
+/// The operations of the head, for a token.
 fn head_flops(config: &ModelConfig) -> f64 {
     2.0 * (config.vocab_size * config.hidden_size) as f64
 }

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 /// Measure decoding steps.
 ///
-/// All responses are to one prompt and have the same length. A step draws one token for each; its time is the median,
-/// the bytes are those of the middle of the response. Nothing else should run.
+/// All responses have the same prompt and the same length, and a step draws one token for each. The time of a step is
+/// the median; its bytes are those in the middle of the response. Run nothing else on the machine meanwhile.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel bench decode -m Qwen2.5-0.5B --batch 1,32,256\n  gavel bench decode --init config.json --device cuda:0 --bandwidth 4.8e12 --json"
@@ -22,7 +22,7 @@ use std::time::Instant;
 pub struct DecodeArgs {
     #[command(flatten)]
     model: BenchModelArgs,
-    /// How many responses are written together, one measurement for each.
+    /// Responses that are decoded together; each number is measured.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,32,256")]
     batch: Vec<usize>,
     /// Tokens of the prompt.
@@ -31,8 +31,7 @@ pub struct DecodeArgs {
     /// Tokens of each response.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(4..))]
     new_tokens: u32,
-    /// The bytes that the device's memory can move in a second; compares a step with the time of reading what it
-    /// must read.
+    /// The bytes that the device's memory can move in a second, to compare a step with the time of reading its bytes.
     #[arg(long, value_name = "BYTES/S")]
     bandwidth: Option<f64>,
     /// Print a JSON object for each batch.
@@ -50,11 +49,11 @@ struct Measured {
     /// The median.
     step_ms: f64,
     tokens_per_second: f64,
-    /// That a step reads.
+    /// The bytes of weights that a step reads.
     weight_bytes: u64,
     cache_bytes: u64,
     bytes_per_second: f64,
-    /// The step's time over that of reading these bytes.
+    /// The step's time divided by the time of reading these bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     times_floor: Option<f64>,
 }

@@ -4,8 +4,7 @@ use crate::terminal;
 use anyhow::Result;
 use serde::Serialize;
 
-/// Measures each batch, and with `json` prints what was found, a line each, as
-/// soon as it is.
+/// Measures each batch; with `json`, prints each result in a line as soon as it is known.
 pub(super) fn each_batch<T: Serialize>(
     batches: &[usize],
     json: bool,

@@ -13,7 +13,7 @@ pub struct BenchModelArgs {
     /// The checkpoint: a folder with config.json and model.safetensors, or a LoRA adapter.
     #[arg(long, short, value_name = "DIR", required_unless_present = "init", conflicts_with = "init")]
     model: Option<PathBuf>,
-    /// A config.json: random weights of these sizes, bfloat16 on a GPU unless --dtype says otherwise.
+    /// A config.json, for random weights of these sizes; bfloat16 on a GPU, unless --dtype is set.
     #[arg(long, value_name = "FILE")]
     init: Option<PathBuf>,
     #[command(flatten)]
@@ -29,14 +29,14 @@ impl BenchModelArgs {
         }
         let path = self.init.as_deref().context("there is neither --model nor --init")?;
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let config: ModelConfig =
-            serde_json::from_str(&text).with_context(|| format!("{} is no configuration", path.display()))?;
+        let config: ModelConfig = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not the configuration of a model", path.display()))?;
         let kind = Dtype::or_of_device(self.place.dtype, device, || Ok::<_, PolicyError>(Kind::BFloat16))?;
         Ok(Model::noise(config, kind, device)?)
     }
 }
 
-/// What `--dtype` calls the numbers of the model's weights.
+/// The dtype of the model's weights, by its name in `--dtype`.
 pub fn dtype(model: &Model) -> &'static str {
     match model.kind() {
         Kind::BFloat16 => "bfloat16",

@@ -15,16 +15,16 @@ const ROUNDS: u64 = 3;
 
 /// Measure how fast prompts are computed.
 ///
-/// The time is that from the first step until each prompt has its first token, the median of three runs. Operations
-/// are counted by formula: two for each weight of a layer's matrices and token, four for each dimension of the query
-/// heads and pair of tokens of which one sees the other, two for each weight of the head and response. Of the last
-/// layer all tokens of a prompt but the last have only their queries, keys and values computed, and counted.
+/// The time is from the first step until each prompt has its first token; it is the median of three runs. Operations
+/// are counted by formula: two for each weight of a layer's matrices and each token, four for each dimension of the
+/// query heads and each pair of tokens of which one sees the other, and two for each weight of the head and each
+/// response. In the last layer, only queries, keys and values are computed and counted for the tokens before the last.
 #[derive(Args)]
 #[command(after_help = "Example:\n  gavel bench prefill -m Qwen2.5-0.5B --batch 1,8 --prompt-tokens 2048")]
 pub struct PrefillArgs {
     #[command(flatten)]
     model: BenchModelArgs,
-    /// How many prompts, all different; one measurement for each.
+    /// Prompts that are computed together, all different; each number is measured.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,8")]
     batch: Vec<usize>,
     /// Tokens of a prompt.

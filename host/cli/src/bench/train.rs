@@ -17,9 +17,9 @@ const ROUNDS: usize = 3;
 
 /// Measure an update: forward pass, backward pass and optimiser step of GRPO.
 ///
-/// All prompts have one length, and all responses; a prompt is computed once for its group. The time is the median of
-/// three updates. Operations are counted as by `gavel bench prefill`, but all of the last layer's; the backward pass as
-/// two forward passes; with gradient checkpointing the layers' forward pass is executed once more.
+/// All prompts have the same length, and so have all responses. A prompt is computed once for its group. The time is
+/// the median of three updates. Operations are counted as by `gavel bench prefill`, but with the whole last layer. The
+/// backward pass counts as two forward passes. Gradient checkpointing executes the layers' forward pass once more.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel bench train --init config.json --dtype bfloat16 --prompts 4 --prompt-tokens 512 --response-tokens 512"
@@ -42,10 +42,10 @@ pub struct TrainArgs {
     /// The most tokens of a forward pass.
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     max_tokens_per_micro_batch: usize,
-    /// Compute each layer again in the backward pass instead of keeping what is inside it.
+    /// Compute each layer again in the backward pass instead of keeping its activations.
     #[arg(long)]
     gradient_checkpointing: bool,
-    /// The operations that the device can do in a second; compares with them.
+    /// The operations that the device can do in a second, to compare with.
     #[arg(long, value_name = "FLOP/S")]
     ceiling: Option<f64>,
     /// Print a JSON object.
@@ -63,9 +63,9 @@ struct Measured {
     dtype: String,
     device: String,
     seconds: f64,
-    /// Of responses, which are what is learned from.
+    /// Tokens of responses only: these are learned from.
     tokens_per_second: f64,
-    /// Without what is computed again.
+    /// Without the operations that gradient checkpointing repeats.
     model_flops_per_second: f64,
     executed_flops_per_second: f64,
     /// The executed operations as a share of the ceiling.
@@ -86,7 +86,7 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     let mut seconds = Vec::new();
     for _ in 0..=ROUNDS {
         let started = Instant::now();
-        // So small a rate that noise is not learned from, which would not be finite for long.
+        // The rate is tiny: with a larger one, the noise would soon make the weights infinite.
         trainer.update(&model, None, &rows, &LossConfig::default(), 1.0, 1e-9)?;
         seconds.push(started.elapsed().as_secs_f64());
     }
@@ -102,7 +102,11 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 fn rows(args: &TrainArgs, config: &ModelConfig) -> Vec<Experience> {
     let length = args.response_tokens as usize;
     let row = |row: u32| Experience {
-        sample: SampleId { group: (row / args.group_size) as usize, index: (row % args.group_size) as usize },
+        sample: SampleId {
+            group: (row / args.group_size) as usize,
+            index: (row % args.group_size) as usize,
+            trajectory: 0,
+        },
         prompt: prompt(config, u64::from(row / args.group_size), args.prompt_tokens as usize),
         response: prompt(config, u64::from(args.prompts + row), length),
         loss_mask: vec![true; length],

@@ -6,7 +6,7 @@ use crate::table;
 use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::Args;
-use gavel_harness::{BenchReport, Distribution, bench, read_rows};
+use gavel_harness::{BenchReport, Distribution, PluginData, bench};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,20 +16,20 @@ const ROWS: usize = 1000;
 
 /// Measure how fast a plugin is and what it costs.
 ///
-/// The machine should have nothing else to do.
+/// Run nothing else on the machine meanwhile.
 #[derive(Args)]
 #[command(after_help = "Example:\n  gavel plugin bench gsm8k --data completions.jsonl --seconds 10")]
 pub struct BenchArgs {
     /// The folder of the plugin, with its plugin.toml, or a component.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Completions, a .jsonl or .parquet file; by default the plugin's golden cases.
+    /// Completions, a .jsonl or .parquet file; by default the plugin's golden cases. For a tool, always golden cases.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Parameters, in place of those in plugin.toml.
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
-    /// How long to measure, loading apart.
+    /// How long to measure, without the time of loading.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// Print JSON.
@@ -39,9 +39,9 @@ pub struct BenchArgs {
 
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
-    let rows = read_rows(&subject.data(args.data)?, ROWS)?;
+    let data = PluginData::read(&subject.data(args.data)?, ROWS)?;
     subject.build()?;
-    let report = bench(&subject.spec, &subject.programs(), &rows, Duration::from_secs(args.seconds))?;
+    let report = bench(&subject.spec, &subject.programs(), &data, Duration::from_secs(args.seconds))?;
     if args.json {
         terminal::json_pretty(&report)?;
     } else {
@@ -53,8 +53,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
 fn print(report: &BenchReport) {
     let BenchReport { plugin, component, hash, .. } = report;
     outln!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
-    let outcomes: Vec<String> =
-        report.outcomes.iter().map(|(kind, count)| format!("{count} {}", kind.as_str())).collect();
+    let outcomes: Vec<String> = report.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     outln!("  calls       {} different ones; {}", report.inputs, outcomes.join(", "));
     outln!("  load        {} compiled, {} from the cache", ms(report.load_cold_us), ms(report.load_cached_us));
     outln!(

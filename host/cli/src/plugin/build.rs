@@ -11,15 +11,15 @@ use std::process::ExitCode;
 
 /// Build a plugin's component to build/NAME.wasm in its folder.
 ///
-/// It is built only where something changed that it is made from: its sources, the SDK, the packages, the tools. The
-/// other commands that build first do the same.
+/// The component is built only if its sources, the SDK, its packages or the tools have changed. Other commands that
+/// build a plugin do the same.
 #[derive(Args)]
 #[command(after_help = "Example:\n  gavel plugin build polite")]
 pub struct BuildArgs {
     /// The folder of the plugin, with its plugin.toml.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Show what the compiler says, also where it succeeds.
+    /// Show the compiler's output even if the build succeeds.
     #[arg(long, short)]
     verbose: bool,
 }
@@ -32,8 +32,7 @@ pub fn run(args: BuildArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds `project`, and says what is done, why, and what will not work
-/// although it builds.
+/// Builds `project`; prints what is built, why, and warnings about what will not work although it builds.
 pub fn compile(project: &Project) -> Result<Built> {
     let mut idle = true;
     let built = gavel_project::build(project, &mut |step| {
@@ -47,8 +46,8 @@ pub fn compile(project: &Project) -> Result<Built> {
     Ok(built)
 }
 
-/// Builds what stands in for the component of `project` in tests, where its sources import something new, and gives its
-/// file.
+/// Gives the file of the component that stands in for that of `project` in quick tests; builds it first if the sources
+/// import something new.
 pub fn compile_quick(project: &Project) -> Result<PathBuf> {
     let language = project.manifest.language;
     let built = gavel_project::build_quick(project, &mut |step| say(project, &step));
@@ -70,7 +69,7 @@ fn say(project: &Project, step: &Step<'_>) {
     }
 }
 
-/// Builds `project` and says what came of it.
+/// Builds `project` and prints the result.
 pub fn build(project: &Project) -> Result<Built> {
     let built = compile(project)?;
     match built.unchanged {

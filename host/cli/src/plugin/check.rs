@@ -5,18 +5,18 @@ use super::test::{mib, ms};
 use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::Args;
+use gavel_harness::PluginData;
 use gavel_harness::check::{CheckReport, Finding, Severity, check};
-use gavel_harness::read_rows;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Rows that are looked at.
+/// The most rows that are checked.
 const ROWS: usize = 200;
 
-/// Look for trouble in a plugin before training does.
+/// Look for problems in a plugin before training finds them.
 ///
-/// Golden answers are mutated to find wrong ones that score as high, every verdict is asked for again to find those
-/// that change, and what fails, costs much or is granted for nothing is told.
+/// Mutates golden answers, to find wrong answers that score as high, and arguments of a tool's calls. Repeats every verdict, to find verdicts that
+/// change. Reports calls that fail or cost much, and grants that are not used.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel plugin check polite\n  gavel plugin check gsm8k.wasm --data train.parquet\n\nA row without a `response` is answered with its ground truth, in the usual forms. Of more than 200 rows, about 200 are taken, evenly from all of them and in whole groups.\n\nExit status: 0 nothing was found; 1 something was; 2 usage, or the plugin does not build or load."
@@ -38,36 +38,26 @@ pub struct CheckArgs {
 
 pub fn run(args: CheckArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
-    let rows = read_rows(&subject.data(args.data)?, ROWS)?;
+    let data = PluginData::read(&subject.data(args.data)?, ROWS)?;
     subject.build()?;
-    let report = check(&subject.harness()?, &subject.spec, &subject.table.chat, &rows)?;
+    let report = check(&subject.harness()?, &subject.spec, &subject.table.chat, &data)?;
     if args.json {
         terminal::json_pretty(&report)?;
     } else {
-        print(&report);
+        print(&report, matches!(data, PluginData::Sessions(_)));
     }
     Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn print(report: &CheckReport) {
-    let CheckReport { plugin, component, hash, rows, golden, without_golden, .. } = report;
+fn print(report: &CheckReport, of_tool: bool) {
+    let CheckReport { plugin, component, hash, .. } = report;
     outln!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
-    let forms: Vec<String> = golden.iter().map(|(form, count)| format!("{count} from {form}")).collect();
-    match golden.is_empty() {
-        false => outln!("  golden      {} of {rows} rows: {}", golden.values().sum::<u64>(), forms.join(", ")),
-        true => outln!("  golden      none: no response scores higher than nonsense, so nothing was mutated"),
+    match of_tool {
+        true => outln!("  mutations   {} calls with other arguments", report.tried),
+        false => mutations(report),
     }
-    if let (false, [first, ..]) = (golden.is_empty(), without_golden.as_slice()) {
-        outln!("  no golden   {} rows; the first: {first}", without_golden.len());
-    }
-    outln!("  mutations   {} of {} golden answers", report.tried, report.mutated);
-    if report.ignores_truth > 0 {
-        outln!(
-            "  no truth    {} golden answers score the same whatever the ground truth is: wrong answers are then no false accepts",
-            report.ignores_truth
-        );
-    }
-    outln!("  compared    {} verdicts with their repetition", report.compared);
+    let compared = if of_tool { "answers" } else { "verdicts" };
+    outln!("  compared    {} {compared} with their repetition", report.compared);
     outln!(
         "  time        {} median, {} at the 99th percentile, {} for the slowest mutation",
         ms(report.cpu_us.p50),
@@ -85,10 +75,30 @@ fn print(report: &CheckReport) {
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let [high, medium, low] = [Severity::High, Severity::Medium, Severity::Low].map(count);
     outln!("{} findings: {high} high, {medium} medium, {low} low", report.findings.len());
-    report.findings.iter().for_each(finding);
+    report.findings.iter().for_each(|found| finding(found, of_tool));
 }
 
-fn finding(finding: &Finding) {
+/// The golden answers of the rows, and their mutations.
+fn mutations(report: &CheckReport) {
+    let CheckReport { rows, golden, without_golden, .. } = report;
+    let forms: Vec<String> = golden.iter().map(|(form, count)| format!("{count} from {form}")).collect();
+    match golden.is_empty() {
+        false => outln!("  golden      {} of {rows} rows: {}", golden.values().sum::<u64>(), forms.join(", ")),
+        true => outln!("  golden      none: no response scores higher than nonsense, so nothing was mutated"),
+    }
+    if let (false, [first, ..]) = (golden.is_empty(), without_golden.as_slice()) {
+        outln!("  no golden   {} rows; the first: {first}", without_golden.len());
+    }
+    outln!("  mutations   {} of {} golden answers", report.tried, report.mutated);
+    if report.ignores_truth > 0 {
+        outln!(
+            "  no truth    {} golden answers score the same whatever the ground truth is: their wrong answers are not false accepts",
+            report.ignores_truth
+        );
+    }
+}
+
+fn finding(finding: &Finding, of_tool: bool) {
     let Finding { severity, kind, mutation, what, count, row, example } = finding;
     let mutation = mutation.map(|name| format!(" ({name})")).unwrap_or_default();
     outln!();
@@ -96,7 +106,8 @@ fn finding(finding: &Finding) {
     let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
     outln!("  {what}{times}");
     if !row.is_empty() {
-        outln!("  row       {row}");
-        outln!("  response  {example:?}");
+        let [place, text] = if of_tool { ["case     ", "arguments"] } else { ["row     ", "response"] };
+        outln!("  {place}  {row}");
+        outln!("  {text}  {example:?}");
     }
 }

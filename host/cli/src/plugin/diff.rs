@@ -17,23 +17,24 @@ use std::process::ExitCode;
 /// Compare two versions of a plugin over the same rows.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  gavel plugin diff target/plugins/math.wasm math --data completions.jsonl\n\nVerdicts are the same where the kind of outcome is, and the score to the last bit. What a change would have done to a run is told by `gavel replay RUN --plugin NAME=PATH`.\n\nExit status: 0 all verdicts are the same; 1 some differ; 2 usage, or a plugin does not build or load."
+    after_help = "Example:\n  gavel plugin diff target/plugins/math.wasm math --data completions.jsonl\n\nTwo verdicts are the same if they have the same kind of outcome and, to the last bit, the same score. `gavel replay RUN --plugin NAME=PATH` shows what a change would have done to a run.\n\nExit status: 0 all verdicts are the same; 1 some differ; 2 usage, or a plugin does not build or load."
 )]
 pub struct DiffArgs {
     /// The old version: the folder of a plugin or a component.
     old: PathBuf,
     /// The new version.
     new: PathBuf,
-    /// Completions: a .jsonl or .parquet file, a folder of them, or a pattern. Neighbours with one `id` are a group.
+    /// Completions: a .jsonl or .parquet file, a folder of them, or a pattern. Consecutive rows with the same `id` are
+    /// a group.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
-    /// What a column is called in them, as in [data.columns]: ground_truth=final_answer.
+    /// The name of a column in the completions, as in [data.columns]: ground_truth=final_answer.
     #[arg(long = "column", value_name = "NAME=COLUMN", value_parser = plugin_args::column)]
     columns: Vec<(KnownColumn, String)>,
-    /// Parameters of both, in place of those in plugin.toml.
+    /// Parameters of both versions, in place of those in plugin.toml.
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
-    /// Disagreements that are shown.
+    /// How many of the worst disagreements to show.
     #[arg(long, value_name = "N", default_value_t = 10)]
     worst: usize,
     /// Print JSON.
@@ -46,7 +47,7 @@ pub fn run(args: DiffArgs) -> Result<ExitCode> {
     let (old, new) = (old?, new?);
     if let Some(spec) = [&old.spec, &new.spec].into_iter().find(|spec| !spec.grants.chat.is_empty()) {
         bail!(
-            "`{}` asks language models, whose answers two versions would not share\nhint: record them with `gavel score --record DIR`, and compare with `gavel replay DIR --plugin NAME=PATH`",
+            "`{}` asks language models, and two versions would get different answers\nhint: record the answers with `gavel score --record DIR`, and compare with `gavel replay DIR --plugin NAME=PATH`",
             spec.name
         );
     }

@@ -5,6 +5,7 @@ use crate::terminal::{self, outln};
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use clap::Args;
+use gavel_data::Shown;
 use gavel_plugin::{Grants, Inspection, Limits, PluginSpec, Sandbox, SandboxConfig};
 use gavel_runs::ConfigFile;
 use gavel_scoring::ExecTable;
@@ -15,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Show what a component exports, and how its imports stand with its grants.
+/// Show what a component exports and imports, and which of its imports are granted.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel plugin inspect target/plugins/exact-answer.wasm\n  gavel plugin inspect judge.wasm --grant '{ http = [\"https://judge.example\"] }'"
@@ -23,10 +24,10 @@ use std::process::ExitCode;
 pub struct InspectArgs {
     /// The component.
     path: PathBuf,
-    /// What it would be granted.
+    /// The grants that its imports are compared with.
     #[arg(long, value_name = "TABLE", conflicts_with = "config", value_parser = plugin_args::grants)]
     grant: Option<Grants>,
-    /// A run, whose parameters and grants for the component are taken.
+    /// A run's configuration, whose parameters and grants for the component are used.
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print JSON.
@@ -40,7 +41,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
         Some(config) => configured(config, &args.path)?,
         None => {
             let grant = args.grant.clone().unwrap_or_default();
-            (Reward { name, path: args.path.clone(), params: Map::new(), grant }, BTreeMap::new())
+            (Configured { name, path: args.path.clone(), params: Map::new(), grant }, BTreeMap::new())
         }
     };
     let spec = PluginSpec {
@@ -65,9 +66,9 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What matters here of a `[[reward]]` table; a run checks the rest.
+/// The keys of a `[[reward]]` or a `[[tool]]` that matter here; a run checks the others.
 #[derive(Deserialize)]
-struct Reward {
+struct Configured {
     name: String,
     path: PathBuf,
     #[serde(default)]
@@ -76,23 +77,25 @@ struct Reward {
     grant: Grants,
 }
 
-/// The reward in `config` whose component is `path`, and the programs there.
-fn configured(config: &Path, path: &Path) -> Result<(Reward, BTreeMap<String, ExecTable>)> {
+/// The reward or tool in `config` whose component is `path`, and the programs there.
+fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String, ExecTable>)> {
     #[derive(Deserialize)]
     struct Run {
         #[serde(default)]
-        reward: Vec<Reward>,
+        reward: Vec<Configured>,
+        #[serde(default)]
+        tool: Vec<Configured>,
         #[serde(default)]
         exec: BTreeMap<String, ExecTable>,
     }
     let table = ConfigFile::read(config)?.table;
     let run: Run = table.try_into().with_context(|| format!("{} is not a configuration", config.display()))?;
     let wanted = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
-    let same = |reward: &Reward| reward.path.canonicalize().is_ok_and(|path| path == wanted);
-    match run.reward.into_iter().find(same) {
+    let same = |reward: &Configured| reward.path.canonicalize().is_ok_and(|path| path == wanted);
+    match run.reward.into_iter().chain(run.tool).find(same) {
         Some(reward) => Ok((reward, run.exec)),
         None => bail!(
-            "no [[reward]] of {} has the component {}\nhint: paths in it are relative to this folder",
+            "no [[reward]] and no [[tool]] of {} has the component {}\nhint: paths in it are relative to the current folder",
             config.display(),
             path.display()
         ),
@@ -110,7 +113,7 @@ fn print(args: &InspectArgs, found: &Inspection) {
             }
         }
         None => {
-            let why = found.info_missing.as_deref().unwrap_or("init gave none");
+            let why = found.info_missing.as_deref().unwrap_or("init returned no info");
             terminal::out_titled("  name      ", &format!("unknown: {why}"));
         }
     }
@@ -124,10 +127,33 @@ fn print(args: &InspectArgs, found: &Inspection) {
     }
     let exports = if found.exports.is_empty() { "none".to_owned() } else { found.exports.join(", ") };
     outln!("  exports   {exports}");
+    functions(found);
     outln!("  imports");
     let width = found.imports.iter().map(|import| import.name.len()).max().unwrap_or_default();
     for import in &found.imports {
         let grant = import.grant.map(|line| format!("; grant = {{ {line} }}")).unwrap_or_default();
         outln!("    {:<width$}  {:<8}  {}{grant}", import.name, import.status.as_str(), import.what);
+    }
+}
+
+/// The functions of a tool, each with its arguments.
+fn functions(found: &Inspection) {
+    if let Some(why) = &found.functions_missing {
+        terminal::out_titled("  functions ", &format!("unknown: {why}"));
+    }
+    for (number, function) in found.functions.iter().enumerate() {
+        if number == 0 {
+            outln!("  functions");
+        }
+        let description = function.description.trim();
+        let description = if description.is_empty() { "no description" } else { description };
+        terminal::out_titled(&format!("    {}  ", function.name), description);
+        let arguments = function.parameters.get("properties").and_then(Value::as_object);
+        let required = function.parameters.get("required").and_then(Value::as_array);
+        for (name, schema) in arguments.into_iter().flatten() {
+            let is_required = required.is_some_and(|required| required.iter().any(|required| required == name));
+            let optional = if is_required { "" } else { "optional, " };
+            terminal::out_titled("      ", &format!("{}  {optional}{schema}", Shown(name)));
+        }
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod check;
 mod diff;
+mod first_cases;
 mod inspect;
 mod new;
 mod shown_path;

@@ -1,9 +1,10 @@
 //! `gavel plugin new`
 
+use super::first_cases::first_cases;
 use crate::terminal::{self, outln};
 use anyhow::{Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use gavel_project::{Convention, Created, Kind, New, Template, Wrap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,49 +12,42 @@ use std::process::ExitCode;
 /// Make a folder with a plugin that builds and passes its tests.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  gavel plugin new polite --lang python\n  gavel plugin new ours --from-verl rewards/math.py:compute_score"
+    after_help = "Examples:\n  gavel plugin new polite --lang python\n  gavel plugin new ours --from-verl rewards/math.py:compute_score --data train.parquet"
 )]
 pub struct NewArgs {
-    /// The plugin's name, and that of its folder: lower-case letters, digits and dashes.
+    /// The name of the plugin and of its folder: lower-case letters, digits and dashes.
     name: String,
-    /// What it is written in.
+    /// The language of the plugin.
     #[arg(long, value_name = "LANGUAGE", value_parser = template())]
     #[arg(required_unless_present_any = ["from_verl", "from_trl"])]
     lang: Option<Template>,
-    /// What it does.
-    #[arg(long, value_enum, default_value_t = KindArg::Reward)]
-    kind: KindArg,
+    /// The kind of plugin.
+    #[arg(long, default_value = Kind::Reward.as_str(), value_parser = kind())]
+    kind: Kind,
     /// Wrap a reward function made for verl; without FUNCTION, `compute_score`.
     #[arg(long, value_name = "FILE.py[:FUNCTION]", conflicts_with_all = ["lang", "kind", "from_trl"])]
     from_verl: Option<String>,
-    /// Wrap a reward function made for TRL; without FUNCTION, the only one of the file.
+    /// Wrap a reward function made for TRL; without FUNCTION, the only one in the file.
     #[arg(long, value_name = "FILE.py[:FUNCTION]", conflicts_with_all = ["lang", "kind"])]
     from_trl: Option<String>,
     /// The packages of the wrapped function [default: the requirements.txt beside its file].
     #[arg(long, value_name = "FILE", conflicts_with = "lang")]
     requirements: Option<PathBuf>,
+    /// A dataset, whose first rows become the golden cases of the wrapped function: a file, a folder, a pattern, or one
+    /// of the hub, hf://datasets/ORG/NAME/FILES.
+    #[arg(long, value_name = "PATH", conflicts_with = "lang")]
+    data: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum KindArg {
-    /// Scores one sample.
-    Reward,
-    /// Scores the samples of a group, which it may compare.
-    Judger,
-}
-
-/// The languages by their words.
+/// The languages by their names on the command line.
 fn template() -> impl TypedValueParser<Value = Template> {
     PossibleValuesParser::new(Template::ALL.map(Template::as_str)).try_map(|word| word.parse())
 }
 
-impl From<KindArg> for Kind {
-    fn from(kind: KindArg) -> Self {
-        match kind {
-            KindArg::Reward => Self::Reward,
-            KindArg::Judger => Self::Judger,
-        }
-    }
+/// The kinds by their words.
+fn kind() -> impl TypedValueParser<Value = Kind> {
+    let kinds = Kind::ALL.map(|kind| PossibleValue::new(kind.as_str()).help(kind.purpose()));
+    PossibleValuesParser::new(kinds).try_map(|word| word.parse())
 }
 
 pub fn run(args: NewArgs) -> Result<ExitCode> {
@@ -67,7 +61,7 @@ pub fn run(args: NewArgs) -> Result<ExitCode> {
         // clap asks for one of the three.
         bail!("there is nothing to make\nhint: name a language with --lang");
     };
-    let new = New { name: &args.name, template, kind: args.kind.into() };
+    let new = New { name: &args.name, template, kind: args.kind };
     let created = gavel_project::create(new, Path::new(""))?;
     outln!("made {}/, a {} in {template}", created.project.folder.display(), new.kind.as_str());
     next_steps(&args.name, &created);
@@ -79,17 +73,25 @@ fn wrap(args: &NewArgs, convention: Convention, source: &str) -> Result<ExitCode
         Some((file, function)) => (file, Some(function)),
         None => (source, None),
     };
+    let cases = args.data.as_deref().map(first_cases).transpose()?;
     let wrap = Wrap {
         name: &args.name,
         convention,
         file: Path::new(file),
         function,
         requirements: args.requirements.as_deref(),
+        cases: cases.as_ref().map(|cases| cases.text.as_str()),
     };
     let wrapped = gavel_project::wrap(wrap, Path::new(""))?;
     let files: Vec<_> = wrapped.files.iter().map(|file| file.display().to_string()).collect();
     outln!("made {}/ around `{}`", wrapped.created.project.folder.display(), wrapped.function);
     outln!("  copied  {}", files.join(", "));
+    if let (Some(cases), Some(data)) = (&cases, &args.data) {
+        outln!("  cases   {} of {}; any score passes until you state one", cases.count, data.display());
+    }
+    for problem in cases.iter().flat_map(|cases| &cases.problems) {
+        outln!("  note    {problem}");
+    }
     for problem in &wrapped.problems {
         outln!();
         terminal::out_lines(format_args!("will not work as it is: {problem}"));

@@ -1,4 +1,4 @@
-//! Paths as people read them.
+//! Paths in messages.
 
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use gavel_plugin::{LimitsTable, PluginSpec, ProgramSpec};
 use gavel_project::{MANIFEST, Project, QUICK_SOURCES};
 use std::path::{Path, PathBuf};
 
-/// A plugin to be looked at, and how.
+/// A plugin to test, check or measure, with its settings.
 pub struct Subject {
     pub spec: PluginSpec,
     pub table: TestTable,
@@ -18,9 +18,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The plugin at `path`, a folder or a component; `params` are JSON and
-    /// take the place of those in plugin.toml. Nothing is built yet: all that
-    /// can be wrong with what is asked is told before.
+    /// The plugin at `path`, a folder or a component. `params` are JSON and take the place of those in plugin.toml.
+    /// Nothing is built yet, so wrong arguments fail before a build.
     pub fn open(path: &Path, params: Option<&str>) -> Result<Self> {
         let is_component = path.is_file() || path.extension().is_some_and(|kind| kind == "wasm");
         let mut subject = match is_component {
@@ -41,7 +40,7 @@ impl Subject {
         }
     }
 
-    /// Has its sources read in place of a build.
+    /// Makes the component read the sources, in place of a build.
     pub fn build_quick(&mut self) -> Result<()> {
         let Some(project) = &self.project else { bail!("--quick is for a plugin's folder, not for a component") };
         self.spec.path = compile_quick(project)?;
@@ -49,11 +48,11 @@ impl Subject {
         Ok(())
     }
 
-    /// The file of rows: `given`, else the plugin's own cases.
+    /// The file of rows: `given`, else the plugin's cases.
     pub fn data(&self, given: Option<PathBuf>) -> Result<PathBuf> {
         match given.or_else(|| self.cases.clone()) {
             Some(path) => Ok(path),
-            None => bail!("a component has no rows of its own\nhint: name them with --data FILE"),
+            None => bail!("a component has no rows\nhint: name them with --data FILE"),
         }
     }
 
@@ -63,7 +62,7 @@ impl Subject {
         Self { spec: PluginSpec::new(name, path), table: TestTable::default(), cases: None, project: None }
     }
 
-    /// The component of a project, as its `[test]` says.
+    /// The component of a project, with the settings of its `[test]`.
     pub fn project(project: Project) -> Result<Self> {
         let manifest = project.folder.join(MANIFEST);
         let in_manifest = || format!("{}: [test]", shown(&manifest));
@@ -103,9 +102,9 @@ impl Subject {
     pub fn file(&self) -> Result<CaseFile> {
         match &self.cases {
             Some(path) => Ok(CaseFile::read(path.strip_prefix(".").unwrap_or(path))?),
-            None => bail!(
-                "a component has no cases of its own\nhint: name them with --cases FILE, or test the folder of its plugin"
-            ),
+            None => {
+                bail!("a component has no cases\nhint: name them with --cases FILE, or test the folder of its plugin")
+            }
         }
     }
 

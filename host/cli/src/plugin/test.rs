@@ -13,8 +13,9 @@ use std::process::ExitCode;
 
 /// Run a plugin's golden cases in the sandbox that training uses.
 ///
-/// A folder is built first. Each line of the cases is a dataset's row with a
-/// completion and what is expected of it.
+/// A folder is built first. Each line of the cases is a row of a dataset, with
+/// a completion and the expected verdict; for a taskset, an index and the expected row; for a tool, a session's calls
+/// and the expected answers.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel plugin test polite\n  gavel plugin test polite --junit results.xml\n  gavel plugin test target/plugins/exact-answer.wasm --cases cases.jsonl\n\nA case:\n  {\"prompt\": \"2 + 2?\", \"response\": \"4\", \"answer\": \"4\", \"expect\": {\"score\": 1}}\n\nExit status: 0 all cases passed, or were updated; 1 some failed; 2 usage, or the plugin does not build or load."
@@ -23,20 +24,20 @@ pub struct TestArgs {
     /// The folder of the plugin, with its plugin.toml, or a component.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// The cases, JSON Lines; by default what [test] of plugin.toml says, else cases.jsonl.
+    /// The cases, JSON Lines; by default the file that [test] of plugin.toml names, else cases.jsonl.
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
-    /// Parameters of the cases that have none of their own, in place of those in plugin.toml.
+    /// Parameters of cases without parameters, in place of those in plugin.toml.
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
-    /// Write the results for a CI system, too.
+    /// Also write the results as JUnit XML, for a CI system.
     #[arg(long, value_name = "FILE", conflicts_with = "update")]
     junit: Option<PathBuf>,
-    /// Write what came into the cases that failed or expect nothing; review it then.
+    /// Write the verdicts into the cases that failed or expect nothing; review them afterwards.
     #[arg(long)]
     update: bool,
-    /// Read the sources of a plugin in Python in place of a build, in a sandbox that can also read its folder: for quick
-    /// attempts. Runs take built plugins alone.
+    /// Test a plugin in Python without a build: a sandbox that can also read its folder runs the sources. Runs take
+    /// only built plugins.
     #[arg(long)]
     quick: bool,
     /// Show the time, fuel and memory of each case; metering fuel slows calls by up to a third.
@@ -50,7 +51,7 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
         subject.cases = Some(cases);
     }
     if args.usage {
-        // More than any call uses within its time: it is only counted.
+        // More than any call uses within its time, so that fuel is counted and never runs out.
         subject.spec.limits.fuel.get_or_insert(i64::MAX as u64);
     }
     let file = subject.file()?;
@@ -77,12 +78,12 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
     Ok(if results.failed().next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Runs the cases of a project that was just built, and says what came of them.
+/// Runs the cases of a project that was just built, and prints the results.
 pub fn test_built(project: Project) -> Result<()> {
     test_as_it_is(&Subject::project(project)?)
 }
 
-/// The same without a build, as `--quick` does it.
+/// Runs the cases of a project without a build, as `--quick` does.
 pub fn test_quick(project: Project) -> Result<()> {
     let mut subject = Subject::project(project)?;
     subject.build_quick()?;
@@ -96,15 +97,13 @@ fn test_as_it_is(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// A short line where all passed, else every difference and all that is known
-/// of the cases that failed.
+/// Prints a short line if all cases passed, else every difference and all that is known of the cases that failed.
 fn print(results: &CaseResults) {
     let (name, all) = (&results.plugin, results.cases.len());
     let failed: Vec<&CaseResult> = results.failed().collect();
     let most = |of: fn(&CaseResult) -> u64| results.cases.iter().map(of).max().unwrap_or(0);
     if failed.is_empty() {
-        let (time, memory) =
-            (most(|case| case.evaluation.usage.cpu_us), most(|case| case.evaluation.usage.peak_memory));
+        let (time, memory) = (most(|case| case.usage().cpu_us), most(|case| case.usage().peak_memory));
         let cases = if all == 1 { "1 case".to_owned() } else { format!("{all} cases") };
         outln!("{name}: {cases} passed, with at most {} of processor time and {} each", ms(time), mib(memory));
         return;
@@ -129,7 +128,7 @@ fn print(results: &CaseResults) {
 fn print_usage(results: &CaseResults) {
     outln!("{}: what each case used", results.plugin);
     let rows = results.cases.iter().map(|result| {
-        let usage = &result.evaluation.usage;
+        let usage = result.usage();
         let fuel = usage.fuel.map_or("unknown".to_owned(), |fuel| fuel.to_string());
         [cut(&result.case.name), ms(usage.cpu_us), fuel, mib(usage.peak_memory)]
     });
@@ -142,7 +141,7 @@ fn print_changes(file: &CaseFile, changes: &[Change]) {
         outln!("{path}: every case came out as expected; nothing was changed");
         return;
     }
-    outln!("{path}: {} of {} expectations written", changes.len(), file.cases().len());
+    outln!("{path}: {} of {} expectations written", changes.len(), file.expectations());
     let rows = changes.iter().map(|change| {
         let before = change.before.clone().unwrap_or_else(|| "none".into());
         [cut(&change.case), change.line.to_string(), before, change.after.clone()]

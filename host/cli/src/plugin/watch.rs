@@ -26,7 +26,7 @@ pub struct WatchArgs {
 }
 
 pub fn run(args: WatchArgs) -> Result<ExitCode> {
-    // A folder that is no project is an error; one that stops being one for a while is not.
+    // A folder without a project is an error at the start, but may lack one for a while later.
     Project::open(&args.path)?;
     // Ctrl-C is how watching ends, so it is a success.
     signal_hook::flag::register_conditional_shutdown(SIGINT, 0, Arc::new(AtomicBool::new(true)))

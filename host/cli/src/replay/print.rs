@@ -1,4 +1,4 @@
-//! What a replay found, for people.
+//! The results of a replay, as text.
 
 use crate::table::{self, cut};
 use crate::terminal::outln;
@@ -49,7 +49,7 @@ pub fn comparison(run: &Path, found: &Comparison) {
     worst(found, ["recorded", "now"]);
 }
 
-/// What of the recording could not be read, and was left out.
+/// The parts of the recording that could not be read and were left out.
 fn damage(damage: &Damage, shown: usize) {
     let Damage { lines, samples } = damage;
     if !lines.is_empty() {
@@ -64,7 +64,7 @@ fn damage(damage: &Damage, shown: usize) {
         }
     }
     if *samples > 0 {
-        outln!("  {samples} samples left out: their groups, which a judger is asked about, are not whole");
+        outln!("  {samples} samples left out: a judger needs whole groups, and theirs are not whole");
     }
 }
 
@@ -76,7 +76,7 @@ pub fn changes(found: &Comparison) {
     }
 }
 
-/// Where two versions, with these names, disagree most.
+/// The samples on which two versions, with these names, disagree most.
 pub fn worst(found: &Comparison, [was, is]: [&str; 2]) {
     if found.worst.is_empty() {
         return;
@@ -96,7 +96,7 @@ fn plugin(change: &PluginChange) {
     outln!("  agreement        {} of {samples} samples", share(*agreed, *samples));
     if change.only_recorded + change.only_replayed > 0 {
         outln!(
-            "  gate             {} samples called no more, {} called only now",
+            "  gate             {} samples called only before, {} only now",
             change.only_recorded,
             change.only_replayed
         );

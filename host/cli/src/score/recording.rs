@@ -1,4 +1,4 @@
-//! `--record` and `--replay`: what offline verdicts were made of.
+//! `--record` and `--replay`: the inputs of offline verdicts.
 
 use crate::terminal::errln;
 use anyhow::{Context, Result, bail};
@@ -12,15 +12,14 @@ use std::path::Path;
 /// Offline, all rows are of one step.
 const STEP: u64 = 0;
 
-/// Keeps rows, plugins and outcomes in a folder of its own.
+/// Records rows, plugins and outcomes in a folder.
 pub struct Recorder {
     tasks: TaskStore,
     samples: SampleWriter,
 }
 
 impl Recorder {
-    /// Makes the folder, which must be new or empty (two recordings would mix),
-    /// and keeps the plugins.
+    /// Makes the folder and records the plugins. The folder must be new or empty, or two recordings would mix.
     pub fn create(folder: &Path, scorer: &Scorer) -> Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let mut entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -32,13 +31,13 @@ impl Recorder {
         Ok(Self { tasks: TaskStore::open(folder)?, samples })
     }
 
-    /// Keeps a row of the group `number` and what was said of it.
+    /// Records a row of the group `number` with its outcome.
     pub fn write(&mut self, number: u64, sample: &Sample, outcome: &SampleOutcome) -> Result<()> {
         let scored = ScoredSample { step: STEP, group: number, trained_step: None, sample, outcome, advantage: None };
         Ok(self.samples.write(&mut self.tasks, &scored)?)
     }
 
-    /// Makes the recording whole.
+    /// Completes the recording.
     pub fn finish(mut self) -> Result<()> {
         let path = self.samples.finish(&mut self.tasks)?;
         self.tasks.sync()?;
@@ -57,7 +56,7 @@ pub fn plugins(recording: &Recording) -> Result<Vec<WeightedPlugin>> {
             Ok(plugins)
         }
         _ => bail!(
-            "the plugins of {} changed on the way\nhint: name those that are to score with --plugin",
+            "the plugins of {} changed during the run\nhint: name the plugins to score with: --plugin",
             recording.folder().display()
         ),
     }
@@ -71,7 +70,7 @@ pub fn programs(recording: &Recording) -> Result<Vec<ProgramSpec>> {
     }
 }
 
-/// Says what plugins get of this machine because the recording says so.
+/// Prints what plugins are granted of this machine because they were when it was recorded.
 pub fn show_grants(recording: &Recording) {
     recording.machine_grants().iter().for_each(|grants| errln!("granted as recorded: {grants}"));
 }

@@ -13,20 +13,20 @@ use std::sync::Arc;
 /// A completion, ready to be scored.
 pub struct Completion {
     pub sample: Arc<Sample>,
-    /// What plugins see as random.
+    /// The seed of the random numbers that plugins see.
     pub seed: u64,
 }
 
-/// A completion, or why there is none, and what it has in common with the
-/// others of its group, which follow each other: the task, in a file.
+/// A completion or why there is none, with the key of its group. Members of a group follow each other. The key is the
+/// task in a file, and the step and the group's number in a recording.
 type Keyed = (Option<String>, Result<Completion, String>);
 
-/// Completions one after another, in groups. What there is no completion for
-/// comes as words, in its group where that is known.
+/// Completions in groups, one group after another. A row without a completion is an error message, in its group if that
+/// is known.
 pub struct Source<'a>(Peekable<Box<dyn Iterator<Item = Keyed> + 'a>>);
 
 impl<'a> Source<'a> {
-    /// The rows of a dataset whose columns have these names; seeds follow from `seed` and their place in it.
+    /// The rows of a dataset whose columns have these names; their seeds follow from `seed` and their positions.
     pub fn dataset(path: &Path, names: &'a ColumnNames, seed: u64) -> Result<Self, RowError> {
         let rows = DatasetReader::open(path)?;
         let mut attempts = Attempts::default();

@@ -1,4 +1,4 @@
-//! What the rows of `gavel score` come to.
+//! The summary of `gavel score`.
 
 use crate::outcomes::{Counts, Outcomes, listed};
 use crate::terminal::{self, errln};

@@ -1,6 +1,10 @@
-import { judger } from "gavel";
+import { judger, programs, Unavailable } from "gavel";
 
-export const judge = judger(({ samples }) => samples.map((sample) => echo(sample.verdict("quality"))));
+export const judge = judger(({ samples, reference }) => {
+  const act = reference.get("do");
+  if (act === null || act === undefined) return samples.map((sample) => echo(sample.verdict("quality")));
+  return Promise.all(samples.map(async (sample) => ({ score: 1, note: await done[act](sample.response) })));
+});
 
 function echo(said) {
   if (said === null) return -1;
@@ -9,3 +13,25 @@ function echo(said) {
   if ("abstained" in said) return said;
   return { score: said.score, metrics: { ...said.metrics, note: new TextEncoder().encode(said.note ?? "").length } };
 }
+
+async function seen(response) {
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const text = new TextDecoder().decode(bytes.subarray(0, 30));
+  return `${response.status} ${bytes.length} ${bytes.reduce((sum, byte) => sum + byte, 0)} ${text}`;
+}
+
+const done = {
+  get: async (url) => seen(await fetch(url)),
+  impatient: async (url) => seen(await fetch(url, { signal: AbortSignal.timeout(300) })),
+  post: async (url) => {
+    const headers = { "content-type": "application/json", "x-a": "1" };
+    const response = await fetch(url, { method: "POST", body: JSON.stringify({ a: "ü" }), headers });
+    if (response.status >= 500) throw new Unavailable(`${url} answered ${response.status}`);
+    return seen(response);
+  },
+  both: async (url) => (await Promise.all([fetch(url), fetch(url)].map(async (answer) => seen(await answer)))).join(" "),
+  run: (code) => {
+    const job = { program: "python", args: [JSON.stringify({ code })], stdin: "7", cpuMs: 500 };
+    return programs.runAll([job, job]).map((output) => `${output.ok} ${output.text}`.trim()).join(" ");
+  },
+};

@@ -1,4 +1,4 @@
-//! A server that speaks the API of the Hugging Face hub, and the one that it keeps large files on.
+//! A server with the API of the Hugging Face hub, and a second server for its large files.
 
 use axum::Router;
 use axum::body::Body;
@@ -14,18 +14,18 @@ use tokio::runtime::Runtime;
 /// The only revisions are `main`, `v1` and this commit.
 pub const COMMIT: &str = "c0ffee";
 pub const TOKEN: &str = "hf_not-to-be-shown";
-/// The repository that is for those with the token.
+/// The repository that only requests with the token may read.
 pub const GATED: &str = "tiny/gated";
 
 #[derive(Default)]
 pub struct State {
-    /// By the page of a repository, its files.
+    /// The files of each repository, by its page.
     pub repositories: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
-    /// Paths that were asked for, with `from N` where they are not from their beginning.
+    /// Paths that were requested, with `from N` if not from the first byte.
     pub asked: Vec<String>,
-    /// Names of files of which the next answer has one half.
+    /// Names of files of which the next answer has only one half.
     pub cut: BTreeSet<String>,
-    /// Names of files that come with another byte.
+    /// Names of files that are sent with a wrong byte.
     pub damaged: BTreeSet<String>,
     /// Whether the server of large files was ever given a token.
     pub is_token_elsewhere: bool,
@@ -62,7 +62,7 @@ impl HubServer {
         self.state.lock().unwrap()
     }
 
-    /// What was asked for since the last call.
+    /// The paths that were requested since the last call.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.state().asked)
     }
@@ -77,7 +77,7 @@ impl State {
             let (page, revision) = rest.split_once("/revision/").unwrap();
             let page = page.strip_prefix("models/").unwrap_or(page);
             let Some(files) = self.repositories.get(page) else {
-                // Who may not see a repository is not told that there is one.
+                // Without a token, the hub does not tell a hidden repository from a missing one.
                 let status = if token.is_some() { StatusCode::NOT_FOUND } else { StatusCode::UNAUTHORIZED };
                 return refused(status, "RepoNotFound", "Repository not found");
             };

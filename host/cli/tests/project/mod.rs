@@ -90,7 +90,7 @@ every = 3
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gavel"));
         command.current_dir(self.0.path()).args(args).env("NO_COLOR", "1");
-        // A proxy must not be asked for what is on this machine.
+        // Requests to this machine must not go through a proxy.
         command.env("NO_PROXY", "127.0.0.1");
         command
     }
@@ -121,7 +121,7 @@ every = 3
             if lines(&file).len() < steps + 1 {
                 return;
             }
-            // A busy machine let it end first.
+            // On a busy machine, the run may end before it is killed.
             std::fs::remove_dir_all(self.path(run)).unwrap();
         }
         panic!("the run was always over before it could be killed");

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A run of 12 steps whose judge takes its time.
+/// A run of 12 steps with a slow judge.
 fn project(params: &str) -> Project {
     let project = Project::new();
     let more = format!("weight = 0.0\nparams = {{ {params} }}\ngrant = {{ clock = \"real\" }}");
@@ -117,7 +117,7 @@ fn nothing_is_staler_than_allowed_and_every_draw_is_trained_on_once_however_slow
         let stalest = lines.iter().map(staleness).max().unwrap();
         assert!(stalest <= allowed, "{name}: {stalest}");
         assert_eq!(allowed == 0, stalest == 0, "{name} never ran ahead");
-        // Each step trains on as many groups as ever.
+        // Each step trains on the full number of groups.
         let mut of_step: BTreeMap<u64, u64> = BTreeMap::new();
         lines.iter().for_each(|line| *of_step.entry(number(line, "trained_step")).or_default() += 1);
         assert_eq!(of_step, (1..=12).map(|step| (step, 16)).collect(), "{name}");
@@ -140,13 +140,13 @@ fn groups_that_teach_nothing_are_replaced_within_a_bound() {
     let lines = trajectories(&project, "runs/run");
     let unique: BTreeSet<String> = ids(&lines).into_iter().collect();
     assert_eq!(unique.len(), lines.len(), "a draw came twice");
-    // What was dropped has no advantage, and no step that trained on it.
+    // A dropped group has no advantage and no trained step.
     let (trained, dropped): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.contains_key("trained_step"));
     assert!(!dropped.is_empty() && dropped.iter().all(|line| line["advantage"].is_null()));
     assert!(trained.iter().all(|line| line["advantage"].is_number()));
 }
 
-/// Kills a run `times` times, each time somewhere on its way, and resumes it to its end.
+/// Kills a run `times` times at random moments, and resumes it to its end.
 fn kill_and_resume(project: &Project, name: &str, schedule: &str, times: u32) {
     let args = args(name, schedule);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What a run waits for: how it says so, what it costs, and how it ends.
+//! What a run waits for: how it reports waits, what they cost, and how they end.
 
 use crate::project::{Project, lines, stderr};
 use crate::{args, ids, project, train, trajectories};
@@ -27,7 +27,7 @@ fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times(
     let seeds: BTreeSet<u64> = lines.iter().map(|line| line["plugins"]["letter"]["seed"].as_u64().unwrap()).collect();
     assert_eq!((seeds.len(), ids(&lines).into_iter().collect::<BTreeSet<_>>().len()), (32, 32));
 
-    // Without retries they are dropped, and the run goes on.
+    // Without retries they are dropped, and the run continues.
     let address = server(10, Duration::ZERO);
     let text = project.read("train.toml");
     let old = text.lines().find(|line| line.starts_with("base_url")).unwrap();
@@ -40,8 +40,8 @@ fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times(
     );
 }
 
-/// The address of a server that answers 1 to the first request, refuses as many as it is to, and answers 1 to all others:
-/// one after another, each after a delay.
+/// The address of a server that answers 1 to the first request, refuses as many as it is to, and answers 1 to all
+/// others. It answers one request after another, each after a delay.
 fn server(refused: usize, delay: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -132,7 +132,7 @@ fn a_judge_that_hangs_or_crashes_now_and_then_costs_what_the_ledger_says() {
     assert!(waited(&metrics) < 1.0, "{}", waited(&metrics));
 }
 
-/// Waits until something has happened, while the run goes on.
+/// Waits until something has happened, while the run continues.
 fn wait_for(run: &mut std::process::Child, said: impl Fn() -> String, happened: impl Fn() -> bool) {
     while !happened() {
         assert!(run.try_wait().unwrap().is_none(), "it ended before: {}", said());
@@ -145,7 +145,7 @@ fn a_run_says_what_it_waits_for_and_ends_with_a_checkpoint_when_asked_to() {
     let project = project("milliseconds = 0, random = 40");
     let schedule = "schedule.max_staleness=1 schedule.watchdog=1s checkpoint.every=100";
     train(&project, "whole", schedule);
-    // The checkpoint that it is to end with is the first one.
+    // The checkpoint at its end is its first one.
     let args = args("asked", schedule);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let log = project.path("asked.log");

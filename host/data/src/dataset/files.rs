@@ -13,18 +13,18 @@ pub struct DatasetRow {
     pub row: Row,
 }
 
-/// Reads the rows of a dataset, one file after another. After a file that breaks off, the next call gives the rows of
-/// the one after it.
+/// Reads the rows of a dataset, one file after another. After a file that breaks off, the next call continues with the
+/// next file.
 pub struct DatasetReader {
     files: std::vec::IntoIter<PathBuf>,
     reader: Option<(Arc<Path>, RowReader)>,
-    /// Rows of the files before.
+    /// Rows of the earlier files.
     before: usize,
 }
 
 impl DatasetReader {
-    /// Opens `path`: a file whose name ends in `.jsonl` or `.parquet`, a folder with such files, or a pattern with `*`,
-    /// `?`, `[…]` or `**` for any folders.
+    /// Opens `path`: a file whose name ends in `.jsonl` or `.parquet`, a folder with such files, or a pattern. A pattern
+    /// has `*`, `?`, `[…]`, or `**` for any folders.
     ///
     /// # Errors
     /// There is no such file.
@@ -61,7 +61,7 @@ impl Iterator for DatasetReader {
     }
 }
 
-/// The files that `path` stands for, at least one; several are in the order of their names.
+/// The files that `path` stands for, at least one, sorted by name.
 fn files(path: &Path) -> Result<Vec<PathBuf>, RowError> {
     let open = |source| RowError::Open { path: path.to_owned(), source };
     let is_pattern = path.to_str().is_some_and(|text| text.contains(['*', '?', '[']));

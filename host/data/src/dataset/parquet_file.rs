@@ -6,8 +6,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 
-/// A file whose end is an error for those who go on reading: `parquet` skips an unknown field of a page's header item by
-/// item, as many as it claims, and takes the end of the file for none of them.
+/// A file that reports an error when it is read past its end. To skip an unknown field of a page's header, `parquet`
+/// reads as many items as the field claims, and would not stop at the end of the file.
 pub(super) struct ParquetFile(pub(super) File);
 
 impl Length for ParquetFile {
@@ -28,7 +28,7 @@ impl ChunkReader for ParquetFile {
     }
 }
 
-/// Says once that the file is over, and then that it is damaged.
+/// Reports the end of the file at the first read past it, and an error at each later one.
 pub(super) struct UntilEnd {
     file: BufReader<File>,
     is_over: bool,

@@ -24,9 +24,8 @@ pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
         .map_err(|error: serde_json::Error| error.to_string())
 }
 
-/// Writes binary numbers, which have no text of their own, as `serde_json`
-/// does, and not as Arrow does (`1.0e10`): as the same numbers of a JSON Lines
-/// file arrive that a program wrote.
+/// Writes floats as `serde_json` does, and not as Arrow does (`1.0e10`). So
+/// they are the same as in a JSON Lines file that a program wrote.
 #[derive(Debug)]
 struct Floats;
 
@@ -50,7 +49,7 @@ impl EncoderFactory for Floats {
 /// The number with the shortest text that is nearest to `single`: 0.1 for the
 /// single that is nearest to 0.1.
 fn shortest(single: f32) -> f64 {
-    // What Rust writes of a number, it reads.
+    // Rust reads every number that it writes.
     single.to_string().parse().unwrap_or(f64::NAN)
 }
 
@@ -58,7 +57,7 @@ struct Float<'a, T: ArrowPrimitiveType>(&'a PrimitiveArray<T>, fn(T::Native) -> 
 
 impl<T: ArrowPrimitiveType> Encoder for Float<'_, T> {
     fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
-        // A vector takes every byte, and what is not finite becomes null.
+        // Cannot fail: a vector takes every byte, and a value that is not finite becomes null.
         let _ = serde_json::to_writer(out, &(self.1)(self.0.value(index)));
     }
 }
@@ -74,7 +73,7 @@ mod tests {
         let fields = columns.iter().zip('a'..).map(|(column, name)| Field::new(name, column.data_type().clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-        // Through a file, as a dataset comes.
+        // Through a file, as a dataset is read.
         let mut file = Vec::new();
         let mut writer = parquet::arrow::ArrowWriter::try_new(&mut file, schema, None).unwrap();
         writer.write(&batch).unwrap();

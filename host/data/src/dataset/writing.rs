@@ -1,4 +1,4 @@
-//! Rows as a file, JSON Lines or Parquet.
+//! Writes rows to a file, JSON Lines or Parquet.
 
 use super::RowError;
 use crate::files::WholeFile;
@@ -13,7 +13,7 @@ use std::io::{BufWriter, Cursor, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Columns that must be what they are to be read again.
+/// Columns that must keep their type, so that the file can be read again.
 const READ_AGAIN: [&str; 3] = ["prompt", "response", "messages"];
 
 /// Refuses a path that rows cannot be written to: by its name, or because its folder is not there.
@@ -32,8 +32,9 @@ pub fn check_writable(path: &Path) -> Result<(), RowError> {
     }
 }
 
-/// Writes rows to a file whose name ends in `.jsonl` or `.parquet`, which has its name once it is whole. Parquet holds
-/// one type a column: where values differ, or have none there, the column has their JSON as text.
+/// Writes rows to a file whose name ends in `.jsonl` or `.parquet`; the file has its name once it is whole. A column of
+/// Parquet has one type. Where the values differ in type, or have a type that Parquet lacks, their JSON is written as
+/// text.
 ///
 /// # Errors
 /// The file cannot be written, or has a prompt or a response of several types in Parquet.
@@ -103,7 +104,7 @@ fn typed(values: &[Option<&Json>]) -> Result<ArrayRef, ArrowError> {
 
 /// Whether numbers are the same as 64-bit integers, if all of them are integers, or as 64-bit floats.
 fn are_exact<'a>(numbers: impl Iterator<Item = &'a str> + Clone) -> bool {
-    // Any 15 digits survive as a float.
+    // A float keeps any 15 digits.
     let is_float = |number: &str| {
         let (digits, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
         let digits = digits.trim_start_matches(['-', '0', '.']).bytes().filter(u8::is_ascii_digit).count();
@@ -126,11 +127,11 @@ fn numbers(json: &str) -> impl Iterator<Item = &str> + Clone {
         }
         was_string || !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E'))
     });
-    // Of `true` and `false` an `e` is left.
+    // The `e` of `true` and `false` is not a number.
     outside.filter(|part| part.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether Parquet has the type: it has none of nothing, and no group without fields.
+/// Whether Parquet can hold the type: it has no null type, and no group without fields.
 fn is_storable(kind: &DataType) -> bool {
     match kind {
         DataType::Null => false,

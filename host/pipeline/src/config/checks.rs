@@ -1,9 +1,9 @@
-//! What the tables check and convert alike.
+//! Checks and conversions that several tables share.
 
 use super::error::ConfigError;
 use bytesize::ByteSize;
 
-/// A size in bytes as the machine counts them.
+/// A size in bytes, as far as the machine can address it.
 pub(super) fn bytes(size: ByteSize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Where a dataset comes from: a file, or a plugin that is one.
+//! Where a dataset comes from: files, or a plugin.
 
 use super::error::ConfigError;
 use serde::{Deserialize, Serialize};
@@ -20,22 +20,22 @@ pub enum Dataset {
     Taskset(Taskset),
 }
 
-/// A taskset and what is asked of it.
+/// A taskset, with its parameters and rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taskset {
     /// The name of a `[[reward]]` with the component, or its path.
     pub plugin: String,
-    /// What it is initialised with.
+    /// The parameters of the component's initialisation.
     pub params: Map<String, Value>,
     /// Rows that are drawn; all by default.
     pub rows: Option<u64>,
-    /// Its rows follow from it; the run's seed by default.
+    /// The seed that its rows follow from; the run's by default.
     pub seed: Option<u64>,
     written: String,
 }
 
 impl Dataset {
-    /// Whether a plugin is the dataset.
+    /// The taskset, if the dataset is one.
     pub fn taskset(&self) -> Option<&Taskset> {
         match self {
             Self::File(_) => None,
@@ -70,7 +70,7 @@ impl Taskset {
             match key {
                 "rows" => taskset.rows = Some(number()?),
                 "seed" => taskset.seed = Some(number()?),
-                // As in TOML where it is JSON too; a bare word is a string.
+                // JSON; a bare word is a string.
                 _ => {
                     let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
                     taskset.params.insert(key.into(), value);

@@ -20,13 +20,13 @@ pub struct Datasets(pub Vec<DatasetTable>);
 pub struct DatasetTable {
     /// A file, a folder, a pattern, or a taskset.
     pub path: Dataset,
-    /// The share of the draws that are from it; the rows of datasets without a weight are drawn alike.
+    /// Its share of the draws, relative to the other weights. Datasets without weights are drawn from as one dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
-    /// The data source of its rows that name none.
+    /// The data source of its rows that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_source: Option<String>,
-    /// What its columns are called; as `[data.columns]` has it by default.
+    /// The names of its columns; those of `[data.columns]` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<ColumnNames>,
 }
@@ -70,14 +70,14 @@ impl Datasets {
         let weighted = self.0.iter().filter(|dataset| dataset.weight.is_some()).count();
         if weighted != 0 && weighted != self.0.len() {
             return Err(ConfigError::Invalid(format!(
-                "{key}: {weighted} of {} datasets have a weight\nhint: give each a weight, its share of the draws, or none; without, all rows are drawn alike",
+                "{key}: {weighted} of {} datasets have a weight\nhint: give every dataset a weight, its share of the draws, or none; without weights, all of them are drawn from as one dataset",
                 self.0.len()
             )));
         }
         self.0.iter().try_for_each(|dataset| dataset.validate(key))
     }
 
-    /// The same for `data.validation`, of which every row is used.
+    /// The same for `data.validation`, which needs no weights: every row is used.
     pub(super) fn validate_without_weights(&self, key: &str) -> Result<(), ConfigError> {
         match self.0.iter().any(|dataset| dataset.weight.is_some()) {
             true => Err(ConfigError::Invalid(format!(
@@ -87,7 +87,7 @@ impl Datasets {
         }
     }
 
-    /// Puts the files of datasets in place of their names on the hub.
+    /// Replaces names of datasets on the hub by their local files.
     pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         for table in &mut self.0 {
             if let Dataset::File(path) = &mut table.path {
@@ -108,7 +108,7 @@ impl fmt::Display for Datasets {
     }
 }
 
-/// One of them as it is written.
+/// A dataset as it is written.
 struct Written<'a>(&'a DatasetTable);
 
 impl Serialize for Written<'_> {
@@ -212,7 +212,10 @@ mod tests {
             ("{ path = \"a\", weight = 0 }", "data.train: weight must be a number above 0, not 0"),
             ("{ path = \"a\", weight = inf }", "data.train: weight must be a number above 0, not inf"),
             ("{ path = \"a\", columns = { promt = \"b\" } }", "unknown variant `promt`, expected one of `prompt`"),
-            ("[\"a\", { path = \"b\", weight = 2 }]", "1 of 2 datasets have a weight\nhint: give each a weight"),
+            (
+                "[\"a\", { path = \"b\", weight = 2 }]",
+                "1 of 2 datasets have a weight\nhint: give every dataset a weight",
+            ),
             ("\"plugin:a?rows=0\"", "data.train: rows must be more than 0"),
         ] {
             assert!(wrong(written).contains(says), "{written}: {}", wrong(written));

@@ -20,22 +20,28 @@ pub enum ConfigError {
         /// What is wrong.
         what: String,
     },
-    /// A key or a type that does not exist there.
-    #[error("{}: {}{what}", path.display(), if key.is_empty() { String::new() } else { format!("{key}: ") })]
+    /// An unknown key, or a value of the wrong type.
+    #[error("{}{}: {}{what}", path.display(), at_line(*line), if key.is_empty() { String::new() } else { format!("{key}: ") })]
     Key {
         /// The file.
         path: PathBuf,
+        /// The line of the key, from 1; absent where the file does not have the key.
+        line: Option<usize>,
         /// The key, with its tables; nothing for the file as a whole.
         key: String,
         /// What is wrong.
         what: String,
     },
-    /// A model or a dataset of the hub is not here.
+    /// A model or a dataset of the hub cannot be had.
     #[error(transparent)]
     Hub(#[from] HubError),
     /// A value out of range.
     #[error("{0}")]
     Invalid(String),
+}
+
+fn at_line(line: Option<usize>) -> String {
+    line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 
 impl ConfigError {

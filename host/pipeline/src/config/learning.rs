@@ -4,7 +4,7 @@ use super::checks::at_least_one;
 use super::error::ConfigError;
 use gavel_train::{OptimizerConfig, ScheduleConfig};
 
-/// How weights are learned, whatever from.
+/// How weights are learned, from samples or from a dataset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LearningConfig {
     /// Steps of the run.
@@ -43,19 +43,19 @@ macro_rules! train_table {
             /// Tokens in each forward pass; 16384 by default. It changes memory and speed, not the result.
             #[serde(default = "micro_batch")]
             pub max_tokens_per_micro_batch: usize,
-            /// Whether the backward pass computes each layer again instead of keeping what is inside it: less memory
-            /// for about a third more work; no by default.
+            /// Whether the backward pass computes each layer again instead of keeping its activations: less memory,
+            /// about a third more work; no by default.
             #[serde(default)]
             pub gradient_checkpointing: bool,
             /// The highest learning rate.
             pub learning_rate: f64,
-            /// Steps in which it rises to that; 0 by default.
+            /// Steps in which the rate rises to `learning_rate`; 0 by default.
             #[serde(default)]
             pub warmup_steps: u64,
-            /// What it does then: `constant` (default), `linear` or `cosine`.
+            /// The rate after the warm-up: `constant` (default), `linear` or `cosine`.
             #[serde(default)]
             pub schedule: gavel_train::ScheduleKind,
-            /// Where a falling rate ends, as a share of the highest; 0 by default.
+            /// The final value of a falling rate, as a share of the highest; 0 by default.
             #[serde(default)]
             pub min_lr_ratio: f64,
             /// AdamW's settings.

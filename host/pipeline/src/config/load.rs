@@ -4,14 +4,15 @@ use super::error::ConfigError;
 use super::run_config::Config;
 use super::set::set;
 use super::train_table::TrainTable;
+use super::unknown_key;
 use gavel_runs::{ConfigFile, table_names};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Reads and checks the configuration in `path`, and what it includes, with the settings
-/// (`key=value`) laid over it.
+/// Reads and checks the configuration in `path`, with the files that it includes and the settings (`key=value`) that
+/// change it.
 pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) -> Result<Config<T>, ConfigError> {
     let mut file = ConfigFile::read(path)?;
     for setting in settings {
@@ -23,9 +24,15 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     let mut config: Config<T> = serde_path_to_error::deserialize(file.table.clone()).map_err(|error| {
         let key = written_key(&file.table, error.path());
         let what = expected(error.into_inner().message());
-        // A value below a setting's is the setting's, too.
+        let is_unknown =
+            key.rsplit('.').next().is_some_and(|last| what.starts_with(&format!("unknown field `{last}`")));
+        let what = format!("{what}{}", unknown_key::hint(&what));
+        // A setting is also at fault for values inside its own, and for the unknown table that it is in.
         let is_at_fault = |setting: &&String| {
             let name = setting.split_once('=').map_or("", |(name, _)| name);
+            if is_unknown && name.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.')) {
+                return true;
+            }
             let is_field =
                 name.strip_prefix(&format!("{key}.")).is_some_and(|rest| what.contains(&format!("field `{rest}`")));
             is_field || key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -36,10 +43,10 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
             }
             Some(setting) => ConfigError::Set { setting: setting.clone(), what: format!("{key}: {what}") },
             None => {
-                // A field that is not known stands in a file, too.
+                // An unknown field may be in another file than the rest of its table.
                 let field = what.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
-                let place = field.map_or(key.clone(), |field| format!("{key}.{field}"));
-                ConfigError::Key { path: file.file_of(&place).to_owned(), key, what }
+                let place = field.filter(|_| !is_unknown).map_or(key.clone(), |field| format!("{key}.{field}"));
+                ConfigError::Key { path: file.file_of(&place).to_owned(), line: file.line_of(&place), key, what }
             }
         }
     })?;
@@ -49,7 +56,7 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     Ok(config)
 }
 
-/// Fills in what a command need not be told that does not learn.
+/// Adds the tables that a command which does not learn can do without.
 fn fill_in(table: &mut Table) {
     for name in ["model", "data", "train"] {
         table.entry(name).or_insert_with(|| Value::Table(Table::new()));
@@ -82,7 +89,7 @@ fn written_key(table: &Table, path: &serde_path_to_error::Path) -> String {
     key.strip_prefix('.').unwrap_or_default().to_owned()
 }
 
-/// What serde says of a value, with words in place of the types of a program.
+/// serde's message about a value, with words in place of Rust's types.
 fn expected(what: &str) -> String {
     const TYPES: [(&str, &str); 9] = [
         ("u64", "a whole number of at least 0"),

@@ -1,4 +1,4 @@
-//! `[resources.loading]`: what it may take to load a component.
+//! `[resources.loading]`: what loading a component may use.
 
 use super::checks::bytes;
 use super::error::ConfigError;

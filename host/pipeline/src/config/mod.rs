@@ -1,6 +1,6 @@
-//! A run's configuration: TOML as written, then checked against what a run
-//! can do. Keys that do not exist are errors, and so are values out of range.
+//! A run's configuration: TOML, read and checked. Unknown keys and values out of range are errors.
 
+mod agent;
 mod checks;
 mod dataset;
 mod datasets;
@@ -15,7 +15,9 @@ mod set;
 mod tables;
 mod train;
 mod train_table;
+mod unknown_key;
 
+pub use agent::{AgentKind, AgentTable, RewardTo, ToolTable, WeighBy};
 pub use dataset::{Dataset, Taskset};
 pub use datasets::{DatasetTable, Datasets};
 pub use error::ConfigError;

@@ -15,7 +15,7 @@ pub struct RewardTable {
     pub name: String,
     /// The component.
     pub path: PathBuf,
-    /// The factor of its score in the reward; 1 by default, 0 for a shadow.
+    /// The factor of its score in the reward; 1 by default. With 0, the score is only recorded.
     #[serde(default = "weight")]
     pub weight: f64,
     /// A condition on another reward's score, such as `format > 0`: where it
@@ -26,15 +26,14 @@ pub struct RewardTable {
     /// answered for all samples of its group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// The data sources of the rows that it is for, in which `*` stands for any
-    /// characters; all by default.
+    /// The data sources of the rows that it scores; all by default. `*` stands for any characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sources: Option<Vec<SourcePattern>>,
-    /// What it is initialised with.
+    /// The parameters of the component's initialisation.
     #[serde(default)]
     pub params: serde_json::Map<String, serde_json::Value>,
-    /// Calls that an instance of it answers; each has a fresh one by default.
-    /// Only for a plugin that declares itself pure.
+    /// How many calls an instance answers; by default, each call has a fresh instance. Only for a plugin that declares
+    /// itself pure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<NonZeroU32>,
     /// What its calls may use, where it differs from `[limits]`.

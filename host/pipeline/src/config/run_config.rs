@@ -1,5 +1,6 @@
 //! All tables of a run together.
 
+use super::agent::{AgentTable, ToolTable};
 use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::reward::RewardTable;
@@ -24,10 +25,16 @@ pub struct Config<T> {
     pub seed: u64,
     /// The policy to start from.
     pub model: ModelTable,
-    /// What it learns from.
+    /// The datasets to learn from and to validate with.
     pub data: DataTable,
     /// How responses are drawn.
     pub rollout: RolloutTable,
+    /// How a sample comes about: with one turn, or with tools.
+    #[serde(default, skip_serializing_if = "AgentTable::is_default")]
+    pub agent: AgentTable,
+    /// The tools that the policy may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool: Vec<ToolTable>,
     /// The plugins that score them.
     #[serde(default)]
     pub reward: Vec<RewardTable>,
@@ -37,28 +44,27 @@ pub struct Config<T> {
     /// The programs that plugins may be granted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exec: BTreeMap<String, ExecTable>,
-    /// What each of their calls may use.
+    /// What each call of a plugin may use.
     #[serde(default)]
     pub limits: LimitsTable,
-    /// When which policy is trained on what.
+    /// When an update starts, and how old its data may be.
     #[serde(default)]
     pub schedule: ScheduleTable,
-    /// How it learns.
+    /// How the policy learns.
     pub train: T,
-    /// What is kept of it.
+    /// Which checkpoints are saved and kept.
     #[serde(default)]
     pub checkpoint: CheckpointTable,
     /// Where the run is recorded.
     #[serde(default)]
     pub log: LogTable,
-    /// Which part gets how much of the machine.
+    /// How much of the machine libtorch and plugins get.
     #[serde(default)]
     pub resources: ResourcesTable,
 }
 
-/// What a run may be resumed with another value of: plugins and their limits are
-/// compared as they were loaded, which the run keeps, and a run that was out of
-/// memory may continue with less of it.
+/// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
+/// run records. A run that was out of memory may continue with settings that need less of it.
 pub(crate) const MAY_DIFFER: [&str; 11] = [
     "train.steps",
     "train.max_steps_without_update",
@@ -77,35 +83,37 @@ impl<T: Serialize> Config<T> {
     /// The configuration with every default, as TOML.
     pub(crate) fn resolved(&self) -> Result<String, ConfigError> {
         toml::to_string(self)
-            .map_err(|error| ConfigError::Invalid(format!("the configuration cannot be written down: {error}")))
+            .map_err(|error| ConfigError::Invalid(format!("cannot write the configuration as TOML: {error}")))
     }
 }
 
 impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
-    /// The configuration `written` with every default, also those of keys that are newer than it.
+    /// The configuration `written` with every default, also of keys that did not exist when it was written.
     pub(crate) fn with_defaults(written: toml::Table) -> toml::Table {
         let complete = |mut config: Self| {
             config.train.complete(config.schedule.max_staleness);
             toml::Table::try_from(config).ok()
         };
-        // What is no configuration is compared as it stands.
+        // A table that is not a configuration is compared unchanged.
         written.clone().try_into().ok().and_then(complete).unwrap_or(written)
     }
 }
 
 impl<T: TrainTable> Config<T> {
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values out of range and keys that do not fit together, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if T::LEARNS {
             self.model.validate()?;
         }
         if T::LEARNS && self.model.dtype == Dtype::Float16 {
             return Err(ConfigError::Invalid(
-                "model.dtype = \"float16\" is for `gavel eval`: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
+                "model.dtype = \"float16\" is for `gavel eval` only: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
             ));
         }
         self.data.validate(T::LEARNS)?;
         self.rollout.validate()?;
+        self.agent.validate(&self.tool)?;
+        self.tool.iter().try_for_each(ToolTable::validate)?;
         self.limits.validate("limits")?;
         for (name, endpoint) in &self.chat {
             endpoint.check().map_err(|what| ConfigError::Invalid(format!("chat.{name}.{what}")))?;
@@ -119,7 +127,7 @@ impl<T: TrainTable> Config<T> {
         for (at, reward) in self.reward.iter().enumerate() {
             if self.reward[..at].iter().any(|other| other.name == reward.name) {
                 return Err(ConfigError::Invalid(format!(
-                    "two rewards are named `{}`\nhint: give each [[reward]] a name of its own",
+                    "two rewards are named `{}`\nhint: give each [[reward]] another name",
                     reward.name
                 )));
             }
@@ -141,7 +149,7 @@ impl<T: TrainTable> Config<T> {
         self.resources.validate()
     }
 
-    /// Puts folders and files in place of the names on the hub that are used: a run keeps the revision that it began with.
+    /// Replaces names on the hub by local folders and files, so that a run keeps the revisions that it began with.
     pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if T::LEARNS {
             self.model.find_on_hub()?;
@@ -150,8 +158,7 @@ impl<T: TrainTable> Config<T> {
         self.data.validation.iter_mut().try_for_each(Datasets::find_on_hub)
     }
 
-    /// The reward that says whether an answer is right: `data.accuracy`, else
-    /// the first.
+    /// The reward that decides whether an answer is right: `data.accuracy`, else the first.
     pub fn accuracy_reward(&self) -> Option<&str> {
         self.data.accuracy.as_deref().or(self.reward.first().map(|reward| reward.name.as_str()))
     }

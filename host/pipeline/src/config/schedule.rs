@@ -1,4 +1,4 @@
-//! `[schedule]`: when which policy is trained on what.
+//! `[schedule]`: when an update starts, and how old its data may be.
 
 use super::checks::at_least_one;
 use super::error::ConfigError;
@@ -9,19 +9,19 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleTable {
-    /// Whether an update begins as soon as a mini-batch of groups is scored, and not with the whole batch; no by
+    /// Whether an update begins as soon as a mini-batch of groups is scored, without waiting for the whole batch; no by
     /// default.
     pub stream: bool,
-    /// How many versions behind the policy may be that wrote a trajectory when it is trained on; 0, on-policy, by
-    /// default.
+    /// The most versions between the policy that starts a group and the policy that is trained on the group; 0 by
+    /// default, which is on-policy. A version is a whole step.
     pub max_staleness: u64,
-    /// Whether responses under way go on under new weights, so that an update does not wait for them; no by default.
+    /// Whether responses under way continue under new weights, so that an update does not wait for them; no by default.
     pub partial_rollout: bool,
-    /// Whether the keys and values of responses under way are computed anew under new weights; no by default.
+    /// Whether the keys and values of responses under way are computed again under new weights; no by default.
     pub recompute_cache: bool,
-    /// How often a sample is drawn again whose outcome is `unavailable`; 0 by default.
+    /// How often a sample with the outcome `unavailable` is drawn again; 0 by default.
     pub retries: u32,
-    /// After how long without any end of a response or a call the run says what it waits for; 5 minutes by default.
+    /// If no response and no call ends for this long, the run prints what it waits for; 5 minutes by default.
     #[serde(with = "humantime_serde")]
     pub watchdog: Duration,
 }
@@ -40,7 +40,7 @@ impl Default for ScheduleTable {
 }
 
 impl ScheduleTable {
-    /// Whether nothing that a run does depends on a clock: groups are taken in the order of their draws.
+    /// Whether groups are taken in the order of their draws, so that nothing in a run depends on a clock.
     pub(crate) fn is_lockstep(&self) -> bool {
         !self.stream && !self.partial_rollout && self.max_staleness <= 1
     }
@@ -48,7 +48,7 @@ impl ScheduleTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         if self.recompute_cache && !self.partial_rollout {
             return Err(ConfigError::Invalid(
-                "schedule.recompute_cache needs schedule.partial_rollout = true: no response goes on under new weights otherwise".into(),
+                "schedule.recompute_cache needs schedule.partial_rollout = true: otherwise no response continues under new weights".into(),
             ));
         }
         at_least_one("schedule.watchdog, in seconds,", self.watchdog.as_secs() as usize)

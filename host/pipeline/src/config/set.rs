@@ -3,12 +3,12 @@
 use gavel_runs::{find_named, table_names};
 use toml::{Table, Value};
 
-/// The lists whose tables are known by their names.
+/// The lists whose tables are selected by their names.
 const NAMED: [&str; 1] = ["reward"];
 
 const HINT: &str = "\nhint: write --set table.key=value, such as --set train.steps=100";
 
-/// Lays `a.b.c=value` over a table; the value is TOML, or else a string. A table of a list is known by its name:
+/// Sets `a.b.c=value` in a table. The value is TOML, or else a string. A table of a list is selected by its name:
 /// `reward.format.weight=0.2`.
 pub(super) fn set(table: &mut Table, setting: &str) -> Result<(), String> {
     let (key, text) = setting.split_once('=').ok_or_else(|| format!("there is no `=`{HINT}"))?;

@@ -25,17 +25,18 @@ pub struct ModelTable {
     /// The sizes of a random model with a byte-level tokenizer.
     #[serde(default, deserialize_with = "known")]
     pub init: Option<ModelConfig>,
-    /// Train adapters beside the weights of the checkpoint, which stay as they
-    /// are.
+    /// With this table, the run trains adapters and leaves the weights of the checkpoint unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<LoraConfig>,
     /// `auto`, `cpu` or `cuda:N`; `auto` by default.
     #[serde(default = "auto")]
     pub device: String,
-    /// The numbers that weights are, in rollout and in training; `float32` by
-    /// default.
+    /// The dtype of the weights, in rollout and in training; `float32` by default.
     #[serde(default)]
     pub dtype: Dtype,
+    /// A file with the chat template, in place of that of the checkpoint. Checkpoints of the run keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_template: Option<PathBuf>,
     /// Variables of the chat template, such as `enable_thinking`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub chat_template_kwargs: Map<String, Value>,
@@ -68,7 +69,7 @@ impl ModelTable {
         }
     }
 
-    /// Puts the folder of a model in place of its name on the hub.
+    /// Replaces the name of a model on the hub by its local folder.
     pub(crate) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
             *path = hub::model(path)?.into_owned();
@@ -98,20 +99,18 @@ pub struct DataTable {
     pub train: Datasets,
     /// The datasets to validate with.
     pub validation: Option<Datasets>,
-    /// What the columns that Gavel reads are called in them.
+    /// The names of Gavel's columns in the datasets.
     #[serde(default, skip_serializing_if = "ColumnNames::is_empty")]
     pub columns: ColumnNames,
-    /// The longest prompt, in tokens; by default what the model has room for
-    /// beside a response.
+    /// The longest prompt, in tokens; by default what the model has room for beside a response.
     pub max_prompt_tokens: Option<usize>,
-    /// What to do with longer ones; `error` by default.
+    /// What to do with a longer prompt; `error` by default.
     #[serde(default)]
     pub overlong_prompts: Overlong,
-    /// Which reward says whether an answer is right (a score of 1 or more):
-    /// `val/accuracy` is its share. The first by default.
+    /// The reward that decides which answers are right, for `val/accuracy`: an answer is right if its score is at least
+    /// 1. The first by default.
     pub accuracy: Option<String>,
-    /// Answers to each row in validation; 1 by default, which is greedy. Several
-    /// are sampled as in training.
+    /// Answers to each row in validation; 1 by default. One answer is greedy, several are sampled as in training.
     #[serde(default = "one_sample", skip_serializing_if = "is_one_sample")]
     pub validation_samples: usize,
 }
@@ -120,7 +119,7 @@ fn one_sample() -> usize {
     1
 }
 
-/// As [`is_one`] has it.
+/// As for [`is_one`].
 fn is_one_sample(value: &usize) -> bool {
     *value == 1
 }
@@ -145,42 +144,39 @@ pub struct RolloutTable {
     pub group_size: usize,
     /// The longest response, in tokens.
     pub max_tokens: usize,
-    /// Of sampling in training, and in validation with several samples. 1 by
-    /// default.
+    /// The sampling temperature, in training and in validation with several samples; 1 by default.
     #[serde(default = "one")]
     pub temperature: f32,
-    /// Only the most probable tokens; all by default.
+    /// Only the k most probable tokens; all by default.
     pub top_k: Option<usize>,
-    /// Only the most probable tokens that together reach this; 1 by default.
+    /// Only the most probable tokens that together reach this probability; 1 by default.
     #[serde(default = "one")]
     pub top_p: f32,
-    /// Only tokens with this share of the most probable one's probability; 0
-    /// by default.
+    /// Only tokens with at least this share of the most probable token's probability; 0 by default.
     #[serde(default)]
     pub min_p: f32,
-    /// Positive logits of tokens that prompt or response have are divided by
-    /// it, negative ones multiplied; 1, none, by default.
+    /// For tokens that are in the prompt or the response, positive logits are divided by it and negative logits
+    /// multiplied; 1 by default.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub repetition_penalty: f32,
     /// Added to the logits of the tokens with these ids.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub logit_bias: BTreeMap<String, f32>,
-    /// Texts that end a response, which they belong to, with all of the token
-    /// that completes them: it learns from what was drawn.
+    /// Texts that end a response. The response includes the stop text, and the whole token that completes it: the
+    /// policy learns from what was drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Tokens that end a response beside those of the tokenizer.
+    /// Tokens that end a response, in addition to those of the tokenizer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_token_ids: Vec<u32>,
-    /// The device that draws, where it is not the one that trains: `cpu` or `cuda:N`. Weights are copied over after each
+    /// The device of rollout, if training has another device: `cpu` or `cuda:N`. Weights are copied over after each
     /// step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Responses that are decoded together; 256 by default.
     #[serde(default = "batch")]
     pub max_batch: usize,
-    /// The most that keys and values take; no limit by default. Responses that
-    /// find no room wait.
+    /// The most memory that keys and values take; no limit by default. Responses that do not fit wait.
     pub cache_memory: Option<ByteSize>,
 }
 
@@ -192,8 +188,7 @@ fn one() -> f32 {
     1.0
 }
 
-/// Newer keys are written down only where they change something, so that older
-/// runs can be resumed.
+/// Newer keys are written down only if they change something, so that older runs can be resumed.
 fn is_one(value: &f32) -> bool {
     *value == 1.0
 }
@@ -216,7 +211,7 @@ impl RolloutTable {
             return Err(ConfigError::value("rollout.stop", "texts that are not empty", format!("{:?}", self.stop)));
         }
         if let Some(token) = self.logit_bias.keys().find(|token| token.parse::<u32>().is_err()) {
-            return Err(ConfigError::value("rollout.logit_bias", "by token ids", format!("{token:?}")));
+            return Err(ConfigError::value("rollout.logit_bias", "keyed by token ids", format!("{token:?}")));
         }
         self.sampling(Vec::new()).validate().map_err(|error| ConfigError::Invalid(format!("rollout: {error}")))
     }
@@ -232,19 +227,18 @@ impl RolloutTable {
         }
     }
 
-    /// How much the engine takes on of a run that never draws more than so many
-    /// responses at once: it has no room for more.
+    /// The engine's configuration for a run that never draws more than `responses` responses at once. The engine keeps
+    /// no room for more.
     pub(crate) fn engine(&self, responses: usize) -> EngineConfig {
         let max_batch = self.max_batch.min(responses.max(1));
         EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
     }
 
-    /// How responses are drawn in training, until one of `stop_ids`, the
-    /// tokenizer's, or of those that are configured. Of [`stop`](Self::stop) it
-    /// knows nothing.
+    /// How responses are drawn in training. They end at one of `stop_ids`, those of the tokenizer, or at one of the
+    /// configured tokens. The texts of [`stop`](Self::stop) are not part of this.
     pub fn sampling(&self, mut stop_ids: Vec<u32>) -> Sampling {
         stop_ids.extend(&self.stop_token_ids);
-        // `validate` refuses what is no id.
+        // `validate` refuses a key that is not an id.
         let bias = |(token, bias): (&String, &f32)| Some((token.parse::<u32>().ok()?, *bias));
         Sampling {
             temperature: self.temperature,
@@ -257,7 +251,7 @@ impl RolloutTable {
         }
     }
 
-    /// Refuses a temperature that nothing can be drawn at.
+    /// Refuses a temperature out of range.
     pub(crate) fn check_temperature(&self, temperature: f32) -> Result<(), ConfigError> {
         let sampling = Sampling { temperature, ..self.sampling(Vec::new()) };
         sampling.validate().map_err(|error| ConfigError::Invalid(error.to_string()))
@@ -283,7 +277,7 @@ impl Default for CheckpointTable {
 }
 
 impl CheckpointTable {
-    /// Which of them stay when a new one is made.
+    /// Which checkpoints stay when a new one is made.
     pub(crate) fn retention(&self) -> Retention {
         Retention { last: self.keep_last, best: self.keep_best }
     }
@@ -300,8 +294,7 @@ impl CheckpointTable {
 pub struct LogTable {
     /// The folder of all runs; `runs` by default.
     pub dir: PathBuf,
-    /// The folder of this run in it; `run` by default. A run that finds it
-    /// taken adds a number.
+    /// The folder of this run in `dir`; `run` by default. If it exists already, the run adds a number.
     pub name: String,
     /// Whether every trajectory is written down; yes by default.
     pub trajectories: bool,
@@ -343,7 +336,7 @@ pub struct ResourcesTable {
     pub plugin_threads: usize,
     /// The memory of all plugins together; half of the machine's by default.
     pub plugin_memory: ByteSize,
-    /// What it may take to load a plugin or a program.
+    /// What loading a plugin or a program may use.
     pub loading: LoadingTable,
 }
 
@@ -364,7 +357,7 @@ impl ResourcesTable {
         self.loading.validate()
     }
 
-    /// Half of libtorch's threads where two devices share a processor's; all of them otherwise.
+    /// The same, with half of libtorch's threads if both devices are the CPU.
     pub(crate) fn half(&self, first: &str, second: &str) -> Self {
         let is_cpu =
             |device: &str| device == "cpu" || (device == "auto" && gavel_policy::device::why_no_gpu().is_some());
@@ -372,7 +365,7 @@ impl ResourcesTable {
         Self { torch_threads: (self.torch_threads / share).max(1), ..self.clone() }
     }
 
-    /// What plugins share.
+    /// The sandbox that plugins share.
     pub fn sandbox(&self) -> SandboxConfig {
         let threads = NonZeroUsize::new(self.plugin_threads).unwrap_or(NonZeroUsize::MIN);
         let (memory, loading) = (bytes(self.plugin_memory), self.loading.limits());

@@ -18,8 +18,8 @@ pub enum OnOutcome {
     Drop,
     /// It counts with this reward: an explicit choice, never a default.
     Score(f64),
-    /// It counts with the lowest reward that there may be, where its response exhausted a plugin; otherwise it is left
-    /// out of its group.
+    /// It counts with the lowest possible reward if its response exhausted a plugin; otherwise it is left out of its
+    /// group.
     #[serde(rename = "lowest-if-caused")]
     LowestIfCaused,
 }
@@ -29,7 +29,8 @@ pub enum OnOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilterGroups {
-    /// How many times `prompts_per_step` groups a step may try; 10 by default. It then trains on those that it has.
+    /// The most groups that a step may try, in multiples of `prompts_per_step`; 10 by default. The step then trains on
+    /// the groups that it has.
     pub max_num_gen_batches: usize,
 }
 
@@ -47,26 +48,26 @@ train_table! {
         pub algorithm: Estimator,
         /// Prompts in each step's rollout.
         pub prompts_per_step: usize,
-        /// Prompts in each optimiser step; must divide `prompts_per_step`, which it is by default.
+        /// Prompts in each optimiser step; must divide `prompts_per_step`, which is the default.
         pub mini_batch_prompts: Option<usize>,
         /// The loss; PPO's clipped surrogate by default.
         #[serde(default)]
         pub loss: LossConfig,
-        /// How data that another policy drew is corrected; by default not at all in a run that is on-policy, else as
-        /// [`OffPolicyConfig::of_run`] has it.
+        /// How data that another policy drew is corrected. The default is no correction in an on-policy run, and
+        /// [`OffPolicyConfig::of_run`] in any other.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub off_policy: Option<OffPolicyConfig>,
         /// What becomes of samples without a reward, by outcome; [`RlTable::on_outcome`] has the defaults.
         #[serde(default)]
         pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
-        /// Whether groups that nothing can be learned from are dropped and others drawn in their place; no by default.
+        /// With this table, groups that teach nothing are dropped and others drawn in their place; absent by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub filter_groups: Option<FilterGroups>,
         /// A group with fewer scored samples is dropped; 2 by default.
         #[serde(default = "two")]
         pub min_scored: usize,
-        /// The run stops when more than this share of a step's samples has a fault, is out of budget or unavailable;
-        /// 0.5 by default.
+        /// The run stops when more than this share of the samples of the last `prompts_per_step` groups has a fault, is
+        /// out of budget or unavailable; 0.5 by default.
         #[serde(default = "half")]
         pub max_failure_rate: f64,
         /// The run stops after n steps in a row without an update; 3 by default.
@@ -111,15 +112,15 @@ impl RlTable {
         AdvantageConfig { estimator: self.algorithm }
     }
 
-    /// What becomes of a sample with this outcome: by default it is dropped, unless its response exhausted a plugin,
-    /// which counts with the lowest reward. Where such a sample is dropped, a policy escapes and learns to
-    /// (`benches/broken_judge.py`).
+    /// What becomes of a sample with this outcome. By default it is dropped, but a response that exhausted a plugin
+    /// counts with the lowest reward. If it were dropped, it would escape a low reward, and the policy would learn to
+    /// write such responses (`benches/broken_judge.py`).
     pub fn on_outcome(&self, kind: OutcomeKind) -> OnOutcome {
         let default = if kind == OutcomeKind::OutOfBudget { OnOutcome::LowestIfCaused } else { OnOutcome::Drop };
         self.on_outcome.get(&kind).copied().unwrap_or(default)
     }
 
-    /// What decides, beside the rewards, which samples are learned from.
+    /// The settings that decide, together with the rewards, which samples are learned from.
     pub fn grouping(&self) -> Grouping {
         let scores = OutcomeKind::ALL.into_iter().filter_map(|kind| match self.on_outcome(kind) {
             OnOutcome::Score(score) => Some((kind, Substitute::Score(score))),
@@ -182,11 +183,11 @@ impl TrainTable for RlTable {
                     return Err(ConfigError::value(&key, &must, score));
                 }
                 _ if *kind == OutcomeKind::Scored => {
-                    return Err(ConfigError::Invalid(format!("{key}: what is scored keeps its score")));
+                    return Err(ConfigError::Invalid(format!("{key}: a scored sample keeps its score")));
                 }
                 OnOutcome::LowestIfCaused if *kind != OutcomeKind::OutOfBudget => {
                     return Err(ConfigError::Invalid(format!(
-                        "{key}: \"lowest-if-caused\" is for out-of-budget alone: an honest answer may meet a fault"
+                        "{key}: \"lowest-if-caused\" is for out-of-budget only: an honest answer may meet a fault"
                     )));
                 }
                 OnOutcome::Score(_) | OnOutcome::Drop | OnOutcome::LowestIfCaused => {}

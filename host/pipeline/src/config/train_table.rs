@@ -1,15 +1,15 @@
-//! What every `[train]` table can do.
+//! What every `[train]` table defines.
 
 use super::error::ConfigError;
 
-/// What `[train]` of a command must be able to say of itself.
+/// The `[train]` table of a command.
 pub trait TrainTable {
     /// Whether the command changes weights.
     const LEARNS: bool;
-    /// Whether it draws what it learns from.
+    /// Whether the command draws the samples that it learns from.
     const DRAWS: bool;
 
-    /// Fills in what depends on how many versions behind the policy its data may be.
+    /// Fills in the defaults that depend on `schedule.max_staleness`.
     fn complete(&mut self, _max_staleness: u64) {}
 
     /// The share of samples that may fail.
@@ -17,11 +17,11 @@ pub trait TrainTable {
         0.5
     }
 
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values out of range and keys that do not fit together, naming the key.
     fn validate(&self) -> Result<(), ConfigError>;
 }
 
-/// For commands that only look: any `[train]` will do.
+/// For commands that do not learn: they accept any `[train]`.
 impl TrainTable for toml::Table {
     const LEARNS: bool = false;
     const DRAWS: bool = false;

@@ -8,16 +8,18 @@ use gavel_runs::{QueuedGroup, QueuedSample};
 use std::sync::Arc;
 
 impl GroupQueue {
-    /// The groups as a checkpoint keeps them: what is not drawn yet is drawn again.
+    /// The groups as a checkpoint keeps them. A response that is not finished is drawn again.
     pub(crate) fn stored(&self) -> Vec<QueuedGroup> {
         let sample = |(index, sample): (u32, &StartedSample)| {
-            let (trajectories, outcome) = match &sample.state {
-                SampleState::Drawing if sample.retry == 0 => return None,
-                SampleState::Drawing => (Vec::new(), None),
-                SampleState::Scoring(drawn, _) => (drawn.trajectories.clone(), None),
-                SampleState::Done(member) => (member.sample.trajectories.clone(), Some(member.outcome.clone())),
+            let (drawn, outcome) = match &sample.state {
+                SampleState::Drawing(_) if sample.retry == 0 => return None,
+                SampleState::Drawing(_) => (None, None),
+                SampleState::Scoring(drawn, _) => (Some(&**drawn), None),
+                SampleState::Done(member) => (Some(&member.sample), Some(member.outcome.clone())),
             };
-            Some(QueuedSample { index, retry: sample.retry, trajectories, outcome })
+            let trajectories = drawn.map(|drawn| drawn.trajectories.clone()).unwrap_or_default();
+            let answer = drawn.and_then(|drawn| drawn.answer.clone());
+            Some(QueuedSample { index, retry: sample.retry, trajectories, answer, outcome })
         };
         let group = |(draw, group): (&u64, &StartedGroup)| QueuedGroup {
             draw: *draw,
@@ -27,8 +29,8 @@ impl GroupQueue {
         self.groups.iter().map(group).collect()
     }
 
-    /// Takes up what a checkpoint kept, after `started` groups were started. A group that was not whole is scored again,
-    /// since its samples are judged together; so are all of them where `score_again`.
+    /// Restores the groups of a checkpoint, after `started` groups were started. A group that was not whole is scored
+    /// again, since its samples are judged together. With `score_again`, every group is scored again.
     pub(crate) async fn restore(&mut self, started: u64, groups: Vec<QueuedGroup>, score_again: bool) -> Result<()> {
         self.next = started;
         let mut undrawn = Vec::new();
@@ -38,13 +40,13 @@ impl GroupQueue {
             let is_scored =
                 !score_again && samples.len() == size && samples.iter().all(|sample| sample.outcome.is_some());
             let (task, judged_together) = (self.prompts[group.row].task.clone(), group.judged_together.clone());
-            for QueuedSample { index, retry, trajectories, outcome } in samples {
+            for QueuedSample { index, retry, trajectories, answer, outcome } in samples {
                 let Some(started) = group.samples.get_mut(index as usize) else { continue };
                 started.retry = retry;
                 if trajectories.is_empty() {
                     continue;
                 }
-                let sample = Sample { task: task.clone(), index, trajectories };
+                let sample = Sample { answer, ..Sample::new(task.clone(), index, trajectories) };
                 started.state = match outcome.filter(|_| is_scored) {
                     Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantage: None })),
                     None => {
@@ -56,7 +58,7 @@ impl GroupQueue {
                     }
                 };
             }
-            let is_undrawn = |index: &usize| matches!(group.samples[*index].state, SampleState::Drawing);
+            let is_undrawn = |index: &usize| matches!(group.samples[*index].state, SampleState::Drawing(_));
             undrawn.extend((0..size).filter(is_undrawn).map(|index| SampleKey { draw, index }));
             self.groups.insert(draw, group);
             if is_scored {

@@ -14,7 +14,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The place of a repository; absent where nobody says where the cache is.
+    /// The part of the cache for a repository; absent if no variable says where the cache is.
     pub(super) fn of(repository: &Repository) -> Option<Self> {
         let root = root(|variable| env::var_os(variable).map(PathBuf::from))?;
         Some(Self::below(root, repository))
@@ -42,8 +42,8 @@ impl Cache {
         self.folder.join("blobs").join(hash)
     }
 
-    /// A file for content that is not yet whole, with what came of it before. No other process writes to it: `waiting`
-    /// is called where one does now.
+    /// The file of a download that is not complete, with the bytes that came before. No other process writes to it: if
+    /// one does now, calls `waiting` and waits for it.
     pub(super) fn partial(&self, hash: &str, waiting: impl FnOnce()) -> io::Result<(File, PathBuf)> {
         let path = self.folder.join("blobs").join(format!("{hash}.gavel-partial"));
         fs::create_dir_all(self.folder.join("blobs"))?;
@@ -55,7 +55,7 @@ impl Cache {
         Ok((file, path))
     }
 
-    /// Makes a file of a commit's folder a link to content that is there.
+    /// Makes a file in a commit's folder: a link to content that the cache has.
     pub(super) fn link(&self, commit: &str, name: &str, hash: &str) -> io::Result<()> {
         let path = self.snapshot(commit).join(name);
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -91,7 +91,7 @@ fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     set("HF_HUB_CACHE").or_else(|| set("HUGGINGFACE_HUB_CACHE")).or_else(|| Some(home(&variable)?.join("hub")))
 }
 
-/// Where the hub's client keeps what is its own: the cache and the token of `hf auth login`.
+/// The folder of the hub's client, with the cache and the token of `hf auth login`.
 pub(super) fn home(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
     set("HF_HOME")

@@ -17,16 +17,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const ENDPOINT: &str = "https://huggingface.co";
-/// A machine without a network is to say so soon.
+/// Short, so that a machine without a network fails soon.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may send nothing.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Attempts after the first, with pauses that double from a second on.
 const RETRIES: usize = 5;
-/// Most that is shown of what the hub says of an error.
+/// The most characters that are shown of the hub's error message.
 const SHOWN_CHARACTERS: usize = 300;
 
-/// Who asks the hub. It has no `Debug`: its headers hold the token.
+/// The HTTP client that asks the hub. It has no `Debug`, because its headers hold the token.
 pub(super) struct Client {
     http: reqwest::Client,
     pub(super) endpoint: Url,
@@ -55,7 +55,7 @@ pub(super) struct RemoteFile {
     lfs: Option<LargeFile>,
 }
 
-/// What is kept beside Git: there, it has the hash of a pointer.
+/// A file that Git LFS keeps: in Git, it has only the hash of a pointer.
 #[derive(Debug, Deserialize)]
 struct LargeFile {
     sha256: String,
@@ -63,15 +63,15 @@ struct LargeFile {
 
 /// Why there is no answer.
 pub(super) enum Failure {
-    /// Nobody is reached.
+    /// The server cannot be reached.
     Unreached(String),
     /// The connection breaks off.
     Lost(String),
-    /// The hub says no.
+    /// The hub refuses.
     Status { status: StatusCode, code: String, answer: String },
     /// The answer is not what it should be.
     Broken(String),
-    /// It cannot be written down.
+    /// The file cannot be written.
     Write(io::Error),
 }
 
@@ -81,7 +81,7 @@ impl RemoteFile {
         self.lfs.as_ref().map_or(&self.git_hash, |large| &large.sha256)
     }
 
-    /// Whether its name and hash can be those of files here.
+    /// Whether its name and hash are safe as names of local files.
     fn is_safe(&self) -> bool {
         let is_part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
         self.name.split('/').all(is_part) && is_hex(self.hash())
@@ -123,13 +123,13 @@ impl Client {
         if !matches!(endpoint.scheme(), "http" | "https") {
             return Err(wrong("it starts neither with https:// nor with http://".into()));
         }
-        // It is shown in messages.
+        // The address is shown in messages.
         if !endpoint.username().is_empty() || endpoint.password().is_some() {
             return Err(wrong("a token does not belong here; set it in HF_TOKEN".into()));
         }
         let (mut headers, mut token_from) = (HeaderMap::new(), None);
         if let Some((variable, token)) = token(set) {
-            let wrong = || HubError::Variable { variable: variable.clone(), what: "it holds no token".into() };
+            let wrong = || HubError::Variable { variable: variable.clone(), what: "it does not hold a token".into() };
             let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| wrong())?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
@@ -158,12 +158,14 @@ impl Client {
             .map_err(|error| Failure::Broken(format!("{url} does not answer as the hub does: {error}")))?;
         match listing.files.iter().find(|file| !file.is_safe()) {
             _ if !is_hex(&listing.commit) => Err(Failure::Broken(format!("{url} names no commit"))),
-            Some(file) => Err(Failure::Broken(format!("{url} names a file that cannot be one: {:?}", file.name))),
+            Some(file) => {
+                Err(Failure::Broken(format!("{url} lists a file with an unsafe name or hash: {:?}", file.name)))
+            }
             None => Ok(listing),
         }
     }
 
-    /// Downloads a file; `partial` has what came of it before.
+    /// Downloads a file; `partial` has the bytes that came before.
     pub(super) async fn download(
         &self,
         repository: &Repository,
@@ -179,7 +181,7 @@ impl Client {
             return Ok(());
         }
         partial.set_len(0)?;
-        Err(Failure::Broken("what came has another hash than the hub says".into()))
+        Err(Failure::Broken("the downloaded file does not have the hub's hash".into()))
     }
 
     /// The whole of a short answer.
@@ -188,7 +190,7 @@ impl Client {
         Ok(response.bytes().await.map_err(|error| lost(url, &error))?.to_vec())
     }
 
-    /// Adds what is missing of a file.
+    /// Adds the missing bytes of a file.
     async fn fill(&self, url: &Url, remote: &RemoteFile, mut partial: &File) -> Result<(), Failure> {
         let mut length = partial.seek(SeekFrom::End(0))?;
         if length == remote.size {
@@ -213,7 +215,7 @@ impl Client {
         if length > remote.size {
             partial.set_len(0)?;
         }
-        Err(Failure::Lost(format!("{url}: it has {} bytes, and {length} came", remote.size)))
+        Err(Failure::Lost(format!("{url}: expected {} bytes, but {length} came", remote.size)))
     }
 
     /// The answer from byte `start` on, if the server can.
@@ -245,7 +247,7 @@ impl Client {
     }
 }
 
-/// Asks again where that may help: not where nobody is reached, and not where the hub says no.
+/// Asks again if that may help: not if the server cannot be reached, and not if the hub refuses.
 async fn retrying<T, F: Future<Output = Result<T, Failure>>>(attempt: impl FnMut() -> F) -> Result<T, Failure> {
     let pauses = ExponentialBuilder::default().with_min_delay(Duration::from_secs(1)).with_max_times(RETRIES);
     attempt.retry(pauses).when(Failure::may_pass).await

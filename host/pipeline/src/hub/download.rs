@@ -1,4 +1,4 @@
-//! Files of a repository on their way into the cache.
+//! Downloads files of a repository into the cache.
 
 use super::cache::Cache;
 use super::client::{Client, Failure, Listing, RemoteFile};
@@ -24,13 +24,14 @@ struct Hub<'a> {
 }
 
 impl<'a> Download<'a> {
-    /// Lists the files of the commit that the cache has of the repository, or else of that which its revision names.
+    /// Lists the files of the commit that the cache has of the repository, or else of the commit that its revision
+    /// names.
     ///
     /// # Errors
-    /// The hub is not to be asked, does not answer or does not have it.
+    /// The hub must not be asked, does not answer or does not have the repository.
     pub(super) fn start(repository: &'a Repository, cache: &'a Cache) -> Result<Self, HubError> {
         if is_offline() {
-            return Err(unreachable(repository, cache, "HF_HUB_OFFLINE forbids to download it".into()));
+            return Err(unreachable(repository, cache, "HF_HUB_OFFLINE forbids downloading it".into()));
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| HubError::Client(error.to_string()))?;
@@ -55,7 +56,7 @@ impl<'a> Download<'a> {
     /// Downloads the files with such names that the cache does not have.
     ///
     /// # Errors
-    /// One of them does not come, or cannot be written.
+    /// One of them cannot be downloaded or written.
     pub(super) fn fetch(&self, is_wanted: impl Fn(&str) -> bool) -> Result<(), HubError> {
         let folder = self.folder();
         let is_missing = |file: &&RemoteFile| is_wanted(&file.name) && !folder.join(&file.name).exists();
@@ -75,9 +76,9 @@ impl<'a> Download<'a> {
         if !blob.exists() {
             let waiting = || tracing::info!("waiting for another process that downloads {}", file.name);
             let (partial, path) = cache.partial(file.hash(), waiting).map_err(cannot_write(&blob))?;
-            // The other process may have made it whole.
+            // The other process may have completed it.
             if blob.exists() {
-                // Where there still is a file of this name, it is empty.
+                // If there still is a file of this name, it is empty.
                 let _ = fs::remove_file(&path);
             } else {
                 let download = runtime.block_on(client.download(repository, commit, file, &partial));
@@ -94,14 +95,14 @@ impl<'a> Download<'a> {
         cache.set_commit(repository.revision(), &self.listing.commit).map_err(cannot_write(&cache.root))
     }
 
-    /// What is wrong where the repository lacks a file.
+    /// The error for a file that the repository lacks.
     pub(super) fn no_file(&self, file: &str, hint: String) -> HubError {
         HubError::NoFile { name: self.hub.repository.title(), file: file.to_owned(), hint }
     }
 }
 
 impl Hub<'_> {
-    /// What a failure means: `of` is what was asked for, and `path` where it was to be written.
+    /// The error for a failure: `of` is what was requested, and `path` the file that it was to be written to.
     fn error(&self, failure: Failure, of: &str, path: PathBuf) -> HubError {
         let Self { repository, cache, client, .. } = self;
         let name = repository.title();
@@ -117,7 +118,7 @@ impl Hub<'_> {
         let page = format!("{}/{}", client.endpoint.as_str().trim_end_matches('/'), repository.page());
         let whom = match &client.token_from {
             Some(variable) => format!("the account of the token in {variable}"),
-            None => "those without a token".to_owned(),
+            None => "requests without a token".to_owned(),
         };
         match (status, code.as_str(), &client.token_from) {
             (401 | 403, "GatedRepo", None) => {
@@ -134,8 +135,8 @@ impl Hub<'_> {
             }
             (401 | 404, "RepoNotFound", _) | (404, _, _) => {
                 let hint = match client.token_from {
-                    Some(_) => "check its name; a private one is there for its own accounts alone".into(),
-                    None => "check its name; for a private one, set HF_TOKEN to a token of its account".into(),
+                    Some(_) => "check its name; a private repository exists only for its own accounts".into(),
+                    None => "check its name; for a private repository, set HF_TOKEN to a token of its account".into(),
                 };
                 HubError::Unknown { name, answer, hint }
             }
@@ -160,7 +161,7 @@ fn cannot_write(path: &Path) -> impl FnOnce(std::io::Error) -> HubError {
     move |source| HubError::Write { path, source }
 }
 
-/// Whether the hub is not to be asked, as its own client reads it.
+/// Whether `HF_HUB_OFFLINE` is set, as the hub's own client reads it.
 fn is_offline() -> bool {
     let set = std::env::var("HF_HUB_OFFLINE").unwrap_or_default().to_lowercase();
     matches!(set.as_str(), "1" | "true" | "yes" | "on")

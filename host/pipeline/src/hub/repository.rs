@@ -8,7 +8,7 @@ pub(super) struct Repository {
     pub(super) kind: Kind,
     pub(super) organisation: String,
     pub(super) name: String,
-    /// A branch, a tag or a commit; `main` where none is named.
+    /// A branch, a tag or a commit; `main` by default.
     pub(super) revision: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Repository {
         format!("{folder}{}/{}", self.organisation, self.name)
     }
 
-    /// What messages call it: `model ORG/NAME`.
+    /// Its name in messages: `model ORG/NAME`.
     pub(super) fn title(&self) -> String {
         format!("{} {self}", self.kind)
     }

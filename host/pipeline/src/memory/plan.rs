@@ -18,7 +18,7 @@ pub(super) struct Plan<'a> {
     sizes: &'a ModelConfig,
     dtype: Dtype,
     device: Device,
-    /// The numbers of the adapters, where these are trained.
+    /// The parameters of the adapters, if these are trained.
     adapters: Option<u64>,
     /// Whether there is a checkpoint, and no adapters beside it.
     may_adapt: bool,
@@ -43,7 +43,7 @@ pub(super) struct MiniBatch {
     pub(super) prompt: u64,
     /// Tokens of the longest response.
     pub(super) response: u64,
-    /// How much of the tokens may be responses, at most.
+    /// The largest share of the tokens that may be responses.
     pub(super) learned: f64,
 }
 
@@ -62,8 +62,7 @@ pub(super) fn longest(prompts: &[Prompt]) -> u64 {
     prompts.iter().map(|prompt| prompt.ids.len() as u64).max().unwrap_or(0)
 }
 
-/// The numbers of the adapters that a run trains: fresh ones, or those in the
-/// folder `model.path`.
+/// How many parameters the adapters have that a run trains: new adapters, or those in the folder `model.path`.
 fn adapters(model: &ModelTable, sizes: &ModelConfig) -> Result<Option<u64>> {
     if let Some(lora) = &model.lora {
         return Ok(Some(Footprint::new(sizes, model.dtype.kind(), Device::Cpu).adapters(lora)));
@@ -133,12 +132,12 @@ impl<'a> Plan<'a> {
         let footprint = self.footprint();
         let part = |what: String, bytes: u64| Part { what, bytes };
         let mut kept = vec![part("weights".into(), footprint.weights())];
-        // Beside adapters it is the policy's own weights.
+        // With adapters, the reference shares the policy's weights.
         if self.has_reference && self.adapters.is_none() {
             kept.push(part("reference of the kl penalty".into(), footprint.weights()));
         }
         if self.keeps_before_step {
-            // As many numbers as have a gradient.
+            // A copy of the parameters that have a gradient.
             kept.push(part("policy before the step".into(), footprint.gradients()));
         }
         kept.push(part("optimiser".into(), footprint.optimizer()));

@@ -4,18 +4,18 @@ use bytesize::ByteSize;
 use gavel_policy::device::DeviceMemory;
 use std::fmt;
 
-/// What a run needs at its most, in bytes, and what its device has.
+/// The most memory that a run needs, in bytes, and the memory that its device has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// What is there all the time: weights, reference, optimiser, keys and values.
+    /// Parts that are there all the time: weights, reference, optimiser, keys and values.
     pub kept: Vec<Part>,
-    /// What comes on top of it in an update.
+    /// Parts that an update adds.
     pub update: Vec<Part>,
-    /// What comes on top of it in rollout.
+    /// Parts that rollout adds.
     pub rollout: Vec<Part>,
     /// The device.
     pub device: String,
-    /// What it has, if the system tells.
+    /// The memory of the device, if the system reports it.
     pub memory: Option<DeviceMemory>,
     /// The setting that saves most, with its value, and how much it saves.
     pub advice: Option<(String, u64)>,
@@ -35,12 +35,12 @@ fn sum(parts: &[Part]) -> u64 {
 }
 
 impl Prediction {
-    /// All of it: update and rollout take turns.
+    /// The most at once: update and rollout take turns.
     pub fn total(&self) -> u64 {
         sum(&self.kept) + sum(&self.update).max(sum(&self.rollout))
     }
 
-    /// What to say if the device does not have that much.
+    /// A warning if the device does not have that much.
     pub fn warning(&self) -> Option<String> {
         let excess = self.total().checked_sub(self.memory?.free).filter(|excess| *excess > 0)?;
         let needs = ByteSize(self.total());
@@ -68,7 +68,7 @@ impl fmt::Display for Prediction {
             Some(DeviceMemory { total, free }) => {
                 write!(f, "; {} has {}, of which {} are free", self.device, ByteSize(total), ByteSize(free))
             }
-            None => write!(f, "; what {} has is not known", self.device),
+            None => write!(f, "; the memory of {} is not known", self.device),
         }
     }
 }

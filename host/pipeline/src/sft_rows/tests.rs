@@ -8,10 +8,10 @@ use serde_json::json;
 
 const TEMPLATE: &str = "{% for tool in tools or [] %}<{{ tool.function.name }}>{% endfor %}{{ messages[0].content }}:";
 
-/// Of ChatML, with all that an answer may have.
+/// ChatML, with every part that an answer may have.
 const CALLS: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.reasoning_content or '' }}{{ message.content or '' }}{% for call in message.tool_calls or [] %}<call>{{ call.function.name }} {{ call.function.arguments | tojson }}{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Whose turns end with another token than texts.
+/// A template whose turns end with a different token than texts.
 const TURNS: &str = "{% for message in messages %}{{ message.role }}:{{ message.content }}<|pad|>\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
 
 /// A byte-level model with this template, whose texts end at `<|im_end|>`
@@ -44,8 +44,8 @@ fn rendered(rows: &[Value]) -> Result<[Vec<String>; 2]> {
     let text = model(folder.path(), TEMPLATE, &[2]);
     let config = config(folder.path(), "error", rows);
     let limit = PromptLimit::new(&config.data, 512, 8).unwrap();
-    let prompts = prompts(read(&config), "train", &text, limit)?.rows;
-    let rows = sft_rows(read(&config), &text, limit)?.rows;
+    let prompts = prompts(read(&config), "train", &text, limit, None)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, None)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode(ids).unwrap();
     Ok([
         prompts.iter().map(|prompt| decode(&prompt.ids)).collect(),
@@ -59,7 +59,7 @@ fn imitated(template: &str, ends: &[u32], positions: i64, overlong: &str, rows: 
     let text = model(folder.path(), template, ends);
     let config = config(folder.path(), overlong, rows);
     let limit = PromptLimit::new(&config.data, positions, 8).unwrap();
-    let rows = sft_rows(read(&config), &text, limit)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, None)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode_with(ids, false).unwrap();
     Ok(rows.iter().map(|row| [decode(&row.prompt), decode(&row.response)]).collect())
 }
@@ -113,10 +113,10 @@ fn nothing_of_an_answer_is_left_out() {
     let thought = answered(json!({"role": "assistant", "content": "4", "reasoning_content": "Hm."}));
     let said = error(TURNS, thought);
     assert!(said.contains("line 1: the chat template leaves out the answer's reasoning"), "{said}");
-    // This one has nothing but the last message.
+    // This template writes only the last message.
     let last = "{{ messages[-1].content }}:";
     let said = error(last, call());
-    assert!(said.contains("line 1: the chat template writes the prompt in another way"), "{said}");
+    assert!(said.contains("line 1: the chat template writes the prompt differently"), "{said}");
     // A text needs no template.
     let row = json!({"prompt": "2+2", "response": "4"});
     let alone = [["2+2:", "4<|im_end|>"]];
@@ -185,7 +185,7 @@ fn of_a_conversation_the_last_turn_is_learned() {
     let messages = json!([user("2+2"), calls, tool, said("5!")]);
     assert_eq!(learned(json!({"messages": messages})).unwrap(), expected);
 
-    // The same as TRL has it, whose completion may have several turns.
+    // The same in TRL's form, in which a completion may have several turns.
     let completion = json!({"prompt": [user("2+2")], "completion": [calls, tool, said("5!")]});
     assert_eq!(learned(completion).unwrap(), expected);
     let trl = json!({"prompt": [user("a")], "completion": [said("b"), user("c"), said("d")]});
@@ -196,7 +196,7 @@ fn of_a_conversation_the_last_turn_is_learned() {
 
     let error = |row: Value| learned(row).unwrap_err().to_string();
     let asks = error(json!({"messages": [user("a"), said("b"), user("c")]}));
-    assert!(asks.contains("rows.jsonl, line 1: `messages` ends with another role"), "{asks}");
+    assert!(asks.contains("rows.jsonl, line 1: `messages` does not end with a message of the assistant"), "{asks}");
     let answers = error(json!({"messages": [said("b")]}));
     assert!(answers.contains("line 1: the row has no prompt before the response"), "{answers}");
 }

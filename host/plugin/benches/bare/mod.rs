@@ -1,4 +1,4 @@
-//! The alternative: what somebody would write who only wants the score.
+//! The alternative without a sandbox: a minimal loop over bare wasmtime that only reads the score.
 
 use gavel::plugin::{references, samples, types};
 use gavel_data::Sample;
@@ -90,7 +90,7 @@ impl types::Host for State {}
 impl samples::Host for State {}
 impl references::Host for State {}
 
-/// What the benchmark's component does not call.
+/// An import that the benchmark's component does not call.
 fn unused<T>() -> Result<T> {
     Err(wasmtime::Error::msg("not part of the benchmark"))
 }

@@ -17,7 +17,7 @@ from wit_world import exports  # noqa: E402
 from wit_world.exports.lifecycle import Info, ScoreRange  # noqa: E402
 from wit_world.imports.types import Score, Verdict_Scored  # noqa: E402
 
-# sympy imports much of itself when it is first needed, and then there are no files any more.
+# sympy imports much of itself at its first use, and after the snapshot there are no files.
 sympy.simplify(parse_expr("(x**2 - 1)/(x - 1)") - parse_expr("x + 1"))
 
 forms = {}
@@ -26,13 +26,13 @@ forms = {}
 class Lifecycle(exports.Lifecycle):
     def init(self, params_json):
         params = json.loads(params_json)
-        # What is printed in `init` keeps a component from being snapshotted: the benchmark's way to have none.
+        # Printing in `init` prevents a snapshot, so the benchmark can measure a component without one.
         if params.get("loud"):
             print("ready")
         for power in range(2, 10):
             expression = parse_expr(f"(x + 1)**{power}")
             forms[sympy.srepr(sympy.expand(expression))] = expression
-        # A collection would touch, and so copy, all of a fresh instance's memory.
+        # A collection would touch, and therefore copy, all memory of a fresh instance.
         gc.collect()
         gc.freeze()
         gc.disable()

@@ -1,12 +1,12 @@
-//! The cache's folder: made for this user alone, written whole files at a time,
-//! and kept to a size.
+//! The cache's folder. It belongs to this user alone, its files are written
+//! whole, and its size is limited.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file that exists whole or not at all.
 pub(super) fn write(folder: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     // Only its owner can read or write it.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -17,7 +17,7 @@ pub(super) fn write(folder: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<(
     Ok(())
 }
 
-/// Removes what was not used for longest until the rest is within `limit`.
+/// Removes the least recently used files until the rest is within `limit`.
 /// Code in use stays mapped in the processes that use it.
 pub(super) fn prune(folder: &Path, limit: u64) -> io::Result<()> {
     let mut files = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn prune(folder: &Path, limit: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the folder and checks that nobody else can put code into it.
+/// Creates the folder and checks that nobody else can put code into it.
 pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
     let failed = |error: io::Error| format!("{} cannot be used: {error}", folder.display());
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
@@ -55,17 +55,17 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
         ));
     }
     if meta.mode() & 0o022 != 0 {
-        // To forbid it now is too late for what they may have put there.
+        // A change of the permissions now would be too late for files that others have put there.
         return Err(format!("others may write to {0}\nhint: remove it: rm -r {0}", folder.display()));
     }
-    // Whoever may rename a folder on the way may replace this one, save where the sticky bit forbids it.
+    // Whoever may rename a parent folder may replace this one, unless the sticky bit forbids it.
     for parent in folder.ancestors().skip(1) {
         let mode = fs::metadata(parent).map_err(failed)?.mode();
         if mode & 0o002 != 0 && mode & 0o1000 == 0 {
             return Err(format!("anybody may write to {0}\nhint: chmod o-w {0}", parent.display()));
         }
     }
-    // A folder that cannot be written to is told of once, and now.
+    // Fails once and now if the folder cannot be written to.
     tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
     Ok(folder)
 }

@@ -1,12 +1,12 @@
-//! What an entry of the cache is found by.
+//! The key of an entry of the cache.
 
 use std::hash::{Hash, Hasher};
 use wasmtime::Engine;
 
-/// Changes with anything that makes older entries wrong.
+/// The format of entries; it must change with anything that makes older entries wrong.
 const FORMAT: &str = "gavel-components-2";
 
-/// What an entry was made from.
+/// The hash of everything that an entry depends on.
 pub(crate) struct Key(pub(super) String);
 
 impl Key {

@@ -1,10 +1,10 @@
 //! Compiled components on disk, so that only the first start compiles them.
 //!
-//! An entry is two files: `KEY.json` says what is known of a component and
-//! names its code by hash; `HASH.cwasm` is that code. `functions` has the code
-//! of the functions of all components. To load code is to run it natively, so the
-//! folder and each file in it are the user's alone, an entry names its key,
-//! and code is loaded only where its hash is the recorded one.
+//! An entry is two files: `KEY.json` describes a component and names its code by
+//! hash; `HASH.cwasm` is the code. `functions` has the code of the functions of
+//! all components. Loaded code runs natively. So the folder and each file in it
+//! belong to the user alone, an entry names its key, and code is loaded only if
+//! it has the recorded hash.
 
 mod folder;
 mod key;
@@ -23,10 +23,10 @@ use std::time::SystemTime;
 /// A Python component with its packages is about 100 MB compiled; this is room
 /// for forty of them.
 const MAX_BYTES: u64 = 4 << 30;
-/// What is known of a component is a line of JSON.
+/// The description of a component is a line of JSON.
 const MAX_ENTRY_BYTES: u64 = 1 << 20;
 
-/// The folder of compiled components; without one, nothing is kept.
+/// The cache of compiled components; without a folder, nothing is kept.
 pub(crate) struct Cache {
     folder: Option<PathBuf>,
 }
@@ -34,17 +34,16 @@ pub(crate) struct Cache {
 /// The contents of `KEY.json`, after its own hash.
 #[derive(Serialize, Deserialize)]
 struct Entry<T> {
-    /// A file under another entry's name is not that entry.
+    /// The key, so that a file under another entry's name is not used.
     key: String,
     code: String,
     about: T,
 }
 
-/// The user's folder of compiled components, which is made where it is missing: commands that load plugins keep their
-/// code there.
+/// The user's folder of compiled components, where commands keep the code of plugins. Creates it if it is missing.
 ///
 /// # Errors
-/// Nothing can be kept, in words.
+/// Why the folder cannot be used.
 pub fn component_cache() -> Result<PathBuf, String> {
     let folder = of_user().ok_or("neither HOME nor GAVEL_CACHE_DIR names a folder")?;
     let folder = prepare(&folder)?;
@@ -72,19 +71,19 @@ impl Cache {
         }
     }
 
-    /// Opens `folder`, which is made where it is missing. One that cannot be
-    /// used, or trusted, gives a warning and a cache that keeps nothing.
+    /// Opens `folder`, and creates it if it is missing. If it cannot be used or
+    /// trusted, a warning is logged, and the cache keeps nothing.
     pub(crate) fn open(folder: &Path) -> Self {
         match prepare(folder) {
             Ok(folder) => Self { folder: Some(folder) },
             Err(what) => {
-                tracing::warn!("compiled plugins are not kept: {what}");
+                tracing::warn!("compiled plugins are not cached: {what}");
                 Self { folder: None }
             }
         }
     }
 
-    /// What is known of the component of `key`, and its code. An entry that is
+    /// The description of the component of `key`, and its code. An entry that is
     /// not whole, or that another user may have written, counts as absent.
     pub(crate) fn find<T: DeserializeOwned>(&self, key: &Key) -> Option<(T, Code)> {
         let folder = self.folder.as_deref()?;
@@ -103,33 +102,33 @@ impl Cache {
         Some((entry.about, code?))
     }
 
-    /// Keeps `code` under `key`. The result is the same code, as the file that
-    /// all processes share where there is one.
+    /// Keeps `code` under `key`, and returns it. If it is in a file now, all
+    /// processes share that file.
     pub(crate) fn keep<T: Serialize>(&self, key: &Key, about: &T, code: Code) -> Code {
         let Some(folder) = self.folder.as_deref() else { return code };
         match write_entry(folder, key, about, &code) {
             Ok(kept) => kept.unwrap_or(code),
             Err(error) => {
-                tracing::warn!("a compiled plugin is not kept in {}: {error}", folder.display());
+                tracing::warn!("a compiled plugin is not cached in {}: {error}", folder.display());
                 code
             }
         }
     }
 
-    /// Where the code of the functions of all components is kept.
+    /// The file with the code of the functions of all components.
     pub(crate) fn functions(&self) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join("functions"))
     }
 }
 
-/// Says why a file is not used, unless it is not there.
+/// Logs why a file is not used, unless it is missing.
 fn refused(path: &Path, error: &io::Error) {
     if error.kind() != io::ErrorKind::NotFound {
         tracing::warn!("{} is not used and is made again: {error}", path.display());
     }
 }
 
-/// The code in a file of the cache; none where it is not whole.
+/// The code in a file of the cache; `None` where it is not whole.
 fn trusted_code(path: &Path, hash: String) -> io::Result<Option<Code>> {
     let file = trusted::open(path, MAX_BYTES)?;
     let mut hasher = blake3::Hasher::new();
@@ -137,7 +136,7 @@ fn trusted_code(path: &Path, hash: String) -> io::Result<Option<Code>> {
     if hasher.finalize().to_hex().as_str() != hash {
         return Ok(None);
     }
-    // What was used last is removed last; where the time cannot be set, it is only the order that suffers.
+    // The file that was used last is removed last. If the time cannot be set, only this order is wrong.
     let _ = file.set_modified(SystemTime::now());
     // SAFETY: nobody but this user can have written the file or can write to it, `keep` puts nothing else under such a
     // name, files are replaced and never changed, and the hash shows that this one is whole.
@@ -148,7 +147,7 @@ fn code_path(folder: &Path, hash: &str) -> PathBuf {
     folder.join(format!("{hash}.cwasm"))
 }
 
-/// A hash in hexadecimal, a line's end, and the JSON that it is the hash of.
+/// Parses an entry: a hash in hexadecimal, a line break, and the JSON with this hash.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<Entry<T>> {
     let (hash, json) = bytes.split_at_checked(2 * blake3::OUT_LEN)?;
     let json = json.strip_prefix(b"\n")?;
@@ -158,8 +157,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<Entry<T>> {
     serde_json::from_slice(json).ok()
 }
 
-/// Writes an entry, and gives its code as the file that it is in now, unless
-/// it was in one before.
+/// Writes an entry, and returns its code as the new file, unless it was in a
+/// file before.
 fn write_entry<T: Serialize>(folder: &Path, key: &Key, about: &T, code: &Code) -> io::Result<Option<Code>> {
     let hash = code.hash();
     let mut kept = None;

@@ -1,4 +1,4 @@
-//! The body of an answer, as the text that came.
+//! The body of an answer, as the text that was received.
 
 use crate::call_meter::{CallMeter, Held};
 use crate::memory_budget::NoMemory;
@@ -6,15 +6,15 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The body of a model's answer: JSON text, which counts as memory of the call
-/// that asked. A tree of its values could be a hundred times as large.
+/// The body of a model's answer: JSON text, which is charged to the call that
+/// asked. A tree of its values could be a hundred times as large.
 pub struct ChatBody {
     json: Bytes,
     held: Held,
 }
 
 impl ChatBody {
-    /// The bytes that came. `held` is what was charged for them.
+    /// Checks the bytes that were received. `held` is the memory charged for them.
     ///
     /// # Errors
     /// They are not JSON.
@@ -23,7 +23,7 @@ impl ChatBody {
         Ok(Self { json: bytes.slice_ref(text.as_bytes()), held })
     }
 
-    /// A body that was made here.
+    /// A body with this value.
     ///
     /// # Errors
     /// The call has no memory for it.
@@ -35,7 +35,7 @@ impl ChatBody {
 
     /// The JSON text.
     pub fn json(&self) -> &str {
-        // It was read as JSON, which is UTF-8.
+        // `parse` has checked that it is JSON, which is UTF-8.
         std::str::from_utf8(&self.json).unwrap_or_default()
     }
 

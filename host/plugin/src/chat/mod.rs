@@ -1,4 +1,4 @@
-//! Language models that plugins may ask: what stands behind the import `chat`.
+//! Language models that plugins may ask, behind the import `chat`.
 
 mod body;
 mod pieces;
@@ -18,10 +18,10 @@ use tokio::sync::Semaphore;
 
 /// A language model, asked one request after another or many at once.
 pub trait ChatModel: Send + Sync {
-    /// The body of a chat completion (`{"choices": [{"message": …}]}`). Called
-    /// in the order in which a plugin asks; what is dropped before it is
-    /// answered is given up. What takes memory or processor time by the amount
-    /// of what is asked or answered is charged to `meter`.
+    /// The body of a chat completion (`{"choices": [{"message": …}]}`). Called in
+    /// the order in which a plugin asks; dropping the future cancels the request.
+    /// Memory and processor time that grow with the request or the answer must be
+    /// charged to `meter`.
     fn complete(
         self: Arc<Self>,
         request: ChatRequest,
@@ -33,12 +33,12 @@ pub trait ChatModel: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Endpoints(Mutex<BTreeMap<String, Endpoint>>);
 
-/// A model and how many requests it answers at once.
+/// A model, and the number of requests that it answers at once.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) turns: Arc<Semaphore>,
-    /// Where it is asked.
+    /// The runtime that sends the requests.
     pub(crate) handle: Handle,
 }
 

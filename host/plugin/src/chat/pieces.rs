@@ -1,5 +1,5 @@
-//! JSON whose attachments are encoded when they are sent: a request of 4 MB of
-//! images is 4 MB that it shares with the row, and not 5 MB of base64 besides.
+//! JSON whose attachments are encoded while they are sent. A request with 4 MB
+//! of images shares these with the row and needs no 5 MB of base64.
 
 use super::request::ChatRequest;
 use base64::Engine as _;
@@ -13,20 +13,20 @@ use serde_json::{Map, Value};
 /// multiple of 3, so that only the last has padding.
 const CHUNK: usize = 48 << 10;
 
-/// A JSON text in pieces. A clone shares them.
+/// A JSON text in pieces. Clones share the pieces.
 #[derive(Debug, Clone)]
 pub struct JsonPieces(Vec<Piece>);
 
 #[derive(Debug, Clone)]
 enum Piece {
-    /// As it stands.
+    /// Text that is sent as it is.
     Text(Bytes),
-    /// What stands there in base64.
+    /// Bytes that are sent as base64.
     Base64(Bytes),
 }
 
 impl ChatRequest {
-    /// The whole request, as a tape knows it: what serde makes of it.
+    /// The whole request as serde writes it, for the tape.
     ///
     /// # Errors
     /// It has no JSON.
@@ -56,7 +56,7 @@ impl ChatRequest {
 }
 
 impl JsonPieces {
-    /// Bytes of the whole text.
+    /// The bytes of the whole text.
     pub fn size(&self) -> u64 {
         let size = |piece: &Piece| match piece {
             Piece::Text(text) => text.len() as u64,
@@ -71,12 +71,12 @@ impl JsonPieces {
     }
 }
 
-/// The parts of a JSON text, in order; a part of an attachment is encoded when
-/// it is asked for.
+/// The parts of a JSON text, in order. Each part of an attachment is encoded when
+/// it is read.
 #[derive(Debug)]
 pub struct JsonChunks {
     pieces: std::vec::IntoIter<Piece>,
-    /// What is left of an attachment.
+    /// The rest of an attachment.
     rest: Bytes,
 }
 
@@ -124,7 +124,7 @@ impl Builder {
         if !message.content.iter().any(|part| matches!(part, ContentPart::Media(_))) {
             return self.json(message);
         }
-        // The same message with another content shows where the content goes: right after the role.
+        // The same message with another content shows the place of the content: right after the role.
         let frame = Message {
             role: message.role,
             content: vec![ContentPart::Text(String::new())],
@@ -147,7 +147,7 @@ impl Builder {
         let ContentPart::Media(media) = part else { return self.json(part) };
         let frame = Media { media_type: media.media_type.clone(), bytes: Bytes::new() };
         let frame = serde_json::to_string(&ContentPart::Media(frame))?;
-        // The last one: a media type may hold anything.
+        // The last one, since a media type may contain anything.
         let Some((before, after)) = frame.rsplit_once(";base64,") else { return self.json(part) };
         self.text(before).text(";base64,");
         self.pieces.push(Piece::Text(std::mem::take(&mut self.text).into()));

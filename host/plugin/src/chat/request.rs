@@ -1,11 +1,11 @@
-//! What a plugin asks of a model, and why there is no answer.
+//! A plugin's request to a model, and why there is no answer.
 
 use crate::memory_budget::NoMemory;
 use gavel_data::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a plugin asks of a model.
+/// A plugin's request to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
     /// The name of the endpoint.
@@ -20,7 +20,7 @@ pub struct ChatRequest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatError {
-    /// The request cannot be sent as it is.
+    /// The request is wrong and cannot be sent.
     #[error("{0}")]
     InvalidRequest(String),
     /// The endpoint refuses the request, and will again.
@@ -29,7 +29,7 @@ pub enum ChatError {
     /// The endpoint does not answer, or is too busy.
     #[error("{0}")]
     Unavailable(String),
-    /// The call that asks has no memory for the answer: it is over.
+    /// The call has no memory for the answer, and has failed.
     #[error("the call has no memory left")]
     NoMemory,
 }

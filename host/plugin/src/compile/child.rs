@@ -1,6 +1,7 @@
-//! Compilation in a child process: the parent's side, and the command that
-//! answers it. The component is the child's standard input, the code its
-//! standard output, and an error a line of JSON on its standard error.
+//! Compilation in a child process: the parent's side, and the command of the
+//! child. The child reads the component from its standard input and writes the
+//! code to its standard output, or an error as a line of JSON to its standard
+//! error.
 
 use super::here::compile_here;
 use super::limits::{LoadBudget, LoadLimits};
@@ -13,18 +14,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
-/// The hidden command of a program that compiles for itself; its one argument
-/// is for [`compile_command`].
+/// The hidden command with which a program compiles components in a child; its
+/// one argument is for [`compile_command`].
 pub const COMPILE_COMMAND: &str = "compile-component";
 
-/// What a child that ran out of wall-clock time ends with.
+/// The exit status of a child that ran out of wall-clock time.
 const TIMED_OUT: u8 = 124;
-/// What a child ends with that has said why there is no code.
+/// The exit status of a child that has reported why there is no code.
 const REFUSED: u8 = 3;
-/// Each thread of the compiler works on a function of its own, with memory of
-/// its own; the limit is for as many.
+/// The most threads of the compiler. Each compiles one function at a time with
+/// memory of its own, and the memory limit is meant for this many.
 const MAX_THREADS: usize = 8;
-/// An error is a line; a panic, of which the end says what it was, some more.
+/// The most bytes of an error that are read: a line, or the end of a panic.
 const ERROR_BYTES: u64 = 64 << 10;
 
 #[derive(Serialize, Deserialize)]
@@ -59,7 +60,7 @@ fn run(program: &Path, limits: &LoadLimits, order: Order<'_>) -> io::Result<(Exi
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let mut command = Command::new(program);
     command.arg(COMPILE_COMMAND).arg(serde_json::to_string(&argument)?);
-    // Keys of endpoints are no business of a compiler's.
+    // The compiler must not see the keys of endpoints.
     command.env_clear().env("RAYON_NUM_THREADS", threads.to_string());
     for name in ["LD_LIBRARY_PATH", "TMPDIR"] {
         if let Some(value) = std::env::var_os(name) {
@@ -78,16 +79,16 @@ fn reason(status: ExitStatus, told: &str) -> NotCompiled {
     match (status.code(), status.signal()) {
         (Some(code), _) if code == i32::from(TIMED_OUT) => NotCompiled::Exceeded(LoadBudget::Timeout),
         (Some(code), _) if code == i32::from(REFUSED) => serde_json::from_str(told.trim())
-            .unwrap_or_else(|_| NotCompiled::Host(format!("the compiler's answer is not understood: {told}"))),
+            .unwrap_or_else(|_| NotCompiled::Host(format!("the compiler's answer cannot be parsed: {told}"))),
         (_, Some(libc::SIGXCPU)) => NotCompiled::Exceeded(LoadBudget::Cpu),
         _ => {
-            let last = told.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            let last = told.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
             NotCompiled::Invalid(format!("the compiler ended with {status}: {last}"))
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "they are read by the parent, and by nobody else")]
+#[expect(clippy::disallowed_methods, reason = "only the parent reads them")]
 fn streams() -> (io::Stdout, io::Stderr) {
     (io::stdout(), io::stderr())
 }
@@ -98,7 +99,7 @@ pub fn compile_command(argument: &str) -> ExitCode {
     match answer(argument) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where it cannot be written, the status still says that there is no code.
+            // If it cannot be written, the status still reports that there is no code.
             let _ = serde_json::to_writer(streams().1.lock(), &error);
             ExitCode::from(REFUSED)
         }
@@ -117,13 +118,13 @@ fn answer(argument: &str) -> Result<(), NotCompiled> {
     out.write_all(&code).and_then(|()| out.flush()).map_err(|error| other(error.to_string()))
 }
 
-/// Limits what this process may use from now on.
+/// Sets the limits of this process.
 fn limit(limits: &LoadLimits) -> io::Result<()> {
     if let Some(own) = address_space() {
         let memory = own.saturating_add(limits.memory as u64);
         set(libc::RLIMIT_AS, memory, memory)?;
     }
-    // A second later it is killed, should it not end by itself.
+    // It is killed a second later if it does not end by itself.
     let cpu = limits.cpu.as_secs_f64().ceil() as u64;
     set(libc::RLIMIT_CPU, cpu, cpu.saturating_add(1))?;
     set(libc::RLIMIT_FSIZE, limits.memory as u64, limits.memory as u64)?;
@@ -146,8 +147,8 @@ fn set(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<
     }
 }
 
-/// What this process has of address space before it does anything; only Linux
-/// says so, and where nothing does the other limits must do.
+/// The address space of this process at its start. Only Linux reports it;
+/// elsewhere the other limits must suffice.
 fn address_space() -> Option<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = pages.split_whitespace().next()?.parse().ok()?;

@@ -1,6 +1,6 @@
-//! The code of functions, kept apart from that of components. Components of one
-//! language have nearly all functions in common, as have the snapshots of one
-//! component: only what differs is compiled.
+//! A cache of the code of single functions. Components of one language have
+//! nearly all functions in common, and so have the snapshots of one component.
+//! Only functions that differ are compiled.
 
 use crate::trusted;
 use std::borrow::Cow;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime::CacheStore;
 
-/// A file that would be larger is begun anew. CPython's functions come to 26 MB,
-/// StarlingMonkey's to 36.
+/// The largest file; a larger one is started anew. CPython's functions have
+/// 26 MB, StarlingMonkey's 36 MB.
 const MAX_BYTES: usize = 256 << 20;
-/// New code that is less than this share of the file is not worth writing the
-/// file again: a few functions differ in every component.
+/// The file is rewritten only if the new code is at least one 64th of it, since a
+/// few functions differ in every component.
 const WORTH_WRITING: usize = 64;
 
 /// The functions in a file: hash of the rest, then for each function the
@@ -24,26 +24,26 @@ const WORTH_WRITING: usize = 64;
 pub(super) struct Functions {
     path: PathBuf,
     known: Stored,
-    /// What is not in the file.
+    /// The code that is not in the file.
     new: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default)]
 struct Stored {
     bytes: Vec<u8>,
-    /// By key, where its code lies in `bytes`.
+    /// By key, the range of the code in `bytes`.
     code: HashMap<Vec<u8>, Range<usize>>,
 }
 
 impl Functions {
-    /// Those in the file at `path`; none where it is missing, damaged or
+    /// The functions in the file at `path`; empty where it is missing, damaged or
     /// another user's.
     pub(super) fn open(path: &Path) -> Arc<Self> {
         Arc::new(Self { path: path.into(), known: Stored::read(path), new: Mutex::default() })
     }
 
-    /// Adds what is new to the file, if that is worth it.
+    /// Adds the new code to the file, if there is enough of it.
     pub(super) fn keep(&self) -> io::Result<()> {
         let new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
         let size: usize = new.iter().map(|(key, code)| 8 + key.len() + code.len()).sum();
@@ -76,7 +76,7 @@ impl Functions {
 }
 
 impl Stored {
-    /// What the file at `path` holds; nothing where it is not whole.
+    /// The content of the file at `path`; empty where it is not whole.
     fn read(path: &Path) -> Self {
         let bytes = trusted::read(path, MAX_BYTES as u64).unwrap_or_default();
         match index(&bytes) {
@@ -86,8 +86,8 @@ impl Stored {
     }
 }
 
-/// Where the code of each function lies; none where the bytes are not those
-/// that [`Functions::keep`] wrote.
+/// The range of each function's code; `None` where [`Functions::keep`] did not
+/// write these bytes.
 fn index(bytes: &[u8]) -> Option<HashMap<Vec<u8>, Range<usize>>> {
     let (hash, functions) = bytes.split_at_checked(blake3::OUT_LEN)?;
     if blake3::hash(functions).as_bytes() != hash {
@@ -157,7 +157,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("functions");
         let has = |key: &[u8]| Functions::open(&path).get(key).is_some();
-        // Two that are compiled at once: neither loses what is the other's.
+        // Two components are compiled at once, and the functions of both are kept.
         let (python, javascript) = (Functions::open(&path), Functions::open(&path));
         insert(&python, b"p", 10_000);
         insert(&javascript, b"j", 10_000);

@@ -25,8 +25,8 @@ pub(super) fn compile_here(order: Order<'_>) -> Result<Vec<u8>, NotCompiled> {
     Ok(code)
 }
 
-/// An engine that compiles for all engines, and runs nothing; `functions` has
-/// the code of single functions.
+/// An engine that compiles for all engines and runs nothing; `functions` has the
+/// code of single functions.
 fn compiling(fuel: bool, functions: Option<Arc<dyn CacheStore>>) -> wasmtime::Result<Engine> {
     let mut config = engine_config(fuel);
     if let Some(functions) = functions {

@@ -1,16 +1,16 @@
-//! What it may take to compile a component.
+//! The limits of compiling a component.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What it may take to load a component.
+/// The limits of loading a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadLimits {
     /// Bytes of the component. reasoning-gym, CPython with its packages and
     /// their data, has 134 MB.
     pub size: usize,
-    /// Bytes of address space that the compiler may take beside the program
-    /// itself. reasoning-gym takes 1.2 GB.
+    /// Bytes of address space of the compiler, beside the program itself.
+    /// reasoning-gym takes 1.2 GB.
     pub memory: usize,
     /// Processor time of the compiler, all threads together. CPython takes 12 s.
     pub cpu: Duration,

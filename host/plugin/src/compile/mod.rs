@@ -1,5 +1,5 @@
-//! From a component to machine code: checked first, then compiled in a process
-//! of its own, since nothing else bounds what a compiler uses.
+//! Compiles a component to machine code. The component is checked first, then
+//! compiled in a child process, since nothing else limits what a compiler uses.
 
 mod check;
 mod child;
@@ -20,12 +20,11 @@ use std::sync::OnceLock;
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Compiles components in child processes of this process from now on.
-/// `program` must answer [`COMPILE_COMMAND`] with [`compile_command`]. Without
-/// one, components are compiled in this process, and only the check of their
-/// form guards it.
+/// Compiles components in child processes from now on. `program` must answer
+/// [`COMPILE_COMMAND`] with [`compile_command`]. Without a program, components
+/// are compiled in this process, protected only by the check of their form.
 pub fn compile_with(program: PathBuf) {
-    // What was set first stays.
+    // The first program stays.
     let _ = PROGRAM.set(program);
 }
 
@@ -36,13 +35,13 @@ pub(crate) fn default_program() -> Option<PathBuf> {
 
 /// Compiles components within limits.
 pub(crate) struct Compiler {
-    /// What compiles; this process where there is none.
+    /// The program that compiles; `None` for this process.
     pub(crate) program: Option<PathBuf>,
     pub(crate) limits: LoadLimits,
 }
 
 impl Compiler {
-    /// Checks and compiles a component; blocks meanwhile.
+    /// Checks and compiles a component; blocks until it is done.
     pub(crate) fn compile(&self, order: Order<'_>) -> Result<Code, NotCompiled> {
         check::check(order.component, self.limits.size).map_err(NotCompiled::TooCostly)?;
         let code = match &self.program {

@@ -1,4 +1,4 @@
-//! What a compiler is asked for, and why it has no code.
+//! An order to the compiler, and why there is no code.
 
 use super::check::TooCostly;
 use super::limits::LoadBudget;
@@ -12,8 +12,8 @@ pub(crate) struct Order<'a> {
     pub(crate) form: Form,
     /// Whether the code meters fuel.
     pub(crate) fuel: bool,
-    /// Where the code of single functions is kept, so that the component with
-    /// other data in it is compiled in a third of the time.
+    /// The file with the code of single functions. With it, the same component
+    /// with other data compiles in a third of the time.
     pub(crate) functions: Option<&'a Path>,
 }
 

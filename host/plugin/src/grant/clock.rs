@@ -1,4 +1,4 @@
-//! `clock`: the time that a plugin sees, and what it waits for.
+//! `clock`: the time that a plugin sees, and its timers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use wasmtime_wasi::{HostWallClock, async_trait};
 
 /// 2024-01-01T00:00:00Z, when virtual time starts.
 const START: Duration = Duration::from_secs(1_704_067_200);
-/// Each reading is so much after the last, so that a guest that looks at the
-/// clock until time has passed gets somewhere.
+/// The time between two readings, so that a guest that polls the clock makes
+/// progress.
 const READ_NS: u64 = 1_000;
 
 /// Nanoseconds since the call began, by a clock that moves when it is read and
-/// when the guest sleeps: a verdict repeats, and a sleep costs nothing.
+/// when the guest sleeps. So verdicts are reproducible, and a sleep costs
+/// nothing.
 #[derive(Clone, Default)]
 pub(super) struct VirtualTime(Arc<AtomicU64>);
 
@@ -48,10 +49,9 @@ impl HostWallClock for VirtualTime {
 
 /// The clock of one call.
 pub(super) enum Clock {
-    /// The machine's, from the call's beginning.
+    /// The machine's time, since the call began.
     Real(Instant),
-    /// Virtual time, and when each timer that the guest holds is due, by the
-    /// timer's handle.
+    /// Virtual time, and by handle, when each timer of the guest is due.
     Virtual(VirtualTime, HashMap<u32, u64>),
 }
 
@@ -66,15 +66,15 @@ impl Clock {
 
     fn read(&self) -> u64 {
         match self {
-            // A call does not last the 584 years that fill it.
+            // 64 bits hold 584 years.
             Self::Real(start) => start.elapsed().as_nanos() as u64,
             Self::Virtual(time, _) => time.read(),
         }
     }
 
-    /// Called where the guest waits for the first of these to be ready. Where
-    /// all are timers, virtual time moves on to the earliest at once; where it
-    /// waits for something else too, its timers run in real time.
+    /// Called where the guest waits for the first of these to be ready. If all are
+    /// timers, virtual time moves to the earliest at once. If it also waits for
+    /// something else, its timers run in real time.
     pub(super) fn wait(&self, pollables: impl Iterator<Item = u32>) {
         if let Self::Virtual(time, timers) = self
             && let Some(Some(first)) = pollables.map(|each| timers.get(&each)).min()
@@ -83,7 +83,7 @@ impl Clock {
         }
     }
 
-    /// Whether a timer is due; `None` for what only real time can tell.
+    /// Whether a timer is due; `None` where it depends on real time.
     pub(super) fn due(&self, pollable: u32) -> Option<bool> {
         match self {
             Self::Real(_) => None,
@@ -98,12 +98,12 @@ impl Clock {
     }
 }
 
-/// What a guest that waits for a timer waits for in the host.
+/// The host's side of a timer that a guest waits for.
 enum Timer {
-    /// Until then; for ever where no clock goes so far.
+    /// Due at this time; never, where no clock goes so far.
     Real(Option<Instant>),
-    /// Until virtual time is there. Where it has to be waited for in real
-    /// time, that starts at the first wait.
+    /// Due at a virtual time. If it must be waited for in real time, that begins
+    /// at the first wait.
     Virtual { time: VirtualTime, due: u64, wakes: Option<Instant> },
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct MonotonicClock<'a> {
     pub(super) table: &'a mut ResourceTable,
 }
 
-/// Where a linker finds it.
+/// The type by which a linker finds it.
 pub(crate) struct HasMonotonicClock;
 
 impl HasData for HasMonotonicClock {

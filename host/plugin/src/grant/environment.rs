@@ -4,8 +4,8 @@ use super::error::GrantError;
 use std::env::VarError;
 use wasmtime_wasi::WasiCtxBuilder;
 
-/// A shorter value is no secret, and taking it out of a text would only make
-/// the text unreadable.
+/// A shorter value is not a secret, and its removal would only make a text
+/// unreadable.
 const SECRET_BYTES: usize = 6;
 
 /// The granted variables with their values, read when the plugin was loaded.
@@ -34,7 +34,7 @@ impl Environment {
         wasi.envs(&self.0);
     }
 
-    /// Puts a variable's name where its value stands.
+    /// Replaces the value of a variable by its name.
     pub(super) fn redact(&self, text: String) -> String {
         let secrets = self.0.iter().filter(|(_, value)| value.len() >= SECRET_BYTES);
         secrets.fold(text, |text, (name, value)| match text.contains(value.as_str()) {
@@ -52,7 +52,7 @@ mod tests {
     fn a_variable_that_is_not_there_is_named() {
         let read = |name: &str| Environment::read(&[name.to_owned()]).err().unwrap().to_string();
         assert!(read("GAVEL_TEST_ABSENT").contains("the variable GAVEL_TEST_ABSENT is not set\nhint:"));
-        assert!(read("KEY=value").contains("no name of a variable"));
+        assert!(read("KEY=value").contains("is not the name of a variable"));
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use crate::tls::NoRootCertificates;
 use std::path::PathBuf;
 
-/// A grant that is written wrongly, or names what is not there. The plugin is
-/// named by what carries this error.
+/// A grant that is written wrongly, or names something that does not exist. The
+/// error around this one names the plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// No folder and guest path.
+    /// An entry that is not a folder and a guest path.
     #[error(
-        "grant.read: {grant:?} {what}\nhint: write read = [\"data:/data\"]: a folder, and the absolute path that the plugin sees it at"
+        "grant.read: {grant:?} {what}\nhint: write read = [\"data:/data\"]: a folder, and the absolute path at which the plugin sees it"
     )]
     Read {
         /// As written.
@@ -17,14 +17,14 @@ pub enum GrantError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// Two folders at one guest path.
-    #[error("grant.read: two folders are granted at {guest}\nhint: give one another guest path")]
+    /// Two folders at the same guest path.
+    #[error("grant.read: two folders are granted at {guest}\nhint: give one of them another guest path")]
     SameGuestPath {
         /// The path.
         guest: String,
     },
     /// A folder that does not open.
-    #[error("grant.read: cannot open the folder {}: {source}\nhint: paths are relative to the folder that gavel is called in", path.display())]
+    #[error("grant.read: cannot open the folder {}: {source}\nhint: paths are relative to the folder in which gavel is run", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum GrantError {
         /// The folder.
         path: PathBuf,
     },
-    /// No server.
+    /// An entry that is not a server.
     #[error(
         "grant.http: {grant:?} {what}\nhint: write http = [\"https://judge.example:443\"], [\"*.example.com\"] or [\"http://127.0.0.1:8000\"]"
     )]
@@ -47,18 +47,18 @@ pub enum GrantError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// Nothing to check a server's certificate with.
+    /// There are no certificates to check a server's certificate with.
     #[error("grant.http: {0}")]
     RootCertificates(#[from] NoRootCertificates),
-    /// No name of an endpoint.
+    /// An entry that is not the name of an endpoint.
     #[error(
-        "grant.chat: {name:?} is no name of an endpoint\nhint: write chat = [\"judge\"], and [chat.judge] for the endpoint"
+        "grant.chat: {name:?} is not the name of an endpoint\nhint: write chat = [\"judge\"], and [chat.judge] for the endpoint"
     )]
     EndpointName {
         /// As written.
         name: String,
     },
-    /// An endpoint that nobody described.
+    /// An endpoint that is not configured.
     #[error(
         "grant.chat: there is no endpoint `{name}` (known: {})\nhint: add [chat.{name}] with base_url and model to the configuration, or --chat {name}='{{ base_url = \"…\", model = \"…\" }}' to gavel score",
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
@@ -69,7 +69,7 @@ pub enum GrantError {
         /// The endpoints that there are.
         known: Vec<String>,
     },
-    /// A program that nobody named.
+    /// A program that is not configured.
     #[error(
         "grant.exec: there is no program `{name}` (known: {})\nhint: add [exec.{name}] with its path to the configuration, or --exec {name}=PATH to gavel score",
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
@@ -80,9 +80,9 @@ pub enum GrantError {
         /// The programs that there are.
         known: Vec<String>,
     },
-    /// No name of a variable.
+    /// An entry that is not the name of a variable.
     #[error(
-        "grant.env: {name:?} is no name of a variable\nhint: write env = [\"JUDGE_KEY\"]; the value stays in the environment"
+        "grant.env: {name:?} is not the name of a variable\nhint: write env = [\"JUDGE_KEY\"]; the value stays in the environment"
     )]
     VariableName {
         /// As written.
@@ -90,13 +90,13 @@ pub enum GrantError {
     },
     /// A variable that is not set.
     #[error(
-        "grant.env: the variable {name} is not set\nhint: set it where gavel is started, or take it out of the grant"
+        "grant.env: the variable {name} is not set\nhint: set it in the environment of gavel, or remove it from the grant"
     )]
     NoVariable {
         /// Its name.
         name: String,
     },
-    /// A variable that is no text.
+    /// A variable that is not UTF-8.
     #[error("grant.env: the variable {name} is not UTF-8")]
     VariableText {
         /// Its name.

@@ -23,7 +23,7 @@ impl ExecAccess {
     }
 }
 
-/// What a job takes beside its input: its place in a queue, a task.
+/// The memory of a job beside its input: its place in a queue, a task.
 const JOB_BYTES: usize = 8 << 10;
 
 /// The jobs of one call.
@@ -31,9 +31,9 @@ pub(crate) struct ExecCalls {
     access: Arc<ExecAccess>,
     meter: CallMeter,
     seed: u64,
-    /// Jobs so far: each sees other random numbers.
+    /// The number of jobs so far: each has other random numbers.
     jobs: u64,
-    /// Not in `init`, whose result may be kept on disk.
+    /// Closed in `init`, whose result may be kept on disk.
     open: bool,
 }
 
@@ -50,15 +50,15 @@ impl ExecCalls {
     /// the call.
     pub(crate) async fn run(&mut self, jobs: Vec<ChildJob>) -> wasmtime::Result<Vec<Result<ChildReport, ExecError>>> {
         self.meter.request(jobs.len())?;
-        // Until all are done: whether it suffices must not depend on which child ends first.
+        // Held until all are done: whether the memory suffices must not depend on which child ends first.
         let _inputs = self.meter.hold(jobs.iter().map(|job| JOB_BYTES + size(job)).sum())?;
         let running: Vec<_> = jobs.into_iter().map(|job| self.start(job)).collect();
         let done = try_join_all(running).await?;
         Ok(done.into_iter().map(|done| done.map(|(report, _)| report)).collect())
     }
 
-    /// Runs a job. What it printed counts as memory of the call until all jobs
-    /// are done and the guest has it. The outer error ends the call.
+    /// Runs a job. Its output is charged to the call until all jobs are done and
+    /// the guest has it. The outer error ends the call.
     fn start(
         &mut self,
         job: ChildJob,
@@ -72,9 +72,9 @@ impl ExecCalls {
                 Ok(found) => found,
                 Err(error) => return Ok(Err(error)),
             };
-            // On a thread of its own, so that its processor time is not its parent's; it ends with the one who waits.
+            // In its own task, so that its processor time is not measured as its parent's. Dropping the wait ends it.
             let mut child = JoinSet::new();
-            // From before the child runs: it charges what it uses, which must not be a wait of its parent's as well.
+            // Set before the child runs: its time is charged once, and must not count as a wait of its parent too.
             let (_queued, parent) = (meter.pauses().queue(), meter.clone());
             child.spawn_on(
                 async move {

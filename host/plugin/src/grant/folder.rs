@@ -1,4 +1,4 @@
-//! `read`: folders that a plugin sees, without ever writing to them.
+//! `read`: folders that a plugin can read, but not write to.
 
 use super::error::GrantError;
 use cap_std::ambient_authority;
@@ -13,7 +13,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 /// memory.
 const SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// `FOLDER:/GUEST-PATH`, taken apart.
+/// A parsed `FOLDER:/GUEST-PATH`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReadRule {
     folder: PathBuf,
@@ -46,7 +46,7 @@ impl ReadRule {
 }
 
 /// A folder that was opened when its plugin was loaded. Every call gets this
-/// very folder: one that takes its name later is not seen.
+/// folder, even if another folder has its name later.
 pub(super) struct Folder {
     dir: Dir,
     guest: String,
@@ -61,20 +61,20 @@ impl Folder {
             return Err(GrantError::SystemFolder { path });
         }
         let dir = cap_std::fs::Dir::open_ambient_dir(&real, ambient_authority()).map_err(failed)?.into_std_file();
-        // A read may wait for a disk or a network share: on a thread of its own, not on one of the plugins'.
+        // A read may wait for a disk or a network share, so it runs on another thread than the plugins.
         let blocks_this_thread = false;
         Ok(Self { dir: Dir::new(dir, FsPerms::ReadOnly, OpenMode::READ, blocks_this_thread), guest })
     }
 }
 
-/// The host's side of `wasi:filesystem/preopens`. That of `wasmtime-wasi`
-/// opens a path anew for each context; this one hands out what is open.
+/// The host's side of `wasi:filesystem/preopens`. That of `wasmtime-wasi` opens
+/// a path anew for each context; this one returns the open folder.
 pub(crate) struct Preopens<'a> {
     pub(super) folders: &'a [Folder],
     pub(super) table: &'a mut ResourceTable,
 }
 
-/// Where a linker finds it.
+/// The type by which a linker finds it.
 pub(crate) struct HasPreopens;
 
 impl HasData for HasPreopens {

@@ -1,4 +1,4 @@
-//! The grants of a loaded plugin, and what each of its calls has of them.
+//! The grants of a loaded plugin, and each call's share of them.
 
 use super::chat::{ChatAccess, ChatCalls};
 use super::clock::{Clock, MonotonicClock, VirtualTime};
@@ -44,7 +44,7 @@ impl Granted {
         }))
     }
 
-    /// What a program has that a plugin runs.
+    /// The grants of a program that a plugin runs.
     pub(crate) fn nothing() -> Result<Arc<Self>, GrantError> {
         Ok(Arc::new(Self {
             folders: Vec::new(),
@@ -57,7 +57,7 @@ impl Granted {
         }))
     }
 
-    /// One call's share. `seed` is what the call sees as random; requests that
+    /// One call's share. `seed` is the seed of its random numbers; requests that
     /// the grants do not cover go to `refusals`.
     pub(crate) fn call(
         self: &Arc<Self>,
@@ -93,7 +93,7 @@ impl Granted {
     }
 }
 
-/// What one call holds of its plugin's grants.
+/// One call's share of its plugin's grants.
 pub(crate) struct CallGrants {
     granted: Arc<Granted>,
     clock: Clock,

@@ -1,20 +1,20 @@
-//! The grants of a plugin, as a configuration writes them.
+//! The grants of a plugin, as in a configuration.
 
 use super::error::GrantError;
 use super::folder::ReadRule;
 use super::{chat, environment, http};
 use serde::{Deserialize, Serialize};
 
-/// The grants of one plugin, as its `[[reward]]` table writes them. The
-/// default grants nothing.
+/// The grants of one plugin, as in its `[[reward]]` table. The default grants
+/// nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grants {
     /// Folders that it may read, each as `FOLDER:/GUEST-PATH`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// Servers that it may ask, each as `[SCHEME://]HOST[:PORT]`: `https` and
-    /// the scheme's own port where nothing else is written.
+    /// Servers that it may ask, each as `[SCHEME://]HOST[:PORT]`. The defaults are
+    /// `https` and the scheme's own port.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<String>,
     /// Names of the language models that it may ask.
@@ -26,9 +26,9 @@ pub struct Grants {
     /// Names of environment variables that it sees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// Which time it sees.
+    /// The time that it sees.
     pub clock: ClockGrant,
-    /// Which random numbers it sees.
+    /// The random numbers that it sees.
     pub random: RandomGrant,
 }
 
@@ -56,15 +56,15 @@ pub enum RandomGrant {
 }
 
 impl Grants {
-    /// Whether two calls of one input may differ by what they reach: somebody who answers, the time, the system's
+    /// Whether two calls with the same input may differ because of the grants: servers, models, the time, the system's
     /// random numbers. Folders, variables and programs are the same for all calls.
     pub fn reach_what_changes(&self) -> bool {
-        // No other pattern: a grant that is new must be judged here.
+        // No `..` pattern: every new grant must be considered here.
         let Self { read: _, http, chat, exec: _, env: _, clock, random } = self;
         !http.is_empty() || !chat.is_empty() || *clock == ClockGrant::Real || *random == RandomGrant::Os
     }
 
-    /// Checks how the grants are written, without touching what they name.
+    /// Checks the form of the grants, without opening anything that they name.
     pub fn check(&self) -> Result<(), GrantError> {
         ReadRule::parse_all(&self.read)?;
         http::parse_all(&self.http)?;

@@ -3,7 +3,7 @@
 use super::grants::{ClockGrant, Grants, RandomGrant};
 use serde::Serialize;
 
-/// An import of a component, and what a plugin with some grants gets for it.
+/// An import of a component, and how a plugin with some grants gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Import {
     /// The interface, with its package and version.
@@ -11,9 +11,9 @@ pub struct Import {
     /// How it is granted.
     #[serde(rename = "standing")]
     pub status: GrantStatus,
-    /// That in words.
+    /// The status in words.
     pub what: String,
-    /// What to write in the grants to get the real thing, where that exists.
+    /// The grant that gives the real interface, where there is one.
     pub grant: Option<&'static str>,
 }
 
@@ -25,14 +25,14 @@ pub enum GrantStatus {
     Given,
     /// It is granted.
     Granted,
-    /// It is there, and shows nothing of the machine.
+    /// It is present, but shows nothing of the machine.
     StandIn,
     /// The component does not load.
     Refused,
 }
 
 impl GrantStatus {
-    /// As it is printed.
+    /// The name in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -44,7 +44,7 @@ impl GrantStatus {
 }
 
 impl Import {
-    /// What a plugin with `grants` gets for the import called `name`.
+    /// How a plugin with `grants` gets the import `name`.
     pub fn new(name: &str, grants: &Grants) -> Self {
         use GrantStatus::{Given, Granted, Refused, StandIn};
         let interface = name.split_once('@').map_or(name, |(interface, _)| interface);
@@ -54,7 +54,9 @@ impl Import {
             None => (StandIn, stand_in.to_owned(), Some(grant)),
         };
         let (status, what, grant) = match (package, interface) {
-            ("gavel:plugin", "types" | "samples" | "references") => (Given, "the contract".to_owned(), None),
+            ("gavel:plugin", "types" | "samples" | "references" | "tasks" | "policy" | "tools") => {
+                (Given, "the contract".to_owned(), None)
+            }
             ("gavel:plugin", "chat") => match list(&grants.chat) {
                 Some(endpoints) => (Granted, endpoints, None),
                 None => (Refused, "no endpoint".to_owned(), Some(r#"chat = ["NAME"]"#)),

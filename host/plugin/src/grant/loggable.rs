@@ -1,13 +1,12 @@
-//! Outcomes and diagnoses as they may be logged: without what a grant keeps secret.
+//! Outcomes and diagnoses for logs, without the values of granted variables.
 
 use super::granted::Granted;
 use super::http::Refusals;
 use gavel_data::{Diagnosis, Outcome, Score};
 
 impl Granted {
-    /// An outcome as it may be logged: where it is no score, with the requests
-    /// that were refused in the call, and in any case without the values of
-    /// granted variables.
+    /// An outcome for logs, without the values of granted variables. Where it is
+    /// not a score, the refused requests of the call are added.
     pub(crate) fn loggable(&self, outcome: Outcome, refusals: &Refusals) -> Outcome {
         let tell = |text: String| {
             self.redact(match refusals.text() {
@@ -27,7 +26,7 @@ impl Granted {
         }
     }
 
-    /// What helps to mend a plugin, without the values of granted variables.
+    /// A diagnosis for logs, without the values of granted variables.
     pub(crate) fn loggable_diagnosis(&self, diagnosis: Diagnosis) -> Diagnosis {
         Diagnosis { stderr: self.redact(diagnosis.stderr), ..diagnosis }
     }

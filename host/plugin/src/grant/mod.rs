@@ -1,11 +1,10 @@
-//! What a plugin may reach beyond its sample: nothing, unless the run's
+//! The grants of a plugin. It reaches nothing beyond its sample, unless the run's
 //! configuration grants it.
 //!
-//! [`Grants`] is what the configuration says. At load it becomes `Granted`:
-//! checked, its folders open, its variables read. Each call gets a share of
-//! that, from which the host's side of the WASI interfaces answers. Memory and
-//! processor time that the host spends on a guest's behalf are the guest's:
-//! whatever grows with what a guest asks is charged to its
+//! [`Grants`] are the grants in the configuration. At load they become `Granted`:
+//! checked, with open folders and the values of variables. Each call gets a
+//! share of them, which the host's side of the WASI interfaces uses. Memory and
+//! processor time that grow with a guest's requests are charged to its
 //! [`CallMeter`](crate::CallMeter).
 
 mod chat;

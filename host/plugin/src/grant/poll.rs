@@ -1,5 +1,5 @@
-//! The host's side of `wasi:io/poll`: that of `wasmtime-wasi`, told of the
-//! clock's timers before it waits.
+//! The host's side of `wasi:io/poll`: that of `wasmtime-wasi`, which first tells
+//! the clock what the guest waits for.
 
 use super::clock::Clock;
 use wasmtime::component::{HasData, Resource, ResourceTable};
@@ -11,7 +11,7 @@ pub(crate) struct Poll<'a> {
     pub(super) table: &'a mut ResourceTable,
 }
 
-/// Where a linker finds it.
+/// The type by which a linker finds it.
 pub(crate) struct HasPoll;
 
 impl HasData for HasPoll {

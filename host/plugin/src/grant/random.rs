@@ -1,17 +1,16 @@
-//! `random`: by default, numbers that follow from the run's seed and the
-//! sample.
+//! `random`: the random numbers of a plugin. By default they follow from the
+//! run's seed and the sample.
 
 use blake3::{Hasher, OutputReader};
 use rand_core::TryRng;
 use std::convert::Infallible;
 
-/// An endless stream of bytes: BLAKE3's extended output over a seed. One for
-/// each purpose, so that a guest that reads from both never sees the same
-/// bytes twice.
+/// An endless stream of bytes: BLAKE3's extended output over a seed. Each purpose
+/// has its own, so a guest that reads from both never sees the same bytes twice.
 pub(super) struct Seeded {
     seed: u64,
     purpose: &'static str,
-    // Most calls draw nothing, and each hash is a tenth of a short call.
+    // Created at the first use: most calls draw nothing, and a hash takes a tenth of a short call.
     stream: Option<OutputReader>,
 }
 
@@ -43,7 +42,7 @@ impl TryRng for Seeded {
     }
 }
 
-/// What `wasi:random/insecure-seed` says; hash maps are seeded with it.
+/// The value of `wasi:random/insecure-seed`, which seeds hash maps.
 pub(super) fn insecure_seed(seed: u64) -> u128 {
     u128::from(seed) << 64 | u128::from(!seed)
 }

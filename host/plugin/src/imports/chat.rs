@@ -15,7 +15,7 @@ impl chat::Host for State {
     ) -> Result<Vec<Result<Resource<ChatReply>, chat::Error>>> {
         let meter = self.grants.chat.meter().clone();
         meter.request(requests.len())?;
-        // Until all are answered: whether it suffices must not depend on who answers first.
+        // Held until all are answered: whether the memory suffices must not depend on which answer comes first.
         let mut held = meter.hold(0)?;
         let mut progress = meter.progress();
         let mut asked = Vec::with_capacity(requests.len());
@@ -63,7 +63,7 @@ impl From<ChatError> for chat::Error {
             ChatError::InvalidRequest(what) => Self::InvalidRequest(what),
             ChatError::Refused(what) => Self::Refused(what),
             ChatError::Unavailable(what) => Self::Unavailable(what),
-            // The call does not come this far.
+            // Not reached: the call has ended before.
             ChatError::NoMemory => Self::Unavailable(error.to_string()),
         }
     }

@@ -1,15 +1,17 @@
-//! The host's side of `types`, `samples` and `references`. A guest holds
-//! handles; what they stand for stays here and is read piece by piece.
+//! The host's side of `types`, `samples` and `references`. A guest holds handles;
+//! their contents stay in the host and are read piece by piece.
 
+use super::messages::lower_finish_reason;
 use crate::bindings::gavel::plugin::{references, samples, types};
 use crate::resources::{MediaRef, ReferenceRef, SampleRef, TrajectoryRef};
 use crate::state::State;
-use gavel_data::{ContentPart, Credit, FinishReason, Message, Metric, PriorVerdict, Role, Sample, Score};
+use gavel_data::{Credit, Message, Metric, PriorVerdict, Role, Sample, Score};
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
 impl State {
+    /// Converts a message of a trajectory, or of the prompt.
     fn lower(
         &mut self,
         sample: &Arc<Sample>,
@@ -17,37 +19,7 @@ impl State {
         index: usize,
         message: &Message,
     ) -> Result<types::Message> {
-        let mut content = Vec::with_capacity(message.content.len());
-        for (part, piece) in message.content.iter().enumerate() {
-            content.push(match piece {
-                ContentPart::Text(text) => types::ContentPart::Text(text.clone()),
-                ContentPart::Media(_) => {
-                    let media = MediaRef { sample: sample.clone(), trajectory, message: index, part };
-                    types::ContentPart::Media(self.table.push(media)?)
-                }
-            });
-        }
-        let tool_calls = message
-            .tool_calls
-            .iter()
-            .map(|call| types::ToolCall {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                arguments: call.arguments.clone(),
-            })
-            .collect();
-        Ok(types::Message {
-            role: match message.role {
-                Role::System => types::Role::System,
-                Role::User => types::Role::User,
-                Role::Assistant => types::Role::Assistant,
-                Role::Tool => types::Role::Tool,
-            },
-            content,
-            tool_calls,
-            tool_call_id: message.tool_call_id.clone(),
-            name: message.name.clone(),
-        })
+        self.lower_message(message, |part| Some(MediaRef { sample: sample.clone(), trajectory, message: index, part }))
     }
 }
 
@@ -120,13 +92,7 @@ impl samples::HostTrajectory for State {
     }
 
     fn finish_reason(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<types::FinishReason> {
-        Ok(match self.table.get(&trajectory)?.get().finish_reason {
-            FinishReason::Stop => types::FinishReason::Stop,
-            FinishReason::Length => types::FinishReason::Length,
-            FinishReason::MaxTurns => types::FinishReason::MaxTurns,
-            FinishReason::Timeout => types::FinishReason::Timeout,
-            FinishReason::Error => types::FinishReason::Error,
-        })
+        Ok(lower_finish_reason(self.table.get(&trajectory)?.get().finish_reason))
     }
 
     fn turns(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<u32> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Which request of which call: what an answer is found by.
+/// The key of an answer: which request of which call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) plugin: String,
@@ -12,7 +12,7 @@ pub(super) struct Entry {
     pub(super) import: String,
     /// BLAKE3 of the import and the request, in hexadecimal.
     pub(super) request: String,
-    /// How many equal requests the call made before this one.
+    /// The number of equal requests of the call before this one.
     pub(super) nth: u32,
 }
 
@@ -30,8 +30,8 @@ pub(super) fn index(folder: &Path) -> PathBuf {
     folder.join("index.jsonl")
 }
 
-/// Where the answer with this hash lies. A folder with a million files is slow
-/// to list, so there are 256 of them.
+/// The file of the answer with this hash. A folder with a million files is slow to
+/// list, so there are 256 folders.
 pub(super) fn blob(folder: &Path, hash: &str) -> PathBuf {
     folder.join("answers").join(hash.get(..2).unwrap_or_default()).join(hash)
 }

@@ -1,16 +1,16 @@
-//! What a tape cannot do.
+//! Errors of a tape.
 
 use std::path::PathBuf;
 
-/// A request that gets no answer from a tape.
+/// Why a tape has no answer to a request.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeError {
-    /// It was never made before.
+    /// The request was not recorded.
     #[error("the {import} request {name} was not recorded")]
     NotRecorded {
         /// The import.
         import: String,
-        /// The request, for people.
+        /// The request, for messages.
         name: String,
     },
     /// A file of the tape cannot be read or written.
@@ -23,7 +23,7 @@ pub enum TapeError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file of the tape has another content than it was given.
+    /// A file of the tape has other contents than were written.
     #[error("{} of the tape is damaged: {what}", path.display())]
     Damaged {
         /// The file.
@@ -31,7 +31,7 @@ pub enum TapeError {
         /// What is wrong.
         what: String,
     },
-    /// The process is about to end.
+    /// The process is ending.
     #[error("the host stopped while it wrote the tape")]
     Stopped,
 }

@@ -1,10 +1,9 @@
-//! What the host answered a plugin, kept so that a call can be made again
-//! without a network.
+//! Records the answers that plugins get from outside, so that a call can be
+//! repeated without a network.
 //!
-//! A [`Tape`] belongs to a sandbox. Each call has a [`CallTape`] of it, through
-//! which every import goes whose answers come from outside. A folder holds the
-//! tape: an index with a line for each answer, and the answers themselves by
-//! their hash.
+//! A [`Tape`] belongs to a sandbox. Each call has a [`CallTape`] of it, and every
+//! import whose answers come from outside goes through that. A folder holds the
+//! tape: an index with a line for each answer, and the answers by their hash.
 
 mod entry;
 mod error;
@@ -24,30 +23,30 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What becomes of the answers that plugins get from outside.
+/// Whether answers from outside are recorded, or replayed.
 #[derive(Clone, Default)]
 pub enum Tape {
-    /// They are not kept.
+    /// They are neither recorded nor replayed.
     #[default]
     Off,
-    /// They are kept.
+    /// They are recorded.
     Record(Arc<Recorder>),
-    /// Nobody outside is asked: only what was kept is answered.
+    /// They come only from the recording; nothing outside is asked.
     Replay(Arc<Player>),
 }
 
 impl Tape {
-    /// Keeps answers in `folder`, which is made with the first of them.
+    /// Records answers in `folder`, which is created with the first of them.
     pub fn record(folder: PathBuf) -> Self {
         Self::Record(Arc::new(Recorder::new(folder)))
     }
 
-    /// Answers from what was kept in `folder`.
+    /// Answers from the recording in `folder`.
     pub fn replay(folder: &Path) -> Result<Self, TapeError> {
         Ok(Self::Replay(Arc::new(Player::open(folder)?)))
     }
 
-    /// Makes what was kept so far outlast a power cut.
+    /// Syncs all answers so far, so that they survive a power cut.
     ///
     /// # Errors
     /// A file cannot be synced.
@@ -58,8 +57,8 @@ impl Tape {
         }
     }
 
-    /// The part of one call: of the plugin of this name, with this hash of its
-    /// input and this seed.
+    /// The tape of one call: of this plugin, with this hash of its input and this
+    /// seed.
     pub fn of_call(&self, plugin: &str, input: &str, seed: u64) -> CallTape {
         let call = TapedCall {
             plugin: plugin.to_owned(),
@@ -83,21 +82,21 @@ struct TapedCall {
     plugin: String,
     input: String,
     seed: u64,
-    /// How often each request was made so far.
+    /// The number of times that each request was made so far.
     asked: Mutex<HashMap<blake3::Hash, u32>>,
-    /// What there is to say of the call, whatever the plugin makes of it.
+    /// The call's outcome after an error of the tape, whatever the plugin does with it.
     trouble: Mutex<Option<Outcome>>,
 }
 
 impl CallTape {
-    /// Whether nothing is kept and nothing is answered.
+    /// Whether the tape neither records nor replays.
     pub(crate) fn is_off(&self) -> bool {
         matches!(self.tape, Tape::Off)
     }
 
-    /// Answers a request: from the tape, or from `live`, whose answer is kept. Equal requests of a call get their answers in the
-    /// order in which they were made. `name` says which request it is where it
-    /// has to be told to a person.
+    /// Answers a request: from the tape, or from `live`, whose answer is recorded.
+    /// Equal requests of a call get their answers in the order in which they were
+    /// made. `name` names the request in messages.
     ///
     /// # Errors
     /// The request was not recorded, or the tape cannot be read or written. The
@@ -112,7 +111,7 @@ impl CallTape {
         let answered = match &self.tape {
             Tape::Off => return Ok(live.await),
             Tape::Record(recorder) => {
-                // Counted before the wait: a plugin may have several requests under way.
+                // Counted before the wait, since a plugin may have several open requests.
                 let entry = self.entry(request);
                 recorder.keep(entry, live.await).await
             }
@@ -121,7 +120,7 @@ impl CallTape {
         answered.inspect_err(|error| self.note(error))
     }
 
-    /// What the call comes to where the tape could not do its part.
+    /// The outcome of the call after an error of the tape.
     pub(crate) fn trouble(&self) -> Option<Outcome> {
         self.call.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! Reading a tape.
+//! Reads a tape.
 
 use super::entry::{Entry, Line, blob, index};
 use super::error::TapeError;
@@ -11,15 +11,15 @@ use tokio::sync::Semaphore;
 /// Answers from a folder that a [`Recorder`](super::Recorder) wrote.
 pub struct Player {
     folder: PathBuf,
-    /// The hash of each answer by the hash of its [`Entry`]: a tape may have
+    /// The hash of each answer by the hash of its [`Entry`], since a tape may have
     /// millions of lines.
     answers: HashMap<[u8; 32], [u8; 32]>,
-    /// Who may read an answer: what is read is charged to its call only when
-    /// it is there.
+    /// Limits the answers that are read at once, since the memory of an answer is
+    /// charged to its call only after it is read.
     readers: Semaphore,
 }
 
-/// Answers that are read at once: more would not be read sooner.
+/// The most answers that are read at once; more would not be faster.
 const READERS: usize = 16;
 
 impl Player {
@@ -39,7 +39,7 @@ impl Player {
         for number in 1.. {
             text.clear();
             lines.read_until(b'\n', &mut text).map_err(read)?;
-            // A line without its end was being written when the process was killed.
+            // A line without a line break was being written when the process was killed.
             if text.pop() != Some(b'\n') {
                 break;
             }
@@ -47,7 +47,7 @@ impl Player {
                 let answer = blake3::Hash::from_hex(&line.answer).map_err(|error| error.to_string())?;
                 Ok((line, answer))
             });
-            // The requests that it answered are then named as not recorded; the others have their answers.
+            // Without this line, its request counts as not recorded; the others have their answers.
             let (line, answer) = match line {
                 Ok(found) => found,
                 Err(what) => {
@@ -55,7 +55,7 @@ impl Player {
                     continue;
                 }
             };
-            // A call that was made again, after a run was taken up again, say, has its last answers.
+            // A call that was repeated, such as after a run was resumed, has its last answers.
             player.answers.insert(key(&line.entry), answer.into());
         }
         Ok(player)

@@ -1,4 +1,4 @@
-//! Writing a tape.
+//! Writes a tape.
 
 use super::entry::{Entry, Line, blob, index};
 use super::error::TapeError;
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Keeps answers in a folder; many calls may do so at once.
+/// Records answers in a folder; many calls may do so at once.
 pub struct Recorder {
     folder: PathBuf,
     /// Opened for the first answer.
     index: Mutex<Option<File>>,
-    /// Tells apart what is being written at the same time.
+    /// Numbers the writes, to tell apart files that are written at the same time.
     writes: AtomicU64,
-    /// The answers that a power cut could still take.
+    /// The answers that are not synced yet.
     unsynced: Mutex<Vec<PathBuf>>,
 }
 
@@ -27,18 +27,18 @@ impl Recorder {
         Self { folder, index: Mutex::new(None), writes: AtomicU64::new(0), unsynced: Mutex::default() }
     }
 
-    /// Keeps an answer and gives it back. Files are written on a thread of
-    /// their own: the call waits for them, and pays no processor time.
+    /// Records an answer and returns it. Files are written on another thread: the
+    /// call waits for it without a charge of processor time.
     pub(super) async fn keep(self: &Arc<Self>, entry: Entry, answer: Vec<u8>) -> Result<Vec<u8>, TapeError> {
         let recorder = self.clone();
         let written = tokio::task::spawn_blocking(move || recorder.write(entry, &answer).map(|()| answer)).await;
         written.unwrap_or(Err(TapeError::Stopped))
     }
 
-    /// Makes what was kept so far outlast a power cut.
+    /// Syncs all answers so far, so that they survive a power cut.
     ///
     /// # Errors
-    /// A file cannot be synced; it is tried again next time.
+    /// A file cannot be synced; the next call tries again.
     pub fn sync(&self) -> Result<(), TapeError> {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = &mut *index else { return Ok(()) };
@@ -52,7 +52,7 @@ impl Recorder {
         }
         let path = super::entry::index(&self.folder);
         disk::sync(index, &path).map_err(failed(&path))?;
-        // The folders of the answers, and those that they are in up to the tape's own.
+        // The folders of the answers, and their parents up to the tape's own folder.
         let mut folders: BTreeSet<&Path> = unsynced.iter().filter_map(|path| path.parent()).collect();
         folders.extend(unsynced.iter().filter_map(|path| path.parent()?.parent()));
         folders.extend([self.folder.as_path(), disk::folder_of(&self.folder)]);
@@ -63,8 +63,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// The answer first, then the line that speaks of it: a process that is
-    /// killed in between leaves an answer that nobody asks for.
+    /// Writes the answer first, then its line of the index. A process that is killed
+    /// in between leaves only an answer without a line.
     fn write(&self, entry: Entry, answer: &[u8]) -> Result<(), TapeError> {
         let hash = blake3::hash(answer).to_hex().to_string();
         let path = blob(&self.folder, &hash);
@@ -78,7 +78,7 @@ impl Recorder {
     }
 
     fn write_blob(&self, path: &Path, answer: &[u8]) -> io::Result<()> {
-        // One that is there under this name may be what a power cut left of it.
+        // An existing file with this name may be damaged by a power cut.
         if fs::read(path).is_ok_and(|kept| kept == answer) {
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl Recorder {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         let mut file = WholeFile::create_as(path, partial(&path.with_extension(number.to_string())))?;
         file.write_all(answer)?;
-        // Answers are many, and are synced together.
+        // There are many answers, which are synced together.
         file.finish_unsynced()?;
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
         Ok(())

@@ -1,21 +1,21 @@
-//! What a request is found by.
+//! The hash by which a request is found.
 
-/// The hash of a request, made piece by piece: a whole request need never be in
-/// memory.
+/// The hash of a request, computed in pieces, so that a whole request need not be
+/// in memory.
 pub struct RequestHash {
     import: String,
     hasher: blake3::Hasher,
 }
 
 impl RequestHash {
-    /// A request of the import `import`, with nothing in it yet.
+    /// The hash of an empty request of the import `import`.
     pub fn new(import: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(import.as_bytes()).update(&[0]);
         Self { import: import.to_owned(), hasher }
     }
 
-    /// More of the request.
+    /// Adds bytes of the request.
     pub fn update(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
     }

@@ -33,7 +33,7 @@ async fn equal_requests_of_a_call_are_answered_in_their_order() {
         assert_eq!(replayed(&call, request).await.unwrap(), answer);
     }
     assert_eq!(call.trouble(), None);
-    // The second call of the same kind starts from the beginning, another one has no answers.
+    // A second call of the same kind starts from the beginning, and another call has no answers.
     assert_eq!(replayed(&tape.of_call("judge", "input", 7), "GET a").await.unwrap(), "1");
     for other in [tape.of_call("judge", "input", 8), tape.of_call("judge", "x", 7), tape.of_call("other", "input", 7)] {
         assert!(replayed(&other, "GET a").await.is_err());
@@ -62,7 +62,7 @@ async fn many_calls_write_at_once_and_a_killed_one_loses_nothing_else() {
     for write in writing.collect::<Vec<_>>() {
         write.await.unwrap();
     }
-    // A process that was killed in the middle of a line, and one that goes on.
+    // A process is killed in the middle of a line, and another one continues.
     let mut index = std::fs::read(index(&path)).unwrap();
     index.extend_from_slice(b"{\"plugin\":\"judge\",\"inp");
     std::fs::write(super::entry::index(&path), index).unwrap();

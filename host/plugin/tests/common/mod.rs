@@ -1,7 +1,7 @@
-//! What the tests of grants share.
+//! The shared parts of the tests of grants.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use gavel_data::{Evaluation, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
+use gavel_data::{Evaluation, Message, Outcome, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Sandbox, SandboxConfig};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -20,16 +20,12 @@ pub fn sandbox() -> Sandbox {
 
 pub fn sample() -> Arc<Sample> {
     let columns = serde_json::from_value(json!({"prompt": "1 + 1?", "answer": "2"})).unwrap();
-    let trajectory = Trajectory {
-        messages: vec![Message::new(Role::Assistant, "2")],
-        tokens: None,
-        finish_reason: FinishReason::Stop,
-    };
+    let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, "2")]);
     let task = Arc::new(Task::from_row(columns, 0, "train").unwrap());
-    Arc::new(Sample { task, index: 0, trajectories: vec![trajectory] })
+    Arc::new(Sample::new(task, 0, vec![trajectory]))
 }
 
-/// What a guest that scored wrote into its note.
+/// Reads the note of a guest that scored.
 pub trait Sampled {
     fn note(self) -> Value;
 }

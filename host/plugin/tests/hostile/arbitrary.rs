@@ -1,7 +1,7 @@
 //! Arbitrary bytes where a component is loaded, and where a plugin answers: the
 //! corpus in `tests/corpus`, and a walk from it that is bounded and the same
-//! every time. `GAVEL_FUZZ_SECONDS=600` goes on with other walks for as long;
-//! what fails is kept in `target/fuzz`, to be added to the corpus.
+//! every time. `GAVEL_FUZZ_SECONDS=600` continues with other walks for that time.
+//! Inputs that fail are kept in `target/fuzz`, to be added to the corpus.
 
 use crate::{built, ground::Ground, load, sandbox};
 use gavel_data::{Blame, Budget, Outcome};
@@ -25,13 +25,13 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Whether the walk goes on: `bounded` steps always, more where time is given.
+/// Whether the walk continues: always for `bounded` steps, and longer where time is given.
 fn goes_on(index: u64, bounded: u64, since: Instant) -> bool {
     let seconds = std::env::var("GAVEL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     index < bounded || since.elapsed() < Duration::from_secs(seconds)
 }
 
-/// Keeps an input that the host did not take as it should.
+/// Keeps an input that the host did not handle as it should.
 fn fail(input: &[u8], what: &str) -> ! {
     let folder = repository().join("target/fuzz");
     std::fs::create_dir_all(&folder).unwrap();
@@ -40,7 +40,7 @@ fn fail(input: &[u8], what: &str) -> ! {
     panic!("{what}; the input is in {}: add it to tests/corpus", path.display())
 }
 
-/// Numbers that follow from their index.
+/// Pseudo-random numbers from a seed.
 struct Walk(u64);
 
 impl Walk {
@@ -65,8 +65,7 @@ fn verdict() -> [u8; 56] {
     bytes
 }
 
-/// An answer of the corpus with a few fields replaced by what is likely to be a
-/// border.
+/// An answer of the corpus with a few fields replaced by likely edge cases.
 fn arbitrary_answer(walk: &mut Walk, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = corpus[walk.below(corpus.len())].clone();
     bytes.resize(verdict().len(), 0);
@@ -133,9 +132,9 @@ async fn an_arbitrary_component_loads_or_says_why_not() {
     assert!((1..index).contains(&invalid), "{invalid} of {index} arbitrary components do not load");
 }
 
-/// A component of the corpus with a few bytes that are others, new or gone.
+/// A component of the corpus with a few bytes changed, inserted or removed.
 fn arbitrary_component(walk: &mut Walk, corpus: &[Vec<u8>]) -> Vec<u8> {
-    // The last one is whole, and so has the most to break.
+    // The last one is whole, and has the most to break.
     let start = if walk.below(4) == 0 { walk.below(corpus.len()) } else { corpus.len() - 1 };
     let mut bytes = corpus[start].clone();
     for _ in 0..=walk.below(3) {

@@ -1,5 +1,5 @@
-//! An attack as `tests/hostile/<name>/expect.toml` describes it, and whether
-//! what it got is what it must get.
+//! An attack from `tests/hostile/<name>/expect.toml`, and the check of its
+//! outcome.
 
 use crate::ground::Ground;
 use bytesize::ByteSize;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest text that the host may keep of what a guest says: 4 KiB of the
-/// guest's own, and the host's words around it.
+/// The longest text that the host may keep of a guest: 4 KiB of the guest's own,
+/// and the host's words around it.
 const LONGEST_TEXT: usize = 4096 + 512;
 
 pub struct Attack {
@@ -25,7 +25,7 @@ pub struct Attack {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expect {
-    /// The attack whose component this one uses; its own without.
+    /// The attack whose component this one uses; its own by default.
     guest: Option<String>,
     load: Option<Refusal>,
     outcome: Option<Expected>,
@@ -76,9 +76,9 @@ struct Overrides {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct SampleForm {
-    /// How long the response is.
+    /// The length of the response.
     response: Option<ByteSize>,
-    /// How long the attachment of its prompt is.
+    /// The length of the attachment of its prompt.
     attachment: Option<ByteSize>,
 }
 
@@ -115,7 +115,7 @@ impl Attack {
         let bytes = |size: Option<ByteSize>, usual: usize| size.map_or(usual, |size| size.as_u64() as usize);
         let usual = Limits::default();
         let limits = Limits {
-            // So long that among a thousand other calls only an attack on the deadline reaches it.
+            // Long enough that among a thousand other calls, only an attack on the deadline reaches it.
             deadline: given.deadline.unwrap_or(Duration::from_secs(60)),
             cpu: given.cpu.unwrap_or(usual.cpu),
             memory: bytes(given.memory, 64 << 20),
@@ -138,7 +138,7 @@ impl Attack {
         self.expect.load.is_none()
     }
 
-    /// Lets the attack loose on its sample; a judger on a group of two.
+    /// Runs the attack on its sample; a judger on a group of two.
     pub async fn call(&self, plugin: &Plugin, seed: u64) -> Evaluation {
         match plugin.is_judger() {
             false => plugin.score(&self.sample, seed).await,
@@ -151,7 +151,7 @@ impl Attack {
         }
     }
 
-    /// Compares what loading gave with what it must give.
+    /// Compares the result of loading with the expected one.
     pub fn check_load(&self, error: Option<&LoadError>) -> Result<(), String> {
         match (&self.expect.load, error) {
             (None, None) => Ok(()),
@@ -168,7 +168,7 @@ impl Attack {
         }
     }
 
-    /// Compares what a call gave with what it must give.
+    /// Compares the result of a call with the expected one.
     pub fn check(&self, evaluation: &Evaluation) -> Result<(), String> {
         let Some(expected) = &self.expect.outcome else { return Ok(()) };
         let outcome = &evaluation.outcome;

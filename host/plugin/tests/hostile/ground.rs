@@ -1,7 +1,7 @@
-//! What attacks are let loose on: samples, a folder that is granted, and a
-//! secret beside it.
+//! The targets of attacks: samples, a folder that is granted, and a secret beside
+//! it.
 
-use gavel_data::{ContentPart, FinishReason, Media, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{ContentPart, Media, Message, Role, Sample, Task, Trajectory};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ impl Ground {
         self.sample_with(response, 4)
     }
 
-    /// One whose attachment has this many bytes.
+    /// A sample whose attachment has this many bytes.
     pub fn sample_with(&self, response: &str, attachment: usize) -> Arc<Sample> {
         let bytes: Vec<u8> = (1..=attachment).map(|byte| byte as u8).collect();
         let image = Value::from(ContentPart::Media(Media { media_type: "image/png".into(), bytes: bytes.into() }));
@@ -52,11 +52,7 @@ impl Ground {
         let prompt = json!([{"role": "user", "content": ["look", {"type": "image_url", "image_url": {"url": image}}]}]);
         let row = json!({"prompt": prompt, "data_source": "digits", "answer": "1 3"});
         let task = Task::from_row(serde_json::from_value(row).unwrap(), 7, "train").unwrap();
-        let trajectory = Trajectory {
-            messages: vec![Message::new(Role::Assistant, response)],
-            tokens: None,
-            finish_reason: FinishReason::Stop,
-        };
-        Arc::new(Sample { task: Arc::new(task), index: 2, trajectories: vec![trajectory] })
+        let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, response)]);
+        Arc::new(Sample::new(Arc::new(task), 2, vec![trajectory]))
     }
 }

@@ -1,6 +1,5 @@
-//! The hostile suite: every attack in `tests/hostile` gets exactly the outcome
-//! that its `expect.toml` says, alone and in a crowd, and no honest call
-//! notices.
+//! The hostile suite: every attack in `tests/hostile` gets exactly the outcome in
+//! its `expect.toml`, alone and in a crowd, and honest calls are not affected.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arbitrary;
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// No attack may hold the host for longer, two times 64 MiB copied included.
+/// The longest time that an attack may hold the host, including two copies of 64 MiB.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn sandbox() -> Sandbox {
@@ -27,7 +26,7 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// A component that `cargo xtask plugins` built (`guests/abstain`, say).
+/// A component that `cargo xtask plugins` built, such as `guests/abstain`.
 fn built(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/{name}.wasm"));
     assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());

@@ -20,8 +20,8 @@ pub fn connect(sandbox: &Sandbox, child: PathBuf) {
     sandbox.answer_http(Arc::new(Server));
 }
 
-/// Reads what it is asked as an endpoint sends it, and answers with so many
-/// bytes.
+/// Reads a request in the form in which an endpoint sends it, and answers with
+/// this many bytes.
 struct Model {
     answer: usize,
 }

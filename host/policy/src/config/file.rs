@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub(super) const SLIDING: &str = "sliding_attention";
 pub(super) const FULL: &str = "full_attention";
 
-/// `config.json`. Keys that are not named here say nothing about the
-/// computation (version numbers, dropout) and are passed over.
+/// `config.json`. Keys that are not named here do not affect the computation
+/// (version numbers, dropout) and are ignored.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ConfigFile {
@@ -38,7 +38,7 @@ pub(super) struct ConfigFile {
     pub(super) rope_scaling: Option<RopeTable>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) use_sliding_window: Option<bool>,
-    /// Absent is not `null`, which is no window.
+    /// An absent key differs from `null`, which means no window.
     #[serde(deserialize_with = "some")]
     pub(super) sliding_window: Option<Option<i64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,14 +58,14 @@ pub(super) struct ConfigFile {
     pub(super) bos_token_id: Option<i64>,
     pub(super) eos_token_id: Option<OneOrMany>,
     pub(super) pad_token_id: Option<i64>,
-    /// How many labels there are where `id2label` does not name them.
+    /// The number of labels if `id2label` does not name them.
     #[serde(skip_serializing)]
     pub(super) num_labels: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id2label: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) label2id: Option<Map<String, Value>>,
-    /// The keys that are passed over.
+    /// The keys that are ignored.
     #[serde(flatten, skip_serializing)]
     pub(super) unknown: BTreeMap<String, IgnoredAny>,
 }

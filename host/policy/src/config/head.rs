@@ -1,6 +1,6 @@
-//! The head of a model: what stands after its last layer.
+//! The head of a model: the part after its last layer.
 
-/// What stands after the last layer, by the class that `transformers` has for it.
+/// The part after the last layer, by its class in `transformers`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Head {
     /// Logits of the next token: `…ForCausalLM`.
@@ -23,7 +23,7 @@ pub enum Head {
 impl Head {
     const CLASSES: [&str; 3] = ["ForCausalLM", "ForSequenceClassification", "ForTokenClassification"];
 
-    /// How the names of its classes end.
+    /// The suffix of its class names.
     pub(crate) fn class(self) -> &'static str {
         let [language_model, scores, values] = Self::CLASSES;
         match self {
@@ -33,7 +33,7 @@ impl Head {
         }
     }
 
-    /// The head of a class whose name ends so, with this many labels.
+    /// The head of a class whose name has this suffix, with `labels` labels.
     pub(crate) fn of_class(class: &str, labels: i64) -> Option<Self> {
         [Self::LanguageModel, Self::Scores { labels }, Self::Values { labels }]
             .into_iter()

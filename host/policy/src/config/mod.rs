@@ -40,10 +40,10 @@ pub struct ModelConfig {
     /// Width of one attention head.
     pub head_dim: i64,
     /// For each layer, how many of the latest tokens a query sees, itself
-    /// included; all where it is `None`, or where the list is empty.
+    /// included. `None` or an empty list means all.
     pub windows: Vec<Option<i64>>,
-    /// The longest sequence in tokens, where `rope_scaling` does not say more:
-    /// see [`positions`](Self::positions).
+    /// The longest sequence in tokens, unless `rope_scaling` extends it: see
+    /// [`positions`](Self::positions).
     pub max_position_embeddings: i64,
     /// Added to the mean square in RMSNorm.
     pub rms_norm_eps: f64,
@@ -53,7 +53,7 @@ pub struct ModelConfig {
     pub rope_scaling: Option<RopeScaling>,
     /// Whether the output head is the embedding.
     pub tie_word_embeddings: bool,
-    /// What stands after the last layer.
+    /// The part after the last layer.
     pub head: Head,
     /// Standard deviation of random initial weights.
     pub initializer_range: f64,
@@ -77,8 +77,7 @@ impl ModelConfig {
         serde_json::from_str(&text).map_err(|error| PolicyError::Checkpoint { path, what: error.to_string() })
     }
 
-    /// Checks that there is a row of the embedding for each of a tokenizer's
-    /// `tokens`.
+    /// Checks that the embedding has a row for each of a tokenizer's `tokens`.
     pub fn check_vocabulary(&self, tokens: usize) -> Result<()> {
         match self.vocab_size {
             rows if rows as u64 >= tokens as u64 => Ok(()),
@@ -114,7 +113,7 @@ impl ModelConfig {
         self.windows.get(layer).copied().flatten()
     }
 
-    /// The window that layers have which have one.
+    /// The window of the layers that have one.
     pub(crate) fn window_size(&self) -> Option<i64> {
         self.windows.iter().copied().flatten().next()
     }

@@ -24,7 +24,7 @@ fn token(id: i64) -> Option<u32> {
     u32::try_from(id).ok()
 }
 
-/// Whether the value of a key that is not supported asks for anything.
+/// Whether the value of an unsupported key would change the computation.
 fn asks(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -34,7 +34,7 @@ fn asks(value: &Value) -> bool {
     }
 }
 
-/// What `model_type` and `architectures` say: the family and the head.
+/// The family and the head, from `model_type` and `architectures`.
 fn family(file: &ConfigFile) -> Result<(Architecture, Head)> {
     let class = file.architectures.as_deref().and_then(<[String]>::first).map(String::as_str);
     let found = match (file.model_type.as_deref(), class) {
@@ -63,7 +63,7 @@ fn family(file: &ConfigFile) -> Result<(Architecture, Head)> {
     }
 }
 
-/// The window of each layer; empty where there is none.
+/// The window of each layer; empty if no layer has one.
 fn windows(file: &ConfigFile, architecture: Architecture, layers: i64) -> Result<Vec<Option<i64>>> {
     let size = file.sliding_window.unwrap_or(Some(DEFAULT_WINDOW));
     let Some(size) = size else { return Ok(Vec::new()) };
@@ -172,8 +172,8 @@ impl TryFrom<ConfigFile> for ModelConfig {
 }
 
 impl ModelConfig {
-    /// Reads sizes that were written for Gavel, where a key that it does not
-    /// know is a mistake: a `config.json` may have any.
+    /// Reads sizes that were written for Gavel. Unknown keys are refused here;
+    /// a `config.json` may have any.
     pub fn deserialize_known<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Self, D::Error> {
         let file = ConfigFile::deserialize(value)?;
         let unknown = file.unknown.keys().find(|key| !KINDS.contains(&key.as_str()));

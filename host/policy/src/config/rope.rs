@@ -1,4 +1,5 @@
-//! Rotary embeddings that reach further than what a model was first trained on.
+//! Rotary embeddings for sequences longer than those that a model was first
+//! trained on.
 
 use crate::error::{PolicyError, Result};
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,8 @@ pub enum RopeScaling {
         /// How many times as long sequences may be.
         factor: f64,
     },
-    /// Long wavelengths grow by `factor`, short ones stay, those between are
-    /// blended (Llama 3.1, arXiv:2407.21783).
+    /// Long wavelengths grow by `factor`, short ones stay, and those between
+    /// are blended (Llama 3.1, arXiv:2407.21783).
     Llama3 {
         /// How many times as long the longest wavelengths become.
         factor: f64,
@@ -24,8 +25,8 @@ pub enum RopeScaling {
         /// Positions before the change.
         original: f64,
     },
-    /// The same by the number of turns, with sharper attention (YaRN,
-    /// arXiv:2309.00071).
+    /// As `Llama3`, but by the number of turns and with sharper attention
+    /// (YaRN, arXiv:2309.00071).
     Yarn {
         /// How many times as long sequences may be.
         factor: f64,
@@ -116,8 +117,8 @@ pub(super) struct RopeTable {
 }
 
 impl RopeTable {
-    /// The change that it describes, if any; `positions` are those that the
-    /// model has now.
+    /// The change that the table describes, if any; `positions` is the model's
+    /// present number of positions.
     pub(super) fn scaling(&self, positions: i64) -> Result<Option<RopeScaling>> {
         let wrong = |what: String| Err(PolicyError::Config(what));
         let kind = self.rope_type.as_deref().or(self.former_type.as_deref()).unwrap_or("default");
@@ -175,7 +176,7 @@ impl RopeTable {
         }))
     }
 
-    /// As transformers 5 writes it.
+    /// The table as transformers 5 writes it.
     pub(super) fn new(theta: f64, scaling: Option<RopeScaling>) -> Self {
         let base = Self { rope_theta: Some(theta), ..Self::default() };
         let of = |kind: &str| Some(kind.to_owned());

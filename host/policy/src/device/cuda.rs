@@ -4,10 +4,9 @@ use crate::error::{PolicyError, Result};
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-/// Loads libtorch's CUDA part, which the binary does not link, so that the
-/// same binary runs where there is none. libtorch must not have been asked
-/// about CUDA before: call this (or [`select`](super::select)) first thing in `main`. Only
-/// the first call does anything; later ones repeat its answer.
+/// Loads libtorch's CUDA part. The binary does not link it, so that the same binary runs without CUDA. libtorch must
+/// not have been asked about CUDA before: call this (or [`select`](super::select)) first in `main`. Later calls repeat
+/// the answer of the first.
 pub fn load_cuda() -> Result<()> {
     static LOADED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {

@@ -9,17 +9,17 @@ use tch::Device;
 /// The memory of a device, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// All of it.
+    /// All of the device's memory.
     pub total: u64,
-    /// What nobody uses.
+    /// The memory that is not in use.
     pub free: u64,
 }
 
-/// The memory of `device`. On the CPU it is the machine's, or what the control
-/// group of this process leaves of it.
+/// The memory of `device`. On the CPU it is the machine's, or the part of it
+/// that the control group of this process allows.
 ///
 /// # Errors
-/// The system does not say.
+/// The system does not report it.
 pub fn memory(device: Device) -> Result<DeviceMemory> {
     match device {
         Device::Cuda(index) => cuda(index),
@@ -36,7 +36,7 @@ pub fn memory(device: Device) -> Result<DeviceMemory> {
 fn machine() -> Result<DeviceMemory> {
     const FILE: &str = "/proc/meminfo";
     let text = read_to_string(FILE).map_err(|source| PolicyError::Io { action: "read", path: FILE.into(), source })?;
-    let missing = || PolicyError::Device { name: "cpu".into(), what: format!("{FILE} does not tell the memory") };
+    let missing = || PolicyError::Device { name: "cpu".into(), what: format!("{FILE} does not report the memory") };
     let field = |name| field(&text, name).map(|kibibytes| kibibytes * 1024).ok_or_else(missing);
     Ok(DeviceMemory { total: field("MemTotal:")?, free: field("MemAvailable:")? })
 }
@@ -46,9 +46,9 @@ fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Where the control groups of a version are, and their files: the limit, what
-/// is used, and of that what are files that nobody has read for a while, which
-/// give way.
+/// Where the control groups of a version are, and the names of their files: the
+/// limit, the memory in use, and the part of it that the kernel can reclaim
+/// (cached files that have not been read for a while).
 struct ControlGroups {
     root: &'static str,
     /// Before the group in a line of `/proc/self/cgroup`, after the first colon.
@@ -80,12 +80,13 @@ fn control_group() -> Option<DeviceMemory> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let limits = CONTROL_GROUPS.iter().flat_map(|version| {
         let own = groups.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(version.line));
-        // A container sees its own group at the root, by whatever path it goes outside.
+        // A container sees its own group at the root, whatever its path is outside.
         let folder = PathBuf::from(version.root).join(own.unwrap_or_default());
         let folders: Vec<PathBuf> = folder.ancestors().map(PathBuf::from).collect();
         folders.into_iter().take_while(|folder| folder.starts_with(version.root)).filter_map(|folder| {
             let number = |file: &str| read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
-            // Without a limit it says `max`, or a number that no machine has.
+            // Without a limit the file has `max`, or a number larger than the
+            // memory of any machine.
             let (total, used) = (number(version.limit)?, number(version.used)?);
             let statistics = read_to_string(folder.join("memory.stat")).unwrap_or_default();
             let used = used.saturating_sub(field(&statistics, version.inactive).unwrap_or(0));

@@ -57,8 +57,9 @@ impl KvCache {
         self.budget / CHUNK * CHUNK
     }
 
-    /// Makes room for `slots` rows of `tokens` tokens, which [fit](Self::fits):
-    /// more than that, by [`grown_room`], where budget and device allow it.
+    /// Makes room for `slots` rows of `tokens` tokens, which must
+    /// [fit](Self::fits). Takes more, by [`grown_room`], if the budget and the
+    /// device allow it.
     pub(super) fn reserve(&mut self, slots: usize, tokens: usize) -> Result<()> {
         if slots <= self.slots && tokens <= self.capacity {
             return Ok(());
@@ -71,7 +72,7 @@ impl KvCache {
         let Some((more, capacity)) = fitting.filter(|&shape| shape != (slots, least)) else {
             return self.grow(slots, least);
         };
-        // Held meanwhile: where memory runs out midway, it is enough to begin again with.
+        // Held until the end: if memory runs out midway, freeing it leaves enough to start again.
         let spare = self.keys.first().map(|old| zeros_for(old, slots, least)).transpose()?;
         match self.grow(more, capacity) {
             Err(PolicyError::OutOfMemory { .. }) => {
@@ -82,11 +83,12 @@ impl KvCache {
         }
     }
 
-    /// Makes room for this many slots and tokens. Where that fails, some layers
-    /// may have it already; another shape can be tried.
+    /// Makes room for this many slots and tokens. After a failure some layers
+    /// may have it already, and another shape can be tried.
     fn grow(&mut self, slots: usize, capacity: usize) -> Result<()> {
         let kept = [self.slots.min(slots) as i64, self.capacity.min(capacity) as i64];
-        // Layer by layer, so that old and new are not both there as a whole.
+        // Layer by layer, so that the whole old cache and the whole new cache
+        // never exist at once.
         for old in self.keys.iter_mut().chain(&mut self.values) {
             let grown = zeros_for(old, slots, capacity)?;
             let part = |x: &Tensor| x.f_narrow(0, 0, kept[0])?.f_narrow(2, 0, kept[1]);
@@ -97,8 +99,8 @@ impl KvCache {
         Ok(())
     }
 
-    /// Fills a slot with zeros: what is not finite would reach its next row
-    /// through the weights of 0 of masked places.
+    /// Fills a slot with zeros. A value that is not finite would reach the
+    /// slot's next row even through masked places, as 0 times NaN is NaN.
     pub(super) fn clear(&mut self, slot: usize) -> Result<()> {
         for store in self.keys.iter().chain(&self.values) {
             let _ = store.f_select(0, slot as i64)?.f_zero_()?;
@@ -174,7 +176,7 @@ impl KvCache {
         (0..self.keys.len()).try_for_each(|layer| self.copy_layer(layer, &from, &to, tokens))
     }
 
-    /// The same in one layer.
+    /// [`copy`](Self::copy) in one layer.
     pub(super) fn copy_layer(&mut self, layer: usize, from: &Tensor, to: &Tensor, tokens: usize) -> Result<()> {
         for store in [&self.keys[layer], &self.values[layer]] {
             let mut part = store.f_narrow(2, 0, tokens as i64)?;
@@ -185,8 +187,9 @@ impl KvCache {
     }
 }
 
-/// What takes the place of `old`, with this many slots and tokens. Zeros: what
-/// is masked is still multiplied by a weight of 0, which must not meet a NaN.
+/// The replacement of `old`, with this many slots and tokens. It is filled with
+/// zeros, as masked places are still multiplied by a weight of 0, and 0 times
+/// NaN is NaN.
 fn zeros_for(old: &Tensor, slots: usize, capacity: usize) -> Result<Tensor> {
     let [_, heads, _, width] = <[i64; 4]>::try_from(old.size()).unwrap_or_default();
     Tensor::f_zeros([slots as i64, heads, capacity as i64, width], (old.kind(), old.device()))
@@ -206,7 +209,7 @@ mod tests {
         for store in cache.keys.iter_mut().chain(&mut cache.values) {
             let _ = store.fill_(3.0);
         }
-        // As where memory runs out behind the first layer's keys.
+        // The state after memory ran out behind the first layer's keys.
         let (keys, values) = (cache.keys.split_off(1), std::mem::take(&mut cache.values));
         cache.grow(4, 192).unwrap();
         cache.keys.extend(keys);

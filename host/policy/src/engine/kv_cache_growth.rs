@@ -1,7 +1,7 @@
-//! How the room for keys and values grows with a response. What a run will need
-//! of memory is predicted by the same rule.
+//! How the room for keys and values grows with a response. The prediction of a
+//! run's memory uses the same rule.
 
-/// Room for tokens is added in steps of this many.
+/// Room is added in steps of this many tokens.
 pub const CHUNK: usize = 64;
 
 /// The room, in tokens, that a row of `tokens` tokens needs.
@@ -9,15 +9,15 @@ pub fn room_for(tokens: usize) -> usize {
     tokens.next_multiple_of(CHUNK)
 }
 
-/// The next room, in tokens, of rows that have `room` and need some for
-/// `tokens`: half as much again at least, so that a long response is not copied
-/// once a chunk.
+/// The next room, in tokens, of rows that have `room` and need it for `tokens`.
+/// It grows by at least half, so that a long response is not copied at every
+/// chunk.
 pub fn grown_room(room: usize, tokens: usize) -> usize {
     room_for(tokens).max(room_for(room * 3 / 2))
 }
 
-/// The room, in tokens, that a row ends with whose prompt has `prompt` tokens
-/// and which has `tokens` at its end.
+/// The final room, in tokens, of a row whose prompt has `prompt` tokens and
+/// which ends with `tokens` tokens.
 pub fn final_room(prompt: usize, tokens: usize) -> usize {
     let mut room = room_for(prompt).max(CHUNK);
     while room < tokens {

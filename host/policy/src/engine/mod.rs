@@ -1,13 +1,13 @@
 //! The rollout engine: continuous batching over a key-value cache.
 //!
-//! Requests are admitted in the order in which they came. Each
+//! Requests are admitted in the order of their arrival. Each
 //! [`step`](Engine::step) draws one token for every active row whose prompt is
-//! computed; a row that ends leaves the batch at once and a waiting request
-//! takes its place. The same forward pass computes the prompts of those that
-//! come, a bounded number of tokens a step, so that the others continue beside a
-//! long one. Requests with the same prompt, such as a group, compute it once.
-//! Where the cache is full, the rows that came last go back to the waiting
-//! ones, with what they have drawn.
+//! computed. A row that ends leaves the batch at once, and a waiting request
+//! takes its place. The same forward pass computes the prompts of new rows, a
+//! bounded number of tokens a step, so that a long prompt does not stop the
+//! other rows. Requests with the same prompt, such as a group, compute it once.
+//! If the cache is full, the rows that came last are put back to the waiting
+//! requests and keep the tokens that they have drawn.
 
 mod kv_cache;
 pub mod kv_cache_growth;
@@ -45,11 +45,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine for `model` and others of its configuration.
+    /// An engine for `model` and for other models of its configuration.
     pub fn new(model: &Model, config: EngineConfig) -> Result<Self> {
         config.validate()?;
         if model.config().head != Head::LanguageModel {
-            return Err(PolicyError::Input("a classifier has no tokens to draw: load a language model".into()));
+            return Err(PolicyError::Input("a classifier cannot draw tokens\nhint: load a language model".into()));
         }
         let (kind, device) = (model.kind(), model.device());
         let cache = KvCache::new(model.config(), config.max_batch, config.cache_bytes, kind, device)?;
@@ -69,7 +69,7 @@ impl Engine {
         let cache = &self.scheduler.slots.cache;
         if !cache.fits(1, request.most_tokens()) {
             return Err(PolicyError::Input(format!(
-                "request {}: a prompt of {} tokens and `max_tokens` {} need more than the cache's {} bytes, which are {} tokens: ask for fewer, or give the cache more memory",
+                "request {}: a prompt of {} tokens and `max_tokens` {} need more than the cache's {} bytes, which are {} tokens\nhint: ask for fewer tokens, or give the cache more memory",
                 request.id,
                 request.prompt.len(),
                 request.sampling.max_tokens,
@@ -81,19 +81,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets a request, wherever it stands; whether it was there.
+    /// Removes a request, waiting or under way. Returns whether it existed.
     pub fn cancel(&mut self, id: u64) -> Result<bool> {
         Ok(self.scheduler.remove(id)?.is_some())
     }
 
     /// Ends a response with the tokens that it has, as if the last were a stop
-    /// token: for those who find its end in its text. Nothing where there is no
-    /// such request, or it has ended by itself.
+    /// token: for callers that find the end in the text. `None` if there is no
+    /// such request or it has already ended.
     pub fn finish(&mut self, id: u64) -> Result<Option<Finished>> {
         Ok(self.scheduler.remove(id)?.map(|row| row.finish(FinishReason::Stop)))
     }
 
-    /// Whether there is nothing to do.
+    /// Whether no request waits or is under way.
     pub fn is_idle(&self) -> bool {
         self.active() == 0 && self.waiting() == 0
     }
@@ -120,20 +120,18 @@ impl Engine {
         self.scheduler.preemptions
     }
 
-    /// Says that the weights are now those of `version`. Responses under way
-    /// go on with the keys and values that they have, unless
-    /// [`recompute_cache`](EngineConfig::recompute_cache) asks for new ones; a
-    /// prompt that is partly computed begins anew.
+    /// Declares that the weights are now those of `version`. Responses under
+    /// way continue with the keys and values that they have, unless
+    /// [`recompute_cache`](EngineConfig::recompute_cache) is set. A prompt that
+    /// is partly computed starts again.
     pub fn set_version(&mut self, version: u64) {
         self.scheduler.version = version;
     }
 
-    /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens
-    /// of prompts and draws one token for every row whose prompt is computed,
-    /// be it in this step. After
-    /// [`NonFinite`](PolicyError::NonFinite) nothing was drawn: once that request
-    /// is [cancelled](Self::cancel), the others go on. After another error the
-    /// engine must not be used again.
+    /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for
+    /// every row whose prompt is computed, including those completed in this step. After
+    /// [`NonFinite`](PolicyError::NonFinite) nothing was drawn: once that request is [cancelled](Self::cancel), the
+    /// others continue. After another error the engine must not be used again.
     pub fn step(&mut self, model: &Model) -> Result<EngineStep> {
         if *model.config() != self.model || model.device() != self.device || model.kind() != self.kind {
             return Err(PolicyError::Input(

@@ -1,8 +1,8 @@
 //! Attention of the rows that decode: one query each.
 //!
-//! A product over many slots goes as far as the longest row in them. Rows that
-//! stay long stand in the first slots (`slots.rs`), so that shares of the
-//! slots are as long as they must be.
+//! A product over many slots reads as many positions as the longest row in them
+//! has. Long rows are in the first slots (`slots.rs`), and the slots are
+//! divided into shares, so that short rows do not pay for long ones.
 
 use super::kv_cache::KvCache;
 use crate::config::ModelConfig;
@@ -15,7 +15,7 @@ use gavel_torch::scalar::ScalarOperations;
 use std::ops::Range;
 use tch::{Device, Kind, Tensor};
 
-/// The most shares that the slots are divided into.
+/// The largest number of shares that the slots are divided into.
 const SHARES: usize = 4;
 
 /// One token of each of the first slots.
@@ -58,7 +58,7 @@ impl NextTokens {
         let config = model.config();
         cache.append(layer, &self.places, &own.key, &own.value)?;
         let query = match is_half(own.query.kind()) {
-            // Their scores are scaled, which are not rounded by it.
+            // The scores are scaled instead, which does not round them.
             true => own.query.shallow_clone(),
             false => own.query.try_mul(scale(config))?,
         };
@@ -90,20 +90,20 @@ impl Share {
     }
 }
 
-/// The scores, in 32 bits, of queries and keys of 16, as fused attention in
-/// training has them: rounded to 16, a score of 50 is off by a tenth, and so is
-/// the log-probability that comes of it.
+/// The scores, in 32 bits, of queries and keys of 16 bits, as fused attention
+/// in training computes them. Rounded to 16 bits, a score of 50 would be off by
+/// a tenth, and the log-probability with it.
 fn wide_scores(query: &Tensor, keys: &Tensor, scale: f64) -> Result<Tensor> {
     let mut scores = match query.device().is_cuda() {
         true => query.f_bmm_dtype(keys, Kind::Float)?,
-        // There a product is of one kind.
+        // On the CPU, both factors and the product have one kind.
         false => query.f_to_kind(Kind::Float)?.f_bmm(&keys.f_to_kind(Kind::Float)?)?,
     };
     scores.try_mul_(scale)?;
     Ok(scores)
 }
 
-/// What scores are multiplied by.
+/// The factor of the scores.
 fn scale(config: &ModelConfig) -> f64 {
     (config.head_dim as f64).sqrt().recip()
 }
@@ -118,8 +118,8 @@ pub(super) fn shares_after(slot: usize, rows: usize) -> impl Iterator<Item = Ran
     ((slot / size + 1) * size..rows).step_by(size).map(move |start| start..rows.min(start + size))
 }
 
-/// The shares of slots with these positions, where neighbours are one if less
-/// than `worth` positions are saved by keeping them apart.
+/// The shares of slots with these positions. Neighbouring shares are merged if
+/// keeping them apart saves fewer than `worth` positions.
 fn divided(positions: &[i64], worth: i64) -> Vec<Range<usize>> {
     let size = positions.len().div_ceil(SHARES);
     let read = |share: Range<usize>| longest(&positions[share.clone()]) * share.len() as i64;
@@ -136,9 +136,9 @@ fn divided(positions: &[i64], worth: i64) -> Vec<Range<usize>> {
     shares
 }
 
-/// The positions of a layer that are read in the time that one more share
-/// costs: some operations, which are to a GPU as much as reading 32 MiB and to
-/// a CPU as much as reading 64 KiB.
+/// The number of positions of a layer that can be read in the time that one
+/// more share costs. A share costs some operations: on a GPU as much as reading
+/// 32 MiB, on a CPU as much as reading 64 KiB.
 fn worth(config: &ModelConfig, kind: Kind, device: Device) -> i64 {
     let bytes = if device.is_cuda() { 32 << 20 } else { 64 << 10 };
     bytes / kv_bytes_per_layer(config, kind) as i64
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(divided(&[9; 16], 0), vec![0..16; 1]);
         assert_eq!(divided(&[90, 80, 50, 70, 20, 10, 10, 10], 0), [0..2, 2..4, 4..6, 6..8]);
         assert_eq!(divided(&[90, 80, 50, 70, 20, 10, 10, 10], 60), [0..4, 4..8]);
-        // A long row at the end; it moves to the front as others go.
+        // A long row at the end; it moves to the front when others leave.
         assert_eq!(divided(&[50, 45, 10, 70], 5), [0..2, 2..3, 3..4]);
         assert_eq!(divided(&[5, 4, 3, 2, 1], 0), [0..2, 2..4, 4..5]);
     }

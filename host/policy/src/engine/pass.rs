@@ -1,6 +1,6 @@
-//! The forward pass of a step over the key-value cache, without gradients: the
-//! next token of every row and parts of prompts go through the layers
-//! together, so that weights are read once; only attention tells them apart.
+//! The forward pass of a step over the key-value cache, without gradients. The
+//! next token of every row and parts of prompts go through the layers together,
+//! so that weights are read once. Only attention treats them differently.
 
 use super::kv_cache::KvCache;
 use super::next_tokens::NextTokens;
@@ -13,9 +13,10 @@ use crate::mask::Masks;
 use crate::model::Model;
 use tch::{Device, Tensor};
 
-/// Feeds each of `rows`, which are in the first slots, its last token, and gives
-/// the logits of the next, `[rows, vocab]`; absent without rows. Computes the
-/// cache of `prefill` before, so that a row whose prompt it ends is among them.
+/// Feeds each of `rows`, which are in the first slots, its last token, and
+/// gives the logits of the next, `[rows, vocab]`; `None` without rows. The
+/// cache of `prefill` is computed first, so that `rows` may include a row whose
+/// prompt it completes.
 pub(super) fn run(model: &Model, cache: &mut KvCache, rows: &[Row], prefill: &Prefill) -> Result<Option<Tensor>> {
     let (config, device) = (model.config(), model.device());
     let parts = &prefill.parts;
@@ -52,7 +53,7 @@ pub(super) fn run(model: &Model, cache: &mut KvCache, rows: &[Row], prefill: &Pr
             attended.push(next.attend(model, cache, index, &own)?);
         }
         if index + 1 == model.layers.len() {
-            // Of prompts nothing is needed after the last layer's keys and values.
+            // Prompts are not needed after the last layer's keys and values.
             x = x.f_narrow(0, 0, count)?;
         } else {
             for (part, piece) in parts.iter().zip(&pieces) {
@@ -107,7 +108,7 @@ impl DevicePart {
         })
     }
 
-    /// Attends to what is stored before and to itself: `[rows * time,
+    /// Attends to the tokens stored before and to its own: `[rows * time,
     /// query_width]`.
     fn attend(&self, model: &Model, cache: &KvCache, layer: usize, own: &Projected) -> Result<Tensor> {
         let mask = self.masks.of(model.config(), layer);

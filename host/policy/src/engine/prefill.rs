@@ -1,14 +1,14 @@
-//! What a step computes of prompts, beside the next tokens of the rows whose
-//! prompts are computed.
+//! The parts of prompts that a step computes, beside the next tokens of the
+//! rows whose prompts are computed.
 
 use super::row::Row;
 
-/// What a step computes of prompts.
+/// The parts of prompts that a step computes.
 #[derive(Default)]
 pub(super) struct Prefill {
     pub(super) parts: Vec<PrefillPart>,
-    /// Slots whose prompts are those of others, in this pass or there already:
-    /// pairs of (from, to).
+    /// Slots that copy the prompt of another slot, computed in this pass or
+    /// before: pairs of (from, to).
     pub(super) copies: Vec<(usize, usize)>,
     /// The longest of these prompts, in tokens.
     pub(super) copied: usize,

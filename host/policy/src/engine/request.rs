@@ -1,11 +1,11 @@
-//! What the engine is asked for, and what it gives.
+//! The engine's requests and its results.
 
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::sampling::Sampling;
 use gavel_data::FinishReason;
 
-/// How much the engine takes on at once.
+/// The limits of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineConfig {
     /// The most rows that are decoded together.
@@ -14,11 +14,11 @@ pub struct EngineConfig {
     /// the tokens that it draws; bounds its time and its memory. A longer prompt
     /// is computed in parts.
     pub prefill_tokens: usize,
-    /// The most bytes that keys and values take. Where they would take more, the
-    /// requests that came last are put back and computed again later; nothing
-    /// that they have drawn is lost. `None` is no limit.
+    /// The most bytes that keys and values take. If they would take more, the
+    /// requests that came last are put back and computed again later; they keep
+    /// the tokens that they have drawn. `None` is no limit.
     pub cache_bytes: Option<usize>,
-    /// Whether the keys and values of responses under way are computed anew when the version of the weights changes.
+    /// Whether the keys and values of responses under way are computed again when the version of the weights changes.
     pub recompute_cache: bool,
 }
 
@@ -40,7 +40,7 @@ impl EngineConfig {
 /// One response to be drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Comes back with the response; no two that are under way share it.
+    /// Returned with the response; unique among the requests under way.
     pub id: u64,
     /// Token ids of the prompt; not empty.
     pub prompt: Vec<u32>,
@@ -114,8 +114,8 @@ pub struct Drawn {
     pub token: u32,
     /// Its log-probability, as in [`Finished::logprobs`].
     pub logprob: f32,
-    /// The most probable tokens with theirs, the first the most probable; as
-    /// many as the request asked for.
+    /// The most probable tokens with their log-probabilities, in descending
+    /// order; as many as the request asked for.
     pub top: Vec<(u32, f32)>,
 }
 
@@ -126,10 +126,10 @@ pub struct Finished {
     pub id: u64,
     /// The tokens drawn, the stop token included.
     pub response: Vec<u32>,
-    /// For each token its log-probability after penalties and temperature and
-    /// before truncation; at temperature 0, that at temperature 1.
+    /// For each token, its log-probability after penalties and temperature and
+    /// before truncation. At temperature 0 it is the one at temperature 1.
     pub logprobs: Vec<f32>,
-    /// For each token the version of the policy that drew it.
+    /// For each token, the version of the policy that drew it.
     pub versions: Vec<u64>,
     /// Why it ended: `Stop` or `Length`.
     pub finish_reason: FinishReason,

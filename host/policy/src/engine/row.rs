@@ -4,14 +4,16 @@ use super::request::{Finished, Request};
 use gavel_data::{FinishReason, seed};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A response under way, or one that waits for its place, maybe again.
+/// A response under way, or a request that waits, maybe again after it was put
+/// back.
 pub(super) struct Row {
     pub(super) request: Request,
     /// The order in which requests came.
     pub(super) arrival: u64,
     /// Equal for rows with the same prompt, and hardly ever for others.
     prompt_hash: u64,
-    /// The version whose keys and values the tokens of its prompt have.
+    /// The version of the weights that computed the keys and values of its
+    /// prompt.
     pub(super) prompt_version: u64,
     pub(super) response: Vec<u32>,
     pub(super) logprobs: Vec<f32>,
@@ -33,8 +35,8 @@ impl Row {
         }
     }
 
-    /// All tokens but the last, which is the next input: what must be in the
-    /// cache before it can go on.
+    /// All tokens but the last, which is the next input. They must be in the
+    /// cache before the row can continue.
     pub(super) fn prefix(&self) -> impl Iterator<Item = u32> + Clone + '_ {
         self.request.prompt.iter().chain(&self.response).copied().take(self.tokens() - 1)
     }

@@ -11,7 +11,7 @@ use tch::{Device, Kind, Tensor};
 pub(super) struct Sampler {
     vocab: i64,
     device: Device,
-    /// The rows that `settings` are of, by their arrival.
+    /// The rows that `settings` belong to, by their arrival.
     rows: Vec<u64>,
     settings: BatchSettings,
 }
@@ -21,9 +21,9 @@ pub(super) struct Sampler {
 struct BatchSettings {
     penalty: Option<Penalty>,
     bias: Option<Bias>,
-    /// `[rows, 1]`, 1 for greedy rows; absent where all are 1.
+    /// `[rows, 1]`, 1 for greedy rows; `None` if all are 1.
     temperature: Option<Tensor>,
-    /// `[rows]`; absent where no row is greedy.
+    /// `[rows]`; `None` if no row is greedy.
     greedy: Option<Tensor>,
     /// Every row is greedy: nothing is drawn.
     all_greedy: bool,
@@ -32,7 +32,8 @@ struct BatchSettings {
     top: Vec<usize>,
 }
 
-/// What is known of the tokens that a row has, prompt and response.
+/// The repetition penalties, and the tokens that each row has in its prompt and
+/// response.
 struct Penalty {
     /// `[rows, 1]`, 1 for rows without.
     factor: Tensor,
@@ -40,7 +41,7 @@ struct Penalty {
     seen: Tensor,
 }
 
-/// What is added to single logits.
+/// The values that are added to single logits.
 struct Bias {
     /// Row and token of each, `[n]`.
     places: [Tensor; 2],
@@ -50,14 +51,15 @@ struct Bias {
 
 /// Limits of each row, `[rows, 1]`; a row without a limit has one that never binds.
 struct Truncation {
-    /// The largest top-k if every row has one: only so many tokens need sorting.
+    /// The largest top-k if every row has one: only that many tokens need
+    /// sorting.
     deepest: Option<i64>,
     top_k: Tensor,
     top_p: Tensor,
     min_p: Tensor,
 }
 
-/// What was drawn for a row.
+/// The token that was drawn for a row.
 pub(super) struct Pick {
     pub(super) token: u32,
     /// The log-probability under the tempered distribution, before truncation;
@@ -72,8 +74,8 @@ impl Sampler {
         Self { vocab, device, rows: Vec::new(), settings: BatchSettings::default() }
     }
 
-    /// Draws from `logits`, `[rows, vocab]`. One transfer to the host, and one
-    /// for the most probable tokens.
+    /// Draws from `logits`, `[rows, vocab]`, with one transfer to the host, and
+    /// one for the most probable tokens.
     pub(super) fn sample(&mut self, rows: &[Row], logits: &Tensor) -> Result<Vec<Pick>> {
         if !rows.iter().map(|row| row.arrival).eq(self.rows.iter().copied()) {
             self.settings = BatchSettings::new(rows, self.vocab, self.device)?;
@@ -170,8 +172,8 @@ impl BatchSettings {
         Ok(picks.map(|(token, logprob)| Pick { token, logprob, top: top.next().unwrap_or_default() }).collect())
     }
 
-    /// For each row the most probable tokens that it asks for; nothing where no
-    /// row does. (From logits: a probability that is 0 in 32 bits has a logarithm.)
+    /// For each row, the most probable tokens that it asks for; empty if no row asks. They are computed from logits, as
+    /// a probability that is 0 in 32 bits still has a log-probability.
     fn most_probable(&self, logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
         let Some(most) = self.top.iter().copied().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
         let (values, tokens) = logits.f_log_softmax(-1, None)?.f_topk(most as i64, -1, true, true)?;
@@ -217,11 +219,11 @@ impl Bias {
 }
 
 impl Truncation {
-    /// `probs`, `[rows, vocab]`, as doubles, with 0 for what is cut off. The
-    /// order of the vocabulary is kept, so that a row without a limit draws
-    /// the same token whether or not a neighbour has one; and what is as
-    /// probable as the last that stays, stays too, as which of them comes first
-    /// depends on how many are sorted for the neighbours.
+    /// `probs`, `[rows, vocab]`, as doubles, with 0 for tokens that are cut
+    /// off. The order of the vocabulary is kept, so that a row without a limit
+    /// draws the same token whether or not a neighbour has one. Tokens as
+    /// probable as the last that stays are kept too: their order depends on how
+    /// many are sorted for the neighbours.
     fn apply(&self, probs: &Tensor) -> Result<Tensor> {
         let (sorted, _) = match self.deepest {
             Some(k) => probs.f_topk(k, -1, true, true)?,

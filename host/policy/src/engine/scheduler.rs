@@ -1,6 +1,6 @@
-//! Which rows a step computes. Requests are admitted in the order in which they
-//! came; where the cache is full, the rows that came last go back to those that
-//! wait, with what they have drawn.
+//! Which rows a step computes. Requests are admitted in the order of their
+//! arrival. If the cache is full, the rows that came last are put back to the
+//! waiting requests and keep the tokens that they have drawn.
 
 use super::prefill::{Prefill, PrefillPart};
 use super::request::{EngineConfig, Request};
@@ -15,9 +15,9 @@ pub(super) struct Scheduler {
     max_batch: usize,
     prefill_tokens: usize,
     recompute_cache: bool,
-    /// That of the weights.
+    /// The version of the weights.
     pub(super) version: u64,
-    /// Requests that have come.
+    /// The number of requests that have arrived.
     arrivals: u64,
     pub(super) waiting: VecDeque<Row>,
     pub(super) slots: Slots,
@@ -26,7 +26,7 @@ pub(super) struct Scheduler {
 }
 
 impl Scheduler {
-    /// One with nothing to do.
+    /// A scheduler without requests.
     pub(super) fn new(config: &EngineConfig, slots: Slots) -> Self {
         Self {
             max_batch: config.max_batch,
@@ -46,7 +46,7 @@ impl Scheduler {
         self.arrivals += 1;
     }
 
-    /// Takes a request away, wherever it stands.
+    /// Removes a request, waiting or under way.
     pub(super) fn remove(&mut self, id: u64) -> Result<Option<Row>> {
         match self.waiting.iter().position(|row| row.request.id == id) {
             Some(at) => Ok(self.waiting.remove(at)),
@@ -54,8 +54,8 @@ impl Scheduler {
         }
     }
 
-    /// Puts back a row whose prompt was begun with other weights; where keys and values are to be those of the present
-    /// weights, every row that has others.
+    /// Puts back a row whose prompt was begun with other weights. With `recompute_cache`, puts back every row with keys
+    /// and values of other weights.
     pub(super) fn restart_stale(&mut self) -> Result<()> {
         let (version, all) = (self.version, self.recompute_cache);
         let partial = self.slots.partial.as_ref().map(|partial| partial.row.arrival);
@@ -69,7 +69,7 @@ impl Scheduler {
         let active = order.len();
         order.sort_unstable();
         let longest = |order: &[(u64, usize)]| order.iter().map(|(_, tokens)| *tokens).max().unwrap_or_default();
-        // One row fits: `Engine::submit` saw to it.
+        // One row always fits: `Engine::submit` checks it.
         while order.len() > 1 && !self.slots.cache.fits(order.len(), longest(&order)) {
             order.pop();
         }
@@ -81,7 +81,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Puts back the rows for which `which` holds, all of which came before those that wait; how many they are.
+    /// Puts back the rows for which `which` holds and returns their number. They go before the waiting requests, as
+    /// they arrived earlier.
     fn put_back(&mut self, which: impl Fn(&Row) -> bool) -> Result<usize> {
         let mut put_back = self.slots.remove(which)?;
         put_back.sort_unstable_by_key(|row| row.arrival);
@@ -90,11 +91,10 @@ impl Scheduler {
         Ok(count)
     }
 
-    /// Chooses at most `prefill_tokens` tokens of prompts: first of one that was
-    /// begun, then of the requests that wait longest, which get the free
-    /// places. A prompt of more tokens is computed in parts of that many,
-    /// whatever else there is to do. The last token of a row is not among them:
-    /// it is the row's first input.
+    /// Chooses at most `prefill_tokens` tokens of prompts: first of the prompt
+    /// that was begun, then of the requests that have waited longest, which get
+    /// the free places. A longer prompt is computed in parts of that size. The
+    /// last token of a row is not among them, as it is the row's first input.
     pub(super) fn admit(&mut self) -> Prefill {
         let mut prefill = Prefill::default();
         let mut room = self.prefill_tokens;
@@ -125,7 +125,7 @@ impl Scheduler {
             let rows = fresh.iter().map(|&slot| (slot, &self.slots.rows[slot]));
             prefill.parts.push(PrefillPart::new(rows, 0, width));
         } else if prefill.parts.is_empty() && self.next_in_line().is_some() {
-            // Not even a step of its own is enough for it.
+            // The prompt does not fit even into a step by itself.
             self.slots.partial = self.take_next().map(|row| PartialPrefill { row, done: 0 });
             prefill.parts.extend(self.continue_partial());
         }
@@ -146,7 +146,7 @@ impl Scheduler {
         Some(part)
     }
 
-    /// The request that waits longest, if there is a place for it.
+    /// The request that has waited longest, if there is a place for it.
     fn next_in_line(&self) -> Option<&Row> {
         let next = self.waiting.front()?;
         let (rows, longest) = self.slots.extent();
@@ -154,16 +154,15 @@ impl Scheduler {
         fits.then_some(next)
     }
 
-    /// The request that waits longest, whose prompt will have the keys and values
-    /// of the present weights.
+    /// Takes the request that has waited longest. Its prompt will have the keys and values of the present weights.
     fn take_next(&mut self) -> Option<Row> {
         let mut row = self.waiting.pop_front()?;
         row.prompt_version = self.version;
         Some(row)
     }
 
-    /// The slot of a row whose keys and values are those that `row` needs. What
-    /// a row drew before it was put back is its own.
+    /// The slot of a row whose keys and values `row` can copy. A row that had
+    /// drawn tokens before it was put back shares them with no other row.
     fn twin(&self, row: &Row) -> Option<usize> {
         let same = |other: &Row| other.prompt_version == self.version && other.has_prompt_of(row);
         self.slots.rows.iter().position(same).filter(|_| row.response.is_empty())

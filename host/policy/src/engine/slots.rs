@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::out_of_memory::Phase;
 use std::collections::HashSet;
 
-/// A row whose prompt is partly computed; what it drew before it was put back
-/// counts as its prompt.
+/// A row whose prompt is partly computed. Tokens that it drew before it was put
+/// back count as its prompt.
 pub(super) struct PartialPrefill {
     pub(super) row: Row,
     /// Tokens that are in the cache.
@@ -21,7 +21,7 @@ pub(super) struct Slots {
     pub(super) cache: KvCache,
     /// The rows that decode: the one in slot `i` is `rows[i]`.
     pub(super) rows: Vec<Row>,
-    /// It is in the slot after `rows`, and came after them.
+    /// The row in the slot after `rows`; it came after them.
     pub(super) partial: Option<PartialPrefill>,
     /// The requests whose logits were not finite.
     broken: HashSet<u64>,
@@ -33,7 +33,7 @@ impl Slots {
         Self { cache, rows: Vec::new(), partial: None, broken: HashSet::new() }
     }
 
-    /// All rows, that whose prompt is partly computed at last.
+    /// All rows; the one whose prompt is partly computed is the last.
     pub(super) fn under_way(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().chain(self.partial.iter().map(|partial| &partial.row))
     }
@@ -49,14 +49,14 @@ impl Slots {
         self.cache.reserve(slots, longest)
     }
 
-    /// Remembers that the logits of these requests were not finite, and so may
-    /// be what the cache has of them.
+    /// Remembers that the logits of these requests were not finite. Their keys
+    /// and values in the cache may not be finite either.
     pub(super) fn mark_broken(&mut self, requests: Vec<u64>) {
         self.broken.extend(requests);
     }
 
-    /// Removes the rows that are `gone`, and closes the gaps. Gives them in the
-    /// order of their slots.
+    /// Removes the rows that are `gone` and closes the gaps. Returns them in
+    /// the order of their slots.
     pub(super) fn remove(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {
         if !self.under_way().any(&gone) {
             return Ok(Vec::new());
@@ -72,7 +72,7 @@ impl Slots {
         self.rows = origins.iter().filter_map(|&origin| before[origin].take()).collect();
         let mut removed: Vec<Row> = before.into_iter().flatten().collect();
 
-        // What the cache must copy: pairs of (from, to), and the most tokens of one of them.
+        // The copies in the cache: pairs of (from, to), and the most tokens of one of them.
         let mut moves: Vec<(usize, usize)> =
             origins.into_iter().enumerate().filter(|(to, from)| from != to).map(|(to, from)| (from, to)).collect();
         let mut longest = moves.iter().map(|&(_, to)| self.rows[to].tokens() - 1).max().unwrap_or_default();
@@ -90,8 +90,8 @@ impl Slots {
         Ok(removed)
     }
 
-    /// Clears the slots of rows that are `gone` and may hold what is not finite:
-    /// those that broke, and one whose prompt is partly computed.
+    /// Clears the slots of rows that are `gone` and may hold values that are
+    /// not finite: those that broke, and one whose prompt is partly computed.
     fn clear_broken(&mut self, gone: impl Fn(&Row) -> bool) -> Result<()> {
         for (slot, row) in self.rows.iter().enumerate() {
             if gone(row) && self.broken.remove(&row.request.id) {
@@ -105,11 +105,9 @@ impl Slots {
     }
 }
 
-/// Where the rows of the slots come from once those that are gone are removed:
-/// for each slot, in which one its row was. A gap is filled with the longest row
-/// of the next share of slots, whose gap with the longest of the share after
-/// that, and so on to the last share, where the last row fills it. So rows of one
-/// share are about as long, and the longest come first.
+/// The origin of each slot's row after the rows that are gone are removed. A gap is filled with the longest row of the
+/// next share of slots. The gap left there is filled from the share after it, and so on to the last share, where the
+/// last row fills it. So the rows of one share have similar lengths, and the longest come first.
 fn without_gaps(is_gone: &[bool], tokens: &[usize]) -> Vec<usize> {
     let mut origins: Vec<usize> = (0..tokens.len()).collect();
     for slot in (0..tokens.len()).rev().filter(|&slot| is_gone[slot]) {
@@ -142,7 +140,7 @@ mod tests {
         assert_eq!(after(&[7]), [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(after(&[6]), [0, 1, 2, 3, 4, 5, 7]);
         assert_eq!(after(&[0, 1, 2, 3, 4, 5, 6, 7]), Vec::<usize>::new());
-        // Of the rows of a share that are as long the last one moves.
+        // Among rows of equal length in a share, the last one moves.
         let is_gone = [true, false, false, false, false, false, false, false];
         assert_eq!(without_gaps(&is_gone, &[5; 8]), [3, 1, 2, 5, 4, 7, 6]);
     }

@@ -1,5 +1,5 @@
-//! A model with adapters: they are put on it, left out, or merged into its
-//! weights.
+//! A model with adapters: adding them, leaving them out, and merging them into
+//! its weights.
 
 use super::config::LoraConfig;
 use super::module::Module;
@@ -11,14 +11,16 @@ use std::path::Path;
 use tch::Tensor;
 
 impl Model {
-    /// The model with fresh adapters, which alone are trained from here on;
-    /// its weights are those in the folder `base`. A is uniform within
-    /// `±1 / sqrt(in)`, as in PEFT, a function of `seed`; B is 0, so that
-    /// nothing is changed yet.
+    /// The model with fresh adapters; only these are trained from now on. Its
+    /// weights are those in the folder `base`. A is uniform within `±1 /
+    /// sqrt(in)`, as in PEFT, and depends on `seed`. B is 0, so that the model
+    /// computes the same at first.
     pub fn adapt(mut self, config: &LoraConfig, base: &Path, seed: u64) -> Result<Self> {
         config.validate()?;
         if self.is_adapted() {
-            return Err(PolicyError::Input("the model has adapters: merge them before it gets others".into()));
+            return Err(PolicyError::Input(
+                "the model already has adapters\nhint: merge them before you add others".into(),
+            ));
         }
         self.train_all(false)?;
         let size = Size { rank: config.rank, alpha: config.alpha };
@@ -40,7 +42,8 @@ impl Model {
     }
 
     /// The model without its adapters and without gradients, in the same
-    /// memory: the reference of a KL penalty that costs none.
+    /// memory. It is the reference of a KL penalty and takes no memory of its
+    /// own.
     pub fn base(&self) -> Result<Self> {
         Ok(Self {
             config: self.config.clone(),
@@ -56,9 +59,8 @@ impl Model {
         })
     }
 
-    /// The model with its adapters added to its weights, W + scale · B·A, a
-    /// plain one. In 16 bits the sum is rounded, so that it does not compute
-    /// quite the same.
+    /// The plain model with the adapters added to its weights: W + scale · B·A.
+    /// In 16 bits the sum is rounded, so that the results differ slightly.
     pub fn merge(mut self) -> Result<Self> {
         {
             let _guard = tch::no_grad_guard();

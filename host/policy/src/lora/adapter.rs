@@ -12,7 +12,7 @@ pub(crate) struct Adapter {
     a: Tensor,
     /// What each row of A is multiplied by: `[sum of ranks]`.
     scales: Tensor,
-    /// For each module of the map, what it has.
+    /// The rows of each module of the map.
     outs: Vec<Out>,
 }
 
@@ -23,7 +23,7 @@ struct Out {
     up: Option<Up>,
 }
 
-/// What leads from the low rank to the rows of a module.
+/// The map from the low rank to the rows of a module.
 struct Up {
     /// `[rows, rank]`
     b: Tensor,
@@ -31,13 +31,13 @@ struct Up {
 }
 
 impl Adapter {
-    /// What `parts` of a linear map call its A.
+    /// The name that `parts` of a linear map has for its A.
     pub(crate) const A: &str = "lora_A.weight";
     const B: &str = "lora_B.weight";
 
-    /// Adapters that are 0 beside the `weight` of a map, whose `modules` have
-    /// these numbers of rows, of the sizes that `size` gives; none where no
-    /// module has one.
+    /// Adapters that are 0, beside the `weight` of a map whose `modules` have
+    /// these numbers of rows. `size` gives their sizes; `None` if no module has
+    /// an adapter.
     pub(crate) fn zeros(
         modules: &[(Module, i64)],
         weight: &Tensor,
@@ -62,23 +62,23 @@ impl Adapter {
         Ok(Some(Self { a, scales, outs }))
     }
 
-    /// `y`, `[tokens, out]`, and what the adapters make of `x`, `[tokens, in]`:
-    /// `y + scale · B A x` for each module.
+    /// `y`, `[tokens, out]`, plus the output of the adapters for `x`, `[tokens,
+    /// in]`: `y + scale · B A x` for each module.
     pub(crate) fn apply_onto(&self, y: &Tensor, x: &Tensor) -> Result<Tensor> {
         let low = x.f_to_kind(self.a.kind())?.f_linear(&self.a, None::<&Tensor>)?.f_mul(&self.scales)?;
         self.add(y, &low, 1, |rows, low, b| Ok(rows.f_addmm(low, &b.f_tr()?)?))
     }
 
-    /// `weight`, `[out, in]`, and the adapters: `W + scale · B A` for each
+    /// `weight`, `[out, in]`, plus the adapters: `W + scale · B A` for each
     /// module.
     pub(crate) fn merged_with(&self, weight: &Tensor) -> Result<Tensor> {
         let low = self.a.f_mul(&self.scales.f_unsqueeze(1)?)?;
         self.add(weight, &low, 0, |rows, low, b| Ok(rows.f_addmm(b, low)?))
     }
 
-    /// Has `one` add to the rows of each module, which lie along `dim` of
-    /// `onto`, what its B makes of its part of `low`, which lies along the same;
-    /// then rounds to the kind of `onto`.
+    /// Calls `one` for each module to add the output of its B for its part of
+    /// `low` to its rows of `onto`. Both lie along `dim`. The sum is then
+    /// rounded to the kind of `onto`.
     fn add(
         &self,
         onto: &Tensor,
@@ -110,8 +110,8 @@ impl Adapter {
         self.outs.iter().filter_map(|out| Some((out.module, out.up.as_ref()?.size)))
     }
 
-    /// The tensors with their names in the layer, in which the map has the name
-    /// `map`; they share their memory.
+    /// The tensors with their names in the layer, where the map is called
+    /// `map`. They share their memory with the adapters.
     pub(crate) fn tensors(&self, map: &str) -> Vec<(String, Tensor)> {
         let mut all = vec![(format!("{map}.{}", Self::A), self.a.shallow_clone())];
         for Out { module, up, .. } in &self.outs {

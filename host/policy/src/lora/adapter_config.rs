@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "adapter_config.json";
 
-/// Keys that say nothing beyond what the tensors say, or nothing about the
-/// computation. (Dropout is for training, in which there is none here.)
+/// Keys that repeat what the tensors have, or do not affect the computation.
+/// (Dropout affects training only, and Gavel trains without it.)
 const SILENT: [&str; 14] = [
     "task_type",
     "auto_mapping",
@@ -32,15 +32,15 @@ const SILENT: [&str; 14] = [
 /// Initialisations that leave the weights of the base as they are.
 const INITIALISATIONS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
-/// What such a file says beyond the tensors beside it, which have the modules
-/// and the ranks.
+/// The settings of such a file beyond its tensors, which give the modules and
+/// the ranks.
 #[derive(Debug, Deserialize)]
 pub(crate) struct AdapterConfigFile {
     peft_type: Option<String>,
     pub(crate) base_model_name_or_path: Option<PathBuf>,
     lora_alpha: Option<f64>,
     use_rslora: Option<bool>,
-    /// Alphas by name; the first that fits counts.
+    /// Alphas by name; the first match counts.
     alpha_pattern: Option<Map<String, Value>>,
     bias: Option<String>,
     #[serde(default)]
@@ -61,7 +61,8 @@ impl AdapterConfigFile {
     /// Reads it.
     ///
     /// # Errors
-    /// It asks for something that is computed in another way; the key is named.
+    /// A key asks for something that is computed in another way; the error
+    /// names it.
     pub(crate) fn load(dir: &Path) -> Result<Self> {
         let path = Self::path(dir);
         let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
@@ -126,7 +127,7 @@ impl AdapterConfigFile {
         let path = Self::path(dir);
         let named = named(sizes, layers);
         let Some(&(_, usual)) = named.first() else {
-            return Err(PolicyError::Checkpoint { path, what: "there is no adapter to be saved".into() });
+            return Err(PolicyError::Checkpoint { path, what: "there is no adapter to save".into() });
         };
         // Whole numbers are written as such, which is what PEFT and vLLM expect.
         let number = |alpha: f64| if alpha.fract() == 0.0 { json!(alpha as i64) } else { json!(alpha) };
@@ -155,14 +156,14 @@ impl AdapterConfigFile {
     }
 }
 
-/// Whether a key of a pattern is more than a name. (PEFT takes it as a regular
-/// expression, in which a dot stands for itself too.)
+/// Whether a key of a pattern is more than a name. (PEFT reads it as a regular
+/// expression, in which a dot also matches a dot.)
 fn is_expression(key: &str) -> bool {
     key.contains(|char: char| !(char.is_alphanumeric() || char == '_' || char == '.'))
 }
 
-/// The sizes by the names that PEFT finds the modules by: a module's own where
-/// it is the same in all layers, else with its layer.
+/// The sizes by the names under which PEFT finds the modules: the module's own
+/// name if the size is the same in all layers, else the name with its layer.
 fn named(sizes: &Sizes, layers: usize) -> Vec<(String, Size)> {
     let mut all = Vec::new();
     for module in Module::ALL {

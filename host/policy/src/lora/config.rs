@@ -4,8 +4,8 @@ use super::module::Module;
 use crate::error::{PolicyError, Result};
 use serde::{Deserialize, Serialize};
 
-/// The adapters to train. There is no dropout: the policy that is trained would
-/// not be the one that wrote the responses.
+/// The adapters to train. There is no dropout: with it, the policy in training
+/// would differ from the one that wrote the responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoraConfig {
@@ -15,11 +15,12 @@ pub struct LoraConfig {
     /// the best learning rate hardly depends on the rank (Schulman et al.,
     /// "LoRA Without Regret", 2025).
     pub alpha: f64,
-    /// The modules that get one; `"all-linear"`, which is all seven, by default.
+    /// The modules that get an adapter; by default `"all-linear"`, which is all
+    /// seven.
     #[serde(deserialize_with = "modules")]
     pub target_modules: Vec<Module>,
     /// Whether the factor is `alpha / sqrt(rank)` (rank-stabilised LoRA,
-    /// arXiv:2312.03732); no by default.
+    /// arXiv:2312.03732); `false` by default.
     pub rslora: bool,
 }
 
@@ -30,7 +31,7 @@ impl Default for LoraConfig {
 }
 
 impl LoraConfig {
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values that are not valid, naming the key.
     pub fn validate(&self) -> Result<()> {
         let wrong = |what: String| Err(PolicyError::Config(what));
         if !(1..=65_536).contains(&self.rank) {

@@ -15,7 +15,7 @@ const FILE: &str = "adapter_model.safetensors";
 /// What PEFT's classes put before the names of a model's tensors.
 const PREFIX: &str = "base_model.model.";
 
-/// How many numbers the adapter in the folder `dir` has.
+/// The number of parameters of the adapter in the folder `dir`.
 pub fn adapter_parameters(dir: &Path) -> Result<u64> {
     let file = TensorFile::open(&dir.join(FILE))?;
     let tensors = file.tensors()?;
@@ -23,8 +23,8 @@ pub fn adapter_parameters(dir: &Path) -> Result<u64> {
 }
 
 impl Model {
-    /// The model with the adapter in the folder `dir`, whichever base that
-    /// names. Nothing needs a gradient.
+    /// The model with the adapter in the folder `dir`, whichever base the
+    /// adapter names. Nothing needs a gradient.
     pub fn with_adapter(mut self, dir: &Path) -> Result<Self> {
         self.train_all(false)?;
         let config = AdapterConfigFile::load(dir)?;
@@ -68,14 +68,14 @@ impl Model {
 
     pub(crate) fn save_adapter(&self, dir: &Path) -> Result<()> {
         let Some(Adapted { base, rslora }) = &self.adapted else {
-            return Err(PolicyError::Input("the model has no adapter to be saved".into()));
+            return Err(PolicyError::Input("the model has no adapter to save".into()));
         };
         AdapterConfigFile::save(dir, base, *rslora, self.layers.len(), &self.adapter_sizes())?;
         tensor_file::write(&dir.join(FILE), self.named_adapters()?)
     }
 
-    /// Every tensor of the adapters by its name and with its shape in PEFT's
-    /// file. They share their memory with the model and carry no gradient.
+    /// Every tensor of the adapters, with its name and shape in PEFT's file.
+    /// They share their memory with the model and carry no gradient.
     pub fn named_adapters(&self) -> Result<Vec<(String, Tensor)>> {
         let mut all = Vec::new();
         for (name, tensor) in self.adapters() {
@@ -92,7 +92,7 @@ enum Half {
     B,
 }
 
-/// What the name of a tensor in PEFT's file says.
+/// The layer, module and half that a tensor's name in PEFT's file gives.
 fn parse(name: &str) -> Option<(usize, Module, Half)> {
     let (layer, rest) = name.strip_prefix(PREFIX)?.strip_prefix("model.layers.")?.split_once('.')?;
     Module::ALL.into_iter().find_map(|module| {

@@ -1,7 +1,6 @@
-//! Low-rank adapters (Hu et al., "LoRA", arXiv:2106.09685): beside a frozen
-//! matrix W stands a product B·A of low rank, which is what is trained. They
-//! are computed apart from W, in rollout as in training, so that both have the
-//! same rounding and W is there once.
+//! Low-rank adapters (Hu et al., "LoRA", arXiv:2106.09685): a product B·A of
+//! low rank is trained beside a frozen matrix W. It is computed apart from W,
+//! in rollout as in training, so that both round alike and W is in memory once.
 
 mod adapted_model;
 pub(crate) mod adapter;

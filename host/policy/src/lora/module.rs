@@ -14,13 +14,13 @@ pub enum Module {
     /// To values.
     #[serde(rename = "v_proj")]
     Value,
-    /// From what attention found.
+    /// From the result of attention.
     #[serde(rename = "o_proj")]
     Output,
     /// To the gate of the feed-forward block.
     #[serde(rename = "gate_proj")]
     Gate,
-    /// To what the gate is applied to.
+    /// To the values that the gate multiplies.
     #[serde(rename = "up_proj")]
     Up,
     /// From the feed-forward block.
@@ -29,7 +29,7 @@ pub enum Module {
 }
 
 impl Module {
-    /// All of them.
+    /// Every module.
     pub const ALL: [Self; 7] = [Self::Query, Self::Key, Self::Value, Self::Output, Self::Gate, Self::Up, Self::Down];
 
     /// Its name, with the block that it is in.

@@ -1,10 +1,10 @@
-//! How large the adapters of a model are, and what all of them have in common.
+//! The sizes of a model's adapters, and the settings that all of them share.
 
 use super::module::Module;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// How large the adapter of a module is.
+/// The size of a module's adapter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Size {
     pub(crate) rank: i64,
@@ -12,7 +12,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// What the product B·A is multiplied by.
+    /// The factor of the product B·A.
     pub(super) fn scale(self, rslora: bool) -> f64 {
         let rank = self.rank as f64;
         self.alpha / if rslora { rank.sqrt() } else { rank }
@@ -22,10 +22,10 @@ impl Size {
 /// The sizes of a model's adapters, by layer and module.
 pub(crate) type Sizes = BTreeMap<(usize, Module), Size>;
 
-/// What all adapters of a model have in common.
+/// The settings that all adapters of a model share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Adapted {
-    /// The folder of the weights that they stand beside.
+    /// The folder of the base's weights.
     pub(crate) base: PathBuf,
     /// Whether they are scaled by `alpha / sqrt(rank)` (Kalajdzievski,
     /// arXiv:2312.03732) and not by `alpha / rank`.

@@ -9,8 +9,8 @@ use crate::mask::Masks;
 use std::ops::Range;
 use tch::{Device, Tensor};
 
-/// Rows of similar length, whose attention is computed together. Padding is
-/// only there.
+/// Rows of similar length, whose attention is computed together. There is
+/// padding only within a bucket.
 #[derive(Debug)]
 pub(super) struct Bucket {
     rows: i64,
@@ -18,17 +18,17 @@ pub(super) struct Bucket {
     time: i64,
     /// Tokens of all rows.
     pub(super) tokens: i64,
-    /// Where they stand in `ids`.
+    /// Where they begin in `ids`.
     start: i64,
-    /// How many tokens stand before each row; a single number where all are equal.
+    /// How many tokens are before each row; a single number if all are equal.
     pub(super) before: Vec<i64>,
     ragged: Option<Ragged>,
-    /// `[rows * keys]`: which tokens each row looks at, in their order; absent
-    /// where these are its own and no row is longer than another.
+    /// `[rows * keys]`: which tokens each row looks at, in their order. `None`
+    /// if every row looks only at its own tokens and all rows are equally long.
     pub(super) keys: Option<Tensor>,
 }
 
-/// Between the tokens of a bucket and `[rows, time]`.
+/// The indices between the tokens of a bucket and `[rows, time]`.
 #[derive(Debug)]
 struct Ragged {
     /// `[rows * time]`: the token of each place, some token for padding.
@@ -45,7 +45,7 @@ impl Bucket {
         }
     }
 
-    /// Keys of the row that looks at most.
+    /// The keys of the row that looks at the most.
     fn longest(&self) -> i64 {
         self.keys.as_ref().map_or(self.time, |keys| keys.size()[0] / self.rows)
     }
@@ -76,7 +76,7 @@ impl Bucket {
     }
 }
 
-/// Where everything stands.
+/// The places of the rows in the pack.
 pub(super) struct Layout<'a> {
     pub(super) rows: &'a [PackedRow],
     pub(super) starts: &'a [usize],
@@ -126,7 +126,7 @@ impl Layout<'_> {
         for (line, &row) in members.iter().enumerate() {
             let shared = self.rows[row].after.map_or(0..0, |after| self.place(after));
             keys.extend(shared.chain(self.place(row)).map(|place| place as i64));
-            // No query looks at what comes after its row.
+            // No query looks at tokens after its row.
             keys.resize((line + 1) * longest.unwrap_or_default(), self.starts[row] as i64);
         }
         on_device(&keys, self.device)

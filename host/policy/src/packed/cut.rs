@@ -1,14 +1,14 @@
-//! Which rows attend together.
+//! Which rows share a bucket.
 
 use super::rows::{PackedRow, before, seen};
 
-/// The most numbers of the masks of rows that do not have as many tokens before
-/// them.
+/// The most numbers in the masks of a bucket whose rows have different numbers
+/// of tokens before them.
 pub const MASK_NUMBERS: usize = 1 << 24;
 
-/// Cuts the rows, in their order, into buckets. Within one, no row is less than
-/// half as long as another, nor sees less than half as much, so that at most
-/// half of what is computed is padding.
+/// Cuts the rows, in their order, into buckets. Within a bucket, no row is less
+/// than half as long as another, and none sees less than half as many tokens,
+/// so that at most half of the computation is padding.
 pub(super) fn cut<'a>(rows: &[PackedRow], order: &'a [usize]) -> Vec<&'a [usize]> {
     let mut buckets = Vec::new();
     let mut rest = order;
@@ -22,13 +22,14 @@ pub(super) fn cut<'a>(rows: &[PackedRow], order: &'a [usize]) -> Vec<&'a [usize]
     buckets
 }
 
-/// What the rows of a bucket have in common.
+/// The common sizes of a bucket's rows.
 struct Extent {
     first: usize,
     shortest: usize,
     longest: usize,
     rows: usize,
-    /// Whether as many tokens stand before each row: then one mask is enough.
+    /// Whether all rows have the same number of tokens before them: then one
+    /// mask is enough.
     one_mask: bool,
 }
 
@@ -38,8 +39,8 @@ impl Extent {
         Self { first, shortest: length, longest: length, rows: 0, one_mask: true }
     }
 
-    /// Takes a row in that sees at least as much as those before, unless it is
-    /// too unlike them.
+    /// Adds a row that sees at least as many tokens as those before, unless it
+    /// is too different from them.
     fn take_in(&mut self, rows: &[PackedRow], row: usize) -> bool {
         let length = rows[row].tokens.len();
         let (shortest, longest) = (self.shortest.min(length), self.longest.max(length));

@@ -3,9 +3,9 @@
 use crate::error::Result;
 use tch::{Device, Tensor};
 
-/// Rows `index`, `[n]`, of `x`, `[tokens, width]`. (An embedding is a choice of
-/// rows whose gradient is computed in parallel; that of an `index_select` is
-/// added row by row.)
+/// Rows `index`, `[n]`, of `x`, `[tokens, width]`. It uses an embedding, as its
+/// gradient is computed in parallel; the gradient of an `index_select` is added
+/// row by row.
 pub fn take_rows(x: &Tensor, index: &Tensor) -> Result<Tensor> {
     Ok(Tensor::f_embedding(x, index, -1, false, false)?)
 }

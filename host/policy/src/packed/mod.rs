@@ -1,6 +1,6 @@
-//! Sequences side by side, without padding, as training reads them. Those that
-//! begin alike, such as the responses to one prompt, share their beginning: it
-//! is computed once, and gradients of all of them flow into it.
+//! Sequences side by side, without padding, as training reads them. Sequences
+//! with the same beginning, such as the responses to one prompt, share it: it
+//! is computed once, and the gradients of all of them flow into it.
 
 mod bucket;
 mod cut;
@@ -36,10 +36,11 @@ impl Packed {
     /// Lays out `rows`.
     ///
     /// # Errors
-    /// There is no row, a row is empty, or it follows one that it cannot follow.
+    /// There are no rows, a row is empty, or a row follows one that it cannot
+    /// follow.
     pub fn new(rows: &[PackedRow], device: Device) -> Result<Self> {
         check(rows)?;
-        // Rows that others follow come first; then by length, so that those of a bucket are neighbours.
+        // Rows that others follow come first; then rows by length, so that those of a bucket are neighbours.
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|&row| (rows[row].after.is_some(), seen(rows, row), rows[row].tokens.len()));
         let mut starts = vec![0; rows.len()];
@@ -71,13 +72,13 @@ impl Packed {
         self.starts[row]
     }
 
-    /// The masks of each bucket, for attention in numbers of `kind`.
+    /// The masks of each bucket, for attention in `kind`.
     pub(crate) fn masks(&self, config: &ModelConfig, kind: Kind) -> Result<Vec<Masks>> {
         self.buckets.iter().map(|bucket| bucket.masks(config, self.ids.device())?.added(kind)).collect()
     }
 
-    /// Attention of every token to those before it in its row and in the row
-    /// that this follows; gives `[tokens, heads * head_dim]`.
+    /// Attention of every token to the tokens before it in its row and in the
+    /// row that its row follows; gives `[tokens, heads * head_dim]`.
     pub(crate) fn attend(
         &self,
         config: &ModelConfig,
@@ -107,7 +108,8 @@ impl Packed {
 mod tests {
     use super::*;
 
-    /// Rows, each after another or none, of so many tokens.
+    /// A pack of rows, each with the row that it follows, if any, and its
+    /// number of tokens.
     fn pack(rows: &[(Option<usize>, usize)]) -> Packed {
         let row = |&(after, length): &(Option<usize>, usize)| PackedRow { after, tokens: vec![1; length] };
         Packed::new(&rows.iter().map(row).collect::<Vec<_>>(), Device::Cpu).unwrap()

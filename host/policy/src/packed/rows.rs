@@ -1,11 +1,11 @@
-//! Rows of tokens, each by itself or after another.
+//! Rows of tokens, each alone or after another.
 
 use crate::error::{PolicyError, Result};
 
-/// Some tokens, and what stands before them.
+/// Some tokens, and the row before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedRow {
-    /// The row that these tokens follow, which itself follows none.
+    /// The row that these tokens follow. It must not follow another row itself.
     pub after: Option<usize>,
     /// At least one token id.
     pub tokens: Vec<u32>,
@@ -30,7 +30,7 @@ pub(super) fn check(rows: &[PackedRow]) -> Result<()> {
     Ok(())
 }
 
-/// How many tokens stand before those of a row.
+/// How many tokens are before those of a row.
 pub(super) fn before(rows: &[PackedRow], row: usize) -> usize {
     rows[row].after.map_or(0, |after| rows[after].tokens.len())
 }

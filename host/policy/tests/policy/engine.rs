@@ -18,7 +18,7 @@ pub(crate) fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<
     finished
 }
 
-/// The same tokens, with the same log-probabilities but for rounding.
+/// The same tokens, with the same log-probabilities except for rounding.
 pub(crate) fn assert_same(one: &Finished, other: &Finished) {
     assert_eq!((one.id, &one.response, one.finish_reason), (other.id, &other.response, other.finish_reason));
     assert!(one.logprobs.iter().zip(&other.logprobs).all(|(a, b)| (a - b).abs() < 3e-5), "{one:?} {other:?}");
@@ -87,7 +87,7 @@ fn in_16_bits_log_probs_are_those_of_training_but_for_rounding() {
     let sizes =
         ModelConfig { hidden_size: 64, intermediate_size: 96, head_dim: 32, initializer_range: 0.2, ..config() };
     let model = model(sizes);
-    // Scores of some hundreds, which 16 bits tell to about one.
+    // Scores of some hundreds, which 16 bits represent to about one.
     for (name, mut weight) in model.named_weights().unwrap() {
         if name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight") {
             let larger = &weight * 4.0;
@@ -242,7 +242,7 @@ fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
         let _ = broken.parameters().pop().unwrap().1.fill_(f64::NAN);
         let error = engine.step(&broken).unwrap_err().to_string();
         assert!(error.starts_with("the logits of request 4 at response token 0 are not finite"), "{error}");
-        // Without it the engine goes on.
+        // Without it the engine continues.
         assert!(engine.cancel(4).unwrap());
         engine.submit(Request { id: 5, ..fine.clone() }).unwrap();
         assert_eq!(engine.step(&model).unwrap().drawn.len(), 1);
@@ -290,7 +290,7 @@ fn a_full_cache_puts_rows_back_and_loses_nothing() {
     let error = Engine::new(&model, tight).unwrap().submit(long(7)).unwrap_err().to_string();
     assert_eq!(
         error,
-        "request 7: a prompt of 3 tokens and `max_tokens` 100 need more than the cache's 8192 bytes, which are 64 tokens: ask for fewer, or give the cache more memory"
+        "request 7: a prompt of 3 tokens and `max_tokens` 100 need more than the cache's 8192 bytes, which are 64 tokens\nhint: ask for fewer tokens, or give the cache more memory"
     );
 }
 
@@ -360,7 +360,7 @@ fn a_prompt_in_parts_is_the_prompt() {
 fn many_rows_of_different_lengths_attend_in_shares() {
     for config in [config(), ModelConfig { windows: vec![Some(40), None], ..config() }] {
         let model = model(config);
-        // Long rows that stay, and short ones that come and go, so that slots change.
+        // Long rows that stay and short ones that come and go, so that slots change.
         let request = |id: u64| match id {
             0..40 => Request::new(id, tokens(id / 20, 90), Sampling::new(20 + id as usize / 4, vec![]), id),
             _ => Request::new(id, tokens(id, 3), Sampling::new(3 + id as usize % 9, vec![]), id),
@@ -414,7 +414,7 @@ fn a_response_can_be_ended_from_outside() {
     assert_eq!(ended.logprobs.len(), 5);
     assert!(ended.logprobs.iter().zip(&all[1].logprobs).all(|(a, b)| (a - b).abs() < 3e-5));
     assert!(engine.finish(1).unwrap().is_none() && engine.finish(99).unwrap().is_none());
-    // One that waits has nothing yet.
+    // A waiting request has drawn nothing yet.
     assert!(engine.finish(5).unwrap().unwrap().response.is_empty());
     assert_eq!((engine.active(), engine.waiting()), (2, 2));
 

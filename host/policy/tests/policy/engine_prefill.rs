@@ -15,7 +15,7 @@ fn request(id: u64, prompt: u64, length: usize, new: usize) -> Request {
     Request::new(id, tokens(prompt, length), Sampling::new(new, vec![]), id)
 }
 
-/// Who drew a token in a step.
+/// The requests that drew a token in a step.
 fn step(engine: &mut Engine, model: &Model, finished: &mut Vec<Finished>) -> Vec<u64> {
     let step = engine.step(model).unwrap();
     finished.extend(step.finished);
@@ -107,7 +107,8 @@ fn a_prompt_that_is_half_done_can_be_taken_back() {
     assert_eq!((engine.active(), engine.waiting()), (2, 1));
     assert!(engine.cancel(1).unwrap());
     assert_eq!((engine.active(), engine.waiting()), (1, 1));
-    // Who waited behind it has a place of its own: 19 tokens are three parts.
+    // The request that waited behind it gets a place: 19 tokens are three
+    // parts.
     (0..2).for_each(|_| assert_eq!(step(&mut engine, &model, &mut finished), [0]));
     assert_eq!(step(&mut engine, &model, &mut finished), [0, 2]);
     assert_as_alone(&model, &finish(&mut engine, &model, finished), &requests);
@@ -158,7 +159,7 @@ fn what_one_row_broke_is_no_part_of_the_next() {
     let broken = Request::new(9, [vec![5; 20], vec![30; 12]].concat(), Sampling::greedy(12, vec![]), 9);
     let requests = [fine(0, 40), fine(1, 3), fine(2, 2)];
 
-    // Its prompt is computed in parts, and it is given up, or the weights change, before it has told anything.
+    // Its prompt is computed in parts. It is cancelled, or the weights change, before it has drawn a token.
     for change_version in [false, true] {
         let config = EngineConfig { max_batch: 2, prefill_tokens: 16, ..EngineConfig::default() };
         let mut engine = Engine::new(&model, config).unwrap();

@@ -1,5 +1,5 @@
 //! Adapters against PEFT, over the fixtures that `tests/parity/lora.py` wrote,
-//! and what they promise of the weights beside them.
+//! and the guarantees about the weights beside them.
 
 use crate::parity::{relative, tensors};
 use crate::{config, model, row, tokens};
@@ -78,8 +78,8 @@ fn logits_gradients_and_merged_weights_equal_those_of_peft() {
     }
 }
 
-/// Rounding to 16 bits differs with the order of sums: both are as near as each
-/// other to what 32 bits give.
+/// Rounding to 16 bits differs with the order of sums: both are about equally
+/// near to the result of 32 bits.
 #[test]
 fn beside_weights_of_16_bits_adapters_have_32() {
     let (model, mut expected) = load("llama-bf16");
@@ -263,11 +263,15 @@ fn what_is_no_plain_lora_is_refused_by_name() {
         ("init_lora_weights", json!("pissa"), "`init_lora_weights` \"pissa\" is not supported; it changes the weights"),
         ("alpha_pattern", json!({"[qk]_proj": 3}), "`alpha_pattern` \"[qk]_proj\""),
         ("a_key_of_next_year", json!(0.5), "`a_key_of_next_year` 0.5"),
-        ("base_model_name_or_path", json!("Qwen/Qwen2.5-0.5B"), "\"Qwen/Qwen2.5-0.5B\" is no folder here: download"),
+        (
+            "base_model_name_or_path",
+            json!("Qwen/Qwen2.5-0.5B"),
+            "\"Qwen/Qwen2.5-0.5B\" is not a folder here\nhint: download",
+        ),
         ("base_model_name_or_path", Value::Null, "`base_model_name_or_path` is missing"),
-        ("base_model_name_or_path", json!(folder("llama-rslora")), "is itself an adapter: merge"),
+        ("base_model_name_or_path", json!(folder("llama-rslora")), "is itself an adapter\nhint: merge"),
         ("base_model_name_or_path", json!("../../tests/parity/models/qwen3"), "has shape ["),
-        ("base_model_name_or_path", json!("../../tests/parity/models/nothing"), "is no folder here"),
+        ("base_model_name_or_path", json!("../../tests/parity/models/nothing"), "is not a folder here"),
     ] {
         let error = attempt(&|config| config[key] = value.clone());
         assert!(error.contains(says), "{key}: {error}");

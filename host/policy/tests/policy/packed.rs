@@ -2,7 +2,7 @@ use crate::parity::{checkpoints, load};
 use crate::{config, max_difference, model, row, tokens};
 use gavel_policy::{Device, Kind, Model, ModelConfig, Packed, PackedRow, Tensor, TrainingPass};
 
-/// Three prompts, of which one has four responses and one has two, and a row of its own.
+/// Three prompts, of which one has four responses and one has two, and a separate row.
 fn rows() -> Vec<PackedRow> {
     let lengths = [
         (None, 9),

@@ -1,5 +1,5 @@
 //! The model against `transformers`, over checkpoints of every family that
-//! `tests/parity/models.py` wrote, with what it computes of them.
+//! `tests/parity/models.py` wrote, with its results.
 
 use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Request, Sampling, Tensor};
 use safetensors::SafeTensors;
@@ -40,7 +40,7 @@ pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
         .collect()
 }
 
-/// What transformers computes with a checkpoint.
+/// The results of transformers with a checkpoint.
 struct Expected {
     tensors: BTreeMap<String, Tensor>,
 }
@@ -143,7 +143,7 @@ fn values_of_a_critic_equal_those_of_transformers() {
 #[test]
 fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
     let critic = |name: &str| Model::load_critic(&folder().join(name), Kind::Float, Device::Cpu);
-    // Every layer is that of the language model, and it values nothing yet.
+    // Every layer is that of the language model, and all values are still 0.
     for name in ["qwen3", "llama-bf16-shards", "qwen2-untied-mha"] {
         let (model, expected) = (critic(name).unwrap(), Expected::of(name));
         let plain = load(name, Kind::Float);
@@ -165,7 +165,7 @@ fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
     assert!(relative(&found, &expected.tensors["scores"]) < 2e-4);
     assert!(critic("qwen3-critic").is_ok());
     let error = critic("llama-classifier").err().unwrap().to_string();
-    assert!(error.contains("config.json: a head of 3 labels is none of a critic"), "{error}");
+    assert!(error.contains("config.json: a critic has one label, and this head has 3"), "{error}");
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn half_precision_computes_nearly_the_same() {
     }
 }
 
-/// What is saved has the tensors of the checkpoint, and its `config.json` says
-/// the same; `tests/parity/models.py --check` compares the logits.
+/// A saved model has the tensors of the checkpoint and the same `config.json`;
+/// `tests/parity/models.py --check` compares the logits.
 #[test]
 fn a_saved_checkpoint_is_that_of_transformers() {
     for name in checkpoints() {

@@ -1,5 +1,5 @@
-//! Qwen2 in plain loops over doubles, written from the formulas and sharing
-//! nothing with the product but the names of the weights.
+//! Qwen2 in plain loops over doubles, written from the formulas. It shares only
+//! the names of the weights with the product.
 
 use gavel_policy::{Model, ModelConfig};
 use std::collections::HashMap;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 const FILE: &str = "BLAKE3SUMS";
 
-/// Writes the hashes of the files that are in `folder`.
+/// Writes the hashes of the files in `folder`.
 pub(super) fn write(folder: &Path) -> Result<()> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut names: Vec<_> = entries.map_err(RunError::io("read", folder))?.iter().map(DirEntry::file_name).collect();
@@ -24,8 +24,8 @@ pub(super) fn write(folder: &Path) -> Result<()> {
     fs::write(&path, text).map_err(RunError::io("write", &path))
 }
 
-/// Compares the files in `folder` with their hashes. Gives whether there are
-/// hashes: checkpoints of before they were kept have none.
+/// Compares the files in `folder` with their hashes. Returns whether there are
+/// hashes: older checkpoints have none.
 pub(super) fn check(folder: &Path, needed: &[&str]) -> std::result::Result<bool, Damage> {
     let path = folder.join(FILE);
     let text = match fs::read_to_string(&path) {
@@ -42,7 +42,7 @@ pub(super) fn check(folder: &Path, needed: &[&str]) -> std::result::Result<bool,
         let file = folder.join(name);
         match hash(&file) {
             Ok(found) if found == expected => named.push(name),
-            Ok(_) => return Err(Damage::new(&file, "its content is not what was saved (its hash is another)")),
+            Ok(_) => return Err(Damage::new(&file, "its content is not what was saved (its hash differs)")),
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(Damage::new(&file, "it is missing")),
             Err(error) => return Err(Damage::new(&file, error)),
         }

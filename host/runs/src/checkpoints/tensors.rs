@@ -1,4 +1,4 @@
-//! Whether files of tensors are whole, where no hash says so.
+//! Whether files of tensors are whole, for checkpoints without hashes.
 
 use super::damage::Damage;
 use memmap2::Mmap;
@@ -7,8 +7,8 @@ use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::Path;
 
-/// Whether each safetensors file in a checkpoint has a header that is
-/// understood, and all the bytes that the header speaks of.
+/// Checks that each safetensors file in a checkpoint has a valid header and all
+/// the bytes that the header lists.
 pub(super) fn check(checkpoint: &Path) -> Result<(), Damage> {
     let files = fs::read_dir(checkpoint).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let files = files.map_err(|error| Damage::new(checkpoint, error))?;

@@ -4,7 +4,7 @@ use crate::power_cut::after_each_operation;
 use crate::run_folder::{FolderConfig, Rewound, RunFolder};
 use crate::samples::ScoredSample;
 use gavel_data::files::write_whole;
-use gavel_data::{FinishReason, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_data::{Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ fn state(step: u64) -> State {
     State { step, first_accuracy: Some(0.25), ..State::default() }
 }
 
-/// Stands in for the policy: files that are synced by themselves, and such that
-/// are not.
+/// Stands in for the policy: some files are synced when they are written,
+/// others are not.
 fn write(step: u64) -> impl Fn(&Path) -> Result<()> {
     move |folder| {
         for (name, is_synced) in [(OPTIMIZER, true), ("model.safetensors", true), ("config.json", false)] {
@@ -40,8 +40,8 @@ fn write(step: u64) -> impl Fn(&Path) -> Result<()> {
 fn sample(step: u64) -> Sample {
     let (prompt, answer) = (Message::new(Role::User, "q"), Message::new(Role::Assistant, format!("{step}")));
     let task = Task { id: format!("t/{step}"), data_source: None, prompt: vec![prompt], reference: Default::default() };
-    let trajectory = Trajectory { messages: vec![answer], tokens: None, finish_reason: FinishReason::Stop };
-    Sample { task: Arc::new(task), index: 0, trajectories: vec![trajectory] }
+    let trajectory = Trajectory::of(vec![answer]);
+    Sample::new(Arc::new(task), 0, vec![trajectory])
 }
 
 /// A step as a run takes it; a checkpoint every second one.
@@ -63,7 +63,7 @@ fn a_checkpoint_has_its_name_after_all_that_it_relies_on_is_on_the_disk() {
     let run = folder.path().to_owned();
     let (operations, _) = after_each_operation(&run, |_| (), || step(&mut folder, 2));
     let expected = [
-        // The step's samples, which do not wait for the disk.
+        // The step's samples, for which the run does not wait.
         "sync folder .",
         "rename trajectories/step-000002.jsonl.partial to trajectories/step-000002.jsonl",
         // What the checkpoint relies on.
@@ -73,7 +73,7 @@ fn a_checkpoint_has_its_name_after_all_that_it_relies_on_is_on_the_disk() {
         "sync folder trajectories",
         "sync metrics.jsonl",
         "sync folder .",
-        // What the policy writes by itself.
+        // The files that the policy syncs when it writes them.
         "sync checkpoints/step-000002.partial/optimizer.safetensors.partial",
         "rename checkpoints/step-000002.partial/optimizer.safetensors.partial to checkpoints/step-000002.partial/optimizer.safetensors",
         "sync folder checkpoints/step-000002.partial",
@@ -93,8 +93,8 @@ fn a_checkpoint_has_its_name_after_all_that_it_relies_on_is_on_the_disk() {
     assert_eq!(operations, expected);
 }
 
-/// The power may fail after any operation of seven steps: what is found is the
-/// old checkpoint or the new one, whole, with all that was recorded up to it.
+/// The power may fail after any operation of seven steps. Then the old or the
+/// new checkpoint is found, whole, with everything that was recorded up to it.
 #[test]
 fn a_power_cut_leaves_the_old_checkpoint_or_the_new_one() {
     let root = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ fn a_power_cut_leaves_the_old_checkpoint_or_the_new_one() {
     assert_eq!(kept.steps().unwrap(), [4, 6]);
 }
 
-/// What is done to the bytes of a file.
+/// A change to the bytes of a file.
 type Damage = fn(&mut Vec<u8>);
 
 #[test]
@@ -167,7 +167,7 @@ fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
                 panic!("{name}, {what}: {error}")
             };
             assert_eq!(checkpoint, &newest);
-            // A hash that is another is of a file that is another.
+            // A hash that differs means a file that differs.
             assert!(*file == path || name == "BLAKE3SUMS", "{name}, {what}: {error}");
         }
         fs::remove_file(&path).unwrap();
@@ -189,7 +189,7 @@ fn a_file_that_is_not_what_was_saved_is_named_with_an_older_checkpoint() {
     }
     let error = kept.find(None).unwrap_err().to_string();
     let expected = format!(
-        "checkpoint {0} is damaged: {0}/config.json: its content is not what was saved (its hash is another)\nhint: the run has no older checkpoint that is whole: leave --resume out to start a new run beside it",
+        "checkpoint {0} is damaged: {0}/config.json: its content is not what was saved (its hash differs)\nhint: the run has no older checkpoint that is whole: leave --resume out to start a new run beside it",
         newest.display()
     );
     assert_eq!(error, expected);

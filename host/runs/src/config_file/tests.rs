@@ -91,9 +91,12 @@ fn mistakes_name_the_files_that_lead_there() {
         ),
         (
             &[("run.toml", "include = 'a.toml'"), ("a.toml", "include = 'b/../run.toml'"), ("b/x", "")],
-            "a.toml: include: a circle: run.toml -> a.toml -> b/../run.toml\nhint: ",
+            "a.toml: include: the files include each other: run.toml -> a.toml -> b/../run.toml\nhint: ",
         ),
-        (&[("run.toml", "include = 'run.toml'")], "run.toml: include: a circle: run.toml -> run.toml\n"),
+        (
+            &[("run.toml", "include = 'run.toml'")],
+            "run.toml: include: the files include each other: run.toml -> run.toml\n",
+        ),
         (
             &[("run.toml", "include = ['a.toml', 3]"), ("a.toml", "")],
             "run.toml: include: expected a path or a list of paths, found 3",

@@ -1,12 +1,14 @@
 //! A line of `trajectories/`.
 
 use super::packed::PackedTokens;
-use gavel_data::{EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, OutcomeKind, SampleOutcome};
+use gavel_data::{
+    EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Opening, OutcomeKind, RolloutReport, SampleOutcome,
+};
 use gavel_data::{TokenCounts, TrajectoryRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A line as it is written.
+/// A line to write.
 #[derive(Serialize)]
 pub(super) struct WrittenLine<'a> {
     pub(super) id: &'a str,
@@ -23,18 +25,24 @@ pub(super) struct WrittenLine<'a> {
     pub(super) prompt: &'a [Message],
     #[serde(flatten)]
     pub(super) transcript: &'a TrajectoryRecord<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<&'a str>,
     /// For people; the messages have it.
     pub(super) response: String,
     pub(super) prompt_length: usize,
     pub(super) response_length: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) token_ids: Option<PackedTokens>,
+    /// Absent where the policy wrote one turn and called nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rollout: Option<&'a RolloutReport>,
     pub(super) advantage: Option<f64>,
     #[serde(flatten)]
     pub(super) outcome: &'a SampleOutcome,
 }
 
-/// A line as it is read: without what its task and its messages have.
+/// A line that was read, without the fields that its task and its messages
+/// have.
 #[derive(Deserialize)]
 pub(super) struct ReadLine {
     pub(super) id: String,
@@ -43,12 +51,16 @@ pub(super) struct ReadLine {
     pub(super) trained_step: Option<u64>,
     pub(super) group: u64,
     pub(super) sample: u32,
+    pub(super) opening: Option<Opening>,
     pub(super) messages: Vec<Message>,
+    pub(super) answer: Option<String>,
     pub(super) finish_reason: FinishReason,
     tokens: Option<TokenCounts>,
     #[serde(default)]
     pub(super) response_length: usize,
     token_ids: Option<PackedTokens>,
+    #[serde(default)]
+    pub(super) rollout: RolloutReport,
     pub(super) advantage: Option<f64>,
     pub(super) reward: Option<f64>,
     pub(super) outcome: OutcomeKind,
@@ -60,16 +72,16 @@ pub(super) struct ReadLine {
 }
 
 impl ReadLine {
-    /// What is known of its tokens.
+    /// Its tokens, or their counts, if they are known.
     ///
     /// # Errors
-    /// Its token ids are not understood, or are not as many as it says.
+    /// Its token ids cannot be parsed, or their number differs from its counts.
     pub(super) fn tokens(&self) -> Result<Option<KnownTokens>, String> {
         let Some(packed) = &self.token_ids else { return Ok(self.tokens.map(KnownTokens::Counts)) };
         let tokens = packed.unpack()?;
         match self.tokens == Some(tokens.counts()) {
             true => Ok(Some(tokens.into())),
-            false => Err("`token_ids` is not about the tokens that `tokens` counts".to_owned()),
+            false => Err("`token_ids` does not fit the counts in `tokens`".to_owned()),
         }
     }
 }

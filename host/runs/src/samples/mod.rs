@@ -35,7 +35,7 @@ fn files(run: &Path) -> Result<BTreeMap<u64, PathBuf>> {
 }
 
 /// Removes the samples of the steps after `step`: a run that is resumed there
-/// draws others. Gives the number of steps.
+/// draws new ones. Returns the number of steps.
 pub(crate) fn forget_samples_after(run: &Path, step: u64) -> Result<usize> {
     let files = files(run)?;
     let later = files.range(step + 1..);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `prompt`, `response` | token ids: base64 of 32-bit unsigned integers, little-endian |
 //! | `logprobs` | of each response token: base64 of 32-bit floats, little-endian |
-//! | `loss_mask` | how many response tokens in a row the policy wrote, how many it then did not, and so on |
+//! | `loss_mask` | lengths of runs of response tokens: written by the policy, not written by it, and so on in turn |
 //! | `versions` | `[version, n]`: the version of the policy that wrote the next n response tokens |
 
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use gavel_data::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// The tokens of a trajectory as a line has them.
+/// The tokens of a trajectory as stored in a line.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct PackedTokens {
     prompt: String,
@@ -53,16 +53,16 @@ impl From<&Tokens> for PackedTokens {
 }
 
 impl PackedTokens {
-    /// The tokens, whose lists all have an entry for each response token.
+    /// Unpacks the tokens. All lists have an entry for each response token.
     pub(crate) fn unpack(&self) -> Result<Tokens, String> {
         let prompt = unpack(&self.prompt, "prompt")?.into_iter().map(u32::from_le_bytes).collect();
         let response: Vec<u32> = unpack(&self.response, "response")?.into_iter().map(u32::from_le_bytes).collect();
         let logprobs: Vec<f32> = unpack(&self.logprobs, "logprobs")?.into_iter().map(f32::from_le_bytes).collect();
-        // Checked before anything is laid out: a length is a few bytes, and asks for as many as it likes.
+        // Checked before anything is allocated: a length takes a few bytes but may ask for any number of tokens.
         let expected = response.len();
         let check = |name: &str, length: Option<usize>| match length == Some(expected) {
             true => Ok(()),
-            false => Err(format!("`token_ids.{name}` is not about the {expected} tokens of the response")),
+            false => Err(format!("`token_ids.{name}` does not fit the {expected} tokens of the response")),
         };
         check("logprobs", Some(logprobs.len()))?;
         check("loss_mask", sum(self.loss_mask.iter().copied()))?;
@@ -76,7 +76,7 @@ impl PackedTokens {
     }
 }
 
-/// The sum; nothing where it is too large to be a length.
+/// The sum; `None` if it is too large to be a length.
 fn sum(mut counts: impl Iterator<Item = usize>) -> Option<usize> {
     counts.try_fold(0, usize::checked_add)
 }
@@ -139,10 +139,10 @@ mod tests {
     fn lengths_that_are_not_those_of_the_response_are_refused() {
         let packed = serde_json::to_value(PackedTokens::from(&tokens(&[true; 3], &[0; 3]))).unwrap();
         for (key, value, says) in [
-            ("loss_mask", json!([16_000_000_000_u64]), "`token_ids.loss_mask` is not about the 3 tokens"),
-            ("loss_mask", json!([usize::MAX, 4]), "`token_ids.loss_mask` is not about the 3 tokens"),
-            ("versions", json!([[0, 2]]), "`token_ids.versions` is not about the 3 tokens"),
-            ("logprobs", json!("AAAAAA=="), "`token_ids.logprobs` is not about the 3 tokens"),
+            ("loss_mask", json!([16_000_000_000_u64]), "`token_ids.loss_mask` does not fit the 3 tokens"),
+            ("loss_mask", json!([usize::MAX, 4]), "`token_ids.loss_mask` does not fit the 3 tokens"),
+            ("versions", json!([[0, 2]]), "`token_ids.versions` does not fit the 3 tokens"),
+            ("logprobs", json!("AAAAAA=="), "`token_ids.logprobs` does not fit the 3 tokens"),
             ("prompt", json!("AAAA"), "`token_ids.prompt` has 3 bytes"),
             ("response", json!("?"), "the base64 of `token_ids.response` is broken"),
         ] {

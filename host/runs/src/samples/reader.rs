@@ -12,16 +12,16 @@ use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A sample and what was said of it, read again.
+/// A recorded sample with its outcomes.
 #[derive(Debug, Clone)]
 pub struct RecordedSample {
     /// `STEP.GROUP.SAMPLE`; it names the sample in its run.
     pub id: String,
     /// The step that it was drawn for.
     pub step: u64,
-    /// The step that trained on its group; absent where none did, and in older recordings.
+    /// The step that trained on its group; `None` if no step did, and in older recordings.
     pub trained_step: Option<u64>,
-    /// Its first line in its file, from 1; 0 where it is in none.
+    /// Its first line in its file, from 1; 0 if it is not in a file.
     pub line: u64,
     /// The number of its group among those that were drawn for that step.
     pub group: u64,
@@ -30,26 +30,26 @@ pub struct RecordedSample {
     /// The tokens after the prompt of each trajectory: those that the policy
     /// wrote and the others.
     pub response_lengths: Vec<usize>,
-    /// What an update learned from it; absent where none did.
+    /// Its advantage in the update; `None` if no update learned from it.
     pub advantage: Option<f64>,
     /// The weighted sum of its scores, if it had one.
     pub reward: Option<f64>,
-    /// What all plugins together came to.
+    /// The combined outcome of all plugins.
     pub outcome: OutcomeKind,
     /// Why there is no reward.
     pub reason: Option<String>,
-    /// What each plugin said.
+    /// The outcome of each plugin.
     pub plugins: BTreeMap<String, EvaluationRecord>,
     /// The plugins that were not called, and why.
     pub not_called: BTreeMap<String, NotCalled>,
-    /// The reward that it counts with where its response exhausted a plugin and the run says so; see
+    /// The reward that it counts with if its response exhausted a plugin and the run counts such samples; see
     /// [`SampleOutcome`](gavel_data::SampleOutcome).
     pub lowest_reward: Option<f64>,
 }
 
 impl RecordedSample {
-    /// What its plugins saw as random; absent where none was called. A judger
-    /// saw what its group's first sample had.
+    /// The seed of its plugins' random numbers; `None` if no plugin was called.
+    /// A judger has that of its group's first sample.
     pub fn seed(&self) -> Option<u64> {
         let calls = || self.plugins.values().filter_map(|evaluation| evaluation.provenance.as_ref());
         let first = calls().next()?.seed;
@@ -61,8 +61,8 @@ impl RecordedSample {
     }
 }
 
-/// The samples of a run's folder. What is not understood is left out, and is
-/// then part of the [`damage`](Self::damage).
+/// The samples of a run's folder. Lines that cannot be parsed are left out and
+/// listed in [`damage`](Self::damage).
 pub struct SampleReader {
     tasks: Tasks,
     steps: BTreeMap<u64, PathBuf>,
@@ -70,22 +70,22 @@ pub struct SampleReader {
 }
 
 impl SampleReader {
-    /// Reads the tasks; the samples themselves are read when they are asked for.
+    /// Reads the tasks. The samples are read on demand.
     ///
     /// # Errors
-    /// A file is there and cannot be read.
+    /// A file exists but cannot be read.
     pub fn open(run: &Path) -> Result<Self> {
         let steps = super::files(run)?;
         let (tasks, damaged) = read_tasks(run)?;
         Ok(Self { tasks, steps, damage: Mutex::new(damaged) })
     }
 
-    /// The steps that there are samples of, in order.
+    /// The steps that have samples, in order.
     pub fn steps(&self) -> impl Iterator<Item = u64> {
         self.steps.keys().copied()
     }
 
-    /// The samples of a step, in the order in which they were drawn; none where
+    /// The samples of a step, in the order in which they were drawn; empty if
     /// there is no such step.
     ///
     /// # Errors
@@ -97,12 +97,12 @@ impl SampleReader {
         Ok(Samples { lines: Some(lines.peekable()) })
     }
 
-    /// What was left out of what has been read so far.
+    /// The lines that were left out so far.
     pub fn damage(&self) -> Vec<DamagedLine> {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a line between two of the file of a step could not be read.
+    /// Whether a line between two lines of a step's file could not be read.
     pub fn is_damaged_between(&self, step: u64, before: u64, after: u64) -> bool {
         let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         damage.iter().any(|damaged| {
@@ -148,7 +148,7 @@ impl Iterator for Samples<'_> {
     }
 }
 
-/// The lines of a step that are understood, each as a sample of one trajectory.
+/// The valid lines of a step, each as a sample of one trajectory.
 struct Lines<'a> {
     lines: Split<BufReader<File>>,
     path: &'a Path,
@@ -157,7 +157,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The line, if it is one, and its task is known.
+    /// Parses a line whose task is known.
     fn parse(&self, text: &[u8]) -> std::result::Result<RecordedSample, String> {
         let line: ReadLine = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let id = &line.id;
@@ -165,8 +165,14 @@ impl Lines<'_> {
             return Err(format!("sample {id} names the task {}, which tasks.jsonl does not have", line.task));
         };
         let tokens = line.tokens().map_err(|what| format!("sample {id}: {what}"))?;
-        let trajectory = Trajectory { messages: line.messages, tokens, finish_reason: line.finish_reason };
-        let sample = Sample { task: task.clone(), index: line.sample, trajectories: vec![trajectory] };
+        let trajectory = Trajectory {
+            opening: line.opening,
+            messages: line.messages,
+            tokens,
+            finish_reason: line.finish_reason,
+            report: line.rollout,
+        };
+        let sample = Sample { answer: line.answer, ..Sample::new(task.clone(), line.sample, vec![trajectory]) };
         Ok(RecordedSample {
             id: line.id,
             step: line.step,

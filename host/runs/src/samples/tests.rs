@@ -7,8 +7,8 @@ use gavel_data::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// A sample of two trajectories, of which the policy wrote one token less than
-/// there are.
+/// A sample of two trajectories with one token each that the policy did not
+/// write.
 fn sample() -> Sample {
     let task = Task::from_row(serde_json::from_str(r#"{"prompt": "q"}"#).unwrap(), 0, "train").unwrap();
     let trajectory = |text: &str, version| {
@@ -20,9 +20,15 @@ fn sample() -> Sample {
             versions: vec![version, version, version + 1],
         };
         let messages = vec![Message::new(Role::Assistant, text)];
-        Trajectory { messages, tokens: Some(tokens.into()), finish_reason: FinishReason::Stop }
+        Trajectory {
+            opening: None,
+            report: Default::default(),
+            messages,
+            tokens: Some(tokens.into()),
+            finish_reason: FinishReason::Stop,
+        }
     };
-    Sample { task: Arc::new(task), index: 3, trajectories: vec![trajectory("a", 4), trajectory("b", 5)] }
+    Sample::new(Arc::new(task), 3, vec![trajectory("a", 4), trajectory("b", 5)])
 }
 
 fn outcome() -> SampleOutcome {
@@ -53,7 +59,7 @@ fn written(run: &Path, token_ids: bool) -> PathBuf {
     writer.finish(&mut tasks).unwrap()
 }
 
-/// The samples of step 1, and what could not be read of them.
+/// The samples of step 1, and the lines that could not be read.
 fn read(run: &Path) -> (Vec<RecordedSample>, Vec<String>) {
     let reader = SampleReader::open(run).unwrap();
     let samples = reader.samples(1).unwrap().map(|sample| sample.unwrap()).collect();
@@ -135,9 +141,9 @@ fn token_ids_that_are_not_those_that_were_counted_are_damage() {
     let path = written(run.path(), true);
     let text = fs::read_to_string(&path).unwrap();
     for (from, to, says) in [
-        ("[1,1,1]", "[1,1,9]", "sample 1.2.3: `token_ids.loss_mask` is not about the 3 tokens of the response"),
+        ("[1,1,1]", "[1,1,9]", "sample 1.2.3: `token_ids.loss_mask` does not fit the 3 tokens of the response"),
         ("[1,1,1]", "[2,1]", ""),
-        ("[1,1,1]", "[3]", "sample 1.2.3: `token_ids` is not about the tokens that `tokens` counts"),
+        ("[1,1,1]", "[3]", "sample 1.2.3: `token_ids` does not fit the counts in `tokens`"),
     ] {
         assert_eq!(text.matches(from).count(), 2, "{text}");
         fs::write(&path, text.replace(from, to)).unwrap();

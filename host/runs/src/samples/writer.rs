@@ -10,23 +10,23 @@ use gavel_data::{KnownTokens, Sample, SampleOutcome, Trajectory};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A sample, what was said of it, and what was made of that.
+/// A sample with its outcome and its advantage.
 pub struct ScoredSample<'a> {
     /// The step that it was drawn for.
     pub step: u64,
     /// The number of its group among those that were drawn for that step.
     pub group: u64,
-    /// The step that trained on its group; absent where none did.
+    /// The step that trained on its group; `None` if no step did.
     pub trained_step: Option<u64>,
     /// The sample.
     pub sample: &'a Sample,
-    /// What was said of it.
+    /// Its outcome.
     pub outcome: &'a SampleOutcome,
-    /// What an update learned from it; absent where none did.
+    /// Its advantage in the update; `None` if no update learned from it.
     pub advantage: Option<f64>,
 }
 
-/// Writes the samples of a step, those that it trained on or dropped, to a file that has its name once it is whole.
+/// Writes the samples of a step, trained on or dropped, to a file that gets its name when it is whole.
 pub struct SampleWriter {
     out: BufWriter<WholeFile>,
     path: PathBuf,
@@ -34,8 +34,8 @@ pub struct SampleWriter {
 }
 
 impl SampleWriter {
-    /// Starts the file of `step` in a run's folder, in place of the one that
-    /// may be there.
+    /// Starts the file of `step` in a run's folder and replaces an existing
+    /// one.
     pub fn create(run: &Path, step: u64) -> Result<Self> {
         let path = layout::samples(run, step);
         let steps = layout::trajectories(run);
@@ -44,12 +44,12 @@ impl SampleWriter {
         Ok(Self { out: BufWriter::new(file), path, token_ids: false })
     }
 
-    /// Whether it writes down the ids of tokens, too, where they are known.
+    /// Sets whether token ids are written too, if they are known.
     pub(crate) fn token_ids(self, token_ids: bool) -> Self {
         Self { token_ids, ..self }
     }
 
-    /// Adds a sample, and its task to `tasks` where it is new.
+    /// Adds a sample, and its task to `tasks` if it is new.
     pub fn write(&mut self, tasks: &mut TaskStore, scored: &ScoredSample<'_>) -> Result<()> {
         let ScoredSample { step, group, trained_step, sample, outcome, advantage } = scored;
         let (id, task) = (format!("{step}.{group}.{}", sample.index), tasks.keep(&sample.task)?);
@@ -69,10 +69,13 @@ impl SampleWriter {
                 trajectory: number,
                 prompt: &sample.task.prompt,
                 transcript,
+                answer: sample.answer.as_deref(),
                 response: trajectory.response(),
                 prompt_length,
                 response_length,
                 token_ids: trajectory.tokens().filter(|_| self.token_ids).map(PackedTokens::from),
+                rollout: Some(&trajectory.report)
+                    .filter(|report| report.generating.len() > 1 || report.error.is_some()),
                 advantage: *advantage,
                 outcome,
             };
@@ -84,9 +87,9 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Gives the file its name, and returns it. The tasks that it speaks of are
-    /// there before it is. Until it and they are synced, a power cut may take
-    /// lines of it: a step does not wait for the disk.
+    /// Gives the file its name and returns the path. The tasks of its samples
+    /// are written before it. Until both are synced, a power cut may remove
+    /// lines of them: a step does not wait for the disk.
     pub fn finish(self, tasks: &mut TaskStore) -> Result<PathBuf> {
         tasks.flush()?;
         let whole = self.out.into_inner().map_err(std::io::IntoInnerError::into_error);
@@ -101,7 +104,7 @@ impl SampleWriter {
 fn lengths(trajectory: &Trajectory) -> (usize, usize) {
     match &trajectory.tokens {
         Some(KnownTokens::Full(tokens)) => (tokens.prompt.len(), tokens.response.len()),
-        // Nobody knows of others than the policy's.
+        // Only the policy's tokens are known.
         Some(KnownTokens::Counts(counts)) => (counts.prompt as usize, counts.response as usize),
         None => (0, 0),
     }

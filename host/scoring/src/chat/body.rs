@@ -7,12 +7,12 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Sends JSON piece by piece, so that no more than a piece is encoded at a
-/// time, and charges the call with the time that the encoding takes.
+/// Sends JSON in pieces and encodes one piece at a time. The time for the
+/// encoding is charged to the call.
 pub(super) struct Sending {
     chunks: JsonChunks,
-    /// Bytes that are not yet sent. A server is told how many there are: some
-    /// do not take a body of unknown size.
+    /// Bytes that are not yet sent. The request has their number in its header,
+    /// because some servers refuse a body of unknown size.
     left: u64,
     meter: CallMeter,
 }

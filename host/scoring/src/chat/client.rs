@@ -1,4 +1,4 @@
-//! Asking a server.
+//! Sends requests to an endpoint, with retries.
 
 use super::body::Sending;
 use super::endpoint::{ChatEndpoint, RESERVED};
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
-/// Most that is read of an answer.
+/// The most bytes of an answer that are read.
 const BODY_BYTES: usize = 16 << 20;
-/// Most that is told of an answer that is no completion.
+/// The most bytes of an error response that are read.
 const TOLD_BYTES: usize = 500;
 
 /// An endpoint that cannot be used.
@@ -30,12 +30,12 @@ pub enum ChatEndpointError {
     Field {
         /// The endpoint.
         name: String,
-        /// Which field, and why.
+        /// The field, and what is wrong.
         what: String,
     },
-    /// The key is not there.
+    /// The variable with the key is not set.
     #[error(
-        "chat.{name}.api_key_env: the variable {variable} is not set\nhint: set it where gavel is started; without a key, leave api_key_env out"
+        "chat.{name}.api_key_env: the variable {variable} is not set\nhint: set it in the environment of gavel, or remove api_key_env if the endpoint needs no key"
     )]
     NoKey {
         /// The endpoint.
@@ -43,15 +43,15 @@ pub enum ChatEndpointError {
         /// The variable.
         variable: String,
     },
-    /// The key cannot be sent.
-    #[error("chat.{name}.api_key_env: the variable {variable} holds what no HTTP header can")]
+    /// The key cannot be sent in a header.
+    #[error("chat.{name}.api_key_env: the variable {variable} has characters that an HTTP header cannot have")]
     Key {
         /// The endpoint.
         name: String,
         /// The variable.
         variable: String,
     },
-    /// Nothing to check the server's certificate with.
+    /// There are no certificates to check the server's certificate with.
     #[error("chat.{name}: {source}")]
     Tls {
         /// The endpoint.
@@ -76,10 +76,10 @@ pub(super) struct Client {
     http: reqwest::Client,
 }
 
-/// An attempt that gave no completion.
+/// A failed attempt.
 struct Failed {
     error: ChatError,
-    /// Whether another attempt may help, and how long to wait at least.
+    /// The shortest wait before another attempt; `None` where another attempt cannot help.
     again: Option<Duration>,
 }
 
@@ -90,7 +90,7 @@ impl From<NoMemory> for Failed {
 }
 
 impl Client {
-    /// Reads the key and checks the endpoint; nothing is sent yet.
+    /// Reads the key and checks the endpoint without a request.
     pub(super) fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
         let name = name.to_owned();
         endpoint.check().map_err(|what| ChatEndpointError::Field { name: name.clone(), what })?;
@@ -151,12 +151,12 @@ impl Client {
         }
         if status.is_success() {
             if bytes.len() > BODY_BYTES {
-                let error = self.unavailable(&format!("it answered with more than {BODY_BYTES} bytes"));
+                let error = self.unavailable(&format!("its answer has more than {BODY_BYTES} bytes"));
                 return Err(Failed { error, again: None });
             }
             let bytes = Bytes::from(bytes);
             return meter.work(|| ChatBody::parse(bytes.clone(), held)).map_err(|error| {
-                let error = self.unavailable(&format!("it answered with no JSON ({error}): {}", excerpt(&bytes)));
+                let error = self.unavailable(&format!("its answer is not JSON ({error}): {}", excerpt(&bytes)));
                 Failed { error, again }
             });
         }
@@ -165,7 +165,7 @@ impl Client {
             true => Failed { error: self.unavailable(&what), again: Some(after.unwrap_or_default()) },
             false => {
                 let hint = match (status.as_u16(), &self.endpoint.api_key_env) {
-                    (401 | 403, Some(variable)) => format!(" (the key is that in {variable})"),
+                    (401 | 403, Some(variable)) => format!(" (the key was read from {variable})"),
                     (401 | 403, None) => " (no api_key_env is set)".to_owned(),
                     (404 | 405, _) => format!(" (asked at {url})"),
                     _ => String::new(),
@@ -175,7 +175,7 @@ impl Client {
         })
     }
 
-    /// The same under another name in errors.
+    /// The same client, with another name in errors.
     pub(super) fn shown_as(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }
@@ -202,10 +202,7 @@ impl Client {
             Ok(answer) => answer.map_err(|failed| failed.error),
             Err(_) => {
                 let seconds = self.endpoint.deadline.as_secs_f64();
-                Err(self.unavailable(&format!(
-                    "{}: no answer after {seconds} s and all attempts in them",
-                    self.endpoint.url()
-                )))
+                Err(self.unavailable(&format!("{}: no answer in {seconds} s, with all attempts", self.endpoint.url())))
             }
         }
     }
@@ -221,7 +218,7 @@ impl ChatModel for Client {
     }
 }
 
-/// The innermost cause, which says what happened.
+/// The innermost cause, which explains the failure.
 fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();

@@ -1,4 +1,4 @@
-//! A language model that the host itself asks, and what it answers.
+//! Completions that the host itself asks a language model for.
 
 use super::client::{ChatEndpointError, Client};
 use super::endpoint::ChatEndpoint;
@@ -13,11 +13,11 @@ pub struct ChatClient(Client);
 /// An answer to a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatCompletion {
-    /// The message that goes on with it.
+    /// The message of the answer.
     pub message: Message,
     /// Why it ended.
     pub finish_reason: FinishReason,
-    /// How many tokens it took, where the server says so.
+    /// The number of tokens, where the server reports it.
     pub tokens: Option<TokenCounts>,
 }
 
@@ -26,7 +26,7 @@ struct Body {
     #[serde(default)]
     choices: Vec<Choice>,
     usage: Option<Usage>,
-    /// What gateways answer, with status 200, where the server behind them failed.
+    /// The answer of gateways, with status 200, where the server behind them failed.
     error: Option<Value>,
 }
 
@@ -43,19 +43,19 @@ struct Usage {
 }
 
 impl ChatClient {
-    /// Reads the key and checks the endpoint, which is `[chat.NAME]`; nothing is sent yet.
+    /// Reads the key and checks the endpoint `[chat.NAME]` without a request.
     ///
     /// # Errors
-    /// A field is wrong, or the key is not there.
+    /// A field is wrong, or the variable with the key is not set.
     pub fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
-        // Whoever waits for it knows it by its address.
+        // Users know this endpoint by its address.
         Ok(Self(Client::new(name, endpoint)?.shown_as(&endpoint.base_url)))
     }
 
     /// The answer to a conversation; `options` are further fields of the request.
     ///
     /// # Errors
-    /// There is none, after all attempts.
+    /// All attempts failed.
     pub async fn complete(
         &self,
         messages: &[Message],
@@ -67,11 +67,11 @@ impl ChatClient {
     }
 }
 
-/// Fails where the answer is not whole, or not one that a model gave.
+/// Parses an answer. Fails where it is not complete, or not from a model.
 fn read(json: &str) -> Result<ChatCompletion, String> {
     let Body { choices, usage, error } = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let Some(Choice { mut message, finish_reason }) = choices.into_iter().next() else {
-        return Err(error.map_or_else(|| "it has no choice".into(), |error| format!("it has an error: {error}")));
+        return Err(error.map_or_else(|| "it has no choices".into(), |error| format!("it has an error: {error}")));
     };
     let finish_reason = match finish_reason.as_deref() {
         Some("length" | "max_tokens") => FinishReason::Length,
@@ -81,7 +81,7 @@ fn read(json: &str) -> Result<ChatCompletion, String> {
         _ => FinishReason::Stop,
     };
     let mut field = |name: &str| message.remove(name).filter(|value| !value.is_null());
-    // Servers call it by either name, and some by both.
+    // Servers use either name for it, and some use both.
     let (called, thought) = (field("reasoning_content"), field("reasoning"));
     let (content, calls, reasoning) =
         (field("content").or_else(|| field("refusal")), field("tool_calls"), called.or(thought));
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_no_completion_says_why() {
         for (json, says) in [
-            ("{}", "it has no choice"),
+            ("{}", "it has no choices"),
             ("[]", "invalid"),
             (
                 r#"{"error":{"code":502,"message":"it is down"}}"#,

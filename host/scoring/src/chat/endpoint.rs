@@ -1,4 +1,4 @@
-//! An endpoint as a configuration describes it.
+//! The configuration of an endpoint.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChatEndpoint {
-    /// Where the protocol starts, such as `https://api.openai.com/v1`;
+    /// The base of the URL, such as `https://api.openai.com/v1`;
     /// `/chat/completions` is added.
     pub base_url: String,
     /// The model that answers.
@@ -18,26 +18,26 @@ pub struct ChatEndpoint {
     /// none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// Further fields of each request's body; a plugin's own come before them.
+    /// Further fields of each request's body; a plugin's own options win over them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
-    /// Requests that are under way at once; 32 by default.
+    /// The most requests at the same time; 32 by default.
     #[serde(default = "concurrency")]
     pub concurrency: NonZeroUsize,
-    /// How long one attempt may take; 60 s by default.
+    /// The longest time of one attempt; 60 s by default.
     #[serde(default = "timeout", with = "humantime_serde")]
     pub timeout: Duration,
     /// Attempts after the first, where another may help; 5 by default.
     #[serde(default = "retries")]
     pub retries: usize,
-    /// How long all attempts and the pauses between them may take; 5 min by
+    /// The longest time of all attempts and the pauses between them; 5 min by
     /// default. The deadline of the plugin's call ends them as well.
     #[serde(default = "deadline", with = "humantime_serde")]
     pub deadline: Duration,
 }
 
 fn concurrency() -> NonZeroUsize {
-    // What the free tiers of servers bear, and enough to keep one GPU of a judge busy.
+    // Free tiers of servers accept this many, and it keeps one GPU of a judge busy.
     NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN)
 }
 
@@ -53,8 +53,8 @@ fn deadline() -> Duration {
     Duration::from_secs(300)
 }
 
-/// Fields of a request that are not a plugin's to set: the host sets them, or
-/// could not read the answer.
+/// Fields of a request that a plugin cannot set. The host sets them, or it could
+/// not read the answer.
 pub(super) const RESERVED: [&str; 3] = ["model", "messages", "stream"];
 
 impl ChatEndpoint {
@@ -64,9 +64,9 @@ impl ChatEndpoint {
     /// The field that is wrong, and why.
     pub fn check(&self) -> Result<(), String> {
         let url = reqwest::Url::parse(&self.base_url).map_err(|error| format!("base_url: {error}"))?;
-        // Before anything shows it.
+        // Checked first, since later messages show the URL.
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            return Err("base_url: a key does not belong here; name its variable in api_key_env".into());
+            return Err("base_url: a key does not belong here\nhint: name its variable in api_key_env".into());
         }
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("base_url: {:?} starts neither with https:// nor with http://", self.base_url));
@@ -83,7 +83,7 @@ impl ChatEndpoint {
         }
     }
 
-    /// Where completions are asked for.
+    /// The URL of completions.
     pub(super) fn url(&self) -> String {
         format!("{}/chat/completions", self.base_url.trim_end_matches('/'))
     }

@@ -1,5 +1,5 @@
-//! `[chat.NAME]`: servers that speak the chat-completions protocol of OpenAI,
-//! which plugins ask.
+//! `[chat.NAME]`: servers with the chat-completions protocol of OpenAI, which
+//! plugins ask.
 
 mod body;
 mod client;
@@ -27,8 +27,8 @@ pub(crate) fn connect(sandbox: &Sandbox, endpoints: &BTreeMap<String, ChatEndpoi
     Ok(())
 }
 
-/// Gives a sandbox, for each name, a model that is not there: a replay answers
-/// from its tape.
+/// Adds to a sandbox a model for each name that fails every request. In a replay,
+/// the tape answers in its place.
 pub fn stand_in<'a>(sandbox: &Sandbox, names: impl IntoIterator<Item = &'a String>) {
     for name in names {
         sandbox.add_chat(name, Arc::new(Nobody), NonZeroUsize::MIN);

@@ -1,21 +1,21 @@
-//! Which answers are worth another attempt, and when.
+//! Decides whether another attempt may help, and when.
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use std::time::{Duration, SystemTime};
 
-/// Pauses double from this one on.
+/// The first pause; each later one is twice as long.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause, unless the server asks for a longer one.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Whether the same request may be answered later.
+/// Whether the same request may succeed later.
 pub(super) fn may_help(status: StatusCode) -> bool {
-    // 409 and 425 are what gateways say of a model that is being loaded.
+    // Gateways answer 409 and 425 while a model is loading.
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
-/// How long the server asks to be left alone: seconds or a date.
+/// The wait that the server asks for in `Retry-After`: seconds or a date.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     match text.parse::<f64>() {

@@ -1,15 +1,14 @@
-//! What of a recording cannot be read or replayed: the rest can.
+//! The parts of a recording that cannot be read or replayed.
 
 use gavel_runs::DamagedLine;
 use serde::Serialize;
 
-/// What was left out of a recording.
+/// The parts of a recording that were left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// Lines that are not understood.
+    /// Lines that cannot be parsed.
     pub lines: Vec<DamagedLine>,
-    /// Samples of groups that lost a member, where a judger is asked about
-    /// whole groups.
+    /// Samples of groups that lost a member, where a judger needs whole groups.
     pub samples: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong with a recording.
+//! Errors of recordings.
 
 use gavel_data::Shown;
 use gavel_runs::{DamagedLine, RunError};
@@ -7,19 +7,19 @@ use std::path::PathBuf;
 /// A recording that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// A file of it cannot be read or written.
+    /// A file of the recording cannot be read or written.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// There is nothing to read.
+    /// The folder has no recorded samples.
     #[error(
-        "{} holds no recorded samples\nhint: name the folder of a `gavel train` run with log.trajectories = true, or one that `gavel score --record` made",
+        "{} holds no recorded samples\nhint: name the folder of a `gavel train` run with log.trajectories = true, or one that `gavel score --record` wrote",
         folder.display()
     )]
     Nothing {
         /// The folder.
         folder: PathBuf,
     },
-    /// Recorded plugins had something of this machine.
+    /// Recorded plugins had grants of this machine.
     #[error(
         "the recording {} grants its plugins something of this machine: {}\nhint: if you trust who made it, add --allow-grants",
         folder.display(),
@@ -28,15 +28,15 @@ pub enum RecordingError {
     Grants {
         /// The recording's folder.
         folder: PathBuf,
-        /// Which plugin had what.
+        /// Each plugin and its grants.
         grants: Vec<String>,
     },
-    /// A run goes on with other plugins.
-    #[error("the plugins of {} are not those that it has had since step {since}: {}", folder.display(), changes.join("; "))]
+    /// A run continues with other plugins.
+    #[error("the plugins of {} differ from those since step {since}: {}", folder.display(), changes.join("; "))]
     Changed {
         /// The run's folder.
         folder: PathBuf,
-        /// The first step of the plugins until now.
+        /// The first step of the recorded plugins.
         since: u64,
         /// What has changed.
         changes: Vec<String>,

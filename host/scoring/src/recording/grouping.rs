@@ -1,10 +1,10 @@
-//! From the rewards of a group to what is learned from.
+//! Which samples of a group count, and with which reward.
 
 use gavel_data::OutcomeKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What decides, beside the plugins, which samples of a group are learned from.
+/// The settings that decide, beside the plugins, which samples of a group train the policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Grouping {
     /// The reward of a sample without one, for these kinds of outcomes.
@@ -13,27 +13,27 @@ pub struct Grouping {
     pub min_scored: usize,
 }
 
-/// What stands in for a reward that there is not.
+/// The reward of a sample that has none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Substitute {
     /// This reward.
     Score(f64),
-    /// A reward that the sample itself gives.
+    /// A reward that depends on the sample.
     OfSample(OfSample),
 }
 
-/// A reward that a sample without one gives.
+/// A reward that depends on the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OfSample {
-    /// The lowest that there may be, where the response exhausted a plugin; none elsewhere.
+    /// The lowest possible reward where the response exhausted a plugin; no reward elsewhere.
     LowestIfCaused,
 }
 
 impl Grouping {
-    /// The reward that a sample counts with in its group: its own, or what its kind of outcome is given. `lowest` is
-    /// that of [`SampleOutcome::lowest_reward`](gavel_data::SampleOutcome::lowest_reward).
+    /// The reward that a sample counts with in its group: its own, or that of its kind of outcome. `lowest` is its
+    /// [`SampleOutcome::lowest_reward`](gavel_data::SampleOutcome::lowest_reward).
     pub fn reward(&self, own: Option<f64>, outcome: OutcomeKind, lowest: Option<f64>) -> Option<f64> {
         own.or_else(|| match self.on_outcome.get(&outcome)? {
             Substitute::Score(score) => Some(*score),

@@ -1,4 +1,4 @@
-//! Recorded scoring, so that each verdict can be given again: the samples of a
+//! Recorded scoring, from which each verdict can be reproduced: the samples of a
 //! run's folder ([`gavel_runs`]), and the plugins that scored them.
 
 mod damage;

@@ -1,4 +1,4 @@
-//! Which plugins scored, and since which step.
+//! The plugins that scored, and their first step.
 
 use super::error::{RecordingError, Result};
 use super::grouping::Grouping;
@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 use std::iter::once;
 use std::path::Path;
 
-/// The plugins of a run from some step on.
+/// The plugins of a run from a step on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PluginSet {
     /// The first step that they scored.
     pub from_step: u64,
-    /// How rewards become advantages, as far as a plugin can change it.
+    /// The settings that decide which rewards count in a group.
     pub grouping: Grouping,
-    /// The endpoints that plugins might ask.
+    /// The endpoints that plugins could ask.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub chat: BTreeMap<String, ChatEndpoint>,
-    /// The programs that plugins might run.
+    /// The programs that plugins could run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramRecord>,
     /// The plugins, in the order of the configuration.
@@ -48,7 +48,7 @@ impl PluginSet {
         self.plugins.iter().find(|plugin| plugin.name == name)
     }
 
-    /// The plugins that `plugin` waits for, those that these wait for, and so on.
+    /// The plugins that `plugin` waits for, the plugins that these wait for, and so on.
     pub(crate) fn waited_for<'a>(&'a self, plugin: &'a PluginRecord) -> Vec<&'a PluginRecord> {
         let mut found: Vec<&PluginRecord> = Vec::new();
         let mut left = vec![plugin];
@@ -71,8 +71,8 @@ impl PluginSet {
             .filter(|name| self.plugins.iter().any(|other| other.when.after.iter().any(|shown| shown == name)))
     }
 
-    /// Whether a change of the plugins with these names can change what `plugin`
-    /// says: of itself, or of what it waits for.
+    /// Whether a change of the plugins with these names can change the verdicts of
+    /// `plugin`: it is one of them, or waits for one of them.
     pub(crate) fn is_affected(&self, plugin: &PluginRecord, changed: &[&str]) -> bool {
         once(plugin).chain(self.waited_for(plugin)).any(|each| changed.contains(&each.name.as_str()))
     }
@@ -93,7 +93,7 @@ impl PluginSet {
             .collect();
         let gone = old.plugins.iter().filter(|plugin| self.plugin(&plugin.name).is_none());
         changes.extend(gone.map(|plugin| format!("`{}` is gone", plugin.name)));
-        // Where and how often is asked does not change an answer; who is asked and with what does.
+        // Only the model and the options change an answer, not the address or the retries.
         let asked =
             |endpoint: &ChatEndpoint| format!("{} with {}", endpoint.model, Value::Object(endpoint.options.clone()));
         changes.extend(self.chat.iter().filter_map(|(name, now)| {
@@ -101,7 +101,7 @@ impl PluginSet {
             (now != was)
                 .then(|| format!("the endpoint `{name}` has another model or other options ({now}; it was {was})"))
         }));
-        // One that is new or gone comes with a plugin's other grants.
+        // A program that is new or gone shows as a change of a plugin's grants.
         changes.extend(self.programs.iter().flat_map(|now| {
             let was = old.programs.iter().find(|was| was.name == now.name);
             was.map(|was| now.changes(was)).unwrap_or_default()
@@ -125,10 +125,10 @@ pub(super) fn at(sets: &[PluginSet], step: u64) -> Option<&PluginSet> {
     sets.iter().rev().find(|set| set.from_step <= step)
 }
 
-/// Keeps the plugins of `scorer`, which score in `folder` from `from_step` on.
+/// Records the plugins of `scorer`, which score in `folder` from `from_step` on.
 ///
 /// # Errors
-/// They are not those that scored until then, and `allow_changes` is not set.
+/// They differ from the recorded plugins, and `allow_changes` is not set.
 pub fn keep_plugin_set(
     folder: &Path,
     scorer: &Scorer,
@@ -139,7 +139,7 @@ pub fn keep_plugin_set(
     let now = PluginSet::of(scorer, grouping, from_step);
     let mut sets = read(folder)?;
     let known = sets.len();
-    // What scored after this step is done again.
+    // Later steps are repeated with these plugins.
     sets.retain(|set| set.from_step <= from_step);
     if let Some(old) = sets.last() {
         let changes = now.changes(old);

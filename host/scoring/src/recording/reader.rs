@@ -1,4 +1,4 @@
-//! A recording that is read again.
+//! Reads a recording.
 
 use super::damage::Damage;
 use super::error::{RecordingError, Result};
@@ -7,20 +7,20 @@ use gavel_runs::{SampleReader, Samples};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A folder that is read again.
+/// A recording in a folder.
 pub struct Recording {
     pub(super) folder: PathBuf,
     pub(super) plugin_sets: Vec<PluginSet>,
     samples: SampleReader,
     /// Samples that were left out because their group lost a member.
     left_out: AtomicU64,
-    /// Whether its plugins get what they had of this machine.
+    /// Whether its plugins get their grants of this machine.
     pub(super) grants_allowed: bool,
 }
 
 impl Recording {
-    /// Reads what is common to all samples; the samples themselves are read
-    /// when they are asked for.
+    /// Reads the plugins and the steps; [`samples`](Self::samples) reads the
+    /// samples.
     pub fn open(folder: &Path) -> Result<Self> {
         let plugin_sets = read(folder)?;
         let samples = SampleReader::open(folder)?;
@@ -36,24 +36,24 @@ impl Recording {
         &self.folder
     }
 
-    /// The steps that there are samples of, in order.
+    /// The steps that have samples, in order.
     pub fn steps(&self) -> impl Iterator<Item = u64> {
         self.samples.steps()
     }
 
-    /// The samples of a step, in the order in which they were drawn; none where
-    /// there is no such step. Lines that are not understood are left out, and
-    /// are then part of the [`damage`](Self::damage).
+    /// The samples of a step, in the order in which they were drawn; empty where
+    /// there is no such step. Lines that cannot be parsed are left out, and are
+    /// then part of the [`damage`](Self::damage).
     pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
         Ok(self.samples.samples(step)?)
     }
 
-    /// What was left out of what has been read so far.
+    /// The parts that were left out so far.
     pub fn damage(&self) -> Damage {
         Damage { lines: self.samples.damage(), samples: self.left_out.load(Ordering::Relaxed) }
     }
 
-    /// Whether a line between two of the file of a step could not be read.
+    /// Whether a line between `before` and `after` in the file of a step could not be read.
     pub(crate) fn is_damaged_between(&self, step: u64, before: u64, after: u64) -> bool {
         self.samples.is_damaged_between(step, before, after)
     }
@@ -63,12 +63,12 @@ impl Recording {
         self.left_out.fetch_add(samples, Ordering::Relaxed);
     }
 
-    /// All sets of plugins, from the first.
+    /// All sets of plugins, in the order of their steps.
     pub fn plugin_sets(&self) -> &[PluginSet] {
         &self.plugin_sets
     }
 
-    /// Which plugins scored the samples of a step.
+    /// The plugins that scored the samples of a step.
     pub fn plugin_set(&self, step: u64) -> &PluginSet {
         at(&self.plugin_sets, step).unwrap_or(&self.plugin_sets[0])
     }

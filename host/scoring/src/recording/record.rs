@@ -1,4 +1,4 @@
-//! A plugin and a program as they were used, and what is another one.
+//! Records of plugins and programs, and the changes between two of them.
 
 use crate::condition::When;
 use crate::exec::LoadedProgram;
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// A plugin as it was used.
+/// A plugin, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PluginRecord {
     /// Its name in the run.
     pub name: String,
     /// The factor of its score in the reward.
     pub weight: f64,
-    /// Which samples it was called for.
+    /// When it was called.
     #[serde(flatten)]
     pub when: When,
-    /// What it says of itself.
+    /// The name, version and properties that it declares.
     pub info: Info,
     /// The file that it came from.
     pub path: PathBuf,
@@ -30,15 +30,15 @@ pub struct PluginRecord {
     pub component: String,
     /// The contract between it and its host.
     pub contract: String,
-    /// What it was initialised with.
+    /// The parameters that it was initialised with.
     pub params: Map<String, Value>,
-    /// What each of its calls might use.
+    /// The limits of each of its calls.
     pub limits: Limits,
-    /// What it might reach.
+    /// Its grants.
     pub grants: Grants,
 }
 
-/// A program as it was used.
+/// A program, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRecord {
     /// Its name in the run.
@@ -48,7 +48,7 @@ pub struct ProgramRecord {
     /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
     #[serde(deserialize_with = "component_hash")]
     pub component: String,
-    /// What each of its children might use.
+    /// The limits of each of its children.
     pub limits: Limits,
 }
 
@@ -63,7 +63,7 @@ impl ProgramRecord {
         ProgramSpec { name: self.name.clone(), path, limits: self.limits }
     }
 
-    /// What is not as it was in `old`.
+    /// The changes since `old`.
     pub(super) fn changes(&self, old: &Self) -> Vec<String> {
         let name = &self.name;
         let mut changes = Vec::new();
@@ -108,7 +108,7 @@ impl PluginRecord {
         WeightedPlugin { spec, weight: self.weight, when: self.when.clone() }
     }
 
-    /// What is not as it was in `old`. Where the file lies does not count.
+    /// The changes since `old`. The path of the file does not count.
     pub(super) fn changes(&self, old: &Self) -> Vec<String> {
         let name = &self.name;
         let mut changes = Vec::new();
@@ -146,13 +146,13 @@ impl PluginRecord {
     }
 }
 
-/// The beginning of a hash, which is enough for people.
+/// The beginning of a hash, for messages.
 fn short(hash: &str) -> &str {
     hash.get(..16).unwrap_or(hash)
 }
 
-/// The hash of a component, which names a file: 64 hexadecimal digits, and no
-/// path.
+/// Reads the hash of a component. It becomes a file name, so only 64 hexadecimal
+/// digits are accepted.
 fn component_hash<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     match text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {

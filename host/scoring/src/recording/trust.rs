@@ -1,6 +1,6 @@
-//! What of a recording is believed: anybody may have written it. A copy of a
-//! component is used if it has the recorded hash, and a plugin gets what is
-//! this machine's only where that is allowed.
+//! How far a recording is trusted, since anybody may have written it. A copy of
+//! a component is used only if it has the recorded hash. A plugin gets its
+//! grants of this machine only where that is allowed.
 
 use super::error::{RecordingError, Result};
 use super::plugin_set::PluginSet;
@@ -12,16 +12,16 @@ use gavel_runs::find_component;
 use std::path::PathBuf;
 
 impl Recording {
-    /// Lets plugins have what they had of this machine: folders, variables, its
-    /// clock, its random numbers. Otherwise a plugin that had any is refused.
-    /// Servers, models and programs need no permission: the first two are
-    /// answered from the tape, and programs are run from their copies.
+    /// Allows plugins their grants of this machine: folders, variables, the
+    /// clock, random numbers. Otherwise a plugin with such a grant is refused.
+    /// Other grants need no permission: the tape answers for servers and models,
+    /// and programs run from their copies.
     pub fn allow_grants(mut self, allow: bool) -> Self {
         self.grants_allowed = allow;
         self
     }
 
-    /// What its plugins had of this machine, a line each plugin.
+    /// The grants of this machine that its plugins had, one line a plugin.
     pub fn machine_grants(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for plugin in self.plugin_sets.iter().flat_map(|set| &set.plugins) {
@@ -37,7 +37,7 @@ impl Recording {
     /// A recorded plugin from its copy.
     ///
     /// # Errors
-    /// The copy does not have the recorded hash, or the plugin had something of
+    /// The copy does not have the recorded hash, or the plugin had a grant of
     /// this machine that is not allowed.
     pub fn plugin(&self, record: &PluginRecord) -> Result<WeightedPlugin> {
         self.plugin_from(record, self.component(&record.component)?)
@@ -46,7 +46,7 @@ impl Recording {
     /// A recorded plugin with the component `path` in place of its own.
     ///
     /// # Errors
-    /// It had something of this machine that is not allowed.
+    /// It had a grant of this machine that is not allowed.
     pub fn plugin_from(&self, record: &PluginRecord, path: PathBuf) -> Result<WeightedPlugin> {
         if !self.grants_allowed && !machine_grants(&record.grants).is_empty() {
             return Err(RecordingError::Grants { folder: self.folder.clone(), grants: self.machine_grants() });
@@ -67,10 +67,9 @@ impl Recording {
     }
 }
 
-/// The grants with which a plugin sees something of this machine, as a
-/// configuration writes them.
+/// The grants that let a plugin see this machine, as in a configuration.
 fn machine_grants(grants: &Grants) -> Vec<String> {
-    // No other pattern: a grant that is new must be judged here.
+    // No `..` pattern: every new grant must be considered here.
     let Grants { read, http: _, chat: _, exec: _, env, clock, random } = grants;
     let mut found = Vec::new();
     if !read.is_empty() {

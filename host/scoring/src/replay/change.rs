@@ -1,4 +1,4 @@
-//! Other plugins over the same samples: what would have been different?
+//! Runs changed plugins over recorded samples and compares the verdicts.
 
 use super::comparison::{Comparison, Tally};
 use super::error::{ReplayError, Result};
@@ -10,7 +10,7 @@ use gavel_plugin::SandboxConfig;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// A plugin of a recording, changed.
+/// A change of a recorded plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Its name in the recording.
@@ -21,12 +21,12 @@ pub struct Change {
     pub params: Option<Map<String, Value>>,
 }
 
-/// Runs the changed plugins over the selected samples; the others are taken to
-/// say what they said. `worst` is how many disagreements are kept; `done` is
-/// called after each sample.
+/// Runs the changed plugins over the selected samples; for the others, the
+/// recorded verdicts are used. `worst` is the number of disagreements to keep;
+/// `done` is called after each sample.
 ///
 /// # Errors
-/// The recording cannot be read, a change names no plugin of it, a plugin does
+/// The recording cannot be read, a change names an unknown plugin, a plugin does
 /// not load, or nothing was selected.
 pub fn compare(
     recording: &Recording,
@@ -65,8 +65,8 @@ fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {
     }
 }
 
-/// The plugins of a set that have to run again, as they are now: those that
-/// are changed, those that wait for them, and what these wait for.
+/// The plugins of a set that must run again, with the changes: the changed ones,
+/// those that wait for them, and the plugins that these wait for.
 fn changed(recording: &Recording, set: &PluginSet, changes: &[Change]) -> recording::Result<Vec<WeightedPlugin>> {
     let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
     let affected: Vec<&PluginRecord> = set.plugins.iter().filter(|plugin| set.is_affected(plugin, &names)).collect();

@@ -1,4 +1,4 @@
-//! How changed plugins stand to the recorded ones, added up sample by sample.
+//! Compares changed plugins with the recorded ones, sample by sample.
 
 use super::replayed::ReplayedSample;
 use super::rewards::{GroupRewards, Mean, RewardChange, Rewards};
@@ -10,54 +10,54 @@ use gavel_runs::RecordedSample;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What changed plugins would have changed.
+/// The effect of changed plugins.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// Each changed plugin.
     pub plugins: Vec<PluginChange>,
-    /// The rewards; absent where single samples were selected, whose groups
+    /// The rewards; absent where single samples were selected, since their groups
     /// are not whole.
     pub rewards: Option<RewardChange>,
     /// Samples for which no plugin was called when they were recorded.
     pub without_call: u64,
-    /// Where the two disagree most.
+    /// The largest disagreements.
     pub worst: Vec<Disagreement>,
-    /// What could not be looked at.
+    /// The parts that could not be compared.
     #[serde(skip_serializing_if = "Damage::is_none")]
     pub damage: Damage,
 }
 
-/// How a changed plugin stands to the recorded one.
+/// A changed plugin in comparison with the recorded one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PluginChange {
     /// Its name in the recording.
     pub name: String,
-    /// Name and version, as the component now says.
+    /// Name and version of the changed component.
     pub component: String,
-    /// BLAKE3 of the component now, in hexadecimal.
+    /// BLAKE3 of the changed component, in hexadecimal.
     pub hash: String,
-    /// Samples that both spoke of.
+    /// Samples that both were called for.
     pub samples: u64,
-    /// Samples that it was called for when they were recorded and is not now,
+    /// Samples that the recorded plugin was called for and the changed one is not,
     /// because its gate is shut.
     pub only_recorded: u64,
-    /// Samples that it is called for now and was not then.
+    /// Samples that only the changed plugin is called for.
     pub only_replayed: u64,
-    /// Samples of which both said the same: the kind of outcome, and the score
+    /// Samples with equal verdicts: the same kind of outcome, and the same score
     /// to the last bit.
     pub agreed: u64,
     /// The mean of the recorded scores, where both scored.
     pub recorded_mean: Option<f64>,
     /// The mean of the scores now, where both scored.
     pub replayed_mean: Option<f64>,
-    /// How often each outcome was recorded.
+    /// The recorded number of each kind of outcome.
     pub recorded_outcomes: BTreeMap<OutcomeKind, u64>,
-    /// How often each outcome came now.
+    /// The number of each kind of outcome now.
     pub replayed_outcomes: BTreeMap<OutcomeKind, u64>,
 }
 
 impl Comparison {
-    /// Whether all could be looked at, and nothing would have been different.
+    /// Whether everything was compared, and nothing differs.
     pub fn is_same(&self) -> bool {
         let same = |plugin: &PluginChange| {
             plugin.agreed == plugin.samples && plugin.only_recorded == 0 && plugin.only_replayed == 0
@@ -66,21 +66,21 @@ impl Comparison {
     }
 }
 
-/// Adds up sample by sample.
+/// Adds up the comparison, sample by sample.
 pub(super) struct Tally<'a> {
-    /// The names of the plugins that are changed.
+    /// The names of the changed plugins.
     changed: Vec<&'a str>,
     plugins: BTreeMap<String, (PluginChange, Mean, Mean)>,
     rewards: Rewards,
-    /// The group that the last sample was of, its rewards, and how it is used.
+    /// The group of the last sample, its rewards, and its plugins.
     group: Option<((u64, u64), GroupRewards, PluginSet)>,
     without_call: u64,
     worst: Worst,
 }
 
 impl<'a> Tally<'a> {
-    /// Adds up what another component or other parameters for each of `changed`
-    /// come to; `worst` is how many disagreements are kept.
+    /// Starts the comparison for the plugins `changed`; `worst` is the number of
+    /// disagreements to keep.
     pub(super) fn new(changed: Vec<&'a str>, worst: usize) -> Self {
         Self {
             changed,
@@ -98,7 +98,7 @@ impl<'a> Tally<'a> {
         self.add(set, scorer, recorded, &ReplayedSample::default());
     }
 
-    /// Adds a sample of `set`, of whose plugins `scorer` runs some again.
+    /// Adds a sample of `set`; `scorer` has the plugins that ran again.
     pub(super) fn add(
         &mut self,
         set: &PluginSet,
@@ -118,7 +118,7 @@ impl<'a> Tally<'a> {
                 change.hash = plugin.hash().to_owned();
             }
             let (was, now) = (recorded.plugins.get(name), replayed.plugins.get(name));
-            // Where it was not run again, nothing is known of it.
+            // Without an entry, it did not run again, and nothing is known of it.
             let shut = replayed.not_called.contains_key(name);
             change.only_recorded += u64::from(was.is_some() && now.is_none() && shut);
             change.only_replayed += u64::from(was.is_none() && now.is_some());

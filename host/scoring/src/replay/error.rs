@@ -1,4 +1,4 @@
-//! Why nothing can be replayed.
+//! Errors of a replay.
 
 use crate::error::ScorerError;
 use crate::recording::RecordingError;
@@ -6,7 +6,7 @@ use gavel_data::Shown;
 use gavel_plugin::TapeError;
 use std::path::PathBuf;
 
-/// A replay that does not come to a result.
+/// Why a replay failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The recording cannot be read.
@@ -15,10 +15,10 @@ pub enum ReplayError {
     /// A plugin does not load.
     #[error(transparent)]
     Scorer(#[from] ScorerError),
-    /// The answers from outside cannot be read.
+    /// The tape cannot be read.
     #[error(transparent)]
     Tape(#[from] TapeError),
-    /// No sample fits.
+    /// No sample is in the selection.
     #[error("{} has no sample that was asked for (it has the steps {steps})", folder.display())]
     NothingSelected {
         /// The recording's folder.
@@ -26,14 +26,14 @@ pub enum ReplayError {
         /// The steps that there are.
         steps: String,
     },
-    /// A plugin that did not take part.
-    #[error("no plugin of {} is called `{name}`; they are: {}", folder.display(), Shown(known.join(", ")))]
+    /// The recording does not have this plugin.
+    #[error("{} has no plugin `{name}`; its plugins are: {}", folder.display(), Shown(known.join(", ")))]
     UnknownPlugin {
         /// The recording's folder.
         folder: PathBuf,
-        /// As given.
+        /// The name.
         name: String,
-        /// Those that took part.
+        /// The plugins of the recording.
         known: Vec<String>,
     },
 }

@@ -1,20 +1,20 @@
-//! Whether two verdicts are the same, to the last bit.
+//! The differences between two verdicts, to the last bit.
 
 use gavel_data::{Budget, CausedBy, Credit, EvaluationRecord};
 
-/// What differs, as it was recorded and as it is now.
+/// A difference: the recorded value and the value now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What it is: `score`, `reason`, `input`, …
+    /// What differs: `score`, `reason`, `input`, …
     pub what: &'static str,
-    /// As it was recorded.
+    /// The recorded value.
     pub recorded: String,
-    /// As it is now.
+    /// The value now.
     pub replayed: String,
 }
 
-/// All that differs but what the clock decides: times, and for a budget of time
-/// how much was used.
+/// All differences but those of the clock: times, and how much of a time budget
+/// was used.
 pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> Vec<Mismatch> {
     let mut found = Vec::new();
     let mut compare = |what, recorded: String, replayed: String| {
@@ -31,7 +31,7 @@ pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> V
     compare("outcome", recorded.outcome.as_str().into(), replayed.outcome.as_str().into());
     compare("score", number(recorded.score), number(replayed.score));
     compare("metrics", metrics(recorded), metrics(replayed));
-    // What was recorded before credit was kept has none.
+    // Older records have no credit.
     if !recorded.credit.is_empty() {
         compare("credit", credit(recorded), credit(replayed));
     }
@@ -41,7 +41,7 @@ pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> V
         text(&recorded.whose.map(|whose| format!("{whose:?}"))),
         text(&replayed.whose.map(|whose| format!("{whose:?}"))),
     );
-    // Older records do not say who caused it.
+    // Older records have no cause.
     if recorded.caused_by.is_some() {
         let cause = |record: &EvaluationRecord| text(&record.caused_by.map(CausedBy::as_str));
         compare("caused by", cause(recorded), cause(replayed));
@@ -53,8 +53,8 @@ pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> V
     found
 }
 
-/// A number in as many digits as tell it from every other; two numbers have
-/// the same text only if they have the same bits.
+/// A number with enough digits to be unique: two numbers have the same text only
+/// if they have the same bits.
 pub(super) fn number(value: Option<f64>) -> String {
     text(&value)
 }

@@ -1,7 +1,7 @@
-//! Recorded verdicts, given again: the same plugins must say the same
-//! ([`verify`]), and others show what they would have changed ([`compare`]).
-//! [`versions`] compares two of a plugin without a recording. None of them
-//! needs a model, a GPU or a network.
+//! Replays recorded samples. The same plugins must give the same verdicts
+//! ([`verify`]), and changed plugins show what they would have changed
+//! ([`compare`]). [`versions`] compares two versions of a plugin without a
+//! recording. A replay needs no model, no GPU and no network.
 
 mod change;
 mod comparison;

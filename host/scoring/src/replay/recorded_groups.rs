@@ -4,11 +4,11 @@ use crate::recording::{self, Recording};
 use gavel_runs::{RecordedSample, RunError, Samples};
 use std::iter::Peekable;
 
-/// The samples of one group that can be read.
+/// The readable samples of one group.
 pub(super) struct RecordedGroup {
     pub(super) members: Vec<RecordedSample>,
-    /// Whether a line before, in or after it cannot be read, so that a member
-    /// may be missing.
+    /// Whether a line before, in or after it cannot be read; a member may then be
+    /// missing.
     pub(super) is_torn: bool,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct RecordedGroups<'a> {
     recording: &'a Recording,
     step: u64,
     samples: Peekable<Samples<'a>>,
-    /// The last line of the group before; 0 before the first.
+    /// The last line of the previous group; 0 before the first group.
     before: u64,
 }
 

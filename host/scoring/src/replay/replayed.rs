@@ -1,4 +1,4 @@
-//! What plugins say now of a recorded sample, and the reward that comes of it.
+//! The verdicts of a replay on a recorded sample, and the reward from them.
 
 use crate::recording::{PluginRecord, PluginSet};
 use crate::reward::{NoScore, Term, lowest_sum, weighted_sum};
@@ -7,8 +7,8 @@ use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, SampleOutcome};
 use gavel_runs::RecordedSample;
 use std::collections::BTreeMap;
 
-/// What the plugins that ran again say now of a sample; the others say what they
-/// said.
+/// The verdicts on a sample of the plugins that ran again. For the others, the
+/// recorded verdicts are used.
 #[derive(Default)]
 pub(super) struct ReplayedSample {
     pub(super) plugins: BTreeMap<String, EvaluationRecord>,
@@ -23,8 +23,8 @@ impl From<&SampleOutcome> for ReplayedSample {
 }
 
 impl ReplayedSample {
-    /// The reward that the sample counts with in its group, where this takes
-    /// the place of what was recorded; `scorer` has the plugins that ran again.
+    /// The reward that the sample counts with in its group, if these verdicts
+    /// replace the recorded ones; `scorer` has the plugins that ran again.
     pub(super) fn reward(&self, set: &PluginSet, scorer: Option<&Scorer>, recorded: &RecordedSample) -> Option<f64> {
         let range = |record: &PluginRecord| {
             let now = scorer.into_iter().flat_map(Scorer::plugins).find(|(plugin, _)| plugin.name() == record.name);
@@ -51,14 +51,14 @@ impl ReplayedSample {
     }
 }
 
-/// The score of the plugin `name`; absent where nothing is known of it.
+/// The score of the plugin `name`, or why it has none; `None` where nothing is known of it.
 fn score(
     plugins: &BTreeMap<String, EvaluationRecord>,
     not_called: &BTreeMap<String, NotCalled>,
     name: &str,
 ) -> Option<Result<f64, NoScore>> {
     let said = plugins.get(name).map(|said| match said.outcome {
-        // Of a recording anybody may have written.
+        // Anybody may have written the recording, so the score may be missing.
         OutcomeKind::Scored => said.score.ok_or(NoScore::Unknown),
         other => said.score.ok_or(NoScore::of(other, said.budget, said.caused_by)),
     });

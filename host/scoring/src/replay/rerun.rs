@@ -10,12 +10,12 @@ use gavel_data::{CausedBy, PriorVerdict, PriorVerdicts, SampleOutcome};
 use gavel_plugin::{ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::{RecordedSample, layout};
 
-/// Which samples.
+/// The samples to replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Those of this step; of all by default.
+    /// Only samples of this step; all steps by default.
     pub step: Option<u64>,
-    /// The one with this id, or those of the task with this id; all by default.
+    /// Only the sample with this id, or the samples of the task with this id; all by default.
     pub sample: Option<String>,
 }
 
@@ -33,20 +33,20 @@ impl Selection {
     }
 }
 
-/// A recorded sample, and what is said of it now.
+/// A recorded sample and its outcome now.
 pub(super) struct Rerun<'a> {
     /// The plugins that it was recorded with.
     pub(super) set: &'a PluginSet,
-    /// The plugins that run again; absent where none does.
+    /// The plugins that run again; absent where no plugin runs again.
     pub(super) scorer: Option<&'a Scorer>,
     pub(super) recorded: RecordedSample,
-    /// Absent where no plugin was called when it was recorded, or none runs.
+    /// The outcome; absent where no plugin was called in the recording, or no plugin runs.
     pub(super) outcome: Option<SampleOutcome>,
 }
 
-/// Runs plugins over the selected samples and hands over each of them, in
-/// order. `plugins` are those of a recorded set that run again; those that come
-/// after one that `is_kept` see what it was recorded to say.
+/// Runs plugins over the selected samples and calls `done` with each of them, in
+/// order. `plugins` returns the plugins of a recorded set that run again. Where
+/// `is_kept` holds for a plugin, the plugins after it see its recorded verdict.
 pub(super) fn rerun(
     recording: &Recording,
     selection: &Selection,
@@ -79,12 +79,12 @@ pub(super) fn rerun(
                 let RecordedGroup { members, is_torn } = group?;
                 let selected = selection.count(&members);
                 found += selected;
-                // A judger is asked about whole groups, and who caused a failure is found beside the other samples,
-                // whatever of a group was selected.
+                // A judger needs whole groups, and so does the search for the cause of a failure, even if only a part
+                // of the group was selected.
                 let is_whole = has_judgers || members.iter().any(|member| selection.has(member) && has_cause(member));
                 match selected {
                     0 => {}
-                    // A member may be missing, without which something else would come out.
+                    // The verdicts would differ without a member that may be missing.
                     left_out if is_whole && is_torn => recording.leave_out(left_out),
                     _ => in_flight.start(start(members, selection, scorer, &shown, is_whole)).for_each(&mut finish),
                 }
@@ -101,11 +101,11 @@ pub(super) fn rerun(
 /// A sample whose plugins run.
 struct Started {
     recorded: RecordedSample,
-    /// Absent where no plugin was called when it was recorded, or none runs.
+    /// Absent where no plugin was called in the recording, or no plugin runs.
     pending: Option<Pending>,
 }
 
-/// Starts the selected samples of a group, and those that judgers see with them.
+/// Starts the selected samples of a group, and the samples that judgers see with them.
 fn start(
     mut members: Vec<RecordedSample>,
     selection: &Selection,
@@ -128,12 +128,12 @@ fn start(
     started.filter(|started| selection.has(&started.recorded))
 }
 
-/// Whether a call for the sample failed, and it was found who caused that.
+/// Whether a call for the sample failed, with a recorded cause.
 fn has_cause(recorded: &RecordedSample) -> bool {
     recorded.plugins.values().any(|said| matches!(said.caused_by, Some(CausedBy::Response | CausedBy::Plugin)))
 }
 
-/// What the plugins with these names said of a sample when it was recorded.
+/// The recorded verdicts of the plugins with these names on a sample.
 fn verdicts(recorded: &RecordedSample, names: &[&str]) -> PriorVerdicts {
     let verdict = |name: &str| match recorded.plugins.get(name) {
         Some(said) => PriorVerdict::recorded(said),
@@ -155,7 +155,7 @@ fn nothing_selected(recording: &Recording) -> ReplayError {
     ReplayError::NothingSelected { folder: recording.folder().to_owned(), steps }
 }
 
-/// The selected steps of a set of plugins, and what runs for them.
+/// The selected steps of a set of plugins, and the plugins and programs that run for them.
 struct Stage<'a> {
     set: &'a PluginSet,
     steps: Vec<u64>,

@@ -1,11 +1,11 @@
-//! What other scores do to the rewards of groups: to who is better than whom,
-//! and to what is learned.
+//! The effect of changed scores on the rewards of groups: on the ranks of
+//! samples and on their advantages.
 
 use crate::recording::Grouping;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// What changed in the rewards of samples and in their groups.
+/// The changes in the rewards of samples and in their groups.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RewardChange {
     /// The mean of the recorded rewards.
@@ -14,14 +14,14 @@ pub struct RewardChange {
     pub replayed_mean: Option<f64>,
     /// Pairs of samples of one group that have rewards both then and now.
     pub pairs: u64,
-    /// Pairs of which the other one is the better now.
+    /// Pairs of which the other sample is better now.
     pub pairs_flipped: u64,
     /// Pairs that are equal now and were not, or were equal and are not.
     pub ties_changed: u64,
-    /// Samples looked at.
+    /// Samples that were compared.
     pub samples: u64,
-    /// Samples whose advantage changed its sign, 0 (or none) being one of
-    /// three.
+    /// Samples whose advantage changed its sign. 0, or no advantage, is a sign of
+    /// its own.
     pub advantage_sign_changed: u64,
     /// Samples whose advantage was positive and is negative, or the reverse.
     pub advantage_sign_flipped: u64,
@@ -30,7 +30,7 @@ pub struct RewardChange {
 /// The rewards of the samples of one group, in order: recorded and now.
 pub(super) type GroupRewards = Vec<(Option<f64>, Option<f64>)>;
 
-/// Adds up over groups.
+/// Adds up the changes over groups.
 #[derive(Default)]
 pub(super) struct Rewards {
     change: RewardChange,
@@ -50,7 +50,7 @@ impl Mean {
         self.count += 1;
     }
 
-    /// Nothing where there are no values, or their sum is not finite.
+    /// The mean; `None` where there are no values, or their sum is not finite.
     pub(super) fn value(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64).filter(|mean| mean.is_finite())
     }
@@ -89,10 +89,10 @@ impl Rewards {
     }
 }
 
-/// On which side of the group's mean each reward is: the sign of its advantage.
+/// The side of the group's mean on which each reward is: the sign of its advantage.
 fn signs(rewards: impl Iterator<Item = Option<f64>> + Clone, grouping: &Grouping) -> Vec<Ordering> {
     let there: Vec<f64> = rewards.clone().flatten().collect();
-    // Decided by comparison: the rounding of the mean must not become a sign.
+    // Equal rewards are found by comparison, since a rounded mean could give them a sign.
     let says_nothing = there.len() < grouping.min_scored || there.windows(2).all(|pair| pair[0] == pair[1]);
     let mean = there.iter().sum::<f64>() / there.len() as f64;
     let sign = |reward: f64| reward.partial_cmp(&mean).unwrap_or(Ordering::Equal);

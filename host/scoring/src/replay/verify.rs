@@ -1,4 +1,4 @@
-//! The same plugins over the same samples: do they say the same?
+//! Runs the recorded plugins again and compares their verdicts with the recorded ones.
 
 use super::error::Result;
 use super::mismatch::{Mismatch, mismatches, number};
@@ -9,32 +9,32 @@ use gavel_plugin::SandboxConfig;
 use gavel_runs::RecordedSample;
 use serde::Serialize;
 
-/// What a replay of a recording found.
+/// The result of a replay of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Samples looked at.
+    /// Samples that were compared.
     pub samples: u64,
-    /// Verdicts that were given again.
+    /// Verdicts that were compared.
     pub verdicts: u64,
     /// Samples for which no plugin was called when they were recorded.
     pub without_call: u64,
-    /// Verdicts, and rewards of samples, that are not what they were.
+    /// Verdicts, and rewards of samples, that differ.
     pub different: u64,
-    /// What is not what it was.
+    /// The differences.
     pub differences: Vec<Difference>,
-    /// What could not be looked at.
+    /// The parts that could not be compared.
     #[serde(skip_serializing_if = "Damage::is_none")]
     pub damage: Damage,
 }
 
 impl Verification {
-    /// Whether all could be looked at, and is what it was.
+    /// Whether everything was compared, and nothing differs.
     pub fn is_same(&self) -> bool {
         self.different == 0 && self.damage.is_none()
     }
 }
 
-/// Something that is not what it was.
+/// A difference between the recording and the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The sample.
@@ -47,9 +47,9 @@ pub struct Difference {
     pub plugin: Option<String>,
     /// What differs: `score`, `reason`, `input`, …
     pub what: &'static str,
-    /// As it was recorded.
+    /// The recorded value.
     pub recorded: String,
-    /// As it is now.
+    /// The value now.
     pub replayed: String,
 }
 
@@ -67,7 +67,7 @@ pub fn verify(
 ) -> Result<Verification> {
     let mut found = Verification::default();
     let plugins = |set: &PluginSet| set.plugins.iter().map(|plugin| recording.plugin(plugin)).collect();
-    // Each plugin answers for itself: where one says something else, those after it see what they saw.
+    // Each plugin is compared by itself: the plugins after it see its recorded verdict, even if it differs now.
     rerun(
         recording,
         selection,
@@ -109,9 +109,9 @@ impl Verification {
                 self.add(recorded, Some(name), vec![mismatch("outcome", &was, now)]);
             }
         }
-        // Equal verdicts, and yet another sum: the weights are not those of the recording.
+        // Where all verdicts are equal, the sums differ only if the weights do.
         let mut sums = vec![("reward", recorded.reward, replayed.reward)];
-        // Recordings from before causes were found have no lowest reward.
+        // Older recordings have no lowest reward.
         if recorded.lowest_reward.is_some() {
             sums.push(("lowest reward", recorded.lowest_reward, replayed.lowest_reward));
         }

@@ -1,4 +1,4 @@
-//! Two versions of a plugin over the same samples, without a recording.
+//! Compares two versions of a plugin over the same samples, without a recording.
 
 use super::comparison::{Comparison, Tally};
 use super::error::Result;
@@ -21,23 +21,23 @@ const MIN_SCORED: usize = 2;
 pub struct Version {
     /// The plugin.
     pub plugin: PluginSpec,
-    /// What it may run.
+    /// The programs that it may run.
     pub programs: Vec<ProgramSpec>,
 }
 
-/// How two versions stand to each other.
+/// The comparison of two versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Versions {
-    /// What the new one says, where the old one is taken as recorded.
+    /// The comparison, with the old version as the recorded one.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// What the old one used.
+    /// The cost of the old version.
     pub old: Cost,
-    /// What the new one used.
+    /// The cost of the new version.
     pub new: Cost,
 }
 
-/// What all calls used.
+/// The cost of all calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Cost {
     /// Processor time of all calls, in microseconds.
@@ -47,8 +47,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Adds what `sample` cost. All of a group have the cost of the one call
-    /// that judged them.
+    /// Adds the cost of `sample`. All samples of a group have the cost of the one
+    /// call that judged them.
     fn add(&mut self, scorer: &Scorer, sample: &Sample, outcome: &SampleOutcome) {
         if scorer.has_judgers() && sample.index > 0 {
             return;
@@ -60,8 +60,8 @@ impl Cost {
     }
 }
 
-/// Scores `groups` of samples, each with its seed, by both versions. `worst` is
-/// how many disagreements are kept.
+/// Scores `groups` of samples, each with its seed, with both versions. `worst` is
+/// the number of disagreements to keep.
 ///
 /// # Errors
 /// A version does not load.
@@ -103,7 +103,7 @@ pub fn versions(
     Ok(Versions { comparison: tally.finish(true), old, new })
 }
 
-/// What the old version said, as if it had been recorded.
+/// The outcome of the old version, as if it had been recorded.
 fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSample {
     RecordedSample {
         id: format!("{}#{}", sample.task.id, sample.index),

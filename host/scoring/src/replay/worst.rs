@@ -1,4 +1,4 @@
-//! Where two rewards disagree most.
+//! The largest disagreements between two versions of a plugin.
 
 use gavel_data::{EvaluationRecord, OutcomeKind};
 use gavel_runs::RecordedSample;
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Characters of a response that are shown.
 const SHOWN: usize = 80;
 
-/// A sample of which two versions of a plugin do not say the same.
+/// A sample on which two versions of a plugin give different verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Disagreement {
     /// The sample.
@@ -18,22 +18,22 @@ pub struct Disagreement {
     pub step: u64,
     /// The plugin.
     pub plugin: String,
-    /// What was said when it was recorded.
+    /// The recorded verdict.
     pub recorded: VerdictSummary,
-    /// What the other version says.
+    /// The verdict of the other version.
     pub replayed: VerdictSummary,
     /// The beginning of the response.
     pub response: String,
 }
 
-/// A verdict in short.
+/// A summary of a verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VerdictSummary {
-    /// What came of the call.
+    /// The kind of outcome of the call.
     pub outcome: OutcomeKind,
     /// The score, where there is one.
     pub score: Option<f64>,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl From<&EvaluationRecord> for VerdictSummary {
     }
 }
 
-/// The worst of all disagreements seen so far.
+/// The largest disagreements so far.
 pub(super) struct Worst {
     limit: usize,
     found: Vec<(f64, Disagreement)>,
@@ -61,7 +61,7 @@ impl Worst {
         recorded: &EvaluationRecord,
         replayed: &EvaluationRecord,
     ) {
-        // A score and none are further apart than any two scores.
+        // A score and no score differ more than any two scores.
         let gap = match (recorded.score, replayed.score) {
             (Some(a), Some(b)) => (a - b).abs(),
             _ => f64::INFINITY,

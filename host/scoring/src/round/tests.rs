@@ -2,15 +2,13 @@ use super::*;
 use crate::condition::When;
 use crate::judge::Judge;
 use crate::judges::{Waits, WeightedJudge};
-use gavel_data::{
-    EvaluationRecord, FinishReason, JudgeId, Message, OutcomeKind, Provenance, Role, Score, Task, Trajectory, Usage,
-};
+use gavel_data::{EvaluationRecord, JudgeId, Message, OutcomeKind, Provenance, Role, Score, Task, Trajectory, Usage};
 use gavel_plugin::OutsideWaits;
 use std::sync::Mutex;
 use tokio::sync::Semaphore;
 
-/// Stands in for a model that scores: by the length of the response, or by the
-/// place of it in its group.
+/// A fake model that scores a response by its length, or by its place in its
+/// group.
 struct Model {
     name: &'static str,
     sees_groups: bool,
@@ -68,11 +66,11 @@ fn judge(name: &'static str, sees_groups: bool, weight: f64) -> WeightedJudge {
 fn sample(index: u32, response: &str) -> Arc<Sample> {
     let task = Task::from_row(serde_json::from_str(r#"{"prompt": "q"}"#).unwrap(), 0, "train").unwrap();
     let messages = vec![Message::new(Role::Assistant, response)];
-    let trajectory = Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop };
-    Arc::new(Sample { task: Arc::new(task), index, trajectories: vec![trajectory] })
+    let trajectory = Trajectory::of(messages);
+    Arc::new(Sample::new(Arc::new(task), index, vec![trajectory]))
 }
 
-/// Scores the samples as a group, the last one first; gives the outcomes in
+/// Scores the samples as a group, the last one first; returns the outcomes in
 /// their order.
 fn scored(judges: &Judges, samples: &[Arc<Sample>]) -> Vec<SampleOutcome> {
     let (group, none) = (PendingGroup::new(samples.len()), PriorVerdicts::new());
@@ -92,7 +90,7 @@ fn whatever_judges_is_asked_as_a_plugin_is() {
     let judges = Judges::new(vec![judge("length", false, 1.0), gated, judge("shadow", false, 0.0)]).unwrap();
     let outcomes = scored(&judges, &[sample(0, "abc"), sample(1, ""), sample(2, "de")]);
     let rewards: Vec<_> = outcomes.iter().map(|outcome| (outcome.outcome, outcome.reward)).collect();
-    // The second one does not pass the gate, so that the third is second among those that are ranked.
+    // The second sample does not pass the gate, so the third is second among those that are ranked.
     let expected = [3.0, 0.0, 12.0].map(|reward| (OutcomeKind::Scored, Some(reward)));
     assert_eq!(rewards, expected);
     assert_eq!(outcomes[1].not_called["rank"], NotCalled::Gate);
@@ -116,7 +114,7 @@ fn a_judge_of_groups_may_wait_for_another() {
     gated.waits.gate = Some(1);
     let judges = Judges::new(vec![gated, judge("first", true, 10.0)]).unwrap();
     let outcomes = scored(&judges, &[sample(0, "a"), sample(1, "b"), sample(2, "c")]);
-    // The first of three is 0 for `first`, so that `second` sees the other two.
+    // `first` gives the first of three samples a 0, so `second` sees the other two.
     assert_eq!(outcomes.iter().map(|outcome| outcome.reward).collect::<Vec<_>>(), [Some(0.0), Some(10.0), Some(21.0)]);
 }
 
@@ -128,8 +126,8 @@ fn verdicts_of_others_are_for_judges_of_groups() {
     assert!(refused.starts_with("reward `late`: `after` is for a plugin that judges whole groups"), "{refused}");
 }
 
-/// Stands in for a judge whose answers a test decides about: it answers once
-/// `turn` calls of any judge have begun, and writes down when it began and ended.
+/// A fake judge that answers once `turn` calls of any judge have begun, and logs
+/// the begin and the end of its calls.
 struct Timed {
     name: &'static str,
     sees_groups: bool,
@@ -188,8 +186,8 @@ fn what_comes_after_a_slow_reward_waits_for_it_and_nothing_else_does() {
         let judge = Arc::new(Timed { name, sees_groups, turn, log: log.clone() });
         WeightedJudge { judge, weight: 1.0, when: When::default(), waits: Waits::default() }
     };
-    // The slow one ends after three calls of its own, three of the quick one and the early one have begun: were one of
-    // them to wait for it, none would end.
+    // The slow judge ends after three calls of its own, three of the quick judge and the early one have begun. If one
+    // of them waited for it, no call would end.
     let mut late = timed("late", true, 0);
     late.waits.after = vec![1, 3];
     let judges = [late, timed("slow", false, 7), timed("quick", false, 0), timed("early", true, 0)];
@@ -197,7 +195,7 @@ fn what_comes_after_a_slow_reward_waits_for_it_and_nothing_else_does() {
     let outcomes = scored(&judges, &[sample(0, "a"), sample(1, "b"), sample(2, "c")]);
     let scores = |name: &str| outcomes.iter().map(|each| each.plugins[name].outcome.score()).collect::<Vec<_>>();
     assert_eq!(scores("slow"), [Some(0.0), Some(1.0), Some(2.0)]);
-    // It sees the scores of both, one of them a judge of groups.
+    // It sees the scores of both judges, one of which judges groups.
     assert_eq!(scores("late"), [Some(0.0), Some(21.0), Some(42.0)]);
     let events = log.events.lock().unwrap();
     let last = |event: &str| events.iter().rposition(|other| other == event).unwrap();

@@ -1,9 +1,9 @@
-//! What the tests of language models share: a server, and a plugin that may
-//! ask it.
+//! The shared parts of the tests of language models: a server, and a plugin that
+//! may ask it.
 
 use axum::Router;
 use axum::routing::MethodRouter;
-use gavel_data::{FinishReason, Message, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Role, Sample, Task, Trajectory};
 use gavel_plugin::{Grants, PluginSpec, SandboxConfig};
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Serves `answer` where the protocol has completions.
+/// Serves `answer` at the URL of completions.
 pub fn serve(runtime: &Runtime, answer: MethodRouter) -> SocketAddr {
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
@@ -32,7 +32,7 @@ pub fn endpoint(address: SocketAddr, more: Value) -> ChatEndpoint {
     serde_json::from_value(table).unwrap()
 }
 
-/// A run with these plugins, in which `endpoint` is called `judge`.
+/// A scorer with these plugins, in which `endpoint` has the name `judge`.
 pub fn run(plugins: Vec<WeightedPlugin>, endpoint: ChatEndpoint) -> Result<Scorer, String> {
     let config = ScorerConfig {
         sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
@@ -58,6 +58,6 @@ pub fn asking(name: &str, file: &str, params: Value) -> WeightedPlugin {
 pub fn sample(columns: Value, index: u32, response: &str) -> Sample {
     let task = Arc::new(Task::from_row(serde_json::from_value(columns).unwrap(), 0, "data").unwrap());
     let messages = vec![Message::new(Role::Assistant, response)];
-    let trajectories = vec![Trajectory { messages, tokens: None, finish_reason: FinishReason::Stop }];
-    Sample { task, index, trajectories }
+    let trajectories = vec![Trajectory::of(messages)];
+    Sample::new(task, index, trajectories)
 }

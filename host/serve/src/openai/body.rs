@@ -5,8 +5,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use serde::de::DeserializeOwned;
 
-/// A body of this form, whatever its content type says, as other servers take
-/// it.
+/// A JSON body of this form. The content type is ignored, as by other servers.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {

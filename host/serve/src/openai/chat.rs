@@ -33,14 +33,14 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Refuses what would be passed over, and gives the tools that count.
+    /// Refuses fields that would be ignored, and gives the tools that the model may call.
     pub(super) fn check(&self) -> Result<&[Value], ApiError> {
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "`messages` is empty"));
         }
         let media = |part: &ContentPart| matches!(part, ContentPart::Media(_));
         if self.messages.iter().any(|message| message.content.iter().any(media)) {
-            return Err(ApiError::field("messages", "the model reads text, and a message has an image"));
+            return Err(ApiError::field("messages", "only text is supported, but a message has an attachment"));
         }
         if self.top_logprobs.is_some_and(|count| count > 0) && self.logprobs != Some(true) {
             return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
@@ -118,7 +118,7 @@ struct Whole {
     ids: Vec<u32>,
 }
 
-/// How replies are told.
+/// How replies are written.
 struct Replies {
     tools: Vec<Value>,
     /// Whether the model may call them.
@@ -172,7 +172,7 @@ impl Replies {
             .map(|choice| Ok(chunk(vec![choice], Value::Null)))
             .collect::<Vec<_>>();
         let mut drawn = 0;
-        // Whether a reply calls tools is known at its end.
+        // Whether a reply calls tools is known only at its end.
         let mut whole = self.calls.then(|| vec![Whole::default(); completions.len()]);
         let chunks = together(completions).map(Some).chain(stream::iter([None])).map(move |progress| match progress {
             None if include_usage => vec![Ok(chunk(Vec::new(), usage(prompt_tokens, drawn)))],
@@ -209,7 +209,7 @@ impl Replies {
                         Err(error) => return vec![Err(error)],
                     };
                     called = calls;
-                    // It was said at the beginning, and clients put together what they are told.
+                    // The role was sent at the beginning, and clients concatenate what they get.
                     message.as_object_mut().and_then(|message| message.remove("role"));
                     if let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut) {
                         // A delta says which of the calls it is part of.

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 pub(super) struct Asked {
     prompt: Prompts,
     echo: Option<bool>,
-    /// Whether a text gets the tokens that its tokenizer puts around one.
+    /// Whether a text gets the special tokens that the tokenizer puts around texts.
     add_special_tokens: Option<bool>,
     logprobs: Option<usize>,
     #[serde(flatten)]
@@ -38,8 +38,7 @@ enum Prompts {
 }
 
 impl Prompts {
-    /// Their tokens; those of a text with what the tokenizer puts around a
-    /// `whole` one.
+    /// Their tokens. With `whole`, a text gets the special tokens that the tokenizer puts around texts.
     fn encode(self, tokenizer: &Tokenizer, whole: bool) -> Result<Vec<Vec<u32>>, TextError> {
         let encode = |text: String| if whole { tokenizer.encode_whole(&text) } else { tokenizer.encode(&text) };
         match self {
@@ -56,7 +55,7 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     server.check_model(settings.model.as_deref())?;
     settings.check()?;
     if asked.echo == Some(true) {
-        return Err(ApiError::field("echo", "`echo` is not supported: the prompt is known"));
+        return Err(ApiError::field("echo", "`echo` is not supported: the client has the prompt"));
     }
     if let Some(more) = asked.logprobs.filter(|count| *count > MOST_LOGPROBS) {
         return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));

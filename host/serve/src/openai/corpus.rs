@@ -1,5 +1,4 @@
-//! The requests in `tests/corpus`, with the types that read them here: the
-//! fuzzer itself does without libtorch.
+//! Reads the requests in `tests/corpus` with the types of this crate. The fuzzer itself is built without libtorch.
 
 use super::chat;
 use super::completions;

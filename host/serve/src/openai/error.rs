@@ -8,7 +8,7 @@ use gavel_rollout::RolloutError;
 use gavel_text::TextError;
 use serde_json::{Value, json};
 
-/// What a client is told.
+/// An error as a client gets it.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
@@ -31,7 +31,7 @@ impl ApiError {
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        let what = "completions are asked for with POST, everything else with GET";
+        let what = "use POST for completions, and GET for everything else";
         Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::invalid(what) }
     }
 
@@ -59,9 +59,9 @@ impl IntoResponse for ApiError {
 impl From<RolloutError> for ApiError {
     fn from(error: RolloutError) -> Self {
         match &error {
-            // What was asked for, not the model, is at fault.
+            // The request is at fault, not the model.
             RolloutError::Policy(PolicyError::Input(what)) => {
-                // The number of the request is one of the engine's own.
+                // The number of the request is the engine's, and means nothing to a client.
                 let what = what.split_once(": ").filter(|(start, _)| start.starts_with("request "));
                 Self::invalid(what.map_or_else(|| error.to_string(), |(_, what)| what.to_owned()))
             }

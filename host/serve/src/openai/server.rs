@@ -17,7 +17,7 @@ pub(super) struct Server {
     pub(super) metrics: Arc<Metrics>,
     /// The model's name.
     pub(super) name: Arc<str>,
-    /// Unlike that of another start, so that ids and unseeded draws are too.
+    /// Differs at each start, so that ids and draws without a seed differ too.
     pub(super) salt: u64,
     pub(super) answered: Arc<AtomicU64>,
 }
@@ -29,8 +29,8 @@ impl Server {
         (number, format!("{prefix}-{:016x}{number:08x}", self.salt))
     }
 
-    /// Requests as many responses to each of `prompts` as the settings say; those to one prompt stand together. `number`
-    /// is that of the answer.
+    /// Requests as many responses to each of `prompts` as the settings ask for; those to one prompt follow each other.
+    /// `number` is that of the answer.
     pub(super) async fn generate(
         &self,
         number: u64,
@@ -74,8 +74,7 @@ impl Server {
     }
 }
 
-/// Does what takes long with long texts, such as turning them into tokens,
-/// beside the thread that answers everyone.
+/// Does work that takes long for long texts, such as tokenization, away from the thread that answers all requests.
 pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| ApiError::internal(error.to_string()))
 }

@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The most alternatives of a token that are told.
+/// The most alternatives of a token in an answer.
 pub(super) const MOST_LOGPROBS: usize = 20;
 /// The most responses to one prompt.
 const MOST_CHOICES: usize = 128;
 /// The most responses to one request.
 const MOST_RESPONSES: usize = 4096;
-/// What may be in a request and changes nothing here.
+/// Fields that are accepted and have no effect.
 const HARMLESS: [&str; 6] = ["user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"];
-/// Whether this is so anyway: it may be asked for, and not be refused.
+/// Whether the server does this anyway, so that the field need not be refused.
 fn is_so(name: &str, value: &Value) -> bool {
     match name {
         "parallel_tool_calls" | "skip_special_tokens" | "spaces_between_special_tokens" => *value == true,
@@ -52,7 +52,7 @@ pub(super) struct Settings {
     stop_token_ids: Option<Vec<u32>>,
     ignore_eos: Option<bool>,
     seed: Option<i64>,
-    /// Everything that is named nowhere.
+    /// All other fields.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -94,7 +94,7 @@ impl Settings {
         }
     }
 
-    /// Refuses what would be passed over.
+    /// Refuses fields that would be ignored.
     pub(super) fn check(&self) -> Result<(), ApiError> {
         let known = |name: &str, value: &Value| value.is_null() || HARMLESS.contains(&name) || is_so(name, value);
         let of_stream = self.stream_options.iter().flat_map(|options| &options.rest);
@@ -116,7 +116,7 @@ impl Settings {
         self.stop.clone().map(OneOrMany::into_vec).unwrap_or_default()
     }
 
-    /// The sampling; `default` is what is not said.
+    /// The sampling; `default` has the values of fields that are not set.
     pub(super) fn sampling(&self, default: Sampling) -> Result<Sampling, ApiError> {
         for (name, value) in
             [("presence_penalty", self.presence_penalty), ("frequency_penalty", self.frequency_penalty)]
@@ -129,7 +129,7 @@ impl Settings {
         stop_ids.extend(self.stop_token_ids.iter().flatten());
         let bias = |(token, bias): (&String, &f32)| match token.parse() {
             Ok(token) => Ok((token, *bias)),
-            Err(_) => Err(ApiError::field("logit_bias", format!("{token:?} is no token id"))),
+            Err(_) => Err(ApiError::field("logit_bias", format!("{token:?} is not a token id"))),
         };
         let sampling = Sampling {
             temperature: self.temperature.unwrap_or(default.temperature),
@@ -197,7 +197,7 @@ mod tests {
             (json!({"min_tokens": 5}), "`min_tokens`: 5 is not supported"),
             (json!({"stream_options": {"continuous_usage_stats": true}}), "`continuous_usage_stats`: true is not"),
             (json!({"presence_penalty": 0.5}), "use `repetition_penalty`"),
-            (json!({"logit_bias": {"x": 1.0}}), "\"x\" is no token id"),
+            (json!({"logit_bias": {"x": 1.0}}), "\"x\" is not a token id"),
             (json!({"top_p": 0.0}), "`top_p`"),
         ] {
             let error = sampling(settings).unwrap_err().body().to_string();

@@ -10,7 +10,7 @@ use gavel_rollout::{Completion, Piece};
 use serde_json::Value;
 use std::convert::Infallible;
 
-/// Something that one of several responses has come to.
+/// The progress of one of several responses.
 pub(super) enum Progress {
     /// A piece of it.
     Piece(Piece),
@@ -18,7 +18,7 @@ pub(super) enum Progress {
     End(FinishReason, usize),
 }
 
-/// What comes of all `completions`, whichever is first, with their numbers.
+/// The progress of all `completions`, as it comes, with their numbers.
 pub(super) fn together(
     completions: Vec<Completion>,
 ) -> impl Stream<Item = Result<(usize, Progress), RolloutError>> + Send {
@@ -38,8 +38,7 @@ pub(super) fn together(
     stream::select_all(completions.into_iter().enumerate().map(one))
 }
 
-/// Sends `chunks`, and then the word that ends them; a failure is an event of
-/// its own.
+/// Sends `chunks`, and then `[DONE]`; a failure is a separate event.
 pub(super) fn events(chunks: impl Stream<Item = Result<Value, RolloutError>> + Send + 'static) -> Response {
     let events = chunks.map(|chunk| match chunk {
         Ok(chunk) => chunk.to_string(),
@@ -47,6 +46,6 @@ pub(super) fn events(chunks: impl Stream<Item = Result<Value, RolloutError>> + S
     });
     let events = events.chain(stream::iter(["[DONE]".to_owned()]));
     let events = events.map(|data| Ok::<_, Infallible>(Event::default().data(data)));
-    // Proxies end what is silent for long.
+    // Proxies close connections that are silent for long.
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }

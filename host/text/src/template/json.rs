@@ -1,4 +1,4 @@
-//! JSON as Python's `json.dumps` writes it.
+//! JSON in the form of Python's `json.dumps`.
 
 use super::values::{Result, number};
 use minijinja::value::{Serde, ValueKind};
@@ -7,21 +7,21 @@ use std::fmt::Write as _;
 
 /// The options of `json.dumps`.
 pub(super) struct Style {
-    /// Writes what is not ASCII as `\uXXXX`.
+    /// Writes characters that are not ASCII as `\uXXXX`.
     pub ensure_ascii: bool,
     pub sort_keys: bool,
-    /// What each level is indented by; all on one line without it.
+    /// The indentation of each level; without it, everything is on one line.
     pub indent: Option<String>,
-    /// Between two items.
+    /// The text between two items.
     pub item: String,
-    /// Between a key and its value.
+    /// The text between a key and its value.
     pub key: String,
 }
 
 /// `json.dumps(value, ensure_ascii=False)`
 pub(super) fn python(value: &serde_json::Value) -> String {
     let style = Style { ensure_ascii: false, sort_keys: false, indent: None, item: ", ".into(), key: ": ".into() };
-    // Plain JSON has nothing that cannot be written.
+    // Plain JSON can always be written.
     dumps(&Value::from(Serde(value)), &style).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
-//! The methods of Python's strings and lists that templates call. What is not
-//! here is as `minijinja-contrib` has it.
+//! The methods of Python's strings and lists that templates call. All other
+//! methods are those of `minijinja-contrib`.
 
 use super::values::{Result, text};
 use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
@@ -78,7 +78,7 @@ fn string_method(string: &str, method: &str, args: &[Value]) -> Result<Option<Va
             let left = match method {
                 "ljust" => 0,
                 "rjust" => missing,
-                // As CPython divides them.
+                // CPython divides them like this.
                 _ => missing / 2 + (missing & width & 1),
             };
             format!("{}{string}{}", fill.repeat(left), fill.repeat(missing - left)).into()
@@ -113,7 +113,7 @@ fn chars(args: &[Value]) -> Result<Option<String>> {
     Ok(chars)
 }
 
-/// `str.strip`: without `chars`, of white space.
+/// `str.strip`: without `chars`, it strips white space.
 pub(super) fn strip(string: &str, chars: Option<&str>) -> String {
     trim(string, chars, true, true).to_owned()
 }
@@ -154,7 +154,7 @@ pub(super) fn capitalize(string: &str) -> String {
     }
 }
 
-/// Each letter after something that is none in upper case, the others in lower case.
+/// `str.title`: the first letter of each word in upper case, the others in lower case.
 fn title(string: &str) -> String {
     let mut out = String::new();
     let mut after_letter = false;
@@ -179,7 +179,7 @@ fn split(string: &str, args: &[Value], from_end: bool) -> Result<Value> {
         None => options.get("maxsplit")?,
     };
     options.assert_all_used()?;
-    // Below 0 stands for all.
+    // A limit below 0 means no limit.
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let pieces: Vec<&str> = match separator.as_deref() {
         Some("") => return Err(Error::new(ErrorKind::InvalidOperation, "split: empty separator")),
@@ -219,7 +219,7 @@ fn rsplit_space(string: &str, limit: usize) -> Vec<&str> {
     pieces
 }
 
-/// The lines by each of the line boundaries that Python knows.
+/// `str.splitlines`, with all line boundaries of Python.
 fn lines(string: &str, keep: bool) -> Vec<&str> {
     let boundary = |char: char| matches!(char, '\n'..='\r' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let (mut lines, mut rest) = (Vec::new(), string);

@@ -1,5 +1,5 @@
-//! Jinja in Python, where it differs from Jinja in Rust: functions, filters
-//! and tests that templates use.
+//! The functions, filters and tests of Jinja that templates use, where Python
+//! differs from minijinja.
 
 use super::values::{Result, text};
 use super::{json, methods};
@@ -8,7 +8,7 @@ use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value};
 use std::fmt::Write as _;
 
-/// An environment like the one that transformers makes for chat templates.
+/// An environment like the one that transformers creates for chat templates.
 pub(super) fn environment() -> Result<Environment<'static>> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -38,7 +38,7 @@ fn is_text(value: &Value) -> bool {
     value.kind() == ValueKind::String
 }
 
-/// What a template says of a conversation that it does not take.
+/// The message of a template's `raise_exception`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Raised(pub(super) String);

@@ -8,11 +8,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub(super) const DEFAULT: &str = "default";
-/// The one that is taken where there are tools.
+/// The name of the template for conversations with tools.
 pub(super) const TOOL_USE: &str = "tool_use";
 const SETTINGS: &str = "tokenizer_config.json";
 
-/// A template, and the file that it is in.
+/// A template and its file.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub name: String,
@@ -20,10 +20,11 @@ pub(super) struct Source {
     pub path: PathBuf,
 }
 
-/// `chat_template.jinja` with `additional_chat_templates/*.jinja`, or else
-/// `chat_template` of `tokenizer_config.json`, a text or a list of them with
-/// names. One is named `default`, or there is only one. Where `dir` has none,
-/// those of `base` are taken; base models often have none at all.
+/// The templates of a checkpoint: `chat_template.jinja` with
+/// `additional_chat_templates/*.jinja`, or else `chat_template` of
+/// `tokenizer_config.json`, which is a text or a list of named texts. Of several,
+/// one is named `default`. Where `dir` has none, those of `base` are read; base
+/// models often have none at all.
 pub(super) fn sources(dir: &Path, base: &Path) -> Result<Vec<Source>> {
     let mut sources = found(dir)?;
     if sources.is_empty() && base != dir {
@@ -35,7 +36,7 @@ pub(super) fn sources(dir: &Path, base: &Path) -> Result<Vec<Source>> {
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     Err(TextError::File {
         path: sources[0].path.clone(),
-        what: format!("of the chat templates {} none is the default\nhint: name one `default`", names.join(", ")),
+        what: format!("no chat template is named `default`: there are {}\nhint: name one `default`", names.join(", ")),
     })
 }
 
@@ -86,11 +87,11 @@ fn named(list: &Value, path: &Path) -> Result<Vec<Source>> {
     };
     list.as_array().and_then(|list| list.iter().map(read).collect()).ok_or_else(|| TextError::File {
         path: path.to_owned(),
-        what: "`chat_template` is neither a text nor a list of `{\"name\": …, \"template\": …}`".into(),
+        what: "`chat_template` is neither a string nor a list of `{\"name\": …, \"template\": …}`".into(),
     })
 }
 
-/// What `chat_template` in `tokenizer_config.json` is for these templates.
+/// The value of `chat_template` in `tokenizer_config.json` for these templates.
 pub(super) fn to_settings(sources: &[Source]) -> Option<Value> {
     Some(match sources {
         [] => return None,
@@ -99,8 +100,8 @@ pub(super) fn to_settings(sources: &[Source]) -> Option<Value> {
     })
 }
 
-/// `bos_token` and so on, of `tokenizer_config.json`, or else of
-/// `special_tokens_map.json`.
+/// The special tokens, such as `bos_token`, of `tokenizer_config.json`, or else
+/// of `special_tokens_map.json`.
 pub(super) fn special_tokens(dir: &Path) -> Result<Map<String, Value>> {
     let (mut settings, more) = read_settings(dir)?;
     settings.extend(more);
@@ -108,9 +109,9 @@ pub(super) fn special_tokens(dir: &Path) -> Result<Map<String, Value>> {
     Ok(SPECIAL_TOKENS.into_iter().filter_map(|name| Some((name.to_owned(), text(name)?.into()))).collect())
 }
 
-/// The template as minijinja takes it: lines end in `\n`, and the blocks
-/// `generation`, which mark what the assistant wrote, are ones without a
-/// meaning but with, like theirs, variables of their own.
+/// Changes a template so that minijinja can render it. Lines end in `\n`. The
+/// block `generation`, which marks the assistant's text, becomes `with`: like
+/// `generation`, it has its own scope of variables, and it does nothing else.
 pub(super) fn prepare(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let (mut out, mut rest) = (String::with_capacity(text.len()), text.as_str());

@@ -1,4 +1,4 @@
-//! How Python writes values.
+//! Writes values as Python does.
 
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, Value};
@@ -76,8 +76,8 @@ fn repr_text(out: &mut String, text: &str) {
     out.push(quote);
 }
 
-/// `str.isprintable`. Rust escapes the same characters, and combining ones at
-/// the beginning of a text.
+/// `str.isprintable`. Rust escapes the same characters, and in addition
+/// combining ones at the beginning of a text.
 fn is_printable(char: char) -> bool {
     !char.is_control() && !format!("a{char}").escape_debug().any(|escaped| escaped == '{' && char != '{')
 }

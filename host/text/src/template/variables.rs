@@ -1,22 +1,22 @@
-//! What a template sees of a conversation.
+//! A conversation as variables of a template.
 
 use super::json;
 use gavel_data::{ContentPart, Message, ToolCall};
 use serde_json::{Map, Value, json as object};
 
-/// In which form a template takes what others take in another.
+/// The form of messages that a template supports, where templates differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
-    /// Content that is a text.
+    /// Whether content may be a string.
     pub text: bool,
-    /// Content that is a list of parts.
+    /// Whether content may be a list of parts.
     pub parts: bool,
-    /// The arguments of a call as JSON text, not as an object.
+    /// Whether the arguments of a call must be JSON text, not an object.
     pub arguments_as_text: bool,
 }
 
 impl Form {
-    /// Found by rendering probes, as the template's text does not tell.
+    /// Finds the form by rendering probes, since the template's source does not show it.
     pub fn probe(renders: impl Fn(&[Value]) -> Option<String>) -> Self {
         const MARK: &str = "pröbe";
         let shows = |messages: &[Value]| {
@@ -38,11 +38,11 @@ impl Form {
         }
     }
 
-    /// A message in this form. What it does not have is no key, as transformers has it.
+    /// A message in this form. Like in transformers, a field without a value has no key.
     pub fn message(self, message: &Message) -> Value {
         let mut value = Map::new();
         if let Some(reasoning) = &message.reasoning {
-            // gpt-oss reads the second name.
+            // gpt-oss reads `thinking`, other templates `reasoning_content`.
             value.insert("thinking".into(), reasoning.as_str().into());
         }
         value.insert("role".into(), message.role.as_str().into());

@@ -1,59 +1,75 @@
 //! Calls that are written as JSON.
 
-use super::parsed::{Parsed, ParsedCall};
+use super::parsed::{Parsed, ParsedCall, ReadCall};
 use gavel_data::{Columns, Json};
 use serde_json::{Map, Value};
 
-/// `{"name": …, "arguments": {…}}`; Llama says `parameters`.
-pub(super) fn call(text: &str) -> Option<ParsedCall> {
-    from_object(serde_json::from_str(text).ok()?)
+/// `{"name": …, "arguments": {…}}`; Llama writes `parameters`.
+pub(super) fn call(text: &str) -> ReadCall {
+    from_object(serde_json::from_str(text).map_err(|error| match serde_json::from_str::<Json>(text) {
+        Ok(_) => NOT_AN_OBJECT.to_owned(),
+        Err(_) => not_json(&error),
+    })?)
 }
 
-fn from_object(object: Columns) -> Option<ParsedCall> {
-    let name = object.get("name")?.string().filter(|name| !name.is_empty())?;
+const NOT_AN_OBJECT: &str = "a call is a JSON object with `name` and `arguments`";
+
+fn not_json(error: &serde_json::Error) -> String {
+    format!("it is not JSON: {error}")
+}
+
+fn from_object(object: Columns) -> ReadCall {
+    let name = object.get("name").ok_or("it has no `name`")?;
+    let name = name.string().filter(|name| !name.is_empty()).ok_or("`name` is not the name of a function")?;
     let arguments = match object.get("arguments").or_else(|| object.get("parameters")) {
         None => "{}".into(),
-        // An object, or its text, which some models write.
+        // Some models write the object as text.
         Some(arguments) => {
             let text = arguments.plain_text();
-            serde_json::from_str::<Columns>(&text).ok().map(|_| text)?
+            serde_json::from_str::<Columns>(&text).map_err(|_| "`arguments` is not a JSON object")?;
+            text
         }
     };
-    Some(ParsedCall { name, arguments, id: object.get("id").and_then(Json::string) })
+    Ok(ParsedCall { name, arguments, id: object.get("id").and_then(Json::string) })
 }
 
 /// The calls of which a whole reply of Llama 3 consists.
 pub(super) fn llama(said: &str) -> Parsed {
-    let (before, calls) = match said.split_once("<|python_tag|>") {
-        Some((before, calls)) => (before, calls.trim()),
-        None => ("", said.trim()),
-    };
+    const MARK: &str = "<|python_tag|>";
+    let (before, text) = said.split_at(said.find(MARK).unwrap_or_default());
+    let calls = text.strip_prefix(MARK).unwrap_or(text).trim();
     let found = match builtin(calls) {
-        Some(call) => vec![call],
-        None => divided(calls)?,
+        Some(call) => Ok(vec![call]),
+        None => divided(calls),
     };
-    Some((before.to_owned(), found))
+    let is_named = |object: Columns| object.get("name").is_some();
+    match found {
+        // Without the mark, only an object with a name is meant as a call.
+        Err(_) if !text.starts_with(MARK) && !serde_json::from_str(calls).is_ok_and(is_named) => Parsed::default(),
+        found => Parsed::all(before, text, found),
+    }
 }
 
 /// JSON objects with `;` between them, and nothing else.
-fn divided(text: &str) -> Option<Vec<ParsedCall>> {
+fn divided(text: &str) -> Result<Vec<ParsedCall>, String> {
     let (mut calls, mut rest) = (Vec::new(), text);
     loop {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Columns>();
-        calls.push(from_object(values.next()?.ok()?)?);
+        let object = values.next().ok_or("nothing follows the mark")?;
+        calls.push(from_object(object.map_err(|error| not_json(&error))?)?);
         rest = rest[values.byte_offset()..].trim_start();
         match rest.strip_prefix(';').map(str::trim_start) {
             // A `;` may end the last one too.
-            Some("") => return Some(calls),
+            Some("") => return Ok(calls),
             Some(more) => rest = more,
-            None if rest.is_empty() => return Some(calls),
-            None => return None,
+            None if rest.is_empty() => return Ok(calls),
+            None => return Err("something else than `;` follows a call".into()),
         }
     }
 }
 
-/// `brave_search.call(query="…")`: how Llama calls what it knows by itself.
-/// The template writes values without escapes, so a value ends at `", NAME="`.
+/// `brave_search.call(query="…")`, in which Llama calls its built-in tools. The
+/// template writes values without escapes, so a value ends at `", NAME="`.
 fn builtin(text: &str) -> Option<ParsedCall> {
     let (name, rest) = text.split_once(".call(")?;
     let mut rest = rest.strip_suffix(')')?;
@@ -81,29 +97,38 @@ fn builtin(text: &str) -> Option<ParsedCall> {
     is_name(name).then(|| ParsedCall { name: name.into(), arguments: Value::Object(arguments).to_string(), id: None })
 }
 
-/// What follows `[TOOL_CALLS]`: one list of calls, or `NAME[ARGS]{…}`, where
-/// each has the marker before it.
+/// The calls after `[TOOL_CALLS]`: one list of calls, or `NAME[ARGS]{…}`, with
+/// the marker before each call.
 pub(super) fn mistral(said: &str) -> Parsed {
     const MARK: &str = "[TOOL_CALLS]";
-    let (content, after) = said.split_once(MARK)?;
-    let calls: Vec<ParsedCall> = match serde_json::from_str::<Json>(after) {
+    let Some((content, after)) = said.split_once(MARK) else { return Parsed::default() };
+    let calls = match serde_json::from_str::<Json>(after) {
         Ok(value) => match value.parse::<Vec<Columns>>() {
-            Ok(list) => list.into_iter().map(from_object).collect::<Option<_>>()?,
-            Err(_) => vec![from_object(value.fields()?)?],
+            Ok(list) if list.is_empty() => Err("the list of calls is empty".into()),
+            Ok(list) => list.into_iter().map(from_object).collect(),
+            Err(_) => value.fields().ok_or_else(|| NOT_AN_OBJECT.into()).and_then(from_object).map(|call| vec![call]),
         },
-        Err(_) => after.split(MARK).map(with_arguments).collect::<Option<_>>()?,
+        Err(error) if after.trim_start().starts_with(['[', '{']) && !after.contains("[ARGS]") => Err(not_json(&error)),
+        Err(_) => after.split(MARK).map(with_arguments).collect(),
     };
-    (!calls.is_empty()).then(|| (content.to_owned(), calls))
+    Parsed::all(content, &said[content.len()..], calls)
 }
 
 /// `NAME[ARGS]{…}` or `NAME[CALL_ID]ID[ARGS]{…}`
-fn with_arguments(text: &str) -> Option<ParsedCall> {
-    let (head, arguments) = text.split_once("[ARGS]")?;
+fn with_arguments(text: &str) -> ReadCall {
+    let (head, arguments) = text.split_once("[ARGS]").ok_or("`[ARGS]` does not follow the name")?;
     let (name, id) = match head.split_once("[CALL_ID]") {
         Some((name, id)) => (name, Some(id.trim().to_owned())),
         None => (head, None),
     };
-    let arguments: Columns = serde_json::from_str(arguments).ok()?;
+    let arguments: Columns =
+        serde_json::from_str(arguments).map_err(|error| match serde_json::from_str::<Json>(arguments) {
+            Ok(_) => "the arguments are not a JSON object".to_owned(),
+            Err(_) => not_json(&error),
+        })?;
     let name = name.trim().to_owned();
-    (!name.is_empty()).then(|| ParsedCall { name, arguments: Json::from(arguments).plain_text(), id })
+    if name.is_empty() {
+        return Err("the function has no name".into());
+    }
+    Ok(ParsedCall { name, arguments: Json::from(arguments).plain_text(), id })
 }

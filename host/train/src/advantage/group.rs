@@ -1,4 +1,4 @@
-//! What estimators know of the samples of an update.
+//! The input of an estimator: the rewards of a group.
 
 /// The samples of one task that were scored.
 #[derive(Debug, Clone, PartialEq)]
@@ -8,9 +8,8 @@ pub struct ScoredGroup {
 }
 
 impl ScoredGroup {
-    /// Whether all rewards are the same, so that no sample is better than
-    /// another. Decided by comparison: the rounding of the mean must not become a
-    /// signal.
+    /// Whether all rewards are the same, so that no sample is better than another. It compares the rewards themselves:
+    /// the rounding of their mean must not become a signal.
     pub fn is_uniform(&self) -> bool {
         self.rewards.windows(2).all(|pair| pair[0] == pair[1])
     }

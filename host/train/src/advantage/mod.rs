@@ -1,7 +1,7 @@
-//! How much better a sample was than could be expected.
+//! How much better a sample was than expected.
 //!
-//! An estimator is one file. It sees the groups of a whole step, and gives the
-//! advantage of each sample. A new one is a file here, a variant of
+//! Each estimator is one file. It sees the groups of a whole step and gives the
+//! advantage of each sample. To add one, add a file here, a variant of
 //! [`Estimator`] and its line in [`AdvantageConfig::estimate`].
 
 mod dr_grpo;
@@ -12,7 +12,7 @@ pub use group::ScoredGroup;
 
 use serde::{Deserialize, Serialize};
 
-/// How much better a sample was than could be expected.
+/// How much better a sample was than expected.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Advantage {
     /// The same for all its tokens.
@@ -31,7 +31,7 @@ impl Advantage {
         }
     }
 
-    /// That of the sample as a whole: the mean over its tokens.
+    /// The advantage of the whole sample: the mean over its tokens.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Sample(advantage) => *advantage,
@@ -60,8 +60,8 @@ pub struct AdvantageConfig {
 }
 
 impl AdvantageConfig {
-    /// The advantages of a step's groups: one for each sample, in order. A group
-    /// whose rewards are all equal says nothing and gets zeros.
+    /// The advantages of a step's groups: one for each sample, in order. A
+    /// group whose rewards are all equal has no signal and gets zeros.
     pub fn estimate(&self, groups: &[ScoredGroup]) -> Vec<Vec<Advantage>> {
         match self.estimator {
             Estimator::Grpo => within_groups(groups, grpo::advantages),
@@ -70,7 +70,7 @@ impl AdvantageConfig {
     }
 }
 
-/// Has `estimate` look at each group by itself, but for those whose rewards are
+/// Runs `estimate` on each group separately, except on groups whose rewards are
 /// all equal.
 fn within_groups(groups: &[ScoredGroup], estimate: fn(&ScoredGroup) -> Vec<f64>) -> Vec<Vec<Advantage>> {
     let of_group = |group: &ScoredGroup| match group.is_uniform() {

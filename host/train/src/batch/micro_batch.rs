@@ -1,5 +1,5 @@
-//! Some rows of a mini-batch as tensors, packed, and what is made of their
-//! hidden states.
+//! Some rows of a mini-batch as packed tensors, and the logits and values
+//! computed from their hidden states.
 
 use super::plan::has_shared_prompt;
 use super::sequence::Sequence;
@@ -17,13 +17,13 @@ pub fn tokens_per_chunk(sizes: &ModelConfig) -> usize {
     (LOGIT_BYTES / (4 * sizes.vocab_size as usize)).max(1)
 }
 
-/// Some rows of a mini-batch, packed: a prompt that several of them have is
-/// there once.
+/// Some rows of a mini-batch, packed: a prompt that several of them have
+/// appears once.
 #[derive(Debug)]
 pub(crate) struct MicroBatch {
     pub packed: Packed,
-    /// `[tokens]`: where in `packed` the hidden state stands that predicts each
-    /// token that is learned from.
+    /// `[tokens]`: for each token that is learned from, the place in `packed`
+    /// of the hidden state that predicts it.
     positions: Tensor,
     /// `[tokens]`: those tokens.
     targets: Tensor,
@@ -32,7 +32,7 @@ pub(crate) struct MicroBatch {
     pub tokens: Vec<(usize, usize)>,
 }
 
-/// Some of the tokens of a micro-batch, as many as have room for their logits.
+/// Some of the tokens of a micro-batch, as many as their logits have room for.
 pub(crate) struct Chunk<'a> {
     /// `[tokens]`: the tokens.
     pub targets: Tensor,

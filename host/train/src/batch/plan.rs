@@ -1,18 +1,17 @@
-//! Which rows go through the model together.
+//! Which rows share a micro-batch.
 
 use super::sequence::Sequence;
 use gavel_policy::memory::PassShape;
 use gavel_policy::{MASK_NUMBERS, ModelConfig};
 use std::collections::HashMap;
 
-/// How many keys attention may look at for each token of a forward pass: they
-/// take a small part of what a token's other activations do.
+/// How many keys attention may look at for each token of a forward pass. They
+/// take a small part of the memory that a token's other activations take.
 const KEYS_PER_TOKEN: usize = 4;
 
-/// Whether a prompt of `prompt` tokens is computed once for several responses,
-/// where `read` tokens of one of them are read. A prompt that is short beside the
-/// response saves little, and the mask that sharing needs grows with the square
-/// of the response.
+/// Whether a prompt of `prompt` tokens is computed once for several responses, of which the model reads `read` tokens
+/// each. Sharing a prompt that is much shorter than the response saves little, and the mask that sharing needs grows
+/// with the square of the response.
 fn shares_prompt(prompt: usize, read: usize) -> bool {
     read <= 8 * prompt || read.saturating_mul(prompt + read) <= 1 << 22
 }
@@ -22,8 +21,8 @@ pub(super) fn has_shared_prompt(sequence: &Sequence) -> bool {
     shares_prompt(sequence.prompt.len(), sequence.read().unwrap_or_default())
 }
 
-/// Divides the rows that have something to learn from into micro-batches, as
-/// [`micro_batches`](super::micro_batches) says.
+/// Divides the rows with something to learn from into micro-batches; see
+/// [`micro_batches`](super::micro_batches).
 pub(super) fn plan(sequences: &[Sequence], max_tokens: usize) -> Vec<Vec<usize>> {
     let mut known: HashMap<&[u32], usize> = HashMap::new();
     let mut groups: Vec<Vec<(usize, usize)>> = Vec::new();
@@ -79,9 +78,8 @@ pub struct LongestRows {
 }
 
 impl LongestRows {
-    /// The largest micro-batch of at most `max_tokens` tokens that is made of such
-    /// rows, for a model of these `sizes`: as many of them as fit, whose prompts
-    /// are computed once for all responses to them.
+    /// The largest micro-batch of at most `max_tokens` tokens of such rows, for a model of these `sizes`. It has as
+    /// many rows as fit, and each prompt is computed once for all of its responses.
     pub fn largest_micro_batch(self, max_tokens: u64, sizes: &ModelConfig) -> PassShape {
         let Self { rows, group, prompt, response } = self;
         let whole = prompt + response;
@@ -116,7 +114,7 @@ mod tests {
     fn rows_are_packed_within_the_budget() {
         let tokens: Vec<u32> = (0..64).collect();
         let lengths = [9usize, 2, 30, 3, 8, 2];
-        // Each has a prompt of its own, and the last response token is never read.
+        // Each row has another prompt, and the last response token is never read.
         let rows: Vec<_> = lengths
             .iter()
             .enumerate()

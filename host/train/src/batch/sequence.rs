@@ -1,4 +1,4 @@
-//! A row, as far as the forward pass is concerned.
+//! The parts of a row that the forward pass needs.
 
 use crate::error::{Result, TrainError};
 
@@ -7,7 +7,7 @@ use crate::error::{Result, TrainError};
 pub(crate) struct Sequence<'a> {
     pub prompt: &'a [u32],
     pub response: &'a [u32],
-    /// For each response token whether it is learned from; absent for all.
+    /// For each response token, whether it is learned from; `None` for all.
     pub loss_mask: Option<&'a [bool]>,
 }
 
@@ -23,17 +23,18 @@ impl Sequence<'_> {
     }
 
     /// How many tokens of the response the model must read to predict the last
-    /// one that is learned from: that one and what follows it are not read.
-    /// Absent where nothing is learned.
+    /// one that is learned from. That token and those after it are not read.
+    /// `None` if nothing is learned.
     pub fn read(&self) -> Option<usize> {
         (0..self.response.len()).rev().find(|&at| self.is_trained(at))
     }
 
-    /// Refuses what cannot be computed. The row is the one number `index`.
+    /// Refuses a row that cannot be computed; `index` is its number, for the
+    /// error.
     pub fn check(&self, index: usize, vocab_size: i64) -> Result<()> {
         let wrong = |what: String| Err(TrainError::Row { index, what });
         if self.prompt.is_empty() {
-            return wrong("has an empty prompt: the first response token has nothing to follow from".into());
+            return wrong("has an empty prompt, so that nothing predicts its first response token".into());
         }
         if let Some(mask) = self.loss_mask.filter(|mask| mask.len() != self.response.len()) {
             return wrong(format!("has a loss mask of {} for {} response tokens", mask.len(), self.response.len()));

@@ -22,23 +22,31 @@ pub enum Aggregation {
 }
 
 impl Aggregation {
-    /// The weight of a token for each row of the mini-batch, from the sample that
-    /// the row is of and the number of its tokens that are learned from. The rows
-    /// of a sample are one response; those without such tokens count nowhere.
+    /// The weight of a token in each row of the mini-batch. `rows` has the sample of each row and the number of its
+    /// tokens that are learned from. The rows of a sample are one response, of which each counts as much as the others; rows without such tokens are not
+    /// counted.
     /// `norm_tokens` is the constant of `seq-mean-token-sum-norm`.
     pub(crate) fn token_weights(self, rows: &[(SampleId, usize)], norm_tokens: usize) -> Vec<f64> {
-        let mut of_sample: BTreeMap<SampleId, usize> = BTreeMap::new();
+        // Of each sample, its tokens and its rows.
+        let mut of_sample: BTreeMap<SampleId, (usize, usize)> = BTreeMap::new();
         for &(sample, count) in rows.iter().filter(|(_, count)| *count > 0) {
-            *of_sample.entry(sample).or_default() += count;
+            let (tokens, rows) = of_sample.entry(sample).or_default();
+            *tokens += count;
+            *rows += 1;
         }
-        let tokens = of_sample.values().sum::<usize>() as f64;
+        let tokens = of_sample.values().map(|&(tokens, rows)| tokens as f64 / rows as f64).sum::<f64>();
         let responses = of_sample.len() as f64;
-        let weight = |(sample, count): &(SampleId, usize)| match (self, count) {
-            (_, 0) => 0.0,
-            (Self::TokenMean, _) => 1.0 / tokens,
-            (Self::SeqMeanTokenSum, _) => 1.0 / responses,
-            (Self::SeqMeanTokenMean, _) => 1.0 / (responses * of_sample[sample] as f64),
-            (Self::SeqMeanTokenSumNorm, _) => 1.0 / (responses * norm_tokens as f64),
+        let weight = |(sample, count): &(SampleId, usize)| {
+            let (own, rows) = match of_sample.get(sample) {
+                Some(&(tokens, rows)) if *count > 0 => (tokens as f64, rows as f64),
+                _ => return 0.0,
+            };
+            match self {
+                Self::TokenMean => 1.0 / (tokens * rows),
+                Self::SeqMeanTokenSum => 1.0 / (responses * rows),
+                Self::SeqMeanTokenMean => 1.0 / (responses * own),
+                Self::SeqMeanTokenSumNorm => 1.0 / (responses * rows * norm_tokens as f64),
+            }
         };
         rows.iter().map(weight).collect()
     }
@@ -51,7 +59,7 @@ mod tests {
     /// The weights of rows of these samples with these numbers of tokens.
     fn weights(name: &str, rows: &[(usize, usize)]) -> Vec<f64> {
         let aggregation: Aggregation = serde::Deserialize::deserialize(toml::Value::from(name)).unwrap();
-        let row = |&(index, count): &(usize, usize)| (SampleId { group: 0, index }, count);
+        let row = |&(index, count): &(usize, usize)| (SampleId { group: 0, index, trajectory: 0 }, count);
         aggregation.token_weights(&rows.iter().map(row).collect::<Vec<_>>(), 8)
     }
 
@@ -67,9 +75,9 @@ mod tests {
     #[test]
     fn the_trajectories_of_a_sample_are_one_response() {
         let rows = [(0, 1), (1, 3), (1, 1)];
-        assert_eq!(weights("token-mean", &rows), [0.2; 3]);
-        assert_eq!(weights("seq-mean-token-sum", &rows), [0.5; 3]);
+        assert_eq!(weights("token-mean", &rows), [1.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0]);
+        assert_eq!(weights("seq-mean-token-sum", &rows), [0.5, 0.25, 0.25]);
         assert_eq!(weights("seq-mean-token-mean", &rows), [0.5, 0.125, 0.125]);
-        assert_eq!(weights("seq-mean-token-sum-norm", &rows), [0.0625; 3]);
+        assert_eq!(weights("seq-mean-token-sum-norm", &rows), [0.0625, 0.03125, 0.03125]);
     }
 }

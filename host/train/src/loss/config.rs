@@ -15,16 +15,16 @@ use serde::{Deserialize, Serialize};
 pub struct LossConfig {
     /// The loss of a token; PPO's clipped surrogate by default.
     pub policy: PolicyLoss,
-    /// What the ratio is taken to, where it is set; see [`old_logprobs`](Self::old_logprobs).
+    /// The denominator of the ratio, if it is set; see [`old_logprobs`](Self::old_logprobs).
     pub old_logprobs: Option<OldLogProbs>,
     /// How tokens become one number; `token-mean` by default.
     pub aggregation: Aggregation,
-    /// What `seq-mean-token-sum-norm` divides by, in tokens: the longest
+    /// The divisor of `seq-mean-token-sum-norm`, in tokens: the longest
     /// response that rollout allows. Not used otherwise.
     pub norm_tokens: Option<usize>,
     /// The penalty on the distance from a reference; none by default.
     pub kl: Option<KlConfig>,
-    /// How data of other policies is corrected, a table of its own; not at all by default.
+    /// How data of other policies is corrected, which has its own table; not at all by default.
     pub off_policy: Option<OffPolicyConfig>,
 }
 
@@ -45,7 +45,7 @@ impl From<LossConfig> for LossTable {
 }
 
 impl LossConfig {
-    /// What the ratio is taken to: `rollout` where it is not set.
+    /// The denominator of the ratio; `rollout` by default.
     pub fn old_logprobs(&self) -> OldLogProbs {
         self.old_logprobs.unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl LossConfig {
         self.old_logprobs() == OldLogProbs::Proximal || corrected
     }
 
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values that are not valid, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.policy.validate()?;
         match (self.aggregation, self.norm_tokens) {

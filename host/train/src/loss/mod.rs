@@ -1,7 +1,7 @@
-//! What an update minimises.
+//! The loss that an update minimises.
 //!
-//! The loss of a token is one file, such as `ppo_clip.rs`. A new one is a file
-//! here, a variant of [`PolicyLoss`], and its keys in `table.rs`.
+//! Each loss of a token is one file, such as `ppo_clip.rs`. To add one, add a
+//! file here, a variant of [`PolicyLoss`] and its keys in `table.rs`.
 
 mod aggregation;
 mod config;

@@ -1,4 +1,4 @@
-//! The loss of a micro-batch: its share of the mini-batch's.
+//! The loss of a micro-batch: its share of the mini-batch's loss.
 
 use super::config::LossConfig;
 use super::token_loss::{TokenLoss, Tokens};
@@ -13,27 +13,28 @@ use tch::{Kind, Tensor};
 /// temporaries of their size.
 const ENTROPY_CHUNK: i64 = 1024;
 
-/// What the loss needs to know about the tokens of a micro-batch, all
-/// `[tokens]` and without gradients.
+/// The inputs of the loss for the tokens of a micro-batch, all `[tokens]` and
+/// without gradients.
 pub(crate) struct Targets<'a> {
     /// The tokens.
     pub ids: &'a Tensor,
     /// Their log-probabilities when they were sampled.
     pub rollout: Tensor,
-    /// Those that the ratio is taken to; absent where that is the policy's own.
+    /// The log-probabilities in the denominator of the ratio; `None` for the
+    /// policy's own.
     pub old: Option<Tensor>,
     /// Their log-probabilities under the reference.
     pub reference: Option<Tensor>,
     pub advantages: Tensor,
-    /// Their share in the mini-batch ([`super::Aggregation`]).
+    /// Their weights in the mini-batch ([`super::Aggregation`]).
     pub weights: Tensor,
-    /// What the policy's loss of each is multiplied by because another policy drew it; absent for 1.
+    /// The off-policy weight of each token's policy loss; `None` if all are 1.
     pub correction: Option<Tensor>,
 }
 
-/// The loss to differentiate, a scalar, and what the tokens of this chunk add to
-/// the numbers of the update. `logits`, `[tokens, vocab]`, are those after
-/// division by the temperature.
+/// The loss to differentiate, a scalar, and the sums that this chunk adds to
+/// the statistics of the update. `logits`, `[tokens, vocab]`, are already
+/// divided by the temperature.
 pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig) -> Result<(Tensor, ChunkSums)> {
     let (logprobs, normaliser) = target_logprobs(logits, targets.ids)?;
     let now = logprobs.f_detach()?;
@@ -44,7 +45,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
         Some(correction) => loss.f_dot(&targets.weights.f_mul(correction)?)?,
         None => loss.f_dot(&targets.weights)?,
     };
-    // How far the policy is from the one that wrote the responses: KL(rollout ‖ policy).
+    // The distance from the policy that wrote the responses: KL(rollout ‖ policy).
     let rollout_kl = KlEstimator::K3.estimate(&targets.rollout, &now)?;
     let (loss, kl) = match (&config.kl, &targets.reference) {
         (Some(penalty), Some(reference)) => {
@@ -52,7 +53,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
             let weighted = kl.f_dot(&targets.weights)?.try_mul(penalty.coefficient)?;
             (policy_loss.f_add(&weighted)?, kl)
         }
-        // Without a reference the distance is that from rollout.
+        // Without a reference, `kl` is the distance from rollout.
         _ => (policy_loss.shallow_clone(), rollout_kl.shallow_clone()),
     };
 
@@ -64,7 +65,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
     for (name, values) in &statistics {
         sums.add(name, Reduction::TokenMean, values)?;
     }
-    // Rounding only, while the policy is the one that wrote the responses.
+    // Only rounding, as long as the policy is the one that wrote the responses.
     sums.add("logprob_mismatch", Reduction::TokenMean, &now.f_sub(&targets.rollout)?.f_abs()?)?;
     Ok((loss, sums))
 }

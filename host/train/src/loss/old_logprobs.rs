@@ -1,8 +1,8 @@
-//! What the policy is compared with.
+//! The log-probabilities that the policy is compared with.
 
 use serde::{Deserialize, Serialize};
 
-/// With which log-probabilities the policy's are compared.
+/// The log-probabilities that the policy's are compared with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OldLogProbs {

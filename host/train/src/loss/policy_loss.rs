@@ -1,4 +1,4 @@
-//! The losses of a token, and which keys of the configuration are theirs.
+//! The losses of a token, and their keys in the configuration.
 
 use super::ppo_clip::PpoClip;
 use super::table::{LossTable, PolicyLossName};
@@ -6,7 +6,7 @@ use super::token_loss::{TokenLoss, Tokens};
 use crate::config::ConfigError;
 use tch::TchError;
 
-/// Which loss a token has, with its settings.
+/// The loss of a token, with its settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PolicyLoss {
     /// PPO's clipped surrogate; `vanilla` in a configuration.
@@ -45,7 +45,7 @@ impl PolicyLoss {
         }
     }
 
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values that are not valid, naming the key.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::PpoClip(loss) => loss.validate(),

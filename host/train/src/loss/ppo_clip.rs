@@ -1,5 +1,5 @@
 //! PPO's clipped surrogate (Schulman et al., "Proximal policy optimization
-//! algorithms", 2017, equation 7), with a bound of its own on each side.
+//! algorithms", 2017, equation 7), with a separate bound on each side.
 
 use super::token_loss::{TokenLoss, Tokens};
 use crate::config::{ConfigError, check};
@@ -31,8 +31,8 @@ impl PpoClip {
         check("clip_high", self.clip_high, "a number of at least 0", |value| value >= 0.0)
     }
 
-    /// `−min(ratio · A, clip(ratio, 1 − low, 1 + high) · A)` for each token, with
-    /// `ratio = p / p(old)`; also whether a bound took its gradient away.
+    /// `−min(ratio · A, clip(ratio, 1 − low, 1 + high) · A)` for each token, with `ratio = p / p(old)`; also whether a
+    /// bound removed its gradient.
     pub(super) fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
         let Tokens { logprobs, old, advantages } = tokens;
         let [low, high] = [1.0 - self.clip_low, 1.0 + self.clip_high];

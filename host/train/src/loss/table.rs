@@ -14,7 +14,7 @@ pub(crate) enum PolicyLossName {
     Vanilla,
 }
 
-/// `[train.loss]`: the keys of every loss, and those that all have.
+/// `[train.loss]`: the keys of every loss, and the keys that all losses share.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LossTable {

@@ -1,4 +1,4 @@
-//! What goes into the loss of a token, and what comes out.
+//! The inputs and outputs of the loss of a token.
 
 use tch::Tensor;
 
@@ -7,14 +7,14 @@ use tch::Tensor;
 pub(crate) struct Tokens<'a> {
     /// Log-probabilities under the policy.
     pub logprobs: &'a Tensor,
-    /// Those that the policy is compared with.
+    /// The log-probabilities that the policy is compared with.
     pub old: &'a Tensor,
     pub advantages: &'a Tensor,
 }
 
-/// What each token contributes, all `[tokens]`.
+/// The contribution of each token, all `[tokens]`.
 pub(crate) struct TokenLoss {
     pub loss: Tensor,
-    /// What else is worth knowing, by name: the mean over all tokens is reported.
+    /// Other statistics, by name: the mean over all tokens is reported.
     pub statistics: Vec<(&'static str, Tensor)>,
 }

@@ -4,7 +4,7 @@ use crate::config::{ConfigError, check};
 use crate::loss::OldLogProbs;
 use serde::{Deserialize, Serialize};
 
-/// What has a weight of its own.
+/// The unit that has an importance weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RolloutIs {
@@ -22,7 +22,7 @@ pub enum RolloutIs {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RolloutRs {
-    /// None: nothing is rejected.
+    /// No ratio: nothing is rejected.
     #[default]
     None,
     /// A token's; the token is rejected (IcePop).
@@ -36,16 +36,16 @@ pub enum RolloutRs {
     Geometric,
 }
 
-/// How off-policy data is corrected: [`RolloutIs`] says what has a weight, [`RolloutRs`] what is rejected. A rejected
-/// token has the weight 0, and counts in the mean like any other.
+/// How off-policy data is corrected: [`RolloutIs`] sets the weights, [`RolloutRs`] the rejection. A rejected token has
+/// the weight 0 and counts in the mean like any other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffPolicyConfig {
-    /// What has a weight, `proximal / behaviour`; `token` by default.
+    /// The unit that has a weight, `proximal / behaviour`; `token` by default.
     pub rollout_is: RolloutIs,
     /// The highest weight (truncated importance sampling); 2 by default.
     pub rollout_is_threshold: f64,
-    /// Whether weights are divided by their mean over the mini-batch; no by default.
+    /// Whether weights are divided by their mean over the mini-batch; `false` by default.
     pub rollout_is_batch_normalize: bool,
     /// Which ratio must be within the bounds; none by default.
     pub rollout_rs: RolloutRs,
@@ -75,8 +75,8 @@ impl Default for OffPolicyConfig {
 }
 
 impl OffPolicyConfig {
-    /// What holds of an off-policy run that sets nothing, whose ratio is taken to `old`: the ratio to rollout's own
-    /// log-probabilities needs no weight.
+    /// The default of an off-policy run whose ratio is taken to `old`. A ratio to the log-probabilities of rollout
+    /// needs no weight.
     pub fn of_run(old: OldLogProbs) -> Self {
         let rollout_is = if old == OldLogProbs::Rollout { RolloutIs::None } else { RolloutIs::Token };
         Self { rollout_is, ..Self::default() }
@@ -90,7 +90,7 @@ impl OffPolicyConfig {
         self
     }
 
-    /// The bounds of a ratio that is not rejected, the lower first; absent where nothing is rejected by them.
+    /// The bounds within which a ratio is not rejected, the lower first; `None` if nothing is rejected by bounds.
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         let upper = self.rollout_rs_threshold.unwrap_or(match self.rollout_rs {
             RolloutRs::None => return None,
@@ -106,7 +106,7 @@ impl OffPolicyConfig {
         self.rollout_is != RolloutIs::None || rejects
     }
 
-    /// Refuses what no run could mean, naming the key; the ratio of the loss is taken to `old`.
+    /// Refuses values that are not valid, naming the key; the ratio of the loss is taken to `old`.
     pub fn validate(&self, old: OldLogProbs) -> Result<(), ConfigError> {
         if old == OldLogProbs::Rollout && self.rollout_is != RolloutIs::None {
             let must = "\"none\" with old_logprobs = \"rollout\", whose ratio corrects already";

@@ -3,25 +3,25 @@
 use super::config::{OffPolicyConfig, RolloutIs, RolloutRs};
 use crate::experience::Experience;
 
-/// Logarithms of ratios beyond this mean nothing; verl has the same bound.
+/// The bound of a ratio's logarithm, the same as in verl.
 const MAX_LOG_RATIO: f64 = 20.0;
 
-/// A mean of weights below this is not divided by.
+/// The least mean of weights that is divided by.
 const LEAST_MEAN: f64 = 1e-8;
 
-/// What the tokens of a mini-batch count beside their share in the mean.
+/// The weights of a mini-batch's tokens, beside their share in the mean.
 pub(crate) struct Correction {
-    /// For each row and response token its weight; 0 where nothing is learned from it.
+    /// For each row and response token, its weight; 0 if it is not learned from.
     pub weights: Vec<Vec<f64>>,
-    /// What there is to know of them, by name.
+    /// Statistics of the weights, by name.
     pub statistics: Vec<(&'static str, f64)>,
 }
 
 /// The logarithms of a row's ratios, `proximal / behaviour`.
 struct Ratios {
-    /// For each response token; absent where nothing is learned from it.
+    /// For each response token; `None` if it is not learned from.
     logs: Vec<Option<f64>>,
-    /// That of the product.
+    /// The logarithm of the product.
     sum: f64,
     tokens: usize,
 }
@@ -50,7 +50,8 @@ fn share(count: usize, of: usize) -> f64 {
 }
 
 impl Correction {
-    /// That of a mini-batch whose rows have their proximal log-probabilities.
+    /// The correction of a mini-batch whose rows have their proximal
+    /// log-probabilities.
     pub fn new(config: &OffPolicyConfig, mini_batch: &[Experience]) -> Self {
         let rows: Vec<Ratios> = mini_batch.iter().map(Ratios::of).collect();
         let tokens: usize = rows.iter().map(|row| row.tokens).sum();
@@ -66,7 +67,7 @@ impl Correction {
         if config.has_weights() {
             let sum: f64 = weights.iter().flatten().sum();
             let squares: f64 = weights.iter().flatten().map(|weight| weight * weight).sum();
-            // Kish's, over the number of tokens.
+            // Kish's effective sample size, over the number of tokens.
             let effective = if squares > 0.0 { sum * sum / (squares * tokens as f64) } else { 0.0 };
             statistics.push(("off_policy/effective_sample_size", effective));
         }
@@ -88,7 +89,7 @@ impl Correction {
     }
 }
 
-/// For each response token its weight, at most the threshold; 0 where nothing is learned from it.
+/// For each response token, its weight, at most the threshold; 0 if it is not learned from.
 fn truncated(config: &OffPolicyConfig, row: &Ratios) -> Vec<f64> {
     let weight = |log: &Option<f64>| match (config.rollout_is, log) {
         (_, None) => 0.0,
@@ -99,7 +100,7 @@ fn truncated(config: &OffPolicyConfig, row: &Ratios) -> Vec<f64> {
     row.logs.iter().map(weight).collect()
 }
 
-/// How many tokens have a weight that would be above the threshold.
+/// How many tokens have a weight above the threshold before truncation.
 fn truncated_tokens(config: &OffPolicyConfig, rows: &[Ratios]) -> usize {
     let above = |log: f64| exp(log) > config.rollout_is_threshold;
     let count = |row: &Ratios| match config.rollout_is {
@@ -110,7 +111,7 @@ fn truncated_tokens(config: &OffPolicyConfig, rows: &[Ratios]) -> usize {
     rows.iter().map(count).sum()
 }
 
-/// For each response token whether it is learned from at all, as far as the ratios are concerned.
+/// For each response token, whether its ratios are within the bounds.
 fn kept(config: &OffPolicyConfig, row: &Ratios) -> Vec<bool> {
     let (lower, upper) = config.bounds().unwrap_or((0.0, f64::INFINITY));
     let within = |log: f64| (lower..=upper).contains(&exp(log));
@@ -125,7 +126,8 @@ fn kept(config: &OffPolicyConfig, row: &Ratios) -> Vec<bool> {
     row.logs.iter().map(token).collect()
 }
 
-/// The mean of the truncated weights over what has one: tokens, or trajectories.
+/// The mean of the truncated weights over the units that have one: tokens or
+/// trajectories.
 fn mean_weight(of: RolloutIs, rows: &[Ratios], truncated: &[Vec<f64>]) -> f64 {
     let rows = rows.iter().zip(truncated).filter(|(row, _)| row.tokens > 0);
     let (sum, count) = rows.fold((0.0, 0.0), |(sum, count), (row, weights)| {

@@ -2,7 +2,7 @@
 
 use crate::experience::Experience;
 
-/// How many versions behind the policy the tokens of a step were drawn, added up over its mini-batches.
+/// How many versions behind the policy the tokens of a step were drawn, summed over its mini-batches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Staleness {
     tokens: u64,
@@ -22,12 +22,12 @@ impl Staleness {
         }
     }
 
-    /// The mean over tokens; absent where there is none.
+    /// The mean over tokens; `None` without tokens.
     pub fn mean(&self) -> Option<f64> {
         (self.tokens > 0).then(|| self.sum as f64 / self.tokens as f64)
     }
 
-    /// That of the oldest token.
+    /// The staleness of the oldest token.
     pub fn max(&self) -> u64 {
         self.max
     }

@@ -1,6 +1,7 @@
-//! Parameters in 16 bits and what they are rounded from: a step is often
-//! smaller than the distance to the next 16-bit number, and would be lost
-//! (Micikevicius et al., "Mixed precision training", arXiv:1710.03740, 3.1).
+//! Parameters in 16 bits and the masters that they are rounded from. A step is
+//! often smaller than the distance to the next 16-bit number, and would be lost
+//! without a master (Micikevicius et al., "Mixed precision training",
+//! arXiv:1710.03740, 3.1).
 
 use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
@@ -14,8 +15,8 @@ pub(super) struct Masters {
 }
 
 impl Masters {
-    /// Puts a master in the place of each of the `parameters` that needs one,
-    /// and leads its gradients there.
+    /// Replaces each of the `parameters` that needs a master by the master, and
+    /// directs its gradients there.
     pub(super) fn replace(names: &[String], parameters: &mut [Tensor]) -> Result<Self> {
         let mut all = Self { names: Vec::new(), rounded: Vec::new(), masters: Vec::new() };
         for (name, parameter) in names.iter().zip(parameters) {
@@ -33,12 +34,13 @@ impl Masters {
         Ok(all)
     }
 
-    /// Forgets what a backward pass that failed may have left with a parameter.
+    /// Drops gradients that a failed backward pass may have left with a
+    /// parameter.
     pub(super) fn zero_grad(&self) -> Result<()> {
         Ok(torch::reset_gradients(&self.rounded)?)
     }
 
-    /// Makes each parameter its master, rounded.
+    /// Sets each parameter to its master, rounded.
     pub(super) fn round(&self) -> Result<()> {
         Ok(torch::round(&self.rounded, &self.masters)?)
     }

@@ -35,7 +35,7 @@ impl Default for OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// Refuses what no run could mean, naming the key.
+    /// Refuses values that are not valid, naming the key.
     pub fn validate(&self) -> std::result::Result<(), ConfigError> {
         for beta in self.betas {
             check("betas", beta, "two numbers of at least 0 and below 1", |beta| (0.0..1.0).contains(&beta))?;
@@ -51,19 +51,20 @@ impl OptimizerConfig {
 
 /// The optimiser of a model's parameters, which it shares with the model.
 ///
-/// Those of kind `BFloat16` have a master of kind `Float`, which gradients are
-/// added up in and steps change; after a step the parameter is the master,
-/// rounded. An optimiser takes over the gradients of such parameters: while it
-/// lives, a backward pass leaves none with them.
+/// Parameters of kind `BFloat16` have a master of kind `Float`. Gradients are
+/// summed in the master and steps change it; after a step, the parameter is the
+/// rounded master. An optimiser takes over the gradients of such parameters:
+/// while it lives, a backward pass leaves no gradient with them.
 pub struct AdamW {
     config: OptimizerConfig,
     names: Vec<String>,
-    /// What steps change: the model's own parameters, or their masters.
+    /// The tensors that steps change: the model's own parameters, or their
+    /// masters.
     parameters: Vec<Tensor>,
     masters: Masters,
     exp_avgs: Vec<Tensor>,
     exp_avg_sqs: Vec<Tensor>,
-    /// So many of the parameters, the first ones, decay.
+    /// The first `decaying` parameters decay.
     decaying: usize,
     steps: u64,
 }
@@ -97,11 +98,11 @@ impl AdamW {
         Ok(torch::reset_gradients(&self.parameters)?)
     }
 
-    /// Takes one step with the stored gradients and gives their norm before
+    /// Takes one step with the stored gradients and returns their norm before
     /// clipping.
     ///
     /// # Errors
-    /// A gradient is missing or not finite; then nothing is changed.
+    /// A gradient is missing or not finite; nothing is changed then.
     pub fn step(&mut self, lr: f64) -> Result<f64> {
         let norm = match torch::gradient_norm(&self.parameters)? {
             Ok(norm) => norm,
@@ -110,7 +111,7 @@ impl AdamW {
         if !norm.is_finite() {
             return Err(TrainError::NonFinite { step: self.steps, quantity: "gradient norm", value: norm });
         }
-        // The small number is that of torch.nn.utils.clip_grad_norm_.
+        // The same small number as in torch.nn.utils.clip_grad_norm_.
         let scale = self.config.max_grad_norm / (norm + 1e-6);
         if scale < 1.0 {
             torch::scale_gradients(&self.parameters, scale)?;

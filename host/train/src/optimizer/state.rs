@@ -1,6 +1,6 @@
-//! The optimiser's state in a safetensors file: `step`, and for every
-//! parameter `exp_avg.<name>`, `exp_avg_sq.<name>` and, where it has one,
-//! `master.<name>`, bit for bit.
+//! The optimiser's state in a safetensors file, bit for bit: `step`, and for
+//! every parameter `exp_avg.<name>`, `exp_avg_sq.<name>` and, if it has a
+//! master, `master.<name>`.
 
 use super::AdamW;
 use crate::error::StateError;
@@ -15,8 +15,8 @@ use tch::Tensor;
 const STEP: &str = "step";
 
 impl AdamW {
-    /// Writes the state to `path`, which appears whole or not at all, also where
-    /// the power fails.
+    /// Writes the state to `path`. The file appears whole or not at all, even
+    /// after a power failure.
     pub fn save(&self, path: &Path) -> Result<(), StateError> {
         let step = i64::try_from(self.steps).unwrap_or(i64::MAX);
         let mut tensors = vec![(STEP.to_owned(), Tensor::from(step))];
@@ -27,8 +27,8 @@ impl AdamW {
         })
     }
 
-    /// Takes the state from `path`, as [`save`](Self::save) wrote it for the
-    /// same model: the steps that follow are then the same, bit for bit. On an
+    /// Restores the state from `path`, which [`save`](Self::save) wrote for the
+    /// same model. The following steps are then the same, bit for bit. On an
     /// error nothing is changed.
     pub fn load(&mut self, path: &Path) -> Result<(), StateError> {
         let file = File::open(path).map_err(io("read", path))?;

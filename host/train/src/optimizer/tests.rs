@@ -141,7 +141,7 @@ fn a_state_of_another_model_is_refused_by_name() {
     };
     assert_eq!(
         error(|all| all[0].0 = "other.weight".into()),
-        "optimiser state PATH lacks the tensor `exp_avg.other.weight`: it belongs to another model"
+        "optimiser state PATH does not have the tensor `exp_avg.other.weight`: it belongs to another model"
     );
     assert_eq!(
         error(|all| all.truncate(1)),

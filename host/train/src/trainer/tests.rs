@@ -19,8 +19,8 @@ const AGGREGATIONS: [Aggregation; 4] = [
     Aggregation::SeqMeanTokenSumNorm,
 ];
 
-/// Shifts the recorded log-probabilities, so that the ratios are in turn 1,
-/// 1.6 and 0.6: with advantages of both signs, every case of the clip.
+/// Shifts the recorded log-probabilities, so that the ratios are in turn 1, 1.6
+/// and 0.6. With advantages of both signs, this gives every case of the clip.
 fn off_policy(mut rows: Vec<Experience>) -> Vec<Experience> {
     for (row, experience) in rows.iter_mut().enumerate() {
         for (at, logprob) in experience.logprobs.iter_mut().enumerate() {
@@ -219,16 +219,16 @@ fn the_advantage_of_a_token_is_its_own() {
 #[test]
 fn the_trajectories_of_a_sample_count_as_one_response() {
     let (model, reference) = (tiny_f64(1), tiny_f64(2));
-    let mut rows = experiences(&model, 0.7);
-    let weigh = |rows: &[Experience]| {
-        number(&gradients(&model, &reference, rows, &config(Aggregation::SeqMeanTokenSum), 64).0, "loss")
-    };
-    let apart = weigh(&rows);
-    rows[3].sample = rows[1].sample;
-    // A fifth of the sum, and a fourth.
-    assert!((weigh(&rows) * 4.0 - apart * 5.0).abs() < 1e-10);
-    rows[3].sample = SampleId { group: 1, ..rows[1].sample };
-    assert_eq!(weigh(&rows), apart);
+    let rows = experiences(&model, 0.7);
+    let twice = |sample: SampleId| [&rows[..], &[Experience { sample, ..rows[1].clone() }]].concat();
+    for aggregation in [Aggregation::TokenMean, Aggregation::SeqMeanTokenSum, Aggregation::SeqMeanTokenMean] {
+        let weigh =
+            |rows: &[Experience]| number(&gradients(&model, &reference, rows, &config(aggregation), 64).0, "loss");
+        let once = weigh(&rows);
+        assert!((weigh(&twice(rows[1].sample)) - once).abs() < 1e-10);
+        let by_itself = SampleId { trajectory: 1, ..rows[1].sample };
+        assert!((weigh(&twice(by_itself)) - once).abs() > 1e-6);
+    }
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn what_cannot_be_learned_from_is_an_error_and_changes_nothing() {
     };
     let plain = LossConfig::default();
     assert_eq!(error(&rows, &plain, 0.0), "temperature must be a number above 0, not 0");
-    assert!(error(&rows, &config(Aggregation::TokenMean), 1.0).starts_with("a kl penalty is set but no reference"));
+    assert!(error(&rows, &config(Aggregation::TokenMean), 1.0).starts_with("a kl penalty is set, but no reference"));
     assert!(error(&[], &plain, 1.0).starts_with("the mini-batch of 0 rows has no token to learn from"));
     assert_eq!(
         error(&with(|row| row.advantages[1] = f32::NAN), &plain, 1.0),

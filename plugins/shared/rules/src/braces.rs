@@ -1,7 +1,7 @@
 //! Braces of LaTeX.
 
-/// The start of `text` up to the brace that closes the first one that it
-/// opens; `None` where that one stays open.
+/// The start of `text` up to the brace that closes the first open brace; `None`
+/// if that one is not closed.
 pub fn balanced(text: &str) -> Option<&str> {
     let mut depth = 0_i64;
     for (at, byte) in text.bytes().enumerate() {

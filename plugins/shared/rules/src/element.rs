@@ -19,7 +19,7 @@ pub fn last_element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     elements(text, name).last().map(|(_, inside)| inside)
 }
 
-/// Refuses a name that no element can have, in a sentence.
+/// Refuses an invalid name of an element, with a sentence.
 pub fn check_name(name: &str) -> Result<(), String> {
     let stray = |character: char| "<>/".contains(character) || character.is_whitespace();
     if name.is_empty() || name.contains(stray) {

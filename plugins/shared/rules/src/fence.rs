@@ -1,19 +1,19 @@
 //! Blocks between lines of three back-ticks.
 
-/// A block, and what is said of it.
+/// A block between fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence<'a> {
-    /// What stands behind the first back-ticks.
+    /// The text behind the first back-ticks.
     pub language: &'a str,
     /// The lines between the fences.
     pub content: &'a str,
-    /// Whether the block ends in a fence of its own, and not with the text or
-    /// where the next one begins.
+    /// Whether the block ends in a closing fence, and not with the text or at
+    /// the next block.
     pub closed: bool,
 }
 
 /// The blocks of `text`, in order. Back-ticks on both sides of a line's words
-/// are no fence.
+/// are not a fence.
 pub fn fences(text: &str) -> Vec<Fence<'_>> {
     let (mut found, mut open, mut at) = (Vec::new(), None, 0);
     for line in text.split_inclusive('\n') {

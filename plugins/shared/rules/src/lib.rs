@@ -1,7 +1,7 @@
-//! What several of the standard plugins share: where an answer lies in a
-//! response, and what a response that is too long costs.
+//! Code that several standard plugins share: finding the answer in a response,
+//! and the penalty of a response that is too long.
 //!
-//! The rules follow verl 0.9 where it has them, white space included.
+//! The rules follow those of verl 0.9, if it has them, including white space.
 
 mod braces;
 mod element;

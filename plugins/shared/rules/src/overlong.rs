@@ -1,5 +1,5 @@
-//! The soft penalty of length of DAPO (<https://arxiv.org/abs/2503.14476>,
-//! equation 13), with the names that verl gives its parts.
+//! DAPO's soft penalty of length (<https://arxiv.org/abs/2503.14476>, equation
+//! 13), with verl's names of its parts.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Overlong {
     /// The longest response.
     pub max_response: u32,
-    /// How much of it, at its end, costs something.
+    /// The last part of it, over which the penalty grows.
     pub buffer: u32,
     /// The penalty of the longest response.
     #[serde(default = "Overlong::default_factor")]
@@ -18,12 +18,12 @@ pub struct Overlong {
 }
 
 impl Overlong {
-    /// The penalty of the longest response where a run gives none.
+    /// The default penalty of the longest response.
     pub fn default_factor() -> f64 {
         1.0
     }
 
-    /// Refuses numbers that make no penalty, in a sentence that names the
+    /// Refuses numbers that make no penalty, with a sentence that names the
     /// parameter.
     pub fn check(&self) -> Result<(), String> {
         if self.buffer == 0 {
@@ -44,8 +44,7 @@ impl Overlong {
         Ok(())
     }
 
-    /// What a response of `length` adds to its score: 0 at most, `-factor` at
-    /// least.
+    /// The penalty of a response of `length`: from `-factor` to 0.
     pub fn penalty(&self, length: u32) -> f64 {
         let free = self.max_response - self.buffer;
         let over = f64::from(length.saturating_sub(free)) / f64::from(self.buffer);

@@ -1,7 +1,7 @@
-//! Text as Python's `str` sees it, which the rules of verl depend on.
+//! Text functions of Python's `str`, on which verl's rules depend.
 
-/// Whether `str.isspace`, `str.split` and `\s` take `character` for white
-/// space: Unicode's, and the four separators of ASCII.
+/// Whether `character` is white space to `str.isspace`, `str.split` and `\s`:
+/// Unicode's, and the four separators of ASCII.
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
@@ -30,7 +30,7 @@ mod tests {
     fn white_space_is_that_of_python() {
         assert_eq!(strip("\u{1c}\u{a0}\u{85} a \u{3000}\n"), "a");
         assert_eq!(words("\u{1f}a\u{2003}\tb\r\n"), "a b");
-        // Zero width, and no space to Python either.
+        // Zero-width characters, which are not spaces to Python either.
         assert_eq!(strip("\u{200b}a\u{feff}"), "\u{200b}a\u{feff}");
     }
 

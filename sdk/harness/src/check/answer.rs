@@ -1,4 +1,4 @@
-//! Answers: what is right in a row, and what is not.
+//! The right answer of a row, and wrong ones.
 
 use crate::rows::DataRow;
 use gavel_data::Json;
@@ -14,8 +14,8 @@ impl Answers {
         Self(keys)
     }
 
-    /// What a policy could list that does not know which answer is right: the
-    /// right one is neither the first nor the last.
+    /// A list of candidates, as from a policy that does not know which answer
+    /// is right. The right one is neither the first nor the last.
     pub(super) fn candidates(&self, right: &str) -> Vec<String> {
         if let Ok(number) = right.parse::<i64>() {
             return (-3..=3).map(|step| number.saturating_add(step).to_string()).collect();
@@ -33,8 +33,8 @@ impl Answers {
     }
 }
 
-/// The right answer of a row in short: what stands after `####`, the first of
-/// several, or all of the ground truth.
+/// The right answer of a row in short: the text after `####`, the first of
+/// several, or the whole ground truth.
 pub(super) fn answer(row: &DataRow) -> Option<String> {
     let truth = row.task.reference.ground_truth.as_deref()?;
     if let Some((_, last)) = truth.rsplit_once("####") {
@@ -48,7 +48,7 @@ pub(super) fn answer(row: &DataRow) -> Option<String> {
     (!first.is_empty()).then(|| first.to_owned())
 }
 
-/// An answer of the same kind that is not right.
+/// A wrong answer of the same kind.
 pub(super) fn wrong(right: &str) -> String {
     if let Ok(number) = right.replace(',', "").parse::<i64>() {
         return number.saturating_add(1).to_string();
@@ -61,7 +61,7 @@ pub(super) fn wrong(right: &str) -> String {
     if is_letter(right) {
         return if right == "A" { "B".to_owned() } else { "A".to_owned() };
     }
-    // In the form of the right one, so that no parser stumbles.
+    // In the form of the right one, so that every parser accepts it.
     "zebra".to_owned()
 }
 
@@ -70,7 +70,8 @@ fn is_letter(text: &str) -> bool {
     text.len() == 1 && text.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
-/// Where the answer stands last in `text`: a 1 is not in `step 10`.
+/// The last place of the answer in `text`; `step 10` does not contain the
+/// answer 1.
 pub(super) fn last_answer(text: &str, right: &str) -> Option<usize> {
     let mut places = text.rmatch_indices(right).map(|(at, _)| at);
     places.find(|at| {
@@ -79,19 +80,19 @@ pub(super) fn last_answer(text: &str, right: &str) -> Option<usize> {
     })
 }
 
-/// Whether what is next to the edge of an answer belongs to the same word or
+/// Whether the text next to the edge of an answer belongs to the same word or
 /// number.
 fn goes_on(edge: Option<char>, mut beside: impl Iterator<Item = char>) -> bool {
     match (edge, beside.next()) {
         (Some('0'..='9'), Some('.' | ',')) => beside.next().is_some_and(|next| next.is_ascii_digit()),
-        // There are no spaces in some scripts.
+        // Some scripts have no spaces.
         (Some('0'..='9'), Some(next)) => next.is_ascii_alphanumeric() || next == '_',
         (Some(edge), Some(next)) => edge.is_alphanumeric() && (next.is_alphanumeric() || next == '_'),
         _ => false,
     }
 }
 
-/// `text` with another answer in the place of its last one.
+/// `text` with its last answer replaced.
 pub(super) fn with_answer(text: &str, right: &str, other: &str) -> Option<String> {
     let at = last_answer(text, right)?;
     Some(format!("{}{other}{}", &text[..at], &text[at + right.len()..]))

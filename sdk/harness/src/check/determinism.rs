@@ -11,11 +11,11 @@ use gavel_plugin::PluginSpec;
 use gavel_scoring::replay::mismatches;
 use std::num::NonZeroU32;
 
-/// Calls of an instance that is used again.
+/// Calls of a reused instance.
 const REUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(15);
 
-/// Asks about each row again: at once, in another sandbox, beside the other
-/// rows, with another seed and, where the plugin says that it is pure, in an
+/// Calls the plugin on each row again: at once, in another sandbox, beside the
+/// other rows, with another seed and, if the plugin declares itself pure, in an
 /// instance that has answered others.
 pub(super) fn check(
     harness: &Harness,
@@ -69,7 +69,7 @@ pub(super) fn check(
             compare("the same input in another sandbox", Some(Severity::High), again);
         } else {
             notes.push(
-                "its programs are in this sandbox alone: verdicts were not compared with those of another one".into(),
+                "its programs are only in this sandbox: verdicts were not compared with those of another one".into(),
             );
         }
         if pure {
@@ -86,7 +86,9 @@ pub(super) fn check(
     let differs = compare(what, severity, again);
     match (pure, differs) {
         (false, 0) => {
-            notes.push("no verdict depends on the seed: it could declare itself pure, and be reused".into());
+            notes.push(
+                "no verdict depends on the seed: it could declare itself pure, so that its instances are reused".into(),
+            );
         }
         (false, differs) => {
             notes.push(format!("{differs} of {} verdicts depend on the seed; it does not claim otherwise", rows.len()));
@@ -96,8 +98,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The first thing that differs between two verdicts, apart from what the clock
-/// decides.
+/// The first difference between two verdicts, apart from times.
 fn difference(first: &Evaluation, again: &Evaluation) -> Option<String> {
     let (first, again) = (EvaluationRecord::from(first), EvaluationRecord::from(again));
     let by_the_clock = |said: &EvaluationRecord| matches!(said.budget, Some(Budget::Cpu | Budget::Deadline));

@@ -1,4 +1,4 @@
-//! What a check found.
+//! The findings of a check.
 
 use crate::distribution::Distribution;
 use crate::plugin::LoadedPlugin;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Characters of an example that are kept.
 const EXAMPLE: usize = 160;
 
-/// How bad it is for training.
+/// How bad a finding is for training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -17,12 +17,12 @@ pub enum Severity {
     High,
     /// A policy may learn it, or samples are lost.
     Medium,
-    /// Untidy.
+    /// It does no harm.
     Low,
 }
 
 impl Severity {
-    /// As it is printed.
+    /// The word that is printed.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::High => "high",
@@ -32,7 +32,7 @@ impl Severity {
     }
 }
 
-/// What kind of trouble it is.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -44,12 +44,14 @@ pub enum Kind {
     NonDeterminism,
     /// A call needs most of what it may use.
     Cost,
-    /// A grant that nothing needs.
+    /// A grant that the plugin does not need.
     Grant,
+    /// A tool describes a function so that a policy cannot know how to call it.
+    Description,
 }
 
 impl Kind {
-    /// As it is printed.
+    /// The word that is printed.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FalseAccept => "false accept",
@@ -57,51 +59,52 @@ impl Kind {
             Self::NonDeterminism => "non-determinism",
             Self::Cost => "cost",
             Self::Grant => "grant",
+            Self::Description => "description",
         }
     }
 }
 
-/// One kind of trouble with the first row that showed it.
+/// A finding, with the first row that showed it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// How bad it is for training.
     pub severity: Severity,
-    /// What kind it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What was done to the golden answer; absent where nothing was.
+    /// The mutation of the golden answer; absent if it was not mutated.
     pub mutation: Option<&'static str>,
     /// What happened.
     pub what: String,
-    /// How often it was seen.
+    /// How often it occurred.
     pub count: u64,
-    /// Where the row stands; empty where it is about no row.
+    /// The place of the row; empty if it is not about a row.
     pub row: String,
-    /// The beginning of the response.
+    /// The beginning of the response, or of the arguments.
     pub example: String,
 }
 
-/// All that a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
     /// The plugin's name.
     pub plugin: String,
-    /// Name and version, as the component says.
+    /// The component's name and version.
     pub component: String,
     /// BLAKE3 of the component, in hexadecimal.
     pub hash: String,
-    /// Rows that were looked at.
+    /// Rows that were checked, or sessions of a tool.
     pub rows: usize,
-    /// Golden answers, by where they came from: `response`, or the form in
-    /// which the ground truth was written.
+    /// Golden answers by origin: `response`, or the form in which the ground
+    /// truth was written.
     pub golden: BTreeMap<String, u64>,
     /// Rows for which no response scored higher than nonsense.
     pub without_golden: Vec<String>,
     /// Golden answers that were mutated.
     pub mutated: usize,
-    /// Mutated answers that were scored.
+    /// Mutated answers that were scored, or calls of a tool with mutated arguments.
     pub tried: u64,
-    /// Of the mutated golden answers, those whose score does not depend on the
-    /// ground truth: a wrong answer is then no false accept.
+    /// Mutated golden answers whose score does not depend on the ground truth.
+    /// A wrong answer is not a false accept for these.
     pub ignores_truth: u64,
     /// Processor time of the calls of the rows, in microseconds.
     pub cpu_us: Distribution,
@@ -109,11 +112,11 @@ pub struct CheckReport {
     pub worst_cpu_us: u64,
     /// The most memory of a call of the rows, in bytes.
     pub peak_memory: u64,
-    /// Verdicts that were compared with themselves.
+    /// Verdicts that were compared with a repetition.
     pub compared: u64,
-    /// What is worth knowing and no trouble.
+    /// Notes that are not findings.
     pub notes: Vec<String>,
-    /// The trouble, the worst first.
+    /// The findings, the worst first.
     pub findings: Vec<Finding>,
 }
 
@@ -140,13 +143,13 @@ impl CheckReport {
     }
 }
 
-/// Findings on their way: equal ones are counted.
+/// Collects findings and counts equal ones.
 #[derive(Default)]
 pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
     pub(super) fn add(&mut self, finding: Finding) {
-        // The numbers of one row and those of the next make no other finding.
+        // Findings of two rows that differ only in numbers are equal.
         let same = |other: &&mut Finding| {
             (other.kind, other.mutation) == (finding.kind, finding.mutation)
                 && (finding.kind == Kind::FalseAccept || head(&other.what) == head(&finding.what))
@@ -189,7 +192,7 @@ impl Findings {
     }
 }
 
-/// What comes before the first colon: the rest may name the row.
+/// The text before the first colon: the rest may name the row.
 fn head(what: &str) -> &str {
     what.split(':').next().unwrap_or(what)
 }

@@ -4,10 +4,10 @@ use super::answer::{answer, wrong};
 use super::trial::Trial;
 use gavel_data::Evaluation;
 
-/// What no plugin should take for an answer.
+/// A text that no plugin should accept as an answer.
 pub(super) const NONSENSE: &str = "I do not know.";
 
-/// Forms in which answers are written, and what stands in the place of `@`.
+/// Forms in which answers are written; `@` stands for the answer.
 const FORMS: [(&str, &str); 7] = [
     ("\\boxed{}", "The answer is $\\boxed{@}$."),
     ("####", "#### @"),
@@ -21,17 +21,17 @@ const FORMS: [(&str, &str); 7] = [
 /// A response that scores higher than nonsense.
 pub(super) struct Golden {
     pub(super) response: String,
-    /// Where it came from.
+    /// Its origin.
     pub(super) form: &'static str,
     pub(super) said: Evaluation,
-    /// The right answer in short, where the row has one.
+    /// The right answer in short, if the row has one.
     pub(super) right: Option<String>,
-    /// An answer that is not right.
+    /// A wrong answer.
     pub(super) wrong: Option<String>,
 }
 
 /// The best of the row's own response and of its ground truth in the usual
-/// forms; nothing where none of them scores higher than nonsense.
+/// forms. `None` if none of them scores higher than nonsense.
 pub(super) fn find_golden(trial: &Trial<'_>) -> Option<Golden> {
     let right = answer(trial.row);
     let own = trial.row.sample.as_ref().map(|sample| ("response", sample.response()));

@@ -1,4 +1,4 @@
-//! Grants and imports that nothing needs.
+//! Grants and imports that the plugin does not need.
 
 use super::finding::{CheckReport, Finding, Findings, Kind, Severity};
 use crate::endpoints::Endpoints;
@@ -7,11 +7,10 @@ use crate::harness::Harness;
 use gavel_plugin::{ClockGrant, GrantStatus, Grants, PluginSpec, RandomGrant};
 
 /// Looks for grants whose interface the component does not import, and for
-/// endpoints that it never asked in all of the check.
+/// endpoints that it never asked during the check.
 ///
-/// Whether an import of WASI is called cannot be told from here: a toolchain
-/// may import it for its own start. Those that a grant would make real are
-/// noted.
+/// The check cannot know whether an import of WASI is called: a toolchain may
+/// import it for its own start. Imports that a grant would make real are noted.
 pub(super) fn check(
     harness: &Harness,
     spec: &PluginSpec,
@@ -42,7 +41,7 @@ pub(super) fn check(
     }
     for name in endpoints.never_asked().into_iter().filter(|name| chat.iter().any(|granted| granted == name)) {
         if imports("gavel:plugin/chat") {
-            add(format!("the endpoint `{name}` is granted and was never asked"));
+            add(format!("the endpoint `{name}` is granted but was never asked"));
         }
     }
     let stand_ins: Vec<&str> = found

@@ -1,6 +1,6 @@
-//! Looks for trouble in a plugin before training does: answers that score
-//! although they are wrong, verdicts that change, calls that fail or cost too
-//! much, grants that nothing needs.
+//! Looks for problems of a plugin before training: wrong answers that score,
+//! verdicts that change, calls that fail or cost too much, grants that the
+//! plugin does not need.
 
 mod answer;
 mod determinism;
@@ -8,6 +8,7 @@ mod finding;
 mod golden;
 mod grants;
 mod mutation;
+mod tool;
 mod trial;
 
 pub use finding::{CheckReport, Finding, Kind, Severity};
@@ -18,7 +19,7 @@ use crate::error::HarnessError;
 use crate::golden::FakeChatTable;
 use crate::harness::Harness;
 use crate::plugins::Plugins;
-use crate::rows::DataRow;
+use crate::rows::{DataRow, PluginData};
 use answer::Answers;
 use finding::Findings;
 use gavel_data::{Blame, Evaluation, Outcome};
@@ -28,15 +29,28 @@ use mutation::{Must, mutations};
 use std::collections::BTreeMap;
 use trial::Trial;
 
-/// Golden answers that are mutated; each is tried two dozen times.
+/// The most golden answers that are mutated; each is tried two dozen times.
 const MUTATED: usize = 25;
 
-/// Checks the plugin of `spec` over `rows`, each with its parameters or the
-/// row's own. `chat` says what the endpoints reply that it is granted.
+/// Checks the plugin of `spec` over `data`, each row or session with its own
+/// parameters or those of `spec`. `chat` has the replies of the endpoints that
+/// it is granted.
 ///
 /// # Errors
-/// The plugin does not load, or scores nothing.
+/// The plugin does not load, or has no function for the data.
 pub fn check(
+    harness: &Harness,
+    spec: &PluginSpec,
+    chat: &BTreeMap<String, FakeChatTable>,
+    data: &PluginData,
+) -> Result<CheckReport, HarnessError> {
+    match data {
+        PluginData::Rows(rows) => check_rows(harness, spec, chat, rows),
+        PluginData::Sessions(cases) => tool::check(harness, spec, chat, cases),
+    }
+}
+
+fn check_rows(
     harness: &Harness,
     spec: &PluginSpec,
     chat: &BTreeMap<String, FakeChatTable>,
@@ -44,6 +58,12 @@ pub fn check(
 ) -> Result<CheckReport, HarnessError> {
     let endpoints = Endpoints::new(harness, chat, rows.iter().flat_map(|row| row.replies.keys()));
     let subjects = Plugins::load(harness, spec, rows.iter().map(|row| (row.params.as_ref(), row.place.clone())))?;
+    if subjects.any().tool().is_some() {
+        return Err(HarnessError::NoSessions(spec.name.clone()));
+    }
+    if !subjects.any().scores() {
+        return Err(HarnessError::ScoresNothing(spec.name.clone()));
+    }
     let answers = Answers::of(rows);
     let mut report = CheckReport::of(subjects.any(), spec, rows.len());
     let mut findings = Findings::default();
@@ -80,7 +100,7 @@ pub fn check(
     Ok(report)
 }
 
-/// Tries every mutation of a golden answer; `judged` says whether its score
+/// Tries every mutation of a golden answer; `judged` is whether its score
 /// depends on the ground truth.
 fn mutate(
     trial: &Trial<'_>,
@@ -115,11 +135,11 @@ fn mutate(
     }
 }
 
-/// Adds what failed, unless nobody is to blame who can be blamed here.
+/// Adds a failed call, unless the plugin cannot be blamed for it.
 fn failed(findings: &mut Findings, row: &DataRow, mutation: Option<&'static str>, said: &Evaluation, response: &str) {
     let severity = match &said.outcome {
         Outcome::Scored(_) | Outcome::Abstained(_) => return,
-        // Scripted replies are few, and a mutated answer is no request of theirs.
+        // There are few scripted replies, and none for mutated answers.
         Outcome::Unavailable(_) if mutation.is_some() => return,
         Outcome::Fault { whose: Blame::Input, .. } | Outcome::OutOfBudget { .. } | Outcome::Unavailable(_) => {
             Severity::Medium

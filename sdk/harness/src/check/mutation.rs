@@ -1,4 +1,4 @@
-//! What is done to golden answers.
+//! The mutations of golden answers.
 
 use super::answer::{Answers, last_answer, with_answer};
 use super::finding::Severity;
@@ -9,12 +9,13 @@ use gavel_data::Message;
 /// Bytes of an answer that does not end.
 const LONG: usize = 2 << 20;
 
-/// What must become of the score.
+/// The condition on the score of a mutated answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Must {
     /// It is below the golden answer's.
     ScoreLess,
-    /// The same, where the plugin looks at the ground truth at all.
+    /// It is below the golden answer's, if the score depends on the ground
+    /// truth.
     ScoreLessIfJudged,
     /// It is not above the golden answer's.
     NotScoreMore,
@@ -23,7 +24,7 @@ pub(super) enum Must {
 /// A mutated answer.
 pub(super) struct Mutation {
     pub(super) name: &'static str,
-    /// The same in words, as the subject of a sentence.
+    /// A description, as the subject of a sentence.
     pub(super) what: &'static str,
     pub(super) must: Must,
     pub(super) severity: Severity,
@@ -44,7 +45,7 @@ pub(super) fn mutations(golden: &Golden, row: &DataRow, answers: &Answers) -> Ve
 
     add("empty", "an empty answer", ScoreLess, High, String::new());
     add("whitespace", "white space", ScoreLess, High, " \n\t\u{a0}\u{2003}\n".into());
-    add("nonsense", "an answer that says nothing", ScoreLess, High, NONSENSE.into());
+    add("nonsense", "an answer without content", ScoreLess, High, NONSENSE.into());
     add("other scripts", "nonsense in other scripts", ScoreLessIfJudged, High, "不知道。 Не знаю. لا أعرف. 👍🏽".into());
     add("nonsense without end", "two megabytes of nonsense", ScoreLessIfJudged, High, "well, ".repeat(LONG / 6));
     add("open brackets", "a hundred thousand open brackets", ScoreLessIfJudged, High, "(".repeat(100_000));
@@ -94,14 +95,14 @@ pub(super) fn mutations(golden: &Golden, row: &DataRow, answers: &Answers) -> Ve
         let inline = answers.candidates(right).join(" ");
         add(
             "candidates in one",
-            "every candidate in the place of the answer",
+            "every candidate in place of the answer",
             ScoreLessIfJudged,
             High,
             with(&inline).unwrap_or_default(),
         );
     }
     if let Some(response) = with("") {
-        add("answer removed", "the answer with nothing in the place of the answer", ScoreLessIfJudged, High, response);
+        add("answer removed", "the answer without its result", ScoreLessIfJudged, High, response);
     }
     if let Some(at) = last_answer(text, right).filter(|at| last_answer(&text[..*at], right).is_none()) {
         add("truncated", "the answer cut off before it says anything", ScoreLessIfJudged, High, text[..at].to_owned());
@@ -117,7 +118,7 @@ pub(super) fn mutations(golden: &Golden, row: &DataRow, answers: &Answers) -> Ve
     made
 }
 
-/// The digit `c` as it is in the script whose zero is `zero`.
+/// The digit `c` in the script whose zero is `zero`.
 fn digit_from(c: char, zero: char) -> char {
     c.to_digit(10).and_then(|digit| char::from_u32(zero as u32 + digit)).unwrap_or(c)
 }

@@ -1,13 +1,13 @@
-//! Asking a plugin about other responses to a row.
+//! Calls of a plugin with other responses to a row.
 
 use super::golden::Golden;
 use crate::endpoints::Endpoints;
 use crate::plugin::{LoadedPlugin, verdict};
 use crate::rows::DataRow;
-use gavel_data::{ContentPart, Evaluation, FinishReason, Json, Message, Role, Sample, SampleInput, Task, Trajectory};
+use gavel_data::{ContentPart, Evaluation, Json, Message, Role, Sample, SampleInput, Task, Trajectory};
 use std::sync::Arc;
 
-/// A plugin and the row that it is asked about.
+/// A plugin and the row of its calls.
 pub(super) struct Trial<'a> {
     pub(super) plugin: &'a LoadedPlugin,
     pub(super) row: &'a DataRow,
@@ -15,13 +15,13 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// What is said of a sample.
+    /// The verdict about a sample.
     pub(super) fn own(&self, input: &SampleInput) -> Evaluation {
         self.endpoints.restart(&self.row.replies);
         self.plugin.evaluate(input, self.row.seed)
     }
 
-    /// What a judger says of two responses beside each other.
+    /// A judger's verdicts about two responses in one group.
     pub(super) fn pair(&self, one: &str, other: &str) -> (Evaluation, Evaluation) {
         self.endpoints.restart(&self.row.replies);
         let group = [self.with_response(one), self.with_response(other)];
@@ -29,7 +29,7 @@ impl Trial<'_> {
         (verdict(said.next()), verdict(said.next()))
     }
 
-    /// What is said of a mutated answer, and of the golden one beside it.
+    /// The verdicts about a mutated answer and about the golden one beside it.
     pub(super) fn against(&self, golden: &Golden, response: &str) -> (Evaluation, Evaluation) {
         match self.plugin.judges() {
             true => self.pair(&golden.response, response),
@@ -37,9 +37,10 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether another ground truth makes another score of the golden answer.
+    /// Whether another ground truth changes the score of the golden answer.
     pub(super) fn looks_at_truth(&self, golden: &Golden) -> bool {
-        // Alone in its group an answer may be the best whatever the truth is.
+        // An answer that is alone in its group may be the best whatever the
+        // truth is.
         let (Some(wrong), false) = (&golden.wrong, self.plugin.judges()) else { return true };
         let SampleInput { sample, verdicts } = self.with_response(&golden.response);
         let task = Arc::new(with_truth(&sample.task, wrong));
@@ -52,20 +53,14 @@ impl Trial<'_> {
     pub(super) fn with_response(&self, response: &str) -> SampleInput {
         let mut sample = match &self.row.sample {
             Some(sample) => Sample::clone(sample),
-            None => Sample { task: self.row.task.clone(), index: 0, trajectories: Vec::new() },
+            None => Sample::new(self.row.task.clone(), 0, Vec::new()),
         };
         let answer = sample.trajectories.first_mut().and_then(|trajectory| {
             trajectory.messages.iter_mut().rev().find(|message| message.role == Role::Assistant)
         });
         match answer {
             Some(message) => message.content = vec![ContentPart::Text(response.to_owned())],
-            None => {
-                sample.trajectories = vec![Trajectory {
-                    messages: vec![Message::new(Role::Assistant, response)],
-                    tokens: None,
-                    finish_reason: FinishReason::Stop,
-                }]
-            }
+            None => sample.trajectories = vec![Trajectory::of(vec![Message::new(Role::Assistant, response)])],
         }
         SampleInput { sample: Arc::new(sample), verdicts: self.row.verdicts.clone() }
     }

@@ -1,12 +1,13 @@
-//! An expectation as a case states it: the column `expect`.
+//! The expectation of a case: the column `expect`.
 
-use crate::expectation::{Expectation, Mismatch};
+use super::fields::{number, one_of, text, wrong};
+use super::run::Came;
+use crate::expectation::{Expectation, Mismatch, no_row};
 use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const FIELDS: &str = "score, tolerance, min, max, outcome, budget, metrics and reason";
+const FIELDS: &str = "score, tolerance, min, max, outcome, budget, metrics, reason, row and refused";
 
 impl Expectation {
     /// Reads the column `expect`. The error names the field.
@@ -33,10 +34,12 @@ impl Expectation {
                         expected.metrics.insert(name.clone(), number(&format!("{field}.{}", Shown(name)), value)?);
                     }
                 }
-                "reason" => {
-                    let reason = value.as_str().ok_or_else(|| wrong(&field, "a text", value))?;
-                    expected.reason = Some(reason.to_owned());
+                "reason" => expected.reason = Some(text(&field, value)?),
+                "row" => {
+                    let row = value.as_object().ok_or_else(|| wrong(&field, "an object of columns", value))?;
+                    expected.row = Some(row.clone());
                 }
+                "refused" => expected.refused = Some(text(&field, value)?),
                 _ => return Err(format!("`{field}` does not exist\nhint: a case can expect {FIELDS}")),
             }
         }
@@ -44,14 +47,20 @@ impl Expectation {
         Ok(expected)
     }
 
-    /// Refuses what no call could fulfil, and what every call does.
+    /// Refuses expectations that no call, or every call, would meet.
     fn make_sense(&self) -> Result<(), String> {
         if *self == Self::default() {
             return Err(format!("`expect` states nothing\nhint: it can have {FIELDS}"));
         }
+        if self.refused.is_some() && *self != (Self { refused: self.refused.clone(), ..Self::default() }) {
+            return Err("`expect.refused` stands alone: nothing is called where the parameters are refused".into());
+        }
         let number = self.score.is_some() || !self.metrics.is_empty();
-        if self.tolerance.is_some() && !number {
-            return Err("`expect.tolerance` needs a `score` or `metrics` that it is the tolerance of".into());
+        if self.tolerance.is_some() && !number && self.row.is_none() {
+            return Err("`expect.tolerance` needs a `score`, `metrics` or `row` to apply to".into());
+        }
+        if self.row.is_some() && (self.kind().is_some() || self.reason.is_some()) {
+            return Err("`expect.row` stands alone, or with a `tolerance`: a row has no score and no outcome".into());
         }
         if self.tolerance.is_some_and(|tolerance| tolerance < 0.0) {
             return Err("`expect.tolerance` must be 0 or more".into());
@@ -72,9 +81,28 @@ impl Expectation {
         Ok(())
     }
 
-    /// What to state instead where these `mismatches` came: the same things,
-    /// with what they are now.
-    pub(super) fn updated(&self, evaluation: &Evaluation, mismatches: &[Mismatch]) -> Self {
+    /// The expectation with the values of these `mismatches` replaced by the
+    /// actual ones.
+    pub(super) fn updated(&self, came: &Came, mismatches: &[Mismatch]) -> Self {
+        match came {
+            Came::Evaluation(evaluation) => self.updated_outcome(evaluation, mismatches),
+            Came::Refusal(refusal) => Self { refused: refusal.clone(), ..Self::default() },
+            // Its calls have expectations of their own.
+            Came::Calls(_) => self.clone(),
+            Came::Row(call) => match &call.row {
+                Err(outcome) => Self { row: None, ..self.clone() }.updated_outcome(&no_row(call, outcome), mismatches),
+                Ok(columns) => {
+                    // Columns that the author did not set are not added.
+                    let is_stated = |name: &str| self.row.as_ref().is_none_or(|row| row.contains_key(name));
+                    let names = columns.names().filter(|name| is_stated(name));
+                    let row = names.filter_map(|name| Some((name.to_owned(), columns.get(name)?.parse().ok()?)));
+                    Self { row: Some(row.collect()), tolerance: self.tolerance, ..Self::default() }
+                }
+            },
+        }
+    }
+
+    fn updated_outcome(&self, evaluation: &Evaluation, mismatches: &[Mismatch]) -> Self {
         let outcome = &evaluation.outcome;
         let reason = match &self.reason {
             Some(_) if mismatches.iter().any(|mismatch| mismatch.what == "reason") => outcome.reason(),
@@ -99,7 +127,7 @@ impl Expectation {
             })
             .collect();
         let outcome = self.outcome.filter(|_| only_beside);
-        // A score that its author did not state is not pinned, unless nothing else is left to state.
+        // A score that the author did not expect is not added, unless nothing else is left to expect.
         let stated = range_holds || (only_beside && (!metrics.is_empty() || reason.is_some() || outcome.is_some()));
         let score = match self.score {
             Some(kept) if !wrong("score") => Some(kept),
@@ -135,27 +163,13 @@ impl Expectation {
         let metrics: Map<_, _> = self.metrics.iter().map(|(name, value)| (name.clone(), as_written(*value))).collect();
         put("metrics", (!metrics.is_empty()).then_some(metrics.into()));
         put("reason", self.reason.clone().map(Value::from));
+        put("row", self.row.clone().map(Value::from));
+        put("refused", self.refused.clone().map(Value::from));
         fields.into()
     }
 }
 
-fn wrong(field: &str, must: &str, value: &Value) -> String {
-    let found = match value {
-        Value::String(text) => format!("the text {text:?}"),
-        other => other.to_string(),
-    };
-    format!("`{field}` must be {must}, not {found}")
-}
-
-fn number(field: &str, value: &Value) -> Result<f64, String> {
-    value.as_f64().ok_or_else(|| wrong(field, "a number", value))
-}
-
-fn one_of<T: DeserializeOwned>(field: &str, words: &str, value: &Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|_| wrong(field, &format!("one of {words}"), value))
-}
-
-/// A number as a person writes it: 1, not 1.0.
+/// A number as people write it: 1, not 1.0.
 fn as_written(value: f64) -> Value {
     // Integers up to here are exact.
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }

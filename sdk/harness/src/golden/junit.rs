@@ -1,4 +1,4 @@
-//! Results for machines.
+//! Results in JUnit's format.
 
 use super::run::{CaseResult, CaseResults};
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 impl CaseResults {
     /// The results as a JUnit report, which CI systems read. The time of a case
-    /// is its processor time; fuel and memory are properties.
+    /// is its processor time; its fuel and memory are properties.
     ///
     /// # Errors
     /// The report cannot be written as XML.
     pub fn junit(&self) -> Result<String, SerializeError> {
         let mut suite = TestSuite::new(self.plugin.clone());
         suite.add_test_cases(self.cases.iter().map(|case| self.test_case(case)));
-        let calls = self.cases.iter().filter(|result| !self.judged || result.case.sample.index == 0);
+        let calls = self.cases.iter().filter(|result| !self.judged || !result.case.is_later_of_group());
         suite.set_time(calls.map(time).sum());
         let mut report = Report::new("gavel plugin test");
         report.add_test_suite(suite);
@@ -31,11 +31,11 @@ impl CaseResults {
         };
         let mut case = TestCase::new(result.case.name.clone(), status);
         case.set_classname(self.plugin.clone()).set_time(time(result));
-        case.add_property(("peak_memory", result.evaluation.usage.peak_memory.to_string().as_str()));
-        if let Some(fuel) = result.evaluation.usage.fuel {
+        case.add_property(("peak_memory", result.usage().peak_memory.to_string().as_str()));
+        if let Some(fuel) = result.usage().fuel {
             case.add_property(("fuel", fuel.to_string().as_str()));
         }
-        if let Some(diagnosis) = &result.evaluation.diagnosis {
+        if let Some(diagnosis) = result.diagnosis() {
             case.set_system_out(diagnosis.stderr.clone());
         }
         case
@@ -43,5 +43,5 @@ impl CaseResults {
 }
 
 fn time(result: &CaseResult) -> Duration {
-    Duration::from_micros(result.evaluation.usage.cpu_us)
+    Duration::from_micros(result.usage().cpu_us)
 }

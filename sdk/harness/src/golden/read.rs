@@ -1,12 +1,13 @@
 //! Reading a file of cases.
 
+use super::session::SessionCase;
 use crate::about::About;
 use crate::error::CaseError;
 use crate::expectation::Expectation;
 use gavel_data::files::without_bom;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Columns, PriorVerdicts, Row, Sample, SampleInput};
-use gavel_scoring::{Attempts, completion};
+use gavel_data::{Columns, Row, SampleInput, Shown};
+use gavel_scoring::{Attempts, completion, has_completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -18,20 +19,32 @@ use std::sync::Arc;
 pub struct Case {
     /// Its column `case`, else `line N`.
     pub name: String,
-    /// Where it stands in the file, from 1.
+    /// Its line in the file, from 1.
     pub line: NonZeroUsize,
-    /// What is scored: the row without the columns that are about the case.
-    pub sample: Arc<Sample>,
-    /// What the plugin sees as random: what `gavel score` shows it for this row.
+    /// The question to the plugin.
+    pub question: Question,
+    /// The seed of the plugin's random numbers, as in `gavel score` for this
+    /// row, or the seed of a taskset's row.
     pub seed: u64,
     /// Its own parameters, in place of the plugin's.
     pub params: Option<Map<String, Value>>,
-    /// What endpoints reply in it, in place of what they reply in all.
+    /// The replies of endpoints in it, in place of the common replies.
     pub replies: BTreeMap<String, Vec<String>>,
-    /// What other rewards said of the sample, for a judger that comes after them.
-    pub verdicts: Arc<PriorVerdicts>,
-    /// What must come; absent only until `--update` has written it.
+    /// The expected result; absent until `--update` has written it, and for a session, whose calls have their own.
     pub expected: Option<Expectation>,
+}
+
+/// What a plugin is asked in a case.
+#[derive(Debug, Clone)]
+pub enum Question {
+    /// To score a sample: the row without the columns that are about the case, and what other rewards said of it.
+    Sample(SampleInput),
+    /// For the row of a taskset at this index.
+    Row(u64),
+    /// To answer the calls of a session.
+    Session(SessionCase),
+    /// Nothing: it refuses its parameters.
+    Nothing,
 }
 
 /// A file of cases.
@@ -46,8 +59,8 @@ impl CaseFile {
     /// Reads a file of JSON Lines.
     ///
     /// # Errors
-    /// The file cannot be read or has no case, or a line is none; the message
-    /// names the line and the field.
+    /// The file cannot be read or has no case, or a line is not a case. The
+    /// message names the line and the field.
     pub fn read(path: &Path) -> Result<Self, CaseError> {
         let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: path.to_owned(), source })?;
         let mut cases: Vec<Case> = Vec::new();
@@ -75,37 +88,98 @@ impl CaseFile {
         &self.cases
     }
 
-    /// Its cases, those together that are attempts at one task.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &[Case]> {
-        self.cases.chunk_by(|one, next| one.sample.task.id == next.sample.task.id)
+    /// How many expectations there may be: one a case, or one a call of a session.
+    pub fn expectations(&self) -> usize {
+        let of_case = |case: &Case| match &case.question {
+            Question::Session(session) => session.calls.len(),
+            _ => 1,
+        };
+        self.cases.iter().map(of_case).sum()
     }
 
-    /// Refuses a case that states nothing of what it expects.
+    /// Its cases, in order.
+    pub(crate) fn into_cases(self) -> impl Iterator<Item = Case> {
+        self.cases.into_iter()
+    }
+
+    /// Its cases, with the attempts at one task in one group.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &[Case]> {
+        self.cases.chunk_by(|one, next| match (&one.question, &next.question) {
+            (Question::Sample(one), Question::Sample(next)) => one.sample.task.id == next.sample.task.id,
+            _ => false,
+        })
+    }
+
+    /// Refuses a case without an expectation.
     ///
     /// # Errors
     /// The first such case.
     pub fn require_expectations(&self) -> Result<(), CaseError> {
-        match self.cases.iter().find(|case| case.expected.is_none()) {
-            Some(case) => Err(CaseError::NoExpectation { path: self.path.clone(), line: case.line }),
+        let missing = |case: &Case| match &case.question {
+            Question::Session(session) => {
+                session.calls.iter().position(|call| call.expected.is_none()).map(|at| Some(at + 1))
+            }
+            _ => case.expected.is_none().then_some(None),
+        };
+        match self.cases.iter().find_map(|case| Some((case.line, missing(case)?))) {
+            Some((line, call)) => Err(CaseError::NoExpectation { path: self.path.clone(), line, call }),
             None => Ok(()),
         }
     }
 }
 
 impl Case {
-    /// What the call is given of it.
-    pub(super) fn input(&self) -> SampleInput {
-        SampleInput { sample: self.sample.clone(), verdicts: self.verdicts.clone() }
+    /// Whether an earlier case of the same group shares its call.
+    pub(super) fn is_later_of_group(&self) -> bool {
+        matches!(&self.question, Question::Sample(input) if input.sample.index > 0)
     }
 
     fn parse(text: &str, position: usize, line: NonZeroUsize, attempts: &mut Attempts) -> Result<Self, String> {
         let mut columns: Columns = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
         let About { name, params, replies, verdicts, expected } = About::take(&mut columns)?;
-        let row = Row { position, place: format!("line {line}"), columns };
-        let sample = completion(row, "data").map_err(|error| error.to_string())?;
-        let seed = derive(0, 0, position as u64, Purpose::Plugin);
         let name = name.unwrap_or_else(|| format!("line {line}"));
-        let (sample, verdicts) = (Arc::new(attempts.number(sample)), verdicts.into());
-        Ok(Self { name, line, sample, seed, params, replies, verdicts, expected })
+        let of_row = expected.as_ref().is_some_and(|expected| expected.row.is_some());
+        let (question, seed) = if expected.as_ref().is_some_and(|expected| expected.refused.is_some()) {
+            (Question::Nothing, 0)
+        } else if is_session(&columns) {
+            if expected.is_some() {
+                return Err("`expect` goes into each of the `calls`".into());
+            }
+            let seed = derive(0, 0, position as u64, Purpose::Tool);
+            (Question::Session(SessionCase::take(&mut columns)?), seed)
+        } else if of_row || (columns.get("index").is_some() && !has_completion(&columns)) {
+            row_question(&mut columns)?
+        } else {
+            let row = Row { position, place: format!("line {line}"), columns };
+            let sample = attempts.number(completion(row, "data").map_err(|error| error.to_string())?);
+            let input = SampleInput { sample: Arc::new(sample), verdicts: verdicts.into() };
+            (Question::Sample(input), derive(0, 0, position as u64, Purpose::Plugin))
+        };
+        Ok(Self { name, line, question, seed, params, replies, expected })
+    }
+}
+
+/// Whether a row is a session of a tool. The row of a dataset may also have a column `calls`.
+pub(crate) fn is_session(columns: &Columns) -> bool {
+    columns.get("calls").is_some() && columns.get("prompt").is_none() && !has_completion(columns)
+}
+
+/// The question for a taskset's row, and its seed.
+fn row_question(columns: &mut Columns) -> Result<(Question, u64), String> {
+    let mut number = |name: &str| match columns.remove(name) {
+        None => Ok(None),
+        Some(value) => {
+            let wrong = |_| format!("`{name}` must be a whole number from 0, not {}", value.as_text());
+            value.parse::<u64>().map(Some).map_err(wrong)
+        }
+    };
+    let (index, seed) = (number("index")?, number("seed")?);
+    let index = index.ok_or("`expect.row` is of a taskset, and the case has no `index`")?;
+    match columns.names().next() {
+        None => Ok((Question::Row(index), seed.unwrap_or_default())),
+        Some(other) => Err(format!(
+            "`{}` does not go with `index`\nhint: a case of a taskset has `index` and `seed`; one of a reward has a `response`",
+            Shown(other)
+        )),
     }
 }

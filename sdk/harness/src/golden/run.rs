@@ -1,53 +1,68 @@
 //! Running cases.
 
-use super::read::{Case, CaseFile};
+use super::read::{Case, CaseFile, Question};
 use super::table::FakeChatTable;
 use crate::call::Call;
 use crate::endpoints::Endpoints;
 use crate::error::{CaseError, HarnessError};
 use crate::expectation::Mismatch;
 use crate::harness::Harness;
+use crate::plugin::LoadedPlugin;
 use crate::plugins::Plugins;
-use crate::report::Report;
-use gavel_data::{Evaluation, Shown};
-use gavel_plugin::PluginSpec;
+use crate::report::{Report, RowReport, line};
+use crate::tool::FunctionCall;
+use gavel_data::{Diagnosis, Evaluation, Shown, Usage};
+use gavel_plugin::{LoadError, PluginSpec, RowCall};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What came of all cases of a file.
+/// The results of all cases of a file.
 #[derive(Debug)]
-#[must_use = "cases that failed are no error"]
+#[must_use = "failed cases are not an error"]
 pub struct CaseResults {
     /// The plugin's name.
     pub plugin: String,
     /// The file.
     pub path: PathBuf,
-    /// Whether groups were judged: the cases of one share a call, and each has
-    /// all that it used.
+    /// Whether groups were judged. The cases of a group share a call, and each
+    /// shows the usage of the whole call.
     pub judged: bool,
     /// Its cases, in order.
     pub cases: Vec<CaseResult>,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Clone)]
 pub struct CaseResult {
     /// The case.
     pub case: Case,
-    /// The call.
-    pub evaluation: Evaluation,
-    /// What is not as expected; nothing where the case passes.
+    /// The plugin's answer.
+    pub came: Came,
+    /// The differences from the expectation; empty if the case passes.
     pub mismatches: Vec<Mismatch>,
 }
 
-/// Runs cases one after another: what each used is then its own. The plugin is
-/// `spec`, with the parameters of a case in place of its own where the case has
-/// some. The endpoints of `chat` reply what stands there, from the first reply
-/// in each case, or what the case says.
+/// The answer of a plugin in a case.
+#[derive(Debug, Clone)]
+pub enum Came {
+    /// The call that scored a sample.
+    Evaluation(Evaluation),
+    /// The call that asked a taskset for a row.
+    Row(RowCall),
+    /// The calls of a session of a tool.
+    Calls(Vec<FunctionCall>),
+    /// Why the plugin refuses its parameters; `None` if it accepts them.
+    Refusal(Option<String>),
+}
+
+/// Runs cases one after another, so that each usage belongs to one case. The
+/// plugin is `spec`; the parameters of a case, if it has any, replace those of
+/// `spec`. The endpoints of `chat` give their replies in order, restarting in
+/// each case, unless the case has its own replies.
 ///
 /// # Errors
-/// The plugin does not load, or is none that scores; a case has replies of an
+/// The plugin does not load or does not score, or a case has replies of an
 /// endpoint that is not granted.
 pub fn run(
     harness: &Harness,
@@ -55,50 +70,119 @@ pub fn run(
     chat: &BTreeMap<String, FakeChatTable>,
     file: &CaseFile,
 ) -> Result<CaseResults, HarnessError> {
-    let line = |case: &Case, what: String| CaseError::Line { path: file.path.clone(), line: case.line, what };
+    let wrong = |case: &Case, what: String| CaseError::Line { path: file.path.clone(), line: case.line, what };
     for case in &file.cases {
         if let Some(name) = case.replies.keys().find(|name| !spec.grants.chat.contains(name)) {
             let granted = if spec.grants.chat.is_empty() { "none".to_owned() } else { spec.grants.chat.join(", ") };
             let what = format!(
                 "`replies` names `{name}`, which is not granted; granted are: {granted}\nhint: correct the name, or add it to `grant = {{ chat = […] }}` of the test"
             );
-            return Err(line(case, what).into());
+            return Err(wrong(case, what).into());
         }
     }
     let endpoints = Endpoints::new(harness, chat, file.cases.iter().flat_map(|case| case.replies.keys()));
     let place = |case: &Case| format!("{}, line {}", file.path.display(), case.line);
-    let plugins = Plugins::load(harness, spec, file.cases.iter().map(|case| (case.params.as_ref(), place(case))))?;
-    let judged = plugins.any().judges();
+    let called = file.cases.iter().filter(|case| !matches!(case.question, Question::Nothing));
+    // Where no case calls anything, no parameters must be right.
+    let plugins = match called.clone().next() {
+        Some(_) => Some(Plugins::load(harness, spec, called.map(|case| (case.params.as_ref(), place(case))))?),
+        None => None,
+    };
+    let judged = plugins.as_ref().is_some_and(|plugins| plugins.any().judges());
     let mut cases = Vec::with_capacity(file.cases.len());
     for group in file.groups() {
         let first = &group[0];
-        if judged {
-            if let Some(odd) = group.iter().find(|case| case.params != first.params) {
-                let what = format!("its `params` are not those of line {}, and a group is judged at once", first.line);
-                return Err(line(odd, what).into());
+        let Some(plugins) = plugins.as_ref().filter(|_| !matches!(first.question, Question::Nothing)) else {
+            let refusal = refusal(harness, spec, first)
+                .map_err(|source| HarnessError::CaseParams { place: place(first), source })?;
+            cases.push(CaseResult::new(first, Came::Refusal(refusal)));
+            continue;
+        };
+        check_question(first, plugins.any()).map_err(|what| wrong(first, what))?;
+        if judged && let Some(odd) = group.iter().find(|case| case.params != first.params) {
+            let what =
+                format!("its `params` differ from those of line {}, and one call judges the whole group", first.line);
+            return Err(wrong(odd, what).into());
+        }
+        let plugin = plugins.of(first.params.as_ref());
+        let inputs = group.iter().filter_map(|case| match &case.question {
+            Question::Sample(input) => Some((case, input.clone())),
+            Question::Row(_) | Question::Session(_) | Question::Nothing => None,
+        });
+        match &first.question {
+            Question::Row(index) => cases.push(CaseResult::new(first, Came::Row(plugin.row(*index, first.seed)))),
+            Question::Session(session) => {
+                endpoints.restart(&first.replies);
+                cases.push(CaseResult::new(first, Came::Calls(session.run(plugin, first.seed)?)));
             }
-            endpoints.restart(&first.replies);
-            let samples = group.iter().map(Case::input);
-            let calls = plugins.of(first.params.as_ref()).judge_seeded(samples, first.seed);
-            cases.extend(group.iter().zip(calls).map(|(case, call)| CaseResult::new(case, call)));
-        } else {
-            for case in group {
+            _ if judged => {
+                endpoints.restart(&first.replies);
+                let calls = plugin.judge_seeded(inputs.map(|(_, input)| input), first.seed);
+                cases.extend(group.iter().zip(calls).map(|(case, call)| CaseResult::of_call(case, &call)));
+            }
+            _ => cases.extend(inputs.map(|(case, input)| {
                 endpoints.restart(&case.replies);
-                let call = plugins.of(case.params.as_ref()).score_seeded(case.input(), case.seed);
-                cases.push(CaseResult::new(case, call));
-            }
+                CaseResult::of_call(case, &plugins.of(case.params.as_ref()).score_seeded(input, case.seed))
+            })),
         }
     }
     Ok(CaseResults { plugin: spec.name.clone(), path: file.path.clone(), judged, cases })
 }
 
+/// Refuses a question that the plugin has no function for.
+fn check_question(case: &Case, plugin: &LoadedPlugin) -> Result<(), String> {
+    match case.question {
+        _ if plugin.is_agent() && plugin.tool().is_none() => Err(format!(
+            "`{}` is an agent, and agents have no golden cases yet\nhint: in Python, gavel.testing.scripted_policy tests its function",
+            plugin.name()
+        )),
+        Question::Sample(_) | Question::Row(_) if plugin.tool().is_some() => Err(format!(
+            "`{}` is a tool and is asked for nothing but calls\nhint: a case of a tool has `calls`, each with `name`, `arguments` and `expect`",
+            plugin.name()
+        )),
+        Question::Session(_) if plugin.tool().is_none() => Err(format!(
+            "`calls` are those of a tool, and `{}` is not one\nhint: give the case a `response`",
+            plugin.name()
+        )),
+        Question::Sample(_) if !plugin.scores() => Err(format!(
+            "`{}` is a taskset and does not score a response\nhint: a case of a taskset has `index`, `seed`, and `row` in `expect`",
+            plugin.name()
+        )),
+        Question::Row(_) if !plugin.is_taskset() => Err(format!(
+            "`index` asks for the row of a taskset, and `{}` is not one\nhint: give the case a `response`",
+            plugin.name()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Why the plugin refuses the case's parameters; nothing where it accepts them.
+fn refusal(harness: &Harness, spec: &PluginSpec, case: &Case) -> Result<Option<String>, LoadError> {
+    let params = case.params.as_ref().unwrap_or(&spec.params).clone();
+    match harness.load(PluginSpec { params, ..spec.clone() }) {
+        Ok(_) => Ok(None),
+        Err(LoadError::Params { what, .. }) => Ok(Some(what)),
+        Err(error) => Err(error),
+    }
+}
+
+/// What two calls used, one after the other.
+fn together(one: Usage, next: Usage) -> Usage {
+    Usage {
+        cpu_us: one.cpu_us + next.cpu_us,
+        elapsed_us: one.elapsed_us + next.elapsed_us,
+        peak_memory: one.peak_memory.max(next.peak_memory),
+        fuel: [one.fuel, next.fuel].into_iter().flatten().reduce(|one, next| one + next),
+    }
+}
+
 impl CaseResults {
-    /// The cases that did not come out as expected.
+    /// The cases that failed.
     pub fn failed(&self) -> impl Iterator<Item = &CaseResult> {
         self.cases.iter().filter(|case| !case.passed())
     }
 
-    /// Every case came out as expected.
+    /// Asserts that every case passed.
     #[track_caller]
     #[allow(clippy::panic, reason = "an assertion of a test")]
     pub fn assert_pass(&self) {
@@ -111,19 +195,48 @@ impl CaseResults {
 }
 
 impl CaseResult {
-    fn new(case: &Case, call: Call) -> Self {
-        let evaluation = call.evaluation().clone();
-        let mismatches = case.expected.as_ref().map(|expected| expected.check(&evaluation)).unwrap_or_default();
-        Self { case: case.clone(), evaluation, mismatches }
+    fn of_call(case: &Case, call: &Call) -> Self {
+        Self::new(case, Came::Evaluation(call.evaluation().clone()))
     }
 
-    /// Whether everything came as expected.
+    fn new(case: &Case, came: Came) -> Self {
+        let mismatches = match (&came, &case.question, &case.expected) {
+            (Came::Calls(calls), Question::Session(session), _) => session.mismatches(calls),
+            (Came::Evaluation(evaluation), _, Some(expected)) => expected.check(evaluation),
+            (Came::Row(call), _, Some(expected)) => expected.check_row(call),
+            (Came::Refusal(refusal), _, Some(expected)) => expected.check_refusal(refusal.as_deref()),
+            _ => Vec::new(),
+        };
+        Self { case: case.clone(), came, mismatches }
+    }
+
+    /// Whether the case passed.
     pub fn passed(&self) -> bool {
         self.mismatches.is_empty()
     }
 
-    /// All that is known of it: where it stands in the file `path`, what was
-    /// expected, what came.
+    /// The resources that its call used, or all calls of a session; zero if there was no call.
+    pub fn usage(&self) -> Usage {
+        match &self.came {
+            Came::Evaluation(evaluation) => evaluation.usage,
+            Came::Row(call) => call.usage,
+            Came::Calls(calls) => calls.iter().map(|call| *call.usage()).fold(Usage::default(), together),
+            Came::Refusal(_) => Usage::default(),
+        }
+    }
+
+    /// The output and the trap of its call.
+    pub(super) fn diagnosis(&self) -> Option<&Diagnosis> {
+        match &self.came {
+            Came::Evaluation(evaluation) => evaluation.diagnosis.as_ref(),
+            Came::Row(call) => call.diagnosis.as_ref(),
+            Came::Calls(calls) => calls.iter().rev().find_map(|call| call.report().diagnosis.as_ref()),
+            Came::Refusal(_) => None,
+        }
+    }
+
+    /// Everything that is known of the case: its place in the file `path`, the
+    /// expectation and the actual result.
     pub fn report(&self, path: &Path) -> String {
         let mut text = format!("{} ({}:{})\n", Shown(&self.case.name), path.display(), self.case.line);
         self.mismatches.iter().for_each(|mismatch| text.push_str(&format!("  {mismatch}\n")));
@@ -133,6 +246,19 @@ impl CaseResult {
 
 impl fmt::Display for CaseResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Report { sample: &self.case.sample, evaluation: &self.evaluation }.fmt(f)
+        match (&self.came, &self.case.question) {
+            (Came::Evaluation(evaluation), Question::Sample(input)) => {
+                Report { sample: Some(&input.sample), evaluation }.fmt(f)
+            }
+            (Came::Evaluation(evaluation), _) => Report { sample: None, evaluation }.fmt(f),
+            (Came::Row(call), _) => RowReport(call).fmt(f),
+            (Came::Calls(calls), _) => {
+                (1..).zip(calls).try_for_each(|(number, call)| call.fmt_with(f, &format!("call {number}")))
+            }
+            (Came::Refusal(refusal), _) => {
+                line(f, "params", refusal.as_ref().map_or("accepted", |_| "refused"))?;
+                line(f, "reason", refusal.as_deref().unwrap_or_default())
+            }
+        }
     }
 }

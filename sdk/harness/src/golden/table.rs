@@ -13,16 +13,16 @@ use std::path::PathBuf;
 pub struct TestTable {
     /// The file of cases, in the project's folder; `cases.jsonl` by default.
     pub cases: PathBuf,
-    /// The parameters of cases that have none of their own.
+    /// The parameters of cases without their own.
     pub params: Map<String, Value>,
-    /// What a call may use, as `[limits]` of a run.
+    /// The limits of a call, as `[limits]` of a run.
     pub limits: LimitsTable,
-    /// What it may reach beyond its sample, as `grant` of a `[[reward]]`.
+    /// Its grants, as `grant` of a `[[reward]]`.
     pub grant: Grants,
-    /// The endpoints that it may ask, by name.
+    /// The endpoints that it may be granted, by name.
     pub chat: BTreeMap<String, FakeChatTable>,
-    /// The programs that it may run, by name; a path is from the project's
-    /// folder.
+    /// The programs that it may be granted, by name; a path is from the
+    /// project's folder.
     pub exec: BTreeMap<String, ExecTable>,
 }
 
@@ -30,7 +30,7 @@ pub struct TestTable {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FakeChatTable {
-    /// What it replies in each case, one request after another.
+    /// Its replies in each case, one request after another.
     pub replies: Vec<String>,
 }
 

@@ -1,9 +1,10 @@
-//! Writing expectations from what came.
+//! Writing expectations from actual results.
 
-use super::read::CaseFile;
-use super::run::CaseResults;
+use super::read::{CaseFile, Question};
+use super::run::{Came, CaseResults};
 use crate::error::CaseError;
 use crate::expectation::Expectation;
+use crate::tool::CallExpectation;
 use gavel_data::files::write_whole;
 use serde::Serialize;
 use serde::de::IgnoredAny;
@@ -21,27 +22,48 @@ pub struct Change {
     pub case: String,
     /// Its line, from 1.
     pub line: NonZeroUsize,
-    /// What was expected, as JSON; absent where nothing was.
+    /// The former expectation, as JSON; absent if there was none.
     pub before: Option<String>,
-    /// What is expected now, as JSON.
+    /// The new expectation, as JSON.
     pub after: String,
 }
 
 impl CaseFile {
-    /// Writes what came into the cases that failed or stated nothing, and says
-    /// what was changed. A case that passed stays as it is, and of the others
-    /// all but their `expect` stays as it is written.
+    /// Writes the actual results into the cases that failed or had no
+    /// expectation. Returns the changes. Cases that passed are not changed; of
+    /// the others, only their `expect`.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or a case expects refused parameters and they are accepted: nothing was called.
     pub fn update(&self, results: &CaseResults) -> Result<Vec<Change>, CaseError> {
+        if let Some(accepted) = results.cases.iter().find(|result| matches!(result.came, Came::Refusal(None))) {
+            return Err(CaseError::Accepted { path: self.path.clone(), line: accepted.case.line });
+        }
         let mut changes = Vec::new();
-        let mut texts: HashMap<NonZeroUsize, Value> = HashMap::new();
-        for result in results.cases.iter().filter(|result| !result.passed() || result.case.expected.is_none()) {
+        let mut texts: HashMap<NonZeroUsize, Written> = HashMap::new();
+        for result in &results.cases {
+            if let (Question::Session(session), Came::Calls(calls)) = (&result.case.question, &result.came) {
+                let written = session.updated(calls);
+                changes.extend(written.iter().flatten().map(|(number, before, after)| Change {
+                    case: format!("{}, call {number}", result.case.name),
+                    line: result.case.line,
+                    before: before.as_ref().map(|before| before.to_json().to_string()),
+                    after: after.to_json().to_string(),
+                }));
+                let after = |(_, _, after): (usize, _, CallExpectation)| after.to_json();
+                texts.insert(
+                    result.case.line,
+                    Written::Calls(written.into_iter().map(|call| call.map(after)).collect()),
+                );
+                continue;
+            }
+            if result.passed() && result.case.expected.is_some() {
+                continue;
+            }
             let stated = result.case.expected.as_ref();
             let after = match stated {
-                Some(stated) => stated.updated(&result.evaluation, &result.mismatches),
-                None => Expectation::default().updated(&result.evaluation, &[]),
+                Some(stated) => stated.updated(&result.came, &result.mismatches),
+                None => Expectation::default().updated(&result.came, &[]),
             };
             let after = after.to_json();
             changes.push(Change {
@@ -50,7 +72,7 @@ impl CaseFile {
                 before: stated.map(|stated| stated.to_json().to_string()),
                 after: after.to_string(),
             });
-            texts.insert(result.case.line, after);
+            texts.insert(result.case.line, Written::Expect(after));
         }
         if changes.is_empty() {
             return Ok(changes);
@@ -58,7 +80,8 @@ impl CaseFile {
         let lines = (1..).filter_map(NonZeroUsize::new).zip(self.text.split_inclusive('\n'));
         let text: String = lines
             .map(|(number, line)| match texts.get(&number) {
-                Some(expected) => with_expected(line, expected),
+                Some(Written::Expect(expected)) => with_expected(line, expected),
+                Some(Written::Calls(calls)) => with_expected_calls(line, calls),
                 None => line.to_owned(),
             })
             .collect();
@@ -68,13 +91,39 @@ impl CaseFile {
     }
 }
 
-/// A line with another value of its column `expect`; all else stays as it is
-/// written, to the last space.
+/// What is written into a case.
+enum Written {
+    /// Its `expect`.
+    Expect(Value),
+    /// The `expect` of those calls of a session that have another one.
+    Calls(Vec<Option<Value>>),
+}
+
+/// A line whose `calls` have other values of `expect`.
+fn with_expected_calls(line: &str, expected: &[Option<Value>]) -> String {
+    let columns = columns(line);
+    let Some(calls) = columns.iter().rfind(|column| column.name == "calls") else { return line.to_owned() };
+    let mut places = Vec::new();
+    // Behind the bracket.
+    let mut at = calls.value.start + 1;
+    while let Some((_, place)) = value::<IgnoredAny>(line, at).filter(|(_, place)| place.end < calls.value.end) {
+        at = place.end;
+        places.push(place);
+    }
+    // From the last to the first, so that places stay right.
+    let written = places.into_iter().zip(expected).filter_map(|(place, expected)| Some((place, expected.as_ref()?)));
+    written.collect::<Vec<_>>().into_iter().rev().fold(line.to_owned(), |line, (place, expected)| {
+        format!("{}{}{}", &line[..place.start], with_expected(&line[place.clone()], expected), &line[place.end..])
+    })
+}
+
+/// A line with another value of its column `expect`; the rest stays as it is,
+/// to the last space.
 fn with_expected(line: &str, expected: &Value) -> String {
     let columns = columns(line);
     let spaced = columns.first().is_none_or(|column| line[column.key.end..column.value.start].ends_with(' '));
     let text = written(expected, spaced);
-    // Of a key that stands there twice, the last counts.
+    // If a key appears twice, the last one counts.
     match columns.iter().rfind(|column| column.name == "expect") {
         Some(column) => format!("{}{text}{}", &line[..column.value.start], &line[column.value.end..]),
         None => {
@@ -90,14 +139,14 @@ fn with_expected(line: &str, expected: &Value) -> String {
     }
 }
 
-/// Where a column stands in a line.
+/// The place of a column in a line.
 struct Column {
     name: String,
     key: Range<usize>,
     value: Range<usize>,
 }
 
-/// The columns of a line that is a JSON object. What is no object has none.
+/// The columns of a line that is a JSON object; empty for any other line.
 fn columns(line: &str) -> Vec<Column> {
     let mut found = Vec::new();
     let mut at = line.find('{').map_or(line.len(), |at| at + 1);
@@ -109,8 +158,8 @@ fn columns(line: &str) -> Vec<Column> {
     found
 }
 
-/// The next JSON value after `from`, behind spaces and punctuation, and where
-/// it stands.
+/// The next JSON value after `from`, behind spaces and punctuation, and its
+/// place.
 fn value<T: serde::de::DeserializeOwned>(line: &str, from: usize) -> Option<(T, Range<usize>)> {
     let rest = &line[from..];
     let start = from + rest.find(|c: char| !c.is_whitespace() && c != ',' && c != ':')?;
@@ -173,5 +222,16 @@ mod tests {
         ] {
             assert_eq!(with_expected(before, &expected), after);
         }
+    }
+
+    #[test]
+    fn only_the_expectations_of_calls_change() {
+        let line =
+            "{\"calls\" : [ {\"name\": \"a\"},{\"name\":\"b]\",\"expect\":1} , {\"name\": \"c\"} ], \"case\": \"x\"}\n";
+        let expected = json!({"answer": "1"});
+        assert_eq!(
+            with_expected_calls(line, &[Some(expected.clone()), Some(expected), None]),
+            "{\"calls\" : [ {\"name\": \"a\", \"expect\": {\"answer\": \"1\"}},{\"name\":\"b]\",\"expect\":{\"answer\":\"1\"}} , {\"name\": \"c\"} ], \"case\": \"x\"}\n"
+        );
     }
 }

@@ -12,12 +12,12 @@ export function params({ prefix = "Answer:", penalty = 0.2, ...others }) {
   return { prefix, penalty };
 }
 
-// Once a group: one verdict a sample, in their order.
+// Once a group: one verdict for each sample, in order.
 export const judge = judger(
   ({ samples, reference, params }) => {
     if (reference.groundTruth === null) return samples.map(() => abstain("the row has no ground truth"));
     const truth = Number(reference.groundTruth.trim() || NaN);
-    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
+    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is not a number`);
     const attempts = samples.map(({ response }) => {
       const correct = numberAfter(response, params.prefix) === truth;
       return { correct, bytes: new TextEncoder().encode(response).length };
@@ -28,7 +28,7 @@ export const judge = judger(
   { params, pure: true, scoreRange: [0, 1] },
 );
 
-/** A score an attempt, in their order. */
+/** A score for each attempt, in order. */
 export function scores(attempts, penalty) {
   const right = attempts.filter(({ correct }) => correct).map(({ bytes }) => bytes);
   const [shortest, longest] = [Math.min(...right), Math.max(...right)];

@@ -1,4 +1,4 @@
-// Scores 1 where the number after `Answer:` is the ground truth.
+// Scores 1 if the number after `Answer:` is the ground truth.
 
 import { abstain, afterLast, InvalidInput, lastNumber, reward } from "gavel";
 
@@ -16,7 +16,7 @@ export const score = reward(
   ({ sample, reference, params }) => {
     if (reference.groundTruth === null) return abstain("the row has no ground truth");
     const truth = Number(reference.groundTruth.trim() || NaN);
-    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
+    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is not a number`);
     const found = numberAfter(sample.response, params.prefix);
     const correct = found !== null && Math.abs(found - truth) <= params.tolerance;
     const note = found === null ? "no answer" : `the answer is ${found}`;

@@ -1,6 +1,6 @@
-//! JavaScript and TypeScript: checked by tsc, bundled by esbuild, made a component with
-//! StarlingMonkey by componentize-js. (QuickJS by componentize-qjs 0.4 is
-//! smaller, but gives a borrowed resource back too late: every call would fail.)
+//! JavaScript and TypeScript: checked by tsc, bundled by esbuild, made into a component with StarlingMonkey by
+//! componentize-js. (QuickJS by componentize-qjs 0.4 is smaller, but returns a borrowed resource too late, so that
+//! every call would fail.)
 
 use super::{Compiled, Prepared, Toolchain};
 use crate::build::Step;
@@ -9,9 +9,10 @@ use crate::error::Error;
 use crate::inputs::{self, Inputs};
 use crate::manifest::{Import, Project};
 use crate::tool::{self, Tool};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,25 +64,25 @@ impl Toolchain for Js {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in main.js with `reward(…)`, `judger(…)` or `taskset(…)` of the package `gavel`"
+        "export it in main.js with `reward(…)`, `judger(…)`, `taskset(…)` or `tool(…)` of the package `gavel`"
     }
 }
 
-/// What `npm install` in the folder of a project would bring.
+/// The packages that `npm install` would install in the folder of a project.
 fn missing_packages(folder: &Path) -> Vec<&'static Tool> {
-    // Both come with the one command.
+    // One command installs both.
     [&ESBUILD, &COMPONENTIZE].into_iter().find(|tool| !local(folder, tool).exists()).into_iter().collect()
 }
 
-/// The version of Node.js, where it is recent enough: an older one fails in the
-/// middle of a build, and says nothing of its version.
+/// The version of Node.js, if it is recent enough. An older one fails in the
+/// middle of a build without naming its version.
 fn node() -> Option<String> {
     let recent = "console.log(process.version); process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)";
     tool::version(Command::new("node").args(["-e", recent]))
 }
 
 /// Adds every package below `folder` of `root`, a `node_modules`, with its
-/// version. The files of those that are bundled are told by esbuild.
+/// version. esbuild reports the files of bundled packages.
 fn packages(root: &Path, folder: &Path, inputs: &mut Inputs) {
     #[derive(Deserialize)]
     struct Package {
@@ -106,31 +107,73 @@ fn packages(root: &Path, folder: &Path, inputs: &mut Inputs) {
 fn compile(project: &Project, root: &Path, entry: &str, known: &Inputs) -> Result<Compiled, Error> {
     let name = &project.manifest.name;
     let folder = write_entry(project, root, entry)?;
-    check_types(name, root, entry)?;
     let (bundle, bundled_from) = (folder.join("bundle.js"), folder.join("bundle.json"));
     let mut esbuild = Command::new(local(root, &ESBUILD));
     esbuild.arg(folder.join("component.js")).args(["--bundle", "--format=esm", "--platform=neutral"]);
-    // Names stay: a fault shows them.
+    // Names are kept, as a fault shows them.
     esbuild.args(["--target=es2022", "--main-fields=module,main", "--external:gavel:*", "--log-level=warning"]);
-    esbuild.arg(format!("--metafile={}", bundled_from.display()));
+    esbuild.arg("--sourcemap=external").arg(format!("--metafile={}", bundled_from.display()));
     esbuild.arg(format!("--outfile={}", bundle.display())).current_dir(root);
-    let bundled = tool::run(&mut esbuild, &ESBUILD, &format!("cannot bundle `{name}`"))?;
+    let bundled = tool::run(&mut esbuild, &ESBUILD, &format!("cannot bundle `{name}`"))
+        .map_err(|error| refuse_modules_of_node(name, error))?;
+    check_types(name, root, entry)?;
+    append_source_map(&bundle)?;
     let elsewhere = inputs::elsewhere(root, &modules(&bundled_from)?, known)?;
 
-    let world = contract::write(project)?.canonicalize().map_err(Error::file("open", root))?;
+    let world = contract::write_without_http(project)?.canonicalize().map_err(Error::file("open", root))?;
     let output = folder.join("component.wasm");
     let mut componentize = Command::new(local(root, &COMPONENTIZE));
     componentize.arg("--wit").arg(world).args(["--world-name", contract::WORLD]);
-    // There is no network.
-    componentize.args(["--disable", "http", "--disable", "fetch-event", "--out"]).arg(&output).arg(bundle);
+    // A plugin answers no requests, and makes some only where its manifest imports `http`.
+    componentize.args(["--disable", "fetch-event"]);
+    if !project.manifest.imports.contains(&Import::Http) {
+        componentize.args(["--disable", "http"]);
+    }
+    componentize.arg("--out").arg(&output).arg(bundle);
     componentize.current_dir(root);
     let made = tool::run(&mut componentize, &COMPONENTIZE, &format!("cannot build `{name}`"))?;
     let component = fs::read(&output).map_err(Error::file("read", &output))?;
     Ok(Compiled { component, said: made.err, warnings: bundled.err, elsewhere })
 }
 
-/// Checks the types of a plugin in TypeScript that has the compiler among its packages and says in `tsconfig.json` how;
-/// esbuild removes them unseen.
+/// The error for modules of Node.js, where esbuild failed because of them: its own advice is to bundle for Node.js.
+fn refuse_modules_of_node(name: &str, error: Error) -> Error {
+    let Error::Failed { said, .. } = &error else { return error };
+    let mut lines = Vec::new();
+    for problem in said.split("[ERROR] ").filter(|problem| problem.contains("--platform=node")) {
+        let module = problem.split('"').nth(1).unwrap_or_default();
+        let place = problem.lines().skip(1).find(|line| !line.trim().is_empty()).unwrap_or_default();
+        lines.push(format!("\n  {} {module:?}", place.trim()));
+    }
+    if lines.is_empty() {
+        return error;
+    }
+    Error::Source {
+        what: format!("`{name}` imports modules of Node.js, and a component runs only JavaScript:{}", lines.concat()),
+        hint_text: "take them out, or import packages that do without them; a plugin gets its data in `sample`, \
+                    `reference` and `params`, and asks servers with `fetch`"
+            .into(),
+    }
+}
+
+/// Appends the bundle's source map to it, from which the SDK names the places of exceptions.
+fn append_source_map(bundle: &Path) -> Result<(), Error> {
+    #[derive(Serialize, Deserialize)]
+    struct SourceMap {
+        sources: Vec<String>,
+        mappings: String,
+    }
+    let path = bundle.with_extension("js.map");
+    let written = fs::read(&path).and_then(|text| {
+        let map: SourceMap = serde_json::from_slice(&text)?;
+        let mut file = fs::OpenOptions::new().append(true).open(bundle)?;
+        writeln!(file, "globalThis.gavelSourceMap = {};", serde_json::to_string(&map)?)
+    });
+    written.map_err(Error::file("append to the bundle", &path))
+}
+
+/// Checks the types of a plugin in TypeScript that has the compiler among its packages and a `tsconfig.json`. esbuild
+/// removes types without checking them.
 fn check_types(name: &str, root: &Path, entry: &str) -> Result<(), Error> {
     let tsc = local(root, &TSC);
     if !entry.ends_with(".ts") || !root.join("tsconfig.json").is_file() || !tsc.exists() {
@@ -138,11 +181,11 @@ fn check_types(name: &str, root: &Path, entry: &str) -> Result<(), Error> {
     }
     let mut command = Command::new(tsc);
     command.args(["--noEmit", "--pretty", "false", "--project", "."]).current_dir(root);
-    tool::run(&mut command, &TSC, &format!("the types of `{name}` do not fit")).map(drop)
+    tool::run(&mut command, &TSC, &format!("`{name}` has type errors")).map(drop)
 }
 
-/// The files of a bundle, by their paths from the project's folder, as
-/// esbuild's metafile has them. What this crate wrote is not among them.
+/// The files of a bundle from esbuild's metafile, by their paths from the
+/// project's folder. Files that this crate wrote are left out.
 fn modules(metafile: &Path) -> Result<Vec<PathBuf>, Error> {
     #[derive(Deserialize)]
     struct Metafile {
@@ -154,28 +197,52 @@ fn modules(metafile: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(bundled.inputs.into_keys().filter(|path| !path.starts_with("build")).collect())
 }
 
-/// Where npm puts a program of the project.
+/// The path of a program that npm installed in the project.
 fn local(root: &Path, tool: &Tool) -> PathBuf {
     root.join("node_modules/.bin").join(tool.name)
 }
 
-/// Writes the module that the component is made of: the plugin's own, loaded
-/// into the SDK's exports.
+/// Writes the entry module of the component, which loads the plugin's own
+/// module into the SDK's exports.
 fn write_entry(project: &Project, root: &Path, entry: &str) -> Result<PathBuf, Error> {
     let folder = root.join("build/js");
     fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
     let exports: Vec<_> = project.manifest.exports.iter().map(|export| export.as_str()).collect();
-    let (import, chat) = match project.manifest.imports.contains(&Import::Chat) {
-        true => (format!("import * as chat from {:?};\n", contract::interface("chat")), ", chat"),
-        false => (String::new(), ""),
-    };
+    let imports = &project.manifest.imports;
+    let of_contract = imports.iter().filter(|import| import.of_contract()).map(|import| import.as_str());
+    let http = imports.contains(&Import::Http).then_some("http: true");
+    let host: Vec<_> = of_contract.clone().chain(http).collect();
+    let import = |name: &str| format!("import * as {name} from {:?};\n", contract::interface(name));
     let text = format!(
-        "import \"../../{entry}\";\nimport {{ load }} from \"gavel/component\";\n{import}\n\
-         export const {{ lifecycle, {} }} = load({:?}, {exports:?}{chat});\n",
+        "import \"../../{entry}\";\nimport {{ load }} from \"gavel/component\";\n{}\n\
+         export const {{ lifecycle, {} }} = load({:?}, {exports:?}, {{ {} }});\n",
+        of_contract.map(import).collect::<String>(),
         exports.join(", "),
         project.manifest.name,
+        host.join(", "),
     );
     let path = folder.join("component.js");
     fs::write(&path, text).map_err(Error::file("write", &path))?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_node_are_refused_without_the_advice_to_bundle_for_node() {
+        let of_node = |name: &str, place: &str| {
+            format!(
+                "✘ [ERROR] Could not resolve \"{name}\"\n\n    {place}:\n      1 │ import x from \"{name}\";\n\n  The package \"{name}\" wasn't found on the file system but is built into node. Are you trying to bundle for node? You can use \"--platform=node\" to do that, which will remove this error.\n\n"
+            )
+        };
+        let other = "✘ [ERROR] Could not resolve \"./none.js\"\n\n    main.js:3:14:\n\n";
+        let failed = |said: String| Error::Failed { what: "cannot bundle".into(), said };
+        let said = of_node("node:fs", "main.js:1:15") + other + &of_node("path", "main.js:2:17");
+        let expected = "`mine` imports modules of Node.js, and a component runs only JavaScript:\n  main.js:1:15: \"node:fs\"\n  main.js:2:17: \"path\"\nhint: take them out";
+        let error = refuse_modules_of_node("mine", failed(said)).to_string();
+        assert!(error.starts_with(expected), "{error}");
+        assert!(matches!(refuse_modules_of_node("mine", failed(other.into())), Error::Failed { .. }));
+    }
 }

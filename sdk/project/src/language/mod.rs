@@ -1,5 +1,5 @@
-//! The languages that plugins are written in. What is particular to one is in
-//! its module; the rest of the crate knows only [`Toolchain`].
+//! The languages that plugins are written in. Each has a module; the rest of
+//! the crate uses only [`Toolchain`].
 
 mod c;
 mod js;
@@ -29,7 +29,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them.
+    /// Every language.
     pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::Js, Self::C];
 
     /// Its word in a manifest and in `--lang`; also its folder below `sdk/`.
@@ -52,7 +52,7 @@ impl Language {
         }
     }
 
-    /// What a build in the current folder would find missing on this machine, the packages of a project apart.
+    /// The tools that a build in the current folder would miss on this machine, without the packages of a project.
     pub fn missing_tools(self) -> Vec<&'static Tool> {
         self.toolchain().missing_on_machine()
     }
@@ -88,48 +88,49 @@ impl FromStr for Language {
     }
 }
 
-/// What the scaffold and the build must know of a language.
+/// A language, for the scaffold and the build.
 pub(crate) trait Toolchain {
     /// The folder of the SDK among the embedded files (`rust`), and the folder
-    /// below a project's `vendor/` that its copy has (`gavel-sdk`). Its
-    /// `template/` and `tests/` are not part of the copy.
+    /// of its copy below a project's `vendor/` (`gavel-sdk`). `template/` and
+    /// `tests/` are not copied.
     fn sdk(&self) -> (&'static str, &'static str);
 
-    /// Finds the tools, and what they will make the component from. It may keep
-    /// what it likes in the project's `build/`.
+    /// Finds the tools and their inputs. It may keep files in the project's
+    /// `build/`.
     fn prepare<'a>(&self, project: &'a Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error>;
 
-    /// What a build of the project in `folder` would find missing.
+    /// The tools that a build of the project in `folder` would miss.
     fn missing(&self, folder: &Path) -> Vec<&'static Tool>;
 
-    /// The same without what each project has to itself.
+    /// The tools that a build would miss, without those that each project
+    /// installs.
     fn missing_on_machine(&self) -> Vec<&'static Tool> {
         self.missing(Path::new("."))
     }
 
-    /// What the author writes so that the component exports something, as a
-    /// hint: `export a reward with …`.
+    /// A hint of how to export something from the component: `export a reward
+    /// with …`.
     fn how_to_export(&self) -> &'static str;
 }
 
 /// A build that can begin.
 pub(crate) struct Prepared<'a> {
-    /// All that decides what is made; nothing where the tools are to be run
-    /// each time, since they know themselves what changed, are quick where
-    /// nothing did, and make the same of the same.
+    /// Everything that affects the component. `None` if the tools run each
+    /// time: they know themselves what changed, are fast if nothing did, and
+    /// are deterministic.
     pub inputs: Option<Inputs>,
     /// Makes the component's bytes.
     pub make: Box<dyn FnOnce() -> Result<Compiled, Error> + 'a>,
 }
 
-/// What a toolchain made.
+/// The result of a toolchain.
 pub(crate) struct Compiled {
     /// The component.
     pub component: Vec<u8>,
-    /// What the tools printed, the warnings apart.
+    /// The output of the tools, without warnings.
     pub said: String,
-    /// What will not work although it builds, in lines.
+    /// Warnings of code that builds but will not work, in lines.
     pub warnings: String,
-    /// Files that were read beside the inputs, as far as the tools say it.
+    /// Files that were read beside the inputs, if the tools report them.
     pub elsewhere: Inputs,
 }

@@ -31,8 +31,7 @@ impl Toolchain for Rust {
         ("rust", "gavel-sdk")
     }
 
-    /// Cargo knows all that a crate is made from, in whatever folder: it is
-    /// asked each time.
+    /// Cargo runs each time, as it knows all inputs of a crate, in any folder.
     fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
         if let Some(tool) = self.missing(&project.folder).first() {
             return Err(Error::MissingTool { tool });
@@ -44,7 +43,7 @@ impl Toolchain for Rust {
         if !tool::works(Command::new("cargo").arg("--version")) {
             return vec![&CARGO];
         }
-        // In the project's folder, whose toolchain may be another.
+        // In the project's folder, which may have another toolchain.
         let asked =
             Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).current_dir(folder).output();
         let there = asked.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir());
@@ -52,7 +51,7 @@ impl Toolchain for Rust {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);` or `export_taskset!(Type);`"
+        "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);` or `export_agent!(Type);`"
     }
 }
 
@@ -60,28 +59,28 @@ fn compile(project: &Project) -> Result<Compiled, Error> {
     let name = &project.manifest.name;
     let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
     let mut cargo = Command::new("cargo");
-    // `rustc` is `build` with flags for this crate alone: others are compiled once, whatever folder asks for them.
+    // `rustc` is `build` with flags only for this crate: others are compiled once for all folders.
     cargo.args(["rustc", "--release", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
     remap(&mut cargo, &root);
     cargo.arg("--").arg(renamed(&root, "/plugin"));
     let output = tool::output(cargo.current_dir(&root), &CARGO)?;
-    // What it prints for people is on standard error.
+    // Messages for people are on standard error.
     let said = tool::text(&output.stderr);
     if !output.status.success() {
         return Err(tool::failed(output.status, &CARGO, &format!("cannot compile `{name}`"), said));
     }
     let path = component(&tool::text(&output.stdout), &root.join("Cargo.toml")).ok_or_else(|| Error::Source {
-        what: format!("the crate of `{name}` gives no component"),
+        what: format!("the crate of `{name}` does not give a component"),
         hint_text: "write crate-type = [\"cdylib\"] below [lib] in its Cargo.toml".into(),
     })?;
     let component = std::fs::read(&path).map_err(Error::file("read", &path))?;
-    // Its warnings stand among its progress.
+    // Its warnings are mixed with its progress.
     Ok(Compiled { component, said, warnings: String::new(), elsewhere: Inputs::default() })
 }
 
 /// Keeps this machine's folders out of the component, so that the same sources
-/// give the same component wherever they lie. Crates in the plugin's workspace
-/// are compiled by relative paths.
+/// give the same component in any folder. Crates in the plugin's workspace are
+/// compiled by relative paths.
 fn remap(cargo: &mut Command, root: &Path) {
     let home = |variable: &str, default: &str| {
         let set = std::env::var_os(variable).map(PathBuf::from);
@@ -92,8 +91,8 @@ fn remap(cargo: &mut Command, root: &Path) {
         home("CARGO_HOME", ".cargo").map(|folder| (folder, "/cargo")),
         home("RUSTUP_HOME", ".rustup").map(|folder| (folder, "/rustup")),
     ];
-    // In the form that cargo splits at 0x1f, which spaces in a folder's name survive. It takes the
-    // place of RUSTFLAGS, so what that says comes first.
+    // Cargo splits this form at 0x1f, so that spaces in a folder's name are kept. It replaces RUSTFLAGS, so the flags
+    // of RUSTFLAGS come first.
     let mut flags: Vec<OsString> = match std::env::var_os("CARGO_ENCODED_RUSTFLAGS") {
         Some(flags) if !flags.is_empty() => vec![flags],
         _ => std::env::var("RUSTFLAGS").unwrap_or_default().split_whitespace().map(OsString::from).collect(),
@@ -102,7 +101,7 @@ fn remap(cargo: &mut Command, root: &Path) {
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(std::ffi::OsStr::new("\u{1f}")));
 }
 
-/// The flag that puts `name` in the place of `folder`.
+/// The flag that replaces `folder` by `name`.
 fn renamed(folder: &Path, name: &str) -> OsString {
     let mut flag = OsString::from("--remap-path-prefix=");
     flag.push(folder);
@@ -111,8 +110,8 @@ fn renamed(folder: &Path, name: &str) -> OsString {
     flag
 }
 
-/// Where cargo puts what it makes of the crate in `root`; nothing where it
-/// cannot read its manifest, as it will say itself.
+/// Cargo's target folder for the crate in `root`. `None` if cargo cannot read
+/// the manifest, which it will report itself.
 fn target(root: &Path) -> Option<PathBuf> {
     #[derive(Deserialize)]
     struct Metadata {

@@ -12,22 +12,22 @@ from gavel import InvalidInput, Reference, Sample, Score, Verdict, abstain, afte
 
 @dataclass
 class Params:
-    """What a run may say under `params`."""
+    """The parameters that a run may set."""
 
     prefix: str = "Answer:"
-    """What stands before the answer."""
+    """The text before the answer."""
     penalty: float = 0.2
-    """What the longest right answer loses."""
+    """How much the longest right answer loses."""
 
     # Once, before any group; an error stops a run before it starts.
     def __post_init__(self) -> None:
         if not self.prefix:
-            raise ValueError("`prefix` is empty: give the text that stands before the answer")
+            raise ValueError("`prefix` is empty: set it to the text before the answer")
         if not 0 <= self.penalty <= 1:
             raise ValueError(f"`penalty` must be between 0 and 1, not {self.penalty}")
 
 
-# Once a group: one verdict a sample, in their order.
+# Once a group: one verdict for each sample, in order.
 @judger(pure=True, score_range=(0, 1))
 def judge(samples: Sequence[Sample], reference: Reference, params: Params) -> list[Verdict]:
     if reference.ground_truth is None:
@@ -41,7 +41,7 @@ def judge(samples: Sequence[Sample], reference: Reference, params: Params) -> li
 
 
 def scores(correct: Sequence[bool], lengths: Sequence[int], penalty: float) -> list[float]:
-    """A score an attempt, in their order."""
+    """A score for each attempt, in order."""
     right = [length for length, is_right in zip(lengths, correct) if is_right]
     shortest, longest = min(right, default=0), max(right, default=0)
     spread = max(longest - shortest, 1)
@@ -57,7 +57,7 @@ def number(truth: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InvalidInput(f"the ground truth `{truth}` is no number")
+        raise InvalidInput(f"the ground truth `{truth}` is not a number")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Scores 1 where the number after `Answer:` is the ground truth."""
+"""Scores 1 if the number after `Answer:` is the ground truth."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gavel import InvalidInput, Reference, Sample, Score, Verdict, abstain, afte
 
 @dataclass
 class Params:
-    """What a run may say under `params`."""
+    """The parameters that a run may set."""
 
     prefix: str = "Answer:"
-    """What stands before the answer."""
+    """The text before the answer."""
     tolerance: float = 1e-6
     """How far the answer may be from the ground truth."""
 
     # Once, before any sample; an error stops a run before it starts.
     def __post_init__(self) -> None:
         if not self.prefix:
-            raise ValueError("`prefix` is empty: give the text that stands before the answer")
+            raise ValueError("`prefix` is empty: set it to the text before the answer")
 
 
 # Once a sample.
@@ -42,7 +42,7 @@ def number(truth: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InvalidInput(f"the ground truth `{truth}` is no number")
+        raise InvalidInput(f"the ground truth `{truth}` is not a number")
     return value
 
 

@@ -17,7 +17,7 @@ def test_an_answer_near_enough_is_right() -> None:
 
 def test_a_row_without_ground_truth_has_no_score() -> None:
     assert isinstance(score(Sample("Answer: 4"), Reference(), Params()), Abstained)
-    with pytest.raises(InvalidInput, match="`Ada` is no number"):
+    with pytest.raises(InvalidInput, match="`Ada` is not a number"):
         score(Sample("Answer: 4"), Reference(answer="Ada"), Params())
 
 

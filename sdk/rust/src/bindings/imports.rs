@@ -68,6 +68,27 @@ pub mod gavel {
                         .finish()
                 }
             }
+            /// A function that the policy may call.
+            #[derive(Clone)]
+            pub struct ToolSpec {
+                pub name: _rt::String,
+                /// What it does, for the policy.
+                pub description: _rt::String,
+                /// The JSON Schema of its arguments, which are an object.
+                pub parameters: _rt::String,
+            }
+            impl ::core::fmt::Debug for ToolSpec {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("ToolSpec")
+                        .field("name", &self.name)
+                        .field("description", &self.description)
+                        .field("parameters", &self.parameters)
+                        .finish()
+                }
+            }
             /// An image, a sound or another attachment. Its bytes stay in the host until
             /// they are read.
             #[derive(Debug)]
@@ -2880,6 +2901,2163 @@ pub mod gavel {
                 }
             }
         }
+        /// What an agent is to attempt.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod tasks {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            pub type Message = super::super::super::gavel::plugin::types::Message;
+            /// A row of the dataset, without its answer key.
+            #[derive(Debug)]
+            #[repr(transparent)]
+            pub struct Task {
+                handle: _rt::Resource<Task>,
+            }
+            impl Task {
+                #[doc(hidden)]
+                pub unsafe fn from_handle(handle: u32) -> Self {
+                    Self {
+                        handle: unsafe { _rt::Resource::from_handle(handle) },
+                    }
+                }
+                #[doc(hidden)]
+                pub fn take_handle(&self) -> u32 {
+                    _rt::Resource::take_handle(&self.handle)
+                }
+                #[doc(hidden)]
+                pub fn handle(&self) -> u32 {
+                    _rt::Resource::handle(&self.handle)
+                }
+            }
+            unsafe impl _rt::WasmResource for Task {
+                #[inline]
+                unsafe fn drop(_handle: u32) {
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "[resource-drop]task"]
+                        fn drop(_: i32);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn drop(_: i32) {
+                        unreachable!()
+                    }
+                    unsafe {
+                        drop(_handle as i32);
+                    }
+                }
+            }
+            impl Task {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The id of the task, the same for every sample of a group.
+                #[allow(async_fn_in_trait)]
+                pub fn id(&self) -> _rt::String {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]task.id"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let len4 = l3;
+                        let bytes4 = _rt::Vec::from_raw_parts(l2.cast(), len4, len4);
+                        let result5 = _rt::string_lift(bytes4);
+                        result5
+                    }
+                }
+            }
+            impl Task {
+                #[allow(unused_unsafe, clippy::all)]
+                #[allow(async_fn_in_trait)]
+                pub fn data_source(&self) -> ::core::option::Option<_rt::String> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 3 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 3
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]task.data-source"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                        let result6 = match l2 {
+                            0 => None,
+                            1 => {
+                                let e = {
+                                    let l3 = *ptr0
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l4 = *ptr0
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len5 = l4;
+                                    let bytes5 = _rt::Vec::from_raw_parts(
+                                        l3.cast(),
+                                        len5,
+                                        len5,
+                                    );
+                                    _rt::string_lift(bytes5)
+                                };
+                                Some(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result6
+                    }
+                }
+            }
+            impl Task {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The number of this attempt in its group, from 0.
+                #[allow(async_fn_in_trait)]
+                pub fn group_index(&self) -> u32 {
+                    unsafe {
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]task.group-index"]
+                            fn wit_import0(_: i32) -> i32;
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import0(_: i32) -> i32 {
+                            unreachable!()
+                        }
+                        let ret = wit_import0((self).handle() as i32);
+                        ret as u32
+                    }
+                }
+            }
+            impl Task {
+                #[allow(unused_unsafe, clippy::all)]
+                #[allow(async_fn_in_trait)]
+                pub fn prompt(&self) -> _rt::Vec<Message> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]task.prompt"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base34 = l2;
+                        let len34 = l3;
+                        let mut result34 = _rt::Vec::with_capacity(len34);
+                        for i in 0..len34 {
+                            let base = base34
+                                .add(i * (11 * ::core::mem::size_of::<*const u8>()));
+                            let e34 = {
+                                let l4 = i32::from(*base.add(0).cast::<u8>());
+                                let l5 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l6 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base13 = l5;
+                                let len13 = l6;
+                                let mut result13 = _rt::Vec::with_capacity(len13);
+                                for i in 0..len13 {
+                                    let base = base13
+                                        .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                                    let e13 = {
+                                        let l7 = i32::from(*base.add(0).cast::<u8>());
+                                        use super::super::super::gavel::plugin::types::ContentPart as V12;
+                                        let v12 = match l7 {
+                                            0 => {
+                                                let e12 = {
+                                                    let l8 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l9 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len10 = l9;
+                                                    let bytes10 = _rt::Vec::from_raw_parts(
+                                                        l8.cast(),
+                                                        len10,
+                                                        len10,
+                                                    );
+                                                    _rt::string_lift(bytes10)
+                                                };
+                                                V12::Text(e12)
+                                            }
+                                            n => {
+                                                debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                                let e12 = {
+                                                    let l11 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<i32>();
+                                                    super::super::super::gavel::plugin::types::Media::from_handle(
+                                                        l11 as u32,
+                                                    )
+                                                };
+                                                V12::Media(e12)
+                                            }
+                                        };
+                                        v12
+                                    };
+                                    result13.push(e13);
+                                }
+                                _rt::cabi_dealloc(
+                                    base13,
+                                    len13 * (3 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l14 = *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l15 = *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base25 = l14;
+                                let len25 = l15;
+                                let mut result25 = _rt::Vec::with_capacity(len25);
+                                for i in 0..len25 {
+                                    let base = base25
+                                        .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                    let e25 = {
+                                        let l16 = *base.add(0).cast::<*mut u8>();
+                                        let l17 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len18 = l17;
+                                        let bytes18 = _rt::Vec::from_raw_parts(
+                                            l16.cast(),
+                                            len18,
+                                            len18,
+                                        );
+                                        let l19 = *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l20 = *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len21 = l20;
+                                        let bytes21 = _rt::Vec::from_raw_parts(
+                                            l19.cast(),
+                                            len21,
+                                            len21,
+                                        );
+                                        let l22 = *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l23 = *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len24 = l23;
+                                        let bytes24 = _rt::Vec::from_raw_parts(
+                                            l22.cast(),
+                                            len24,
+                                            len24,
+                                        );
+                                        super::super::super::gavel::plugin::types::ToolCall {
+                                            id: _rt::string_lift(bytes18),
+                                            name: _rt::string_lift(bytes21),
+                                            arguments: _rt::string_lift(bytes24),
+                                        }
+                                    };
+                                    result25.push(e25);
+                                }
+                                _rt::cabi_dealloc(
+                                    base25,
+                                    len25 * (6 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l26 = i32::from(
+                                    *base
+                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l30 = i32::from(
+                                    *base
+                                        .add(8 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                super::super::super::gavel::plugin::types::Message {
+                                    role: super::super::super::gavel::plugin::types::Role::_lift(
+                                        l4 as u8,
+                                    ),
+                                    content: result13,
+                                    tool_calls: result25,
+                                    tool_call_id: match l26 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l27 = *base
+                                                    .add(6 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l28 = *base
+                                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len29 = l28;
+                                                let bytes29 = _rt::Vec::from_raw_parts(
+                                                    l27.cast(),
+                                                    len29,
+                                                    len29,
+                                                );
+                                                _rt::string_lift(bytes29)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    name: match l30 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l31 = *base
+                                                    .add(9 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l32 = *base
+                                                    .add(10 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len33 = l32;
+                                                let bytes33 = _rt::Vec::from_raw_parts(
+                                                    l31.cast(),
+                                                    len33,
+                                                    len33,
+                                                );
+                                                _rt::string_lift(bytes33)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                }
+                            };
+                            result34.push(e34);
+                        }
+                        _rt::cabi_dealloc(
+                            base34,
+                            len34 * (11 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let result35 = result34;
+                        result35
+                    }
+                }
+            }
+            impl Task {
+                #[allow(unused_unsafe, clippy::all)]
+                /// What the row sets for this agent, as a JSON object.
+                #[allow(async_fn_in_trait)]
+                pub fn settings(&self) -> _rt::String {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]task.settings"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let len4 = l3;
+                        let bytes4 = _rt::Vec::from_raw_parts(l2.cast(), len4, len4);
+                        let result5 = _rt::string_lift(bytes4);
+                        result5
+                    }
+                }
+            }
+        }
+        /// The model that is trained, as an agent asks it.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod policy {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            pub type Message = super::super::super::gavel::plugin::types::Message;
+            pub type ToolSpec = super::super::super::gavel::plugin::types::ToolSpec;
+            pub type FinishReason = super::super::super::gavel::plugin::types::FinishReason;
+            /// A conversation with the policy. The host keeps its tokens, so that what
+            /// the policy wrote is never tokenised again. If the policy wrote in it, it
+            /// becomes a trajectory of the sample, even if the agent drops it.
+            #[derive(Debug)]
+            #[repr(transparent)]
+            pub struct Conversation {
+                handle: _rt::Resource<Conversation>,
+            }
+            impl Conversation {
+                #[doc(hidden)]
+                pub unsafe fn from_handle(handle: u32) -> Self {
+                    Self {
+                        handle: unsafe { _rt::Resource::from_handle(handle) },
+                    }
+                }
+                #[doc(hidden)]
+                pub fn take_handle(&self) -> u32 {
+                    _rt::Resource::take_handle(&self.handle)
+                }
+                #[doc(hidden)]
+                pub fn handle(&self) -> u32 {
+                    _rt::Resource::handle(&self.handle)
+                }
+            }
+            unsafe impl _rt::WasmResource for Conversation {
+                #[inline]
+                unsafe fn drop(_handle: u32) {
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "[resource-drop]conversation"]
+                        fn drop(_: i32);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn drop(_: i32) {
+                        unreachable!()
+                    }
+                    unsafe {
+                        drop(_handle as i32);
+                    }
+                }
+            }
+            /// A turn of the policy.
+            #[derive(Debug)]
+            #[repr(transparent)]
+            pub struct Turn {
+                handle: _rt::Resource<Turn>,
+            }
+            impl Turn {
+                #[doc(hidden)]
+                pub unsafe fn from_handle(handle: u32) -> Self {
+                    Self {
+                        handle: unsafe { _rt::Resource::from_handle(handle) },
+                    }
+                }
+                #[doc(hidden)]
+                pub fn take_handle(&self) -> u32 {
+                    _rt::Resource::take_handle(&self.handle)
+                }
+                #[doc(hidden)]
+                pub fn handle(&self) -> u32 {
+                    _rt::Resource::handle(&self.handle)
+                }
+            }
+            unsafe impl _rt::WasmResource for Turn {
+                #[inline]
+                unsafe fn drop(_handle: u32) {
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "[resource-drop]turn"]
+                        fn drop(_: i32);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn drop(_: i32) {
+                        unreachable!()
+                    }
+                    unsafe {
+                        drop(_handle as i32);
+                    }
+                }
+            }
+            /// Why there is no turn.
+            #[derive(Clone)]
+            pub enum Error {
+                /// The request cannot be met as it is: a message that the chat template
+                /// does not take, a turn after a turn.
+                InvalidRequest(_rt::String),
+                /// A budget of the sample is used up: tokens of the conversation, or turns.
+                Exhausted(_rt::String),
+            }
+            impl ::core::fmt::Debug for Error {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        Error::InvalidRequest(e) => {
+                            f.debug_tuple("Error::InvalidRequest").field(e).finish()
+                        }
+                        Error::Exhausted(e) => {
+                            f.debug_tuple("Error::Exhausted").field(e).finish()
+                        }
+                    }
+                }
+            }
+            impl ::core::fmt::Display for Error {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    write!(f, "{:?}", self)
+                }
+            }
+            impl ::core::error::Error for Error {}
+            impl Conversation {
+                #[allow(unused_unsafe, clippy::all)]
+                /// Opens a conversation that begins with `messages` and offers `functions`.
+                /// `speaker` says whom the policy speaks for, where an agent has several; it
+                /// may be empty.
+                #[allow(async_fn_in_trait)]
+                pub fn open(
+                    speaker: &str,
+                    messages: _rt::Vec<Message>,
+                    functions: &[ToolSpec],
+                ) -> ::core::result::Result<Conversation, Error> {
+                    unsafe {
+                        let mut cleanup_list = _rt::Vec::new();
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 4 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 4
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let vec0 = speaker;
+                        let ptr0 = vec0.as_ptr().cast::<u8>();
+                        let len0 = vec0.len();
+                        let vec12 = &messages;
+                        let len12 = vec12.len();
+                        let layout12 = _rt::alloc::Layout::from_size_align(
+                                vec12.len() * (11 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            )
+                            .unwrap();
+                        let (result12, _cleanup12) = wit_bindgen::rt::Cleanup::new(
+                            layout12,
+                        );
+                        for (i, e) in vec12.into_iter().enumerate() {
+                            let base = result12
+                                .add(i * (11 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let super::super::super::gavel::plugin::types::Message {
+                                    role: role1,
+                                    content: content1,
+                                    tool_calls: tool_calls1,
+                                    tool_call_id: tool_call_id1,
+                                    name: name1,
+                                } = e;
+                                *base.add(0).cast::<u8>() = (role1.clone() as i32) as u8;
+                                let vec4 = content1;
+                                let len4 = vec4.len();
+                                let layout4 = _rt::alloc::Layout::from_size_align(
+                                        vec4.len() * (3 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result4, _cleanup4) = wit_bindgen::rt::Cleanup::new(
+                                    layout4,
+                                );
+                                cleanup_list.extend(_cleanup4);
+                                for (i, e) in vec4.into_iter().enumerate() {
+                                    let base = result4
+                                        .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        use super::super::super::gavel::plugin::types::ContentPart as V3;
+                                        match e {
+                                            V3::Text(e) => {
+                                                *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                let vec2 = e;
+                                                let ptr2 = vec2.as_ptr().cast::<u8>();
+                                                let len2 = vec2.len();
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len2;
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr2.cast_mut();
+                                            }
+                                            V3::Media(e) => {
+                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<i32>() = (e).take_handle() as i32;
+                                            }
+                                        }
+                                    }
+                                }
+                                *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len4;
+                                *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result4;
+                                let vec9 = tool_calls1;
+                                let len9 = vec9.len();
+                                let layout9 = _rt::alloc::Layout::from_size_align(
+                                        vec9.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result9, _cleanup9) = wit_bindgen::rt::Cleanup::new(
+                                    layout9,
+                                );
+                                cleanup_list.extend(_cleanup9);
+                                for (i, e) in vec9.into_iter().enumerate() {
+                                    let base = result9
+                                        .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let super::super::super::gavel::plugin::types::ToolCall {
+                                            id: id5,
+                                            name: name5,
+                                            arguments: arguments5,
+                                        } = e;
+                                        let vec6 = id5;
+                                        let ptr6 = vec6.as_ptr().cast::<u8>();
+                                        let len6 = vec6.len();
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len6;
+                                        *base.add(0).cast::<*mut u8>() = ptr6.cast_mut();
+                                        let vec7 = name5;
+                                        let ptr7 = vec7.as_ptr().cast::<u8>();
+                                        let len7 = vec7.len();
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len7;
+                                        *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr7.cast_mut();
+                                        let vec8 = arguments5;
+                                        let ptr8 = vec8.as_ptr().cast::<u8>();
+                                        let len8 = vec8.len();
+                                        *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len8;
+                                        *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr8.cast_mut();
+                                    }
+                                }
+                                *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len9;
+                                *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result9;
+                                match tool_call_id1 {
+                                    Some(e) => {
+                                        *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (1i32) as u8;
+                                        let vec10 = e;
+                                        let ptr10 = vec10.as_ptr().cast::<u8>();
+                                        let len10 = vec10.len();
+                                        *base
+                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len10;
+                                        *base
+                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr10.cast_mut();
+                                    }
+                                    None => {
+                                        *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (0i32) as u8;
+                                    }
+                                };
+                                match name1 {
+                                    Some(e) => {
+                                        *base
+                                            .add(8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (1i32) as u8;
+                                        let vec11 = e;
+                                        let ptr11 = vec11.as_ptr().cast::<u8>();
+                                        let len11 = vec11.len();
+                                        *base
+                                            .add(10 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len11;
+                                        *base
+                                            .add(9 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr11.cast_mut();
+                                    }
+                                    None => {
+                                        *base
+                                            .add(8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (0i32) as u8;
+                                    }
+                                };
+                            }
+                        }
+                        let vec17 = functions;
+                        let len17 = vec17.len();
+                        let layout17 = _rt::alloc::Layout::from_size_align(
+                                vec17.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            )
+                            .unwrap();
+                        let (result17, _cleanup17) = wit_bindgen::rt::Cleanup::new(
+                            layout17,
+                        );
+                        for (i, e) in vec17.into_iter().enumerate() {
+                            let base = result17
+                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let super::super::super::gavel::plugin::types::ToolSpec {
+                                    name: name13,
+                                    description: description13,
+                                    parameters: parameters13,
+                                } = e;
+                                let vec14 = name13;
+                                let ptr14 = vec14.as_ptr().cast::<u8>();
+                                let len14 = vec14.len();
+                                *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len14;
+                                *base.add(0).cast::<*mut u8>() = ptr14.cast_mut();
+                                let vec15 = description13;
+                                let ptr15 = vec15.as_ptr().cast::<u8>();
+                                let len15 = vec15.len();
+                                *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len15;
+                                *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr15.cast_mut();
+                                let vec16 = parameters13;
+                                let ptr16 = vec16.as_ptr().cast::<u8>();
+                                let len16 = vec16.len();
+                                *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len16;
+                                *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = ptr16.cast_mut();
+                            }
+                        }
+                        let ptr18 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[static]conversation.open"]
+                            fn wit_import19(
+                                _: *mut u8,
+                                _: usize,
+                                _: *mut u8,
+                                _: usize,
+                                _: *mut u8,
+                                _: usize,
+                                _: *mut u8,
+                            );
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import19(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        ) {
+                            unreachable!()
+                        }
+                        wit_import19(
+                            ptr0.cast_mut(),
+                            len0,
+                            result12,
+                            len12,
+                            result17,
+                            len17,
+                            ptr18,
+                        );
+                        let l20 = i32::from(*ptr18.add(0).cast::<u8>());
+                        let result30 = match l20 {
+                            0 => {
+                                let e = {
+                                    let l21 = *ptr18
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<i32>();
+                                    Conversation::from_handle(l21 as u32)
+                                };
+                                Ok(e)
+                            }
+                            1 => {
+                                let e = {
+                                    let l22 = i32::from(
+                                        *ptr18.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                    );
+                                    let v29 = match l22 {
+                                        0 => {
+                                            let e29 = {
+                                                let l23 = *ptr18
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l24 = *ptr18
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len25 = l24;
+                                                let bytes25 = _rt::Vec::from_raw_parts(
+                                                    l23.cast(),
+                                                    len25,
+                                                    len25,
+                                                );
+                                                _rt::string_lift(bytes25)
+                                            };
+                                            Error::InvalidRequest(e29)
+                                        }
+                                        n => {
+                                            debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                            let e29 = {
+                                                let l26 = *ptr18
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l27 = *ptr18
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len28 = l27;
+                                                let bytes28 = _rt::Vec::from_raw_parts(
+                                                    l26.cast(),
+                                                    len28,
+                                                    len28,
+                                                );
+                                                _rt::string_lift(bytes28)
+                                            };
+                                            Error::Exhausted(e29)
+                                        }
+                                    };
+                                    v29
+                                };
+                                Err(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result30
+                    }
+                }
+            }
+            impl Conversation {
+                #[allow(unused_unsafe, clippy::all)]
+                /// Appends messages that others wrote.
+                #[allow(async_fn_in_trait)]
+                pub fn append(
+                    &self,
+                    messages: _rt::Vec<Message>,
+                ) -> ::core::result::Result<(), Error> {
+                    unsafe {
+                        let mut cleanup_list = _rt::Vec::new();
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 4 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 4
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let vec11 = &messages;
+                        let len11 = vec11.len();
+                        let layout11 = _rt::alloc::Layout::from_size_align(
+                                vec11.len() * (11 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            )
+                            .unwrap();
+                        let (result11, _cleanup11) = wit_bindgen::rt::Cleanup::new(
+                            layout11,
+                        );
+                        for (i, e) in vec11.into_iter().enumerate() {
+                            let base = result11
+                                .add(i * (11 * ::core::mem::size_of::<*const u8>()));
+                            {
+                                let super::super::super::gavel::plugin::types::Message {
+                                    role: role0,
+                                    content: content0,
+                                    tool_calls: tool_calls0,
+                                    tool_call_id: tool_call_id0,
+                                    name: name0,
+                                } = e;
+                                *base.add(0).cast::<u8>() = (role0.clone() as i32) as u8;
+                                let vec3 = content0;
+                                let len3 = vec3.len();
+                                let layout3 = _rt::alloc::Layout::from_size_align(
+                                        vec3.len() * (3 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result3, _cleanup3) = wit_bindgen::rt::Cleanup::new(
+                                    layout3,
+                                );
+                                cleanup_list.extend(_cleanup3);
+                                for (i, e) in vec3.into_iter().enumerate() {
+                                    let base = result3
+                                        .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        use super::super::super::gavel::plugin::types::ContentPart as V2;
+                                        match e {
+                                            V2::Text(e) => {
+                                                *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                let vec1 = e;
+                                                let ptr1 = vec1.as_ptr().cast::<u8>();
+                                                let len1 = vec1.len();
+                                                *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>() = len1;
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>() = ptr1.cast_mut();
+                                            }
+                                            V2::Media(e) => {
+                                                *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<i32>() = (e).take_handle() as i32;
+                                            }
+                                        }
+                                    }
+                                }
+                                *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len3;
+                                *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result3;
+                                let vec8 = tool_calls0;
+                                let len8 = vec8.len();
+                                let layout8 = _rt::alloc::Layout::from_size_align(
+                                        vec8.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                        ::core::mem::size_of::<*const u8>(),
+                                    )
+                                    .unwrap();
+                                let (result8, _cleanup8) = wit_bindgen::rt::Cleanup::new(
+                                    layout8,
+                                );
+                                cleanup_list.extend(_cleanup8);
+                                for (i, e) in vec8.into_iter().enumerate() {
+                                    let base = result8
+                                        .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                    {
+                                        let super::super::super::gavel::plugin::types::ToolCall {
+                                            id: id4,
+                                            name: name4,
+                                            arguments: arguments4,
+                                        } = e;
+                                        let vec5 = id4;
+                                        let ptr5 = vec5.as_ptr().cast::<u8>();
+                                        let len5 = vec5.len();
+                                        *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len5;
+                                        *base.add(0).cast::<*mut u8>() = ptr5.cast_mut();
+                                        let vec6 = name4;
+                                        let ptr6 = vec6.as_ptr().cast::<u8>();
+                                        let len6 = vec6.len();
+                                        *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len6;
+                                        *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr6.cast_mut();
+                                        let vec7 = arguments4;
+                                        let ptr7 = vec7.as_ptr().cast::<u8>();
+                                        let len7 = vec7.len();
+                                        *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len7;
+                                        *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr7.cast_mut();
+                                    }
+                                }
+                                *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>() = len8;
+                                *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>() = result8;
+                                match tool_call_id0 {
+                                    Some(e) => {
+                                        *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (1i32) as u8;
+                                        let vec9 = e;
+                                        let ptr9 = vec9.as_ptr().cast::<u8>();
+                                        let len9 = vec9.len();
+                                        *base
+                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len9;
+                                        *base
+                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr9.cast_mut();
+                                    }
+                                    None => {
+                                        *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (0i32) as u8;
+                                    }
+                                };
+                                match name0 {
+                                    Some(e) => {
+                                        *base
+                                            .add(8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (1i32) as u8;
+                                        let vec10 = e;
+                                        let ptr10 = vec10.as_ptr().cast::<u8>();
+                                        let len10 = vec10.len();
+                                        *base
+                                            .add(10 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>() = len10;
+                                        *base
+                                            .add(9 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>() = ptr10.cast_mut();
+                                    }
+                                    None => {
+                                        *base
+                                            .add(8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<u8>() = (0i32) as u8;
+                                    }
+                                };
+                            }
+                        }
+                        let ptr12 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]conversation.append"]
+                            fn wit_import13(_: i32, _: *mut u8, _: usize, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import13(
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        ) {
+                            unreachable!()
+                        }
+                        wit_import13((self).handle() as i32, result11, len11, ptr12);
+                        let l14 = i32::from(*ptr12.add(0).cast::<u8>());
+                        let result23 = match l14 {
+                            0 => {
+                                let e = ();
+                                Ok(e)
+                            }
+                            1 => {
+                                let e = {
+                                    let l15 = i32::from(
+                                        *ptr12.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                    );
+                                    let v22 = match l15 {
+                                        0 => {
+                                            let e22 = {
+                                                let l16 = *ptr12
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l17 = *ptr12
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len18 = l17;
+                                                let bytes18 = _rt::Vec::from_raw_parts(
+                                                    l16.cast(),
+                                                    len18,
+                                                    len18,
+                                                );
+                                                _rt::string_lift(bytes18)
+                                            };
+                                            Error::InvalidRequest(e22)
+                                        }
+                                        n => {
+                                            debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                            let e22 = {
+                                                let l19 = *ptr12
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l20 = *ptr12
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len21 = l20;
+                                                let bytes21 = _rt::Vec::from_raw_parts(
+                                                    l19.cast(),
+                                                    len21,
+                                                    len21,
+                                                );
+                                                _rt::string_lift(bytes21)
+                                            };
+                                            Error::Exhausted(e22)
+                                        }
+                                    };
+                                    v22
+                                };
+                                Err(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result23
+                    }
+                }
+            }
+            impl Conversation {
+                #[allow(unused_unsafe, clippy::all)]
+                /// A conversation with the same history. What the policy wrote before is
+                /// learned in the first one alone.
+                #[allow(async_fn_in_trait)]
+                pub fn fork(
+                    &self,
+                    speaker: &str,
+                ) -> ::core::result::Result<Conversation, Error> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 4 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 4
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let vec0 = speaker;
+                        let ptr0 = vec0.as_ptr().cast::<u8>();
+                        let len0 = vec0.len();
+                        let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]conversation.fork"]
+                            fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import2(
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        ) {
+                            unreachable!()
+                        }
+                        wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+                        let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                        let result13 = match l3 {
+                            0 => {
+                                let e = {
+                                    let l4 = *ptr1
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<i32>();
+                                    Conversation::from_handle(l4 as u32)
+                                };
+                                Ok(e)
+                            }
+                            1 => {
+                                let e = {
+                                    let l5 = i32::from(
+                                        *ptr1.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                    );
+                                    let v12 = match l5 {
+                                        0 => {
+                                            let e12 = {
+                                                let l6 = *ptr1
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l7 = *ptr1
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len8 = l7;
+                                                let bytes8 = _rt::Vec::from_raw_parts(
+                                                    l6.cast(),
+                                                    len8,
+                                                    len8,
+                                                );
+                                                _rt::string_lift(bytes8)
+                                            };
+                                            Error::InvalidRequest(e12)
+                                        }
+                                        n => {
+                                            debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                            let e12 = {
+                                                let l9 = *ptr1
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l10 = *ptr1
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len11 = l10;
+                                                let bytes11 = _rt::Vec::from_raw_parts(
+                                                    l9.cast(),
+                                                    len11,
+                                                    len11,
+                                                );
+                                                _rt::string_lift(bytes11)
+                                            };
+                                            Error::Exhausted(e12)
+                                        }
+                                    };
+                                    v12
+                                };
+                                Err(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result13
+                    }
+                }
+            }
+            impl Conversation {
+                #[allow(unused_unsafe, clippy::all)]
+                /// Tokens that the conversation may still grow by.
+                #[allow(async_fn_in_trait)]
+                pub fn tokens_left(&self) -> u32 {
+                    unsafe {
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]conversation.tokens-left"]
+                            fn wit_import0(_: i32) -> i32;
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import0(_: i32) -> i32 {
+                            unreachable!()
+                        }
+                        let ret = wit_import0((self).handle() as i32);
+                        ret as u32
+                    }
+                }
+            }
+            impl Turn {
+                #[allow(unused_unsafe, clippy::all)]
+                /// As a message, with its calls.
+                #[allow(async_fn_in_trait)]
+                pub fn message(&self) -> Message {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 11 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 11
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]turn.message"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l4 = *ptr0
+                            .add(2 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base11 = l3;
+                        let len11 = l4;
+                        let mut result11 = _rt::Vec::with_capacity(len11);
+                        for i in 0..len11 {
+                            let base = base11
+                                .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                            let e11 = {
+                                let l5 = i32::from(*base.add(0).cast::<u8>());
+                                use super::super::super::gavel::plugin::types::ContentPart as V10;
+                                let v10 = match l5 {
+                                    0 => {
+                                        let e10 = {
+                                            let l6 = *base
+                                                .add(::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l7 = *base
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len8 = l7;
+                                            let bytes8 = _rt::Vec::from_raw_parts(
+                                                l6.cast(),
+                                                len8,
+                                                len8,
+                                            );
+                                            _rt::string_lift(bytes8)
+                                        };
+                                        V10::Text(e10)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                        let e10 = {
+                                            let l9 = *base
+                                                .add(::core::mem::size_of::<*const u8>())
+                                                .cast::<i32>();
+                                            super::super::super::gavel::plugin::types::Media::from_handle(
+                                                l9 as u32,
+                                            )
+                                        };
+                                        V10::Media(e10)
+                                    }
+                                };
+                                v10
+                            };
+                            result11.push(e11);
+                        }
+                        _rt::cabi_dealloc(
+                            base11,
+                            len11 * (3 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let l12 = *ptr0
+                            .add(3 * ::core::mem::size_of::<*const u8>())
+                            .cast::<*mut u8>();
+                        let l13 = *ptr0
+                            .add(4 * ::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base23 = l12;
+                        let len23 = l13;
+                        let mut result23 = _rt::Vec::with_capacity(len23);
+                        for i in 0..len23 {
+                            let base = base23
+                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                            let e23 = {
+                                let l14 = *base.add(0).cast::<*mut u8>();
+                                let l15 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len16 = l15;
+                                let bytes16 = _rt::Vec::from_raw_parts(
+                                    l14.cast(),
+                                    len16,
+                                    len16,
+                                );
+                                let l17 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l18 = *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len19 = l18;
+                                let bytes19 = _rt::Vec::from_raw_parts(
+                                    l17.cast(),
+                                    len19,
+                                    len19,
+                                );
+                                let l20 = *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l21 = *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len22 = l21;
+                                let bytes22 = _rt::Vec::from_raw_parts(
+                                    l20.cast(),
+                                    len22,
+                                    len22,
+                                );
+                                super::super::super::gavel::plugin::types::ToolCall {
+                                    id: _rt::string_lift(bytes16),
+                                    name: _rt::string_lift(bytes19),
+                                    arguments: _rt::string_lift(bytes22),
+                                }
+                            };
+                            result23.push(e23);
+                        }
+                        _rt::cabi_dealloc(
+                            base23,
+                            len23 * (6 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let l24 = i32::from(
+                            *ptr0
+                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>(),
+                        );
+                        let l28 = i32::from(
+                            *ptr0
+                                .add(8 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>(),
+                        );
+                        let result32 = super::super::super::gavel::plugin::types::Message {
+                            role: super::super::super::gavel::plugin::types::Role::_lift(
+                                l2 as u8,
+                            ),
+                            content: result11,
+                            tool_calls: result23,
+                            tool_call_id: match l24 {
+                                0 => None,
+                                1 => {
+                                    let e = {
+                                        let l25 = *ptr0
+                                            .add(6 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l26 = *ptr0
+                                            .add(7 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len27 = l26;
+                                        let bytes27 = _rt::Vec::from_raw_parts(
+                                            l25.cast(),
+                                            len27,
+                                            len27,
+                                        );
+                                        _rt::string_lift(bytes27)
+                                    };
+                                    Some(e)
+                                }
+                                _ => _rt::invalid_enum_discriminant(),
+                            },
+                            name: match l28 {
+                                0 => None,
+                                1 => {
+                                    let e = {
+                                        let l29 = *ptr0
+                                            .add(9 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l30 = *ptr0
+                                            .add(10 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len31 = l30;
+                                        let bytes31 = _rt::Vec::from_raw_parts(
+                                            l29.cast(),
+                                            len31,
+                                            len31,
+                                        );
+                                        _rt::string_lift(bytes31)
+                                    };
+                                    Some(e)
+                                }
+                                _ => _rt::invalid_enum_discriminant(),
+                            },
+                        };
+                        result32
+                    }
+                }
+            }
+            impl Turn {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The text of that message.
+                #[allow(async_fn_in_trait)]
+                pub fn text(&self) -> _rt::String {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]turn.text"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let len4 = l3;
+                        let bytes4 = _rt::Vec::from_raw_parts(l2.cast(), len4, len4);
+                        let result5 = _rt::string_lift(bytes4);
+                        result5
+                    }
+                }
+            }
+            impl Turn {
+                #[allow(unused_unsafe, clippy::all)]
+                /// What is wrong with the calls that cannot be read, one text a call.
+                #[allow(async_fn_in_trait)]
+                pub fn malformed_calls(&self) -> _rt::Vec<_rt::String> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]turn.malformed-calls"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base7 = l2;
+                        let len7 = l3;
+                        let mut result7 = _rt::Vec::with_capacity(len7);
+                        for i in 0..len7 {
+                            let base = base7
+                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                            let e7 = {
+                                let l4 = *base.add(0).cast::<*mut u8>();
+                                let l5 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len6 = l5;
+                                let bytes6 = _rt::Vec::from_raw_parts(
+                                    l4.cast(),
+                                    len6,
+                                    len6,
+                                );
+                                _rt::string_lift(bytes6)
+                            };
+                            result7.push(e7);
+                        }
+                        _rt::cabi_dealloc(
+                            base7,
+                            len7 * (2 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let result8 = result7;
+                        result8
+                    }
+                }
+            }
+            impl Turn {
+                #[allow(unused_unsafe, clippy::all)]
+                /// `stop` or `length`.
+                #[allow(async_fn_in_trait)]
+                pub fn finish_reason(&self) -> FinishReason {
+                    unsafe {
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]turn.finish-reason"]
+                            fn wit_import0(_: i32) -> i32;
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import0(_: i32) -> i32 {
+                            unreachable!()
+                        }
+                        let ret = wit_import0((self).handle() as i32);
+                        super::super::super::gavel::plugin::types::FinishReason::_lift(
+                            ret as u8,
+                        )
+                    }
+                }
+            }
+            impl Turn {
+                #[allow(unused_unsafe, clippy::all)]
+                /// Its tokens.
+                #[allow(async_fn_in_trait)]
+                pub fn tokens(&self) -> u32 {
+                    unsafe {
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]turn.tokens"]
+                            fn wit_import0(_: i32) -> i32;
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import0(_: i32) -> i32 {
+                            unreachable!()
+                        }
+                        let ret = wit_import0((self).handle() as i32);
+                        ret as u32
+                    }
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Lets the policy write the next turn of each conversation, all at once.
+            /// Answers are in the order of the conversations, which must be different
+            /// ones. `options` is a JSON object: `max_tokens` of a turn, and `stop`, texts
+            /// that end a turn and are part of it; an empty text is an empty object.
+            #[allow(async_fn_in_trait)]
+            pub fn generate(
+                conversations: &[&Conversation],
+                options: &str,
+            ) -> _rt::Vec<::core::result::Result<Turn, Error>> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 2
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = conversations;
+                    let len0 = vec0.len();
+                    let layout0 = _rt::alloc::Layout::from_size_align(vec0.len() * 4, 4)
+                        .unwrap();
+                    let (result0, _cleanup0) = wit_bindgen::rt::Cleanup::new(layout0);
+                    for (i, e) in vec0.into_iter().enumerate() {
+                        let base = result0.add(i * 4);
+                        {
+                            *base.add(0).cast::<i32>() = (e).handle() as i32;
+                        }
+                    }
+                    let vec1 = options;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "generate"]
+                        fn wit_import3(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import3(result0, len0, ptr1.cast_mut(), len1, ptr2);
+                    let l4 = *ptr2.add(0).cast::<*mut u8>();
+                    let l5 = *ptr2
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    let base16 = l4;
+                    let len16 = l5;
+                    let mut result16 = _rt::Vec::with_capacity(len16);
+                    for i in 0..len16 {
+                        let base = base16
+                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                        let e16 = {
+                            let l6 = i32::from(*base.add(0).cast::<u8>());
+                            match l6 {
+                                0 => {
+                                    let e = {
+                                        let l7 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<i32>();
+                                        Turn::from_handle(l7 as u32)
+                                    };
+                                    Ok(e)
+                                }
+                                1 => {
+                                    let e = {
+                                        let l8 = i32::from(
+                                            *base.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                        );
+                                        let v15 = match l8 {
+                                            0 => {
+                                                let e15 = {
+                                                    let l9 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l10 = *base
+                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len11 = l10;
+                                                    let bytes11 = _rt::Vec::from_raw_parts(
+                                                        l9.cast(),
+                                                        len11,
+                                                        len11,
+                                                    );
+                                                    _rt::string_lift(bytes11)
+                                                };
+                                                Error::InvalidRequest(e15)
+                                            }
+                                            n => {
+                                                debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                                let e15 = {
+                                                    let l12 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l13 = *base
+                                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len14 = l13;
+                                                    let bytes14 = _rt::Vec::from_raw_parts(
+                                                        l12.cast(),
+                                                        len14,
+                                                        len14,
+                                                    );
+                                                    _rt::string_lift(bytes14)
+                                                };
+                                                Error::Exhausted(e15)
+                                            }
+                                        };
+                                        v15
+                                    };
+                                    Err(e)
+                                }
+                                _ => _rt::invalid_enum_discriminant(),
+                            }
+                        };
+                        result16.push(e16);
+                    }
+                    _rt::cabi_dealloc(
+                        base16,
+                        len16 * (4 * ::core::mem::size_of::<*const u8>()),
+                        ::core::mem::size_of::<*const u8>(),
+                    );
+                    let result17 = result16;
+                    result17
+                }
+            }
+        }
+        /// The tools of the run, as an agent calls them.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod tools {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            pub type Message = super::super::super::gavel::plugin::types::Message;
+            pub type ToolCall = super::super::super::gavel::plugin::types::ToolCall;
+            pub type ToolSpec = super::super::super::gavel::plugin::types::ToolSpec;
+            #[allow(unused_unsafe, clippy::all)]
+            /// All functions.
+            #[allow(async_fn_in_trait)]
+            pub fn specs() -> _rt::Vec<ToolSpec> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 2
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "gavel:plugin/tools@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "specs"]
+                        fn wit_import1(_: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import1(_: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import1(ptr0);
+                    let l2 = *ptr0.add(0).cast::<*mut u8>();
+                    let l3 = *ptr0
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    let base13 = l2;
+                    let len13 = l3;
+                    let mut result13 = _rt::Vec::with_capacity(len13);
+                    for i in 0..len13 {
+                        let base = base13
+                            .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                        let e13 = {
+                            let l4 = *base.add(0).cast::<*mut u8>();
+                            let l5 = *base
+                                .add(::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let len6 = l5;
+                            let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+                            let l7 = *base
+                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l8 = *base
+                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let len9 = l8;
+                            let bytes9 = _rt::Vec::from_raw_parts(l7.cast(), len9, len9);
+                            let l10 = *base
+                                .add(4 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l11 = *base
+                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let len12 = l11;
+                            let bytes12 = _rt::Vec::from_raw_parts(
+                                l10.cast(),
+                                len12,
+                                len12,
+                            );
+                            super::super::super::gavel::plugin::types::ToolSpec {
+                                name: _rt::string_lift(bytes6),
+                                description: _rt::string_lift(bytes9),
+                                parameters: _rt::string_lift(bytes12),
+                            }
+                        };
+                        result13.push(e13);
+                    }
+                    _rt::cabi_dealloc(
+                        base13,
+                        len13 * (6 * ::core::mem::size_of::<*const u8>()),
+                        ::core::mem::size_of::<*const u8>(),
+                    );
+                    let result14 = result13;
+                    result14
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Makes all calls, those of different tools at once; a message of the role
+            /// `tool` answers each, in their order. A call that cannot be made is answered
+            /// too.
+            #[allow(async_fn_in_trait)]
+            pub fn call(calls: &[ToolCall]) -> _rt::Vec<Message> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 2
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec4 = calls;
+                    let len4 = vec4.len();
+                    let layout4 = _rt::alloc::Layout::from_size_align(
+                            vec4.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        )
+                        .unwrap();
+                    let (result4, _cleanup4) = wit_bindgen::rt::Cleanup::new(layout4);
+                    for (i, e) in vec4.into_iter().enumerate() {
+                        let base = result4
+                            .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                        {
+                            let super::super::super::gavel::plugin::types::ToolCall {
+                                id: id0,
+                                name: name0,
+                                arguments: arguments0,
+                            } = e;
+                            let vec1 = id0;
+                            let ptr1 = vec1.as_ptr().cast::<u8>();
+                            let len1 = vec1.len();
+                            *base
+                                .add(::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len1;
+                            *base.add(0).cast::<*mut u8>() = ptr1.cast_mut();
+                            let vec2 = name0;
+                            let ptr2 = vec2.as_ptr().cast::<u8>();
+                            let len2 = vec2.len();
+                            *base
+                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len2;
+                            *base
+                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr2.cast_mut();
+                            let vec3 = arguments0;
+                            let ptr3 = vec3.as_ptr().cast::<u8>();
+                            let len3 = vec3.len();
+                            *base
+                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len3;
+                            *base
+                                .add(4 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr3.cast_mut();
+                        }
+                    }
+                    let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "gavel:plugin/tools@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "call"]
+                        fn wit_import6(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import6(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import6(result4, len4, ptr5);
+                    let l7 = *ptr5.add(0).cast::<*mut u8>();
+                    let l8 = *ptr5
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    let base39 = l7;
+                    let len39 = l8;
+                    let mut result39 = _rt::Vec::with_capacity(len39);
+                    for i in 0..len39 {
+                        let base = base39
+                            .add(i * (11 * ::core::mem::size_of::<*const u8>()));
+                        let e39 = {
+                            let l9 = i32::from(*base.add(0).cast::<u8>());
+                            let l10 = *base
+                                .add(::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l11 = *base
+                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base18 = l10;
+                            let len18 = l11;
+                            let mut result18 = _rt::Vec::with_capacity(len18);
+                            for i in 0..len18 {
+                                let base = base18
+                                    .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                                let e18 = {
+                                    let l12 = i32::from(*base.add(0).cast::<u8>());
+                                    use super::super::super::gavel::plugin::types::ContentPart as V17;
+                                    let v17 = match l12 {
+                                        0 => {
+                                            let e17 = {
+                                                let l13 = *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l14 = *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len15 = l14;
+                                                let bytes15 = _rt::Vec::from_raw_parts(
+                                                    l13.cast(),
+                                                    len15,
+                                                    len15,
+                                                );
+                                                _rt::string_lift(bytes15)
+                                            };
+                                            V17::Text(e17)
+                                        }
+                                        n => {
+                                            debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                            let e17 = {
+                                                let l16 = *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<i32>();
+                                                super::super::super::gavel::plugin::types::Media::from_handle(
+                                                    l16 as u32,
+                                                )
+                                            };
+                                            V17::Media(e17)
+                                        }
+                                    };
+                                    v17
+                                };
+                                result18.push(e18);
+                            }
+                            _rt::cabi_dealloc(
+                                base18,
+                                len18 * (3 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            );
+                            let l19 = *base
+                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>();
+                            let l20 = *base
+                                .add(4 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>();
+                            let base30 = l19;
+                            let len30 = l20;
+                            let mut result30 = _rt::Vec::with_capacity(len30);
+                            for i in 0..len30 {
+                                let base = base30
+                                    .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                let e30 = {
+                                    let l21 = *base.add(0).cast::<*mut u8>();
+                                    let l22 = *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len23 = l22;
+                                    let bytes23 = _rt::Vec::from_raw_parts(
+                                        l21.cast(),
+                                        len23,
+                                        len23,
+                                    );
+                                    let l24 = *base
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l25 = *base
+                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len26 = l25;
+                                    let bytes26 = _rt::Vec::from_raw_parts(
+                                        l24.cast(),
+                                        len26,
+                                        len26,
+                                    );
+                                    let l27 = *base
+                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l28 = *base
+                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len29 = l28;
+                                    let bytes29 = _rt::Vec::from_raw_parts(
+                                        l27.cast(),
+                                        len29,
+                                        len29,
+                                    );
+                                    super::super::super::gavel::plugin::types::ToolCall {
+                                        id: _rt::string_lift(bytes23),
+                                        name: _rt::string_lift(bytes26),
+                                        arguments: _rt::string_lift(bytes29),
+                                    }
+                                };
+                                result30.push(e30);
+                            }
+                            _rt::cabi_dealloc(
+                                base30,
+                                len30 * (6 * ::core::mem::size_of::<*const u8>()),
+                                ::core::mem::size_of::<*const u8>(),
+                            );
+                            let l31 = i32::from(
+                                *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>(),
+                            );
+                            let l35 = i32::from(
+                                *base
+                                    .add(8 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<u8>(),
+                            );
+                            super::super::super::gavel::plugin::types::Message {
+                                role: super::super::super::gavel::plugin::types::Role::_lift(
+                                    l9 as u8,
+                                ),
+                                content: result18,
+                                tool_calls: result30,
+                                tool_call_id: match l31 {
+                                    0 => None,
+                                    1 => {
+                                        let e = {
+                                            let l32 = *base
+                                                .add(6 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l33 = *base
+                                                .add(7 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len34 = l33;
+                                            let bytes34 = _rt::Vec::from_raw_parts(
+                                                l32.cast(),
+                                                len34,
+                                                len34,
+                                            );
+                                            _rt::string_lift(bytes34)
+                                        };
+                                        Some(e)
+                                    }
+                                    _ => _rt::invalid_enum_discriminant(),
+                                },
+                                name: match l35 {
+                                    0 => None,
+                                    1 => {
+                                        let e = {
+                                            let l36 = *base
+                                                .add(9 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l37 = *base
+                                                .add(10 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len38 = l37;
+                                            let bytes38 = _rt::Vec::from_raw_parts(
+                                                l36.cast(),
+                                                len38,
+                                                len38,
+                                            );
+                                            _rt::string_lift(bytes38)
+                                        };
+                                        Some(e)
+                                    }
+                                    _ => _rt::invalid_enum_discriminant(),
+                                },
+                            }
+                        };
+                        result39.push(e39);
+                    }
+                    _rt::cabi_dealloc(
+                        base39,
+                        len39 * (11 * ::core::mem::size_of::<*const u8>()),
+                        ::core::mem::size_of::<*const u8>(),
+                    );
+                    let result40 = result39;
+                    result40
+                }
+            }
+        }
     }
 }
 #[rustfmt::skip]
@@ -3076,64 +5254,90 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2611] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb5\x13\x01A\x02\x01\
-A\x0d\x01B%\x01m\x04\x06system\x04user\x09assistant\x04tool\x04\0\x04role\x03\0\0\
-\x01r\x03\x02ids\x04names\x09argumentss\x04\0\x09tool-call\x03\0\x02\x04\0\x05me\
-dia\x03\x01\x01i\x04\x01q\x02\x04text\x01s\0\x05media\x01\x05\0\x04\0\x0ccontent\
--part\x03\0\x06\x01p\x07\x01p\x03\x01ks\x01r\x05\x04role\x01\x07content\x08\x0at\
-ool-calls\x09\x0ctool-call-id\x0a\x04name\x0a\x04\0\x07message\x03\0\x0b\x01m\x05\
-\x04stop\x06length\x09max-turns\x07timeout\x05error\x04\0\x0dfinish-reason\x03\0\
-\x0d\x01r\x02\x04names\x05valueu\x04\0\x06metric\x03\0\x0f\x01r\x05\x0atrajector\
-yy\x07messagey\x05starty\x03endy\x05valueu\x04\0\x06credit\x03\0\x11\x01p\x10\x01\
-p\x12\x01r\x04\x05valueu\x07metrics\x13\x06credit\x14\x04note\x0a\x04\0\x05score\
-\x03\0\x15\x01q\x02\x06scored\x01\x16\0\x09abstained\x01s\0\x04\0\x07verdict\x03\
-\0\x17\x01q\x04\x06scored\x01\x16\0\x09abstained\x01s\0\x0anot-called\0\0\x0ano-\
-verdict\0\0\x04\0\x0dprior-verdict\x03\0\x19\x01q\x03\x0dinvalid-input\x01s\0\x0b\
-unavailable\x01s\0\x08internal\x01s\0\x04\0\x07failure\x03\0\x1b\x01h\x04\x01@\x01\
-\x04self\x1d\0s\x04\0\x18[method]media.media-type\x01\x1e\x01@\x01\x04self\x1d\0\
-w\x04\0\x12[method]media.size\x01\x1f\x01p}\x01@\x03\x04self\x1d\x06offsetw\x06l\
-engthy\0\x20\x04\0\x12[method]media.read\x01!\x03\0\x18gavel:plugin/types@0.1.0\x05\
-\0\x02\x03\0\0\x07message\x02\x03\0\0\x0dfinish-reason\x02\x03\0\0\x0dprior-verd\
-ict\x01B/\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x02\x04\0\
-\x0dfinish-reason\x03\0\x02\x02\x03\x02\x01\x03\x04\0\x0dprior-verdict\x03\0\x04\
-\x04\0\x0atrajectory\x03\x01\x04\0\x06sample\x03\x01\x01h\x06\x01@\x01\x04self\x08\
-\0y\x04\0\x20[method]trajectory.message-count\x01\x09\x01k\x01\x01@\x02\x04self\x08\
-\x05indexy\0\x0a\x04\0\x1a[method]trajectory.message\x01\x0b\x01@\x01\x04self\x08\
-\0s\x04\0\x1b[method]trajectory.response\x01\x0c\x01@\x01\x04self\x08\0\x03\x04\0\
-\x20[method]trajectory.finish-reason\x01\x0d\x04\0\x18[method]trajectory.turns\x01\
-\x09\x04\0\x1d[method]trajectory.tool-turns\x01\x09\x01ky\x01@\x01\x04self\x08\0\
-\x0e\x04\0\x20[method]trajectory.prompt-tokens\x01\x0f\x04\0\"[method]trajectory\
-.response-tokens\x01\x0f\x01kw\x01@\x01\x04self\x08\0\x10\x04\0![method]trajecto\
-ry.policy-version\x01\x11\x01h\x07\x01@\x01\x04self\x12\0s\x04\0\x16[method]samp\
-le.task-id\x01\x13\x01ks\x01@\x01\x04self\x12\0\x14\x04\0\x1a[method]sample.data\
--source\x01\x15\x01@\x01\x04self\x12\0y\x04\0\x1a[method]sample.group-index\x01\x16\
-\x01p\x01\x01@\x01\x04self\x12\0\x17\x04\0\x15[method]sample.prompt\x01\x18\x04\0\
-\x1f[method]sample.trajectory-count\x01\x16\x01i\x06\x01k\x19\x01@\x02\x04self\x12\
-\x05indexy\0\x1a\x04\0\x19[method]sample.trajectory\x01\x1b\x04\0\x17[method]sam\
-ple.response\x01\x13\x01k\x05\x01@\x02\x04self\x12\x04names\0\x1c\x04\0\x16[meth\
-od]sample.verdict\x01\x1d\x03\0\x1agavel:plugin/samples@0.1.0\x05\x04\x01B\x0c\x04\
-\0\x09reference\x03\x01\x01h\0\x01ks\x01@\x01\x04self\x01\0\x02\x04\0\x1e[method\
-]reference.ground-truth\x01\x03\x01@\x02\x04self\x01\x04names\0\x02\x04\0\x18[me\
-thod]reference.column\x01\x04\x01ps\x01@\x01\x04self\x01\0\x05\x04\0\x1e[method]\
-reference.column-names\x01\x06\x01@\x01\x04self\x01\0s\x04\0\x19[method]referenc\
-e.columns\x01\x07\x03\0\x1dgavel:plugin/references@0.1.0\x05\x05\x01B\x15\x02\x03\
-\x02\x01\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x03\x08endpoints\x08messages\
-\x02\x07optionss\x04\0\x07request\x03\0\x03\x04\0\x05reply\x03\x01\x01q\x03\x0fi\
-nvalid-request\x01s\0\x07refused\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\
-\0\x06\x01h\x05\x01@\x01\x04self\x08\0s\x04\0\x12[method]reply.text\x01\x09\x01k\
-s\x01@\x01\x04self\x08\0\x0a\x04\0\x1b[method]reply.finish-reason\x01\x0b\x04\0\x12\
-[method]reply.body\x01\x09\x01p\x04\x01i\x05\x01j\x01\x0d\x01\x07\x01p\x0e\x01@\x01\
-\x08requests\x0c\0\x0f\x04\0\x08complete\x01\x10\x03\0\x17gavel:plugin/chat@0.1.\
-0\x05\x06\x01B\x11\x01ps\x01p}\x01ky\x01kw\x01r\x05\x07programs\x04args\0\x05std\
-in\x01\x06cpu-ms\x02\x06memory\x03\x04\0\x03job\x03\0\x04\x01q\x03\x06exited\x01\
-}\0\x0dout-of-budget\x01s\0\x07trapped\x01s\0\x04\0\x06ending\x03\0\x06\x01r\x04\
-\x06ending\x07\x06stdout\x01\x06stderr\x01\x06cpu-usw\x04\0\x06output\x03\0\x08\x01\
-q\x02\x0finvalid-request\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x0a\x01\
-p\x05\x01j\x01\x09\x01\x0b\x01p\x0d\x01@\x01\x04jobs\x0c\0\x0e\x04\0\x03run\x01\x0f\
-\x03\0\x17gavel:plugin/exec@0.1.0\x05\x07\x04\0\x11gavel:sdk/imports\x04\0\x0b\x0d\
-\x01\0\x07imports\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-compone\
-nt\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3722] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x8c\x1c\x01A\x02\x01\
+A\x15\x01B'\x01m\x04\x06system\x04user\x09assistant\x04tool\x04\0\x04role\x03\0\0\
+\x01r\x03\x02ids\x04names\x09argumentss\x04\0\x09tool-call\x03\0\x02\x01r\x03\x04\
+names\x0bdescriptions\x0aparameterss\x04\0\x09tool-spec\x03\0\x04\x04\0\x05media\
+\x03\x01\x01i\x06\x01q\x02\x04text\x01s\0\x05media\x01\x07\0\x04\0\x0ccontent-pa\
+rt\x03\0\x08\x01p\x09\x01p\x03\x01ks\x01r\x05\x04role\x01\x07content\x0a\x0atool\
+-calls\x0b\x0ctool-call-id\x0c\x04name\x0c\x04\0\x07message\x03\0\x0d\x01m\x05\x04\
+stop\x06length\x09max-turns\x07timeout\x05error\x04\0\x0dfinish-reason\x03\0\x0f\
+\x01r\x02\x04names\x05valueu\x04\0\x06metric\x03\0\x11\x01r\x05\x0atrajectoryy\x07\
+messagey\x05starty\x03endy\x05valueu\x04\0\x06credit\x03\0\x13\x01p\x12\x01p\x14\
+\x01r\x04\x05valueu\x07metrics\x15\x06credit\x16\x04note\x0c\x04\0\x05score\x03\0\
+\x17\x01q\x02\x06scored\x01\x18\0\x09abstained\x01s\0\x04\0\x07verdict\x03\0\x19\
+\x01q\x04\x06scored\x01\x18\0\x09abstained\x01s\0\x0anot-called\0\0\x0ano-verdic\
+t\0\0\x04\0\x0dprior-verdict\x03\0\x1b\x01q\x03\x0dinvalid-input\x01s\0\x0bunava\
+ilable\x01s\0\x08internal\x01s\0\x04\0\x07failure\x03\0\x1d\x01h\x06\x01@\x01\x04\
+self\x1f\0s\x04\0\x18[method]media.media-type\x01\x20\x01@\x01\x04self\x1f\0w\x04\
+\0\x12[method]media.size\x01!\x01p}\x01@\x03\x04self\x1f\x06offsetw\x06lengthy\0\
+\"\x04\0\x12[method]media.read\x01#\x03\0\x18gavel:plugin/types@0.1.0\x05\0\x02\x03\
+\0\0\x07message\x02\x03\0\0\x0dfinish-reason\x02\x03\0\0\x0dprior-verdict\x01B/\x02\
+\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x02\x04\0\x0dfinish-re\
+ason\x03\0\x02\x02\x03\x02\x01\x03\x04\0\x0dprior-verdict\x03\0\x04\x04\0\x0atra\
+jectory\x03\x01\x04\0\x06sample\x03\x01\x01h\x06\x01@\x01\x04self\x08\0y\x04\0\x20\
+[method]trajectory.message-count\x01\x09\x01k\x01\x01@\x02\x04self\x08\x05indexy\
+\0\x0a\x04\0\x1a[method]trajectory.message\x01\x0b\x01@\x01\x04self\x08\0s\x04\0\
+\x1b[method]trajectory.response\x01\x0c\x01@\x01\x04self\x08\0\x03\x04\0\x20[met\
+hod]trajectory.finish-reason\x01\x0d\x04\0\x18[method]trajectory.turns\x01\x09\x04\
+\0\x1d[method]trajectory.tool-turns\x01\x09\x01ky\x01@\x01\x04self\x08\0\x0e\x04\
+\0\x20[method]trajectory.prompt-tokens\x01\x0f\x04\0\"[method]trajectory.respons\
+e-tokens\x01\x0f\x01kw\x01@\x01\x04self\x08\0\x10\x04\0![method]trajectory.polic\
+y-version\x01\x11\x01h\x07\x01@\x01\x04self\x12\0s\x04\0\x16[method]sample.task-\
+id\x01\x13\x01ks\x01@\x01\x04self\x12\0\x14\x04\0\x1a[method]sample.data-source\x01\
+\x15\x01@\x01\x04self\x12\0y\x04\0\x1a[method]sample.group-index\x01\x16\x01p\x01\
+\x01@\x01\x04self\x12\0\x17\x04\0\x15[method]sample.prompt\x01\x18\x04\0\x1f[met\
+hod]sample.trajectory-count\x01\x16\x01i\x06\x01k\x19\x01@\x02\x04self\x12\x05in\
+dexy\0\x1a\x04\0\x19[method]sample.trajectory\x01\x1b\x04\0\x17[method]sample.re\
+sponse\x01\x13\x01k\x05\x01@\x02\x04self\x12\x04names\0\x1c\x04\0\x16[method]sam\
+ple.verdict\x01\x1d\x03\0\x1agavel:plugin/samples@0.1.0\x05\x04\x01B\x0c\x04\0\x09\
+reference\x03\x01\x01h\0\x01ks\x01@\x01\x04self\x01\0\x02\x04\0\x1e[method]refer\
+ence.ground-truth\x01\x03\x01@\x02\x04self\x01\x04names\0\x02\x04\0\x18[method]r\
+eference.column\x01\x04\x01ps\x01@\x01\x04self\x01\0\x05\x04\0\x1e[method]refere\
+nce.column-names\x01\x06\x01@\x01\x04self\x01\0s\x04\0\x19[method]reference.colu\
+mns\x01\x07\x03\0\x1dgavel:plugin/references@0.1.0\x05\x05\x01B\x15\x02\x03\x02\x01\
+\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x03\x08endpoints\x08messages\x02\x07\
+optionss\x04\0\x07request\x03\0\x03\x04\0\x05reply\x03\x01\x01q\x03\x0finvalid-r\
+equest\x01s\0\x07refused\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x06\x01\
+h\x05\x01@\x01\x04self\x08\0s\x04\0\x12[method]reply.text\x01\x09\x01ks\x01@\x01\
+\x04self\x08\0\x0a\x04\0\x1b[method]reply.finish-reason\x01\x0b\x04\0\x12[method\
+]reply.body\x01\x09\x01p\x04\x01i\x05\x01j\x01\x0d\x01\x07\x01p\x0e\x01@\x01\x08\
+requests\x0c\0\x0f\x04\0\x08complete\x01\x10\x03\0\x17gavel:plugin/chat@0.1.0\x05\
+\x06\x01B\x11\x01ps\x01p}\x01ky\x01kw\x01r\x05\x07programs\x04args\0\x05stdin\x01\
+\x06cpu-ms\x02\x06memory\x03\x04\0\x03job\x03\0\x04\x01q\x03\x06exited\x01}\0\x0d\
+out-of-budget\x01s\0\x07trapped\x01s\0\x04\0\x06ending\x03\0\x06\x01r\x04\x06end\
+ing\x07\x06stdout\x01\x06stderr\x01\x06cpu-usw\x04\0\x06output\x03\0\x08\x01q\x02\
+\x0finvalid-request\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x0a\x01p\x05\
+\x01j\x01\x09\x01\x0b\x01p\x0d\x01@\x01\x04jobs\x0c\0\x0e\x04\0\x03run\x01\x0f\x03\
+\0\x17gavel:plugin/exec@0.1.0\x05\x07\x01B\x0f\x02\x03\x02\x01\x01\x04\0\x07mess\
+age\x03\0\0\x04\0\x04task\x03\x01\x01h\x02\x01@\x01\x04self\x03\0s\x04\0\x0f[met\
+hod]task.id\x01\x04\x01ks\x01@\x01\x04self\x03\0\x05\x04\0\x18[method]task.data-\
+source\x01\x06\x01@\x01\x04self\x03\0y\x04\0\x18[method]task.group-index\x01\x07\
+\x01p\x01\x01@\x01\x04self\x03\0\x08\x04\0\x13[method]task.prompt\x01\x09\x04\0\x15\
+[method]task.settings\x01\x04\x03\0\x18gavel:plugin/tasks@0.1.0\x05\x08\x02\x03\0\
+\0\x09tool-spec\x01B*\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\
+\x09\x04\0\x09tool-spec\x03\0\x02\x02\x03\x02\x01\x02\x04\0\x0dfinish-reason\x03\
+\0\x04\x04\0\x0cconversation\x03\x01\x04\0\x04turn\x03\x01\x01q\x02\x0finvalid-r\
+equest\x01s\0\x09exhausted\x01s\0\x04\0\x05error\x03\0\x08\x01p\x01\x01p\x03\x01\
+i\x06\x01j\x01\x0c\x01\x09\x01@\x03\x07speakers\x08messages\x0a\x09functions\x0b\
+\0\x0d\x04\0\x19[static]conversation.open\x01\x0e\x01h\x06\x01j\0\x01\x09\x01@\x02\
+\x04self\x0f\x08messages\x0a\0\x10\x04\0\x1b[method]conversation.append\x01\x11\x01\
+@\x02\x04self\x0f\x07speakers\0\x0d\x04\0\x19[method]conversation.fork\x01\x12\x01\
+@\x01\x04self\x0f\0y\x04\0\x20[method]conversation.tokens-left\x01\x13\x01h\x07\x01\
+@\x01\x04self\x14\0\x01\x04\0\x14[method]turn.message\x01\x15\x01@\x01\x04self\x14\
+\0s\x04\0\x11[method]turn.text\x01\x16\x01ps\x01@\x01\x04self\x14\0\x17\x04\0\x1c\
+[method]turn.malformed-calls\x01\x18\x01@\x01\x04self\x14\0\x05\x04\0\x1a[method\
+]turn.finish-reason\x01\x19\x01@\x01\x04self\x14\0y\x04\0\x13[method]turn.tokens\
+\x01\x1a\x01p\x0f\x01i\x07\x01j\x01\x1c\x01\x09\x01p\x1d\x01@\x02\x0dconversatio\
+ns\x1b\x07optionss\0\x1e\x04\0\x08generate\x01\x1f\x03\0\x19gavel:plugin/policy@\
+0.1.0\x05\x0a\x02\x03\0\0\x09tool-call\x01B\x0d\x02\x03\x02\x01\x01\x04\0\x07mes\
+sage\x03\0\0\x02\x03\x02\x01\x0b\x04\0\x09tool-call\x03\0\x02\x02\x03\x02\x01\x09\
+\x04\0\x09tool-spec\x03\0\x04\x01p\x05\x01@\0\0\x06\x04\0\x05specs\x01\x07\x01p\x03\
+\x01p\x01\x01@\x01\x05calls\x08\0\x09\x04\0\x04call\x01\x0a\x03\0\x18gavel:plugi\
+n/tools@0.1.0\x05\x0c\x04\0\x11gavel:sdk/imports\x04\0\x0b\x0d\x01\0\x07imports\x03\
+\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-\
+bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

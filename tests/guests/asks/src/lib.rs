@@ -1,5 +1,5 @@
-//! Asks the endpoint `judge` as many questions at once as its parameters say,
-//! and scores with the sum of the answers. What it could not ask is in the note.
+//! Asks the endpoint `judge` the number of questions in its parameters at once,
+//! and scores with the sum of the answers. Errors are in the note.
 
 use gavel_sdk::chat::{self, Request};
 use gavel_sdk::{ContentPart, Failure, Info, Reference, Reward, Sample, Score, Verdict};
@@ -15,10 +15,10 @@ struct Params {
     questions: usize,
     #[serde(default = "judge")]
     endpoint: String,
-    /// Whether `init` asks as well, which no plugin may.
+    /// Whether `init` asks too, which is not allowed.
     #[serde(default)]
     in_init: bool,
-    /// Whether errors are told in a score's note.
+    /// Whether errors are in a score's note.
     #[serde(default)]
     forgive: bool,
 }
@@ -49,7 +49,7 @@ impl Reward for Asks {
         let request = |number: usize| {
             let request = Request::new(&self.params.endpoint).system("Answer with a number.");
             let request = request.user(format!("{number}: {}", sample.response())).option("temperature", 0);
-            // What a prompt shows may be shown to the judge.
+            // The judge may get the attachments of a prompt.
             let media = sample.prompt().into_iter().flat_map(|message| {
                 let shown = message.content.iter().any(|part| matches!(part, ContentPart::Media(_)));
                 shown.then_some(message)
@@ -63,7 +63,7 @@ impl Reward for Asks {
                 Ok(reply) => {
                     let text = reply.text();
                     sum += text.trim().parse::<f64>().map_err(|_| {
-                        Failure::internal(format!("{text:?} is no number ({:?})", reply.finish_reason()))
+                        Failure::internal(format!("{text:?} is not a number ({:?})", reply.finish_reason()))
                     })?;
                 }
                 Err(error) if self.params.forgive => trouble.push(error.to_string()),

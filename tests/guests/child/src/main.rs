@@ -1,4 +1,4 @@
-//! A program that a plugin runs: it does what its first argument says.
+//! A program that a plugin runs: its first argument names what it does.
 
 use std::io::{Write, copy, read_to_string, stdin, stdout};
 use std::process::exit;
@@ -30,13 +30,13 @@ fn main() {
             print!("{reached:?}");
         }
         Some("chance") => {
-            // The seed of a hash map is what WASI gives as random.
+            // WASI's random numbers seed a hash map.
             let state = std::collections::hash_map::RandomState::new();
             print!("{}", std::hash::BuildHasher::hash_one(&state, 1));
         }
-        // All of its input, which its arguments have as well.
+        // Copies its input.
         Some("copy") => drop(copy(&mut stdin(), &mut stdout())),
-        // So many bytes, in as few writes as a program makes that takes each for whole.
+        // Writes a number of bytes in one write each, as a program that expects complete writes.
         Some("once") => {
             let bytes = vec![b'x'; size.and_then(|size| size.parse().ok()).unwrap_or_default()];
             let stream = wasip2::cli::stdout::get_stdout();

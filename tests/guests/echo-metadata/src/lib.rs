@@ -1,5 +1,5 @@
-//! Gives back, as JSON in the note, all that it saw of the sample and of the
-//! reference; the score is the number of columns.
+//! Gives, as JSON in the note, everything that it saw of the sample and of the
+//! reference. The score is the number of columns.
 
 use gavel_sdk::{Failure, Info, Message, NoParams, Reference, Reward, Sample, Score, Trajectory, Verdict};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Asks servers, and says in the note, as JSON, what each answered. It follows
-//! redirects, wherever they lead.
+//! Asks servers and gives their answers in the note, as JSON. It follows
+//! redirects to any address.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use serde_json::{Value, json};
@@ -18,12 +18,13 @@ struct Fetch {
 struct Params {
     /// `http://` or `https://` URLs.
     urls: Vec<String>,
-    /// How long an answer is waited for, in milliseconds; for ever by default.
+    /// How long to wait for an answer, in milliseconds; forever by default.
     patience: Option<u64>,
-    /// Whether a URL that does not answer is a failure and not a note.
+    /// Whether a URL that does not answer is a failure instead of a note.
     #[serde(default)]
     must: bool,
-    /// Whether the length of a body and the sum of its bytes stand for it.
+    /// Whether the note has the length of a body and the sum of its bytes
+    /// instead of the body.
     #[serde(default)]
     measure: bool,
 }

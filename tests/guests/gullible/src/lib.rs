@@ -1,6 +1,6 @@
-//! A reward as they are written in a hurry: 1 where the number after `Answer:`
-//! is the ground truth. Its parameters give it one weakness or another, for
-//! `gavel plugin check` to find.
+//! A reward as if written in a hurry: 1 where the number after `Answer:` is the
+//! ground truth. Its parameters give it weaknesses for `gavel plugin check` to
+//! find.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use std::cell::Cell;
@@ -16,7 +16,7 @@ struct Gullible {
 struct Params {
     /// The ground truth may stand anywhere.
     anywhere: bool,
-    /// Whatever stands after `Answer:` is right.
+    /// Any text after `Answer:` is right.
     any: bool,
     /// Each `Answer:` counts.
     counts: bool,

@@ -1,5 +1,5 @@
-//! Does what the response says, an instruction a line, so that a test can have
-//! any outcome of one component.
+//! Follows the instructions in the response, one a line, so that a test can get
+//! any outcome from one component.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use std::hint::black_box;
@@ -11,14 +11,14 @@ struct Obeys {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// What every score is multiplied with.
+    /// The factor of every score.
     #[serde(default = "one")]
     factor: f64,
-    /// What it calls itself.
+    /// The name that it declares.
     name: Option<String>,
-    /// The scores that it promises.
+    /// The score range that it declares.
     range: Option<(f64, f64)>,
-    /// Why it does not start.
+    /// The error with which it does not start.
     refuse: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Reward for Obeys {
         let mut score = Score::new(0.0);
         for line in sample.response().lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-            // An instruction is one line, what it says need not be.
+            // An instruction is one line, but its text may have several.
             let rest = &rest.replace('␤', "\n");
             match word {
                 "score" => score.value = self.params.factor * number(rest)?,
@@ -71,7 +71,7 @@ impl Reward for Obeys {
                 "panic" => panic!("{rest}"),
                 "loop" => while black_box(true) {},
                 "take" => drop(black_box(vec![1u8; number(rest)? as usize])),
-                _ => return Err(Failure::invalid_input(format!("`{line}` is no instruction"))),
+                _ => return Err(Failure::invalid_input(format!("`{line}` is not an instruction"))),
             }
         }
         Ok(score.into())
@@ -81,5 +81,5 @@ impl Reward for Obeys {
 gavel_sdk::export_reward!(Obeys);
 
 fn number(text: &str) -> Result<f64, Failure> {
-    text.parse().map_err(|_| Failure::invalid_input(format!("`{text}` is no number")))
+    text.parse().map_err(|_| Failure::invalid_input(format!("`{text}` is not a number")))
 }

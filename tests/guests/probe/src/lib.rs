@@ -1,5 +1,5 @@
-//! Tries what a plugin may try without a grant, and says in the note, as JSON,
-//! what came of it.
+//! Tries everything that a plugin may try without a grant, and gives the
+//! results in the note, as JSON.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ impl Reward for Probe {
 
 gavel_sdk::export_reward!(Probe);
 
-/// What came of `attempt` for each path: a text, or the kind of error.
+/// The result of `attempt` for each path: a text, or the kind of error.
 fn each(paths: &[String], attempt: impl Fn(&str) -> io::Result<String>) -> Vec<Value> {
     let told = |path: &String| match attempt(path) {
         Ok(text) => json!({ "ok": text }),
@@ -73,7 +73,7 @@ fn each(paths: &[String], attempt: impl Fn(&str) -> io::Result<String>) -> Vec<V
     paths.iter().map(told).collect()
 }
 
-/// Whether there is any network: a connection, or a name's address.
+/// Whether any network access works: a connection, or the address of a name.
 fn socket() -> Value {
     use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
     json!({

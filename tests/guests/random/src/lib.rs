@@ -1,21 +1,21 @@
-//! Gives as its note what it has drawn at random, in `init` or in the call.
+//! Gives a random number as its note, drawn in `init` or in the call.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 
 struct Random {
     params: Params,
     drawn: Option<u64>,
-    /// Something that fills memory.
+    /// A table that fills memory.
     table: Vec<u64>,
 }
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Draw in `init` rather than in each call.
+    /// Draws in `init` instead of in each call.
     #[serde(default)]
     early: bool,
-    /// Print in `init`, which opens a stream of the host.
+    /// Prints in `init`, which opens a stream of the host.
     #[serde(default)]
     loud: bool,
 }
@@ -46,7 +46,8 @@ impl Reward for Random {
     }
 }
 
-/// From the host: the standard library draws but once for all of its hash maps.
+/// Draws from the host, as the standard library draws only once for all of its
+/// hash maps.
 fn draw() -> Result<u64, Failure> {
     getrandom::u64().map_err(|error| Failure::internal(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Reads all that a sample has in every way there is, and asks the endpoint
+//! Reads everything of a sample through every function, and asks the endpoint
 //! `echo` for it. The note has the length and a hash of what arrived, as JSON.
 
 use gavel_sdk::chat::Request;

@@ -1,5 +1,5 @@
-//! Runs the program `child` once for each word of the response, all at once,
-//! and tells in its note how each ended. The score is the number of jobs.
+//! Runs the program `child` once for each word of the response, all at once.
+//! The note has the ending of each. The score is the number of jobs.
 
 use gavel_sdk::exec::{self, Ending, Job};
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
@@ -58,7 +58,7 @@ impl Reward for Runs {
                 Ending::Trapped(_) => "trapped".to_owned(),
             };
             let text = String::from_utf8_lossy(&output.stdout).chars().take(200).collect::<String>();
-            // Time is never the same again.
+            // Times differ in every run.
             let cpu_us = (!self.params.pure).then_some(output.cpu_us);
             told.push(json!([ending, text, output.stdout.len(), !output.stderr.is_empty(), cpu_us]));
         }

@@ -1,6 +1,6 @@
-//! A judger: 1 for the shortest responses of a group, 0 for the others; it
-//! abstains where a response is empty, and cannot judge a group whose ground
-//! truth is `none`.
+//! A judger: 1 for the shortest responses of a group, 0 for the others. It
+//! abstains if a response is empty, and cannot judge a group whose ground truth
+//! is `none`.
 
 use gavel_sdk::{Failure, Info, Judger, NoParams, Reference, Sample, Score, Verdict};
 

@@ -1,5 +1,5 @@
-//! Waits in the host, using no CPU, then gives the score 1. Of what it is told, it waits longer for longer responses, or
-//! at random, or now and then for ever, or crashes.
+//! Waits in the host, using no CPU, then gives the score 1. Its parameters make it wait longer for longer responses or
+//! at random, sometimes wait forever, or crash.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use std::time::Duration;
@@ -13,16 +13,16 @@ struct Sleepy {
 struct Params {
     /// How long to wait, in milliseconds.
     milliseconds: u64,
-    /// The same for each byte of the response.
+    /// The milliseconds to wait for each byte of the response.
     #[serde(default)]
     each_byte: u64,
-    /// Up to how much longer, at random.
+    /// The most milliseconds to wait longer, at random.
     #[serde(default)]
     random: u64,
-    /// Of so many calls, one at random never answers; 0 is none.
+    /// One call in this many never answers, at random; 0 means none.
     #[serde(default)]
     hangs: u64,
-    /// Of so many calls, one at random crashes; 0 is none.
+    /// One call in this many crashes, at random; 0 means none.
     #[serde(default)]
     crashes: u64,
 }

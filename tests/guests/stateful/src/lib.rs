@@ -1,4 +1,4 @@
-//! Gives as its score how often this instance was called, this call included.
+//! Gives the number of calls of this instance as its score, this call included.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use std::cell::Cell;
@@ -11,7 +11,7 @@ struct Stateful {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Claim to be pure, which is a lie.
+    /// Declares itself pure, which is false.
     #[serde(default)]
     pure: bool,
 }

@@ -11,9 +11,9 @@ struct Sums {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// How many; without it they never end.
+    /// The number of rows; without it they never end.
     length: Option<u64>,
-    /// Bytes that each row has besides.
+    /// Additional bytes of each row.
     #[serde(default)]
     padding: usize,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Asks for 1 GiB at once, and aborts where that is refused.
+//! Asks for 1 GiB at once, and aborts if that is refused.
 
 use attack::{Reference, Sample};
 

@@ -1,4 +1,4 @@
-//! Asks the host for what lies far past every end.
+//! Asks the host for items far past every end.
 
 use attack::{ContentPart, Reference, Sample};
 

@@ -1,5 +1,5 @@
-//! Gives credit as its parameters say: to a part that is not there, or a number
-//! that nothing can be learned from.
+//! Gives credit as set in its parameters: to a part that does not exist, or a
+//! number that is not valid.
 
 use attack::{Credit, Failure, Info, Reference, Reward, Sample, Score, Verdict};
 
@@ -19,7 +19,7 @@ struct Params {
     /// As text: JSON has no `nan`.
     #[serde(default)]
     value: Option<String>,
-    /// How often.
+    /// How many times.
     #[serde(default)]
     times: Option<usize>,
 }

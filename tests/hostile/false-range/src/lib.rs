@@ -1,4 +1,4 @@
-//! Declares the range of scores that its parameters say.
+//! Declares the range of scores of its parameters.
 
 use attack::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
 

@@ -1,5 +1,5 @@
-//! Opens the granted file for ever and never lets go of it: the host has
-//! fewer file descriptors than a plugin has time.
+//! Opens the granted file forever and never closes it: the host has fewer file
+//! descriptors than a plugin has time.
 
 use attack::{Reference, Sample};
 use wasip2::filesystem::preopens::get_directories;

@@ -1,4 +1,4 @@
-//! Prints 64 MiB to the standard output, and carries on where that fails.
+//! Prints 64 MiB to the standard output, and continues if that fails.
 
 use attack::{Reference, Sample};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Calls the host for ever: every call is short, their sum is not.
+//! Calls the host forever: every call is short, but their sum is not.
 
 use attack::{Reference, Sample};
 

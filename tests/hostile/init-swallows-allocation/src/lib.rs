@@ -1,4 +1,4 @@
-//! Is refused memory in `init`, and accepts its parameters nevertheless.
+//! Is refused memory in `init`, but accepts its parameters.
 
 fn attack() -> Result<(), String> {
     let mut block = Vec::<u8>::new();

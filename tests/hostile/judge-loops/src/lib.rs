@@ -1,4 +1,4 @@
-//! Judges no group, for ever.
+//! Never returns from a group.
 
 use attack::{Sample, Verdict};
 

@@ -1,4 +1,4 @@
-//! Prints for ever, a byte at a time.
+//! Prints forever, a byte at a time.
 
 use attack::{Reference, Sample};
 use std::io::Write;

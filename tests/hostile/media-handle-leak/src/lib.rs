@@ -1,4 +1,4 @@
-//! Reads the prompt for ever and never lets go of its attachments.
+//! Reads the prompt forever and never releases its attachments.
 
 use attack::{ContentPart, Reference, Sample};
 

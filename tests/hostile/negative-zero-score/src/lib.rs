@@ -1,4 +1,4 @@
-//! Gives the score -0.0, which equals 0.0 and is not written like it.
+//! Gives the score -0.0, which equals 0.0 but is written differently.
 
 use attack::{Reference, Sample};
 

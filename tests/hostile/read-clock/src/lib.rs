@@ -1,4 +1,4 @@
-//! Scores by the date, so that no verdict repeats.
+//! Scores by the date, so that verdicts would not repeat.
 
 use attack::{Reference, Sample, Score};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,5 +1,4 @@
-//! Reads everywhere but in the folder that it is granted, by path and by the
-//! handle of that folder.
+//! Reads outside the granted folder, by path and by the handle of that folder.
 
 use attack::{Reference, Sample, Score};
 use std::fs;

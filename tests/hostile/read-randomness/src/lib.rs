@@ -1,4 +1,4 @@
-//! Scores by chance, so that no verdict repeats.
+//! Scores at random, so that verdicts would not repeat.
 
 use attack::{Reference, Sample, Score};
 use std::hash::{BuildHasher, RandomState};

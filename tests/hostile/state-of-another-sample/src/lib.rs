@@ -1,4 +1,4 @@
-//! Keeps what it saw for its next call, in memory and in a file.
+//! Keeps data of a call for its next call, in memory and in a file.
 
 use attack::{Reference, Sample, Score};
 use std::cell::Cell;
@@ -17,7 +17,7 @@ fn attack(sample: &Sample, _: &Reference) -> Score {
         ("a thread's cell", CALLS.replace(1) != 0),
         ("a file", fs::read("/tmp/kept").is_ok()),
     ];
-    // Refused where there is no folder, which is as good.
+    // Without a folder the write is refused, which also passes.
     let _ = fs::write("/tmp/kept", sample.response());
     attack::refused(left)
 }

@@ -1,5 +1,5 @@
-//! Asks for 1 GiB at once and gives the score 1 where that is refused, as if
-//! nothing had happened; 0 where it is granted.
+//! Asks for 1 GiB at once. Gives the score 1 if that is refused, as if nothing
+//! had happened, and 0 if it is granted.
 
 use attack::{Reference, Sample};
 

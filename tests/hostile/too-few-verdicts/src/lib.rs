@@ -1,4 +1,4 @@
-//! Judges the first sample of a group alone.
+//! Judges only the first sample of a group.
 
 use attack::{Sample, Score, Verdict};
 

@@ -1,4 +1,4 @@
-//! Judges a sample that is not there.
+//! Judges a sample that does not exist.
 
 use attack::{Sample, Score, Verdict};
 

@@ -1,4 +1,4 @@
-//! Opens the same trajectory for ever and never lets go of it.
+//! Opens the same trajectory forever and never releases it.
 
 use attack::{Reference, Sample};
 

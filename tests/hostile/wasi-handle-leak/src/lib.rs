@@ -1,5 +1,4 @@
-//! Opens WASI's standard output and timers for ever and never lets go of
-//! them.
+//! Opens WASI's standard output and timers forever and never releases them.
 
 use attack::{Reference, Sample};
 use wasip2::cli::stdout::get_stdout;

@@ -1,4 +1,4 @@
-//! Changes the granted folder in every way that there is.
+//! Changes the granted folder in every possible way.
 
 use attack::{Reference, Sample, Score};
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,4 @@
-//! What a component's instances would cost to compile, each written out.
+//! The cost of compiling a component with all its instances written out.
 
 use super::cost::{TooCostly, within};
 use wasmparser::{
@@ -6,8 +6,9 @@ use wasmparser::{
     Payload,
 };
 
-/// Definitions and instances once every component is written out where it is
-/// instantiated, as the compiler does. reasoning-gym, of 134 MB, has 4,600.
+/// The most definitions and instances once every component is written out where
+/// it is instantiated, as the compiler does. reasoning-gym, with 134 MB, has
+/// 4,600.
 pub(super) const MAX_EXPANDED: u64 = 500_000;
 
 /// A component that is being read.
@@ -15,15 +16,15 @@ pub(super) const MAX_EXPANDED: u64 = 500_000;
 pub(super) struct Component {
     /// Definitions, with those of every instance in it.
     expanded: u64,
-    /// What it takes to instantiate each component that it knows; none where
-    /// that cannot be told.
+    /// The cost of instantiating each component that it knows; `None` where that
+    /// is unknown.
     pub(super) components: Vec<Option<u64>>,
-    /// The same of each core module.
+    /// The same for each core module.
     pub(super) modules: Vec<u64>,
 }
 
 impl Component {
-    /// What an instance of it comes to, in definitions.
+    /// The cost of an instance, in definitions.
     pub(super) fn instance(&self) -> u64 {
         1 + self.expanded
     }
@@ -103,7 +104,7 @@ impl Component {
             Payload::ComponentExportSection(exports) => {
                 for export in exports {
                     let export = export?;
-                    // What is exported has a further index.
+                    // An export gets an index of its own.
                     match export.kind {
                         ComponentExternalKind::Component => {
                             let known = self.components.get(export.index as usize).copied().flatten();

@@ -1,6 +1,6 @@
-//! Costs that are counted, and the error of one that is too high.
+//! The error for a component that costs too much to compile.
 
-/// A component that is not compiled, since that could take all of a machine.
+/// Why a component is not compiled: it could use up the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TooCostly {
     /// The file is larger than is allowed.
@@ -11,22 +11,22 @@ pub enum TooCostly {
         /// The limit.
         allowed: usize,
     },
-    /// Something in it would be multiplied by the compiler.
+    /// It has too much of something that the compiler would multiply.
     #[error("{what}: {found}, {allowed} are allowed")]
     Count {
         /// What there is too much of.
         what: &'static str,
-        /// How much of it.
+        /// The count.
         found: u64,
         /// The limit.
         allowed: u64,
     },
-    /// What it would take cannot be told, since it is not valid.
+    /// It is not valid, so its cost is unknown.
     #[error("{0}")]
     Invalid(String),
-    /// It instantiates a component that it gets from elsewhere, whose cost
-    /// cannot be known.
-    #[error("it instantiates a component that it imports or is handed, so that its size cannot be told")]
+    /// It instantiates a component that it gets from elsewhere, whose cost is
+    /// unknown.
+    #[error("it instantiates a component that it imports or gets as an argument, so its size is unknown")]
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! What a component would cost to compile, counted from its bytes alone: a few
-//! hundred bytes can ask for more than a machine has.
+//! The cost of compiling a component, counted from its bytes alone. A few hundred
+//! bytes can ask for more than a machine has.
 
 mod component;
 mod cost;
@@ -12,11 +12,11 @@ use cost::within;
 use module::Module;
 use wasmparser::{Encoding, Parser, Payload};
 
-/// Components within each other. Tools nest three or four deep.
+/// The most components within each other. Tools nest three or four deep.
 const MAX_DEPTH: usize = 32;
 
-/// Refuses a component whose compilation could take all of a machine, and one
-/// that cannot be read: the compiler might see more in it than this does.
+/// Refuses a component whose compilation could use up the whole machine, and one
+/// that cannot be read: the compiler might find more in it than this check.
 pub(crate) fn check(component: &[u8], max_bytes: usize) -> Result<(), TooCostly> {
     if component.len() > max_bytes {
         return Err(TooCostly::Size { found: component.len(), allowed: max_bytes });
@@ -32,12 +32,12 @@ fn out_of_place() -> TooCostly {
     TooCostly::Invalid("a section is in no component".into())
 }
 
-/// Where in a component the reader is.
+/// The reader's place in a component.
 #[derive(Default)]
 struct Reading {
-    /// The component, and before it those that it is in.
+    /// The component, after those that it is in.
     components: Vec<Component>,
-    /// The module, which has nothing within.
+    /// The module; nothing nests in a module.
     module: Option<Module>,
 }
 
@@ -59,7 +59,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Ends the module or component, which the one around it now knows.
+    /// Ends the module or component, and adds it to the component around it.
     fn end(&mut self) {
         if let Some(module) = self.module.take() {
             if let Some(outer) = self.components.last_mut() {
@@ -82,7 +82,7 @@ mod tests {
         check(&wat::parse_str(wat).unwrap(), usize::MAX)
     }
 
-    /// What a component with this function in a module has too much of.
+    /// The limit that a component with this function in a module exceeds.
     fn of_function(module: &str) -> Option<&'static str> {
         match cost(&format!("(component (core module {module}))")) {
             Ok(()) => None,
@@ -130,7 +130,7 @@ mod tests {
     fn a_function_passes_on_a_bounded_number_of_values() {
         let wide = format!("(func $wide (param {}))", "i64 ".repeat(1000));
         let calls = |count: usize| {
-            // Each call takes what `unreachable` leaves on the stack: anything.
+            // `unreachable` leaves a stack with any values, which each call takes.
             of_function(&format!("{wide} (func unreachable {})", "call $wide ".repeat(count)))
         };
         assert_eq!(calls(199), None);

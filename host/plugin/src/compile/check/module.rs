@@ -1,16 +1,16 @@
-//! What the functions and tables of a core module would cost to compile.
+//! The cost of compiling the functions and tables of a core module.
 
 use super::cost::{TooCostly, within};
 use wasmparser::{BlockType, CompositeInnerType, ElementItems, FunctionBody, Operator, Payload, TryTable, TypeRef};
 
-/// Elements of a module's tables. SpiderMonkey has 7,700.
+/// The most elements of a module's tables. SpiderMonkey has 7,700.
 pub(super) const MAX_ELEMENTS: u64 = 1_000_000;
-/// Values that calls, branches and blocks of one function pass on. The largest
-/// function of CPython passes on 7,800.
+/// The most values that calls, branches and blocks of one function pass on. The
+/// largest function of CPython passes on 7,800.
 const MAX_PASSED: u64 = 200_000;
-/// Blocks of one function, times its locals: what may have to be kept alive
-/// across each. SpiderMonkey's largest function comes to 434,000; nested loops
-/// that come to a million take the compiler 4 s.
+/// The most blocks of one function, times its locals, which may have to be kept
+/// alive across each block. SpiderMonkey's largest function has 434,000. Nested
+/// loops with a million take the compiler 4 s.
 const MAX_LIVE: u64 = 5_000_000;
 
 /// A core module that is being read.
@@ -27,8 +27,8 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// What an instance of it comes to, in definitions: the module itself is
-    /// compiled once, however often it is instantiated.
+    /// The cost of an instance, in definitions. The module itself is compiled
+    /// once, however often it is instantiated.
     pub(super) fn instance(&self) -> u64 {
         1 + self.imported_functions as u64
     }
@@ -100,7 +100,7 @@ impl Module {
         for group in body.get_locals_reader()? {
             locals += u64::from(group?.0);
         }
-        // A label's values: what a branch to it passes on.
+        // For each label, the number of values that a branch to it passes on.
         let mut labels = vec![results];
         let (mut passed, mut blocks) = (0_u64, 1_u64);
         for operator in body.get_operators_reader()? {

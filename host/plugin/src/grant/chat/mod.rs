@@ -41,7 +41,7 @@ pub(crate) struct ChatCalls {
     access: Arc<ChatAccess>,
     tape: CallTape,
     meter: CallMeter,
-    /// Not in `init`, whose result may be kept on disk.
+    /// Closed in `init`, whose result may be kept on disk.
     open: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct ChatCalls {
 pub(crate) struct ReadyRequest {
     endpoint: Endpoint,
     request: ChatRequest,
-    /// What it is found by, where there is a tape.
+    /// Its hash, where there is a tape.
     hash: Option<RequestHash>,
 }
 
@@ -62,7 +62,7 @@ impl ChatCalls {
         self.open = false;
     }
 
-    /// What the requests are charged to.
+    /// The meter that the requests are charged to.
     pub(crate) fn meter(&self) -> &CallMeter {
         &self.meter
     }
@@ -94,8 +94,8 @@ impl ChatCalls {
         Ok(ReadyRequest { endpoint, request, hash })
     }
 
-    /// Waits for the endpoint's answer, or finds it on the tape. The outer
-    /// error ends the call.
+    /// Waits for the endpoint's answer, or reads it from the tape. The outer error
+    /// ends the call.
     pub(crate) fn ask(
         &self,
         ready: Result<ReadyRequest, ChatError>,
@@ -131,12 +131,12 @@ async fn in_turn(endpoint: &Endpoint, meter: &CallMeter, request: ChatRequest) -
     drop(queued);
     waits.serve();
     let turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
-    // In a task of its own, so that it goes on while the call waits for a thread; it ends with the one who waits.
+    // In its own task, so that it continues while the call waits for a thread. Dropping the wait ends it.
     let answer = endpoint.model.clone().complete(request, meter.clone());
     let mut exchange = JoinSet::new();
     exchange.spawn_on(
         async move {
-            // Others have their turn when the answer is there, and not when the call takes it.
+            // The turn ends when the answer is there, and not only when the call reads it.
             let _turn = turn;
             answer.await
         },

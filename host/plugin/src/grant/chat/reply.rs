@@ -1,4 +1,4 @@
-//! `chat.reply`: an answer's body, of which a piece is parsed when it is read.
+//! `chat.reply`: an answer's body, whose parts are parsed when they are read.
 
 use crate::chat::{ChatBody, ChatError};
 use serde::Deserialize;
@@ -44,12 +44,12 @@ impl ChatReply {
             Some(message) if is_object(message) => {}
             _ => return Err(none()),
         }
-        // Once, so that later it cannot fail.
+        // Parsed once here, so that it cannot fail later.
         reply.text().map_err(broken)?;
         Ok(reply)
     }
 
-    /// The body as it came.
+    /// The body as it was received.
     pub(crate) fn json(&self) -> &str {
         self.0.json()
     }
@@ -89,7 +89,7 @@ impl ChatReply {
         broken.map_or(Ok(text), Err)
     }
 
-    /// Why the first choice ended, as the endpoint says it.
+    /// The finish reason of the first choice, as the endpoint sent it.
     pub(crate) fn finish_reason(&self) -> serde_json::Result<Option<String>> {
         self.first()?.finish_reason.map_or(Ok(None), string)
     }
@@ -110,12 +110,12 @@ fn is_list(value: &RawValue) -> bool {
     value.get().starts_with('[')
 }
 
-/// A text, or nothing where it is another value.
+/// A string, or `None` for any other value.
 fn string(value: &RawValue) -> serde_json::Result<Option<String>> {
     value.get().starts_with('"').then(|| serde_json::from_str(value.get())).transpose()
 }
 
-/// Goes through a list whose elements need not all be in memory.
+/// Visits the elements of a list without a copy of all of them in memory.
 fn each<'a>(list: &'a RawValue, mut visit: impl FnMut(&'a RawValue)) -> serde_json::Result<()> {
     struct Elements<F>(F);
 

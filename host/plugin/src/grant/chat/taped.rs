@@ -1,4 +1,4 @@
-//! Answers on the call's tape.
+//! Records answers on the call's tape, and reads them from it.
 
 use crate::call_meter::{CallMeter, Held, Progress};
 use crate::chat::{ChatBody, ChatError, ChatRequest};
@@ -6,7 +6,7 @@ use crate::tape::{CallTape, RequestHash};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-/// What a request is found by.
+/// The hash by which a request is found.
 pub(super) async fn hash(request: &ChatRequest, progress: &mut Progress) -> Result<RequestHash, ChatError> {
     let pieces = request.pieces().map_err(|error| ChatError::InvalidRequest(error.to_string()))?;
     let mut hash = RequestHash::new("chat");
@@ -17,7 +17,7 @@ pub(super) async fn hash(request: &ChatRequest, progress: &mut Progress) -> Resu
     Ok(hash)
 }
 
-/// The answer of the tape, or that of `live`.
+/// The answer from the tape, or from `live`.
 pub(super) async fn answer(
     tape: &CallTape,
     request: RequestHash,
@@ -31,11 +31,11 @@ pub(super) async fn answer(
         held = charged;
         bytes
     };
-    // The call's outcome says so, whatever the guest makes of this.
+    // An error of the tape decides the call's outcome, whatever the guest does with it.
     let taped = tape.answer(request, name, live).await;
     let bytes = Bytes::from(taped.map_err(|error| ChatError::Unavailable(error.to_string()))?);
     let json = serde_json::from_slice::<Result<&RawValue, ChatError>>(&bytes)
-        .map_err(|_| ChatError::Unavailable("the tape has an answer that is not understood".into()))??;
+        .map_err(|_| ChatError::Unavailable("the tape has an answer that cannot be parsed".into()))??;
     let held = match held {
         Some(held) => held,
         None => meter.hold(json.get().len())?,
@@ -43,14 +43,14 @@ pub(super) async fn answer(
     Ok(ChatBody::slice(&bytes, json, held))
 }
 
-/// What serde makes of it, without parsing the body.
+/// The answer as serde writes it, without parsing the body.
 fn write(answer: Result<ChatBody, ChatError>) -> (Vec<u8>, Option<Held>) {
     match answer {
         Ok(body) => {
             let (json, held) = body.into_parts();
             ([b"{\"Ok\":", &json[..], b"}"].concat(), Some(held))
         }
-        // An error is two texts, which always have JSON.
+        // Cannot fail: an error is two strings.
         Err(error) => (serde_json::to_vec(&Err::<(), _>(error)).unwrap_or_default(), None),
     }
 }

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 
-/// What the grants of a plugin let it ask.
+/// The servers that a plugin may ask by its grants.
 pub(crate) struct HttpAccess {
     rules: Vec<Rule>,
     tls: Option<TlsConnector>,
@@ -36,8 +36,8 @@ impl HttpAccess {
         }
     }
 
-    /// Those of a target's addresses that may be connected to: public ones,
-    /// and ones that a grant names.
+    /// The addresses of a target that may be connected to: public ones, and those
+    /// that a grant names.
     pub(super) fn reachable(&self, target: &Target, addresses: &[SocketAddr]) -> Result<Vec<SocketAddr>, Refusal> {
         let named = |address| self.rules.iter().any(|rule| rule.names_address(target.scheme, address, target.port));
         let may = |address: &&SocketAddr| is_public(address.ip()) || named(canonical(address.ip()));
@@ -48,7 +48,7 @@ impl HttpAccess {
         }
     }
 
-    /// There, wherever a real https server is granted.
+    /// The TLS connector; present where a real https server is granted.
     pub(super) fn tls(&self) -> Option<&TlsConnector> {
         self.tls.as_ref()
     }
@@ -68,7 +68,7 @@ mod tests {
         HttpAccess { rules, tls: None, responder: None }
     }
 
-    /// Where a target that resolves to `addresses` would be connected to.
+    /// The addresses that a target which resolves to `addresses` would be connected to.
     fn reach(grants: &[&str], uri: &str, addresses: &[&str]) -> Result<Vec<String>, Refusal> {
         let (access, target) = (access(grants), Target::of(&uri.parse().unwrap()).unwrap());
         access.admit(&target)?;
@@ -96,7 +96,7 @@ mod tests {
         assert!(reach(&[name, "https://10.0.0.5:8000"], name, &inside).is_err());
         assert_eq!(reach(&["http://10.0.0.5"], "http://10.0.0.5", &inside).unwrap(), inside);
         assert_eq!(reach(&["http://localhost:1"], "http://localhost:1", &["127.0.0.1", "::1"]).unwrap().len(), 2);
-        // `localhost` names loopback, whatever else a resolver says that it is.
+        // `localhost` is loopback, whatever a resolver returns.
         assert!(reach(&["http://localhost:1"], "http://localhost:1", &inside).is_err());
     }
 

@@ -1,10 +1,9 @@
-//! Which addresses are out in the open. The others are the machine's own and
-//! its neighbours', where a request from inside is trusted: a grant must name
-//! them.
+//! Which addresses are public. The others belong to the machine and its
+//! neighbours, which trust requests from inside: a grant must name them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An IPv4 address that is written as an IPv6 one means the IPv4 one.
+/// The canonical form of an address: IPv4, if it is an IPv4 address written as IPv6.
 pub(super) fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }

@@ -1,4 +1,4 @@
-//! What an exchange holds in the host counts as the memory of its call.
+//! Charges a call for the host's memory of an exchange.
 
 use crate::call_meter::Held;
 use bytes::Bytes;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use wasmtime_wasi_http::{Error, WasiBody};
 
-/// What an exchange may hold in the buffers of its connection and of TLS, and
-/// is charged for as long as it lasts.
+/// The charge for the buffers of an exchange's connection and of TLS, as long as
+/// it lasts.
 pub(super) const EXCHANGE_BYTES: usize = 256 << 10;
 
-/// What runs until a response's body is there.
+/// The connection, which runs until a response's body is complete.
 pub(super) type Connection = Box<dyn Future<Output = Result<(), Error>> + Send>;
 /// A response, or why there is none.
 pub(super) type Answer = Result<(http::Response<WasiBody>, Connection), Error>;
 
-/// The call is over, whatever the guest makes of this.
+/// The error of a call that has failed, whatever the guest does with it.
 pub(super) fn out_of_budget(error: impl std::error::Error) -> Error {
     Error::InternalError(Some(error.to_string()))
 }
 
-/// An answer that counts as the call's memory until its connection and its
-/// body are gone.
+/// An answer that is charged to the call until its connection and its body are
+/// dropped.
 pub(super) fn charged(
     (response, connection): (http::Response<WasiBody>, Connection),
     held: Held,

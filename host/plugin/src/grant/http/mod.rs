@@ -1,9 +1,8 @@
 //! `http`: servers that a plugin may ask.
 //!
-//! Each request is checked by itself, so a redirect, which the guest follows
-//! or not, is a request like any other. A name is resolved here, once, and the
-//! connection goes to an address that was checked: what the name says a moment
-//! later does not matter.
+//! Each request is checked by itself. A redirect that the guest follows is a
+//! request like any other. A name is resolved here, once, and the connection goes
+//! to an address that was checked, so a later change of the name does not matter.
 
 mod access;
 mod address;
@@ -26,13 +25,13 @@ use std::sync::Arc;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 use wasmtime_wasi_http::{RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks};
 
-/// What a guest may write of a body at once. A body that nobody reads holds two
-/// of these, and is not charged: it is a handle.
+/// The most bytes of a body that a guest may write at once. A body that nobody
+/// reads holds two of these and is not charged, since it counts as a handle.
 const WRITE_BYTES: usize = 32 << 10;
-/// Most of a list of headers, which is a handle as well; servers take 8 KB.
+/// The most bytes of a list of headers, which counts as a handle too; servers accept 8 KB.
 const FIELDS_BYTES: usize = 32 << 10;
 
-/// The limits on what handles hold.
+/// The limits of what handles hold.
 pub(super) fn context() -> WasiHttpCtx {
     let mut context = WasiHttpCtx::new();
     context.set_field_size_limit(FIELDS_BYTES);
@@ -67,7 +66,7 @@ impl WasiHttpHooks for HttpCalls {
     ) -> Box<dyn Future<Output = Answer> + Send> {
         let (access, refusals, tape) = (self.access.clone(), self.refusals.clone(), self.tape.clone());
         let meter = self.meter.clone();
-        // Here, and not when it is sent: a guest may drop it before.
+        // Counted here and not when it is sent, since a guest may drop it before.
         let counted = meter.request(1);
         Box::new(async move {
             let options = options.unwrap_or_default();
@@ -92,7 +91,8 @@ impl WasiHttpHooks for HttpCalls {
         WRITE_BYTES
     }
 
-    // The next three only translate: the defaults would log a line for each failed request, and the guest has the error.
+    // The next three only convert errors. The defaults would also log each failed request, though the guest has the
+    // error.
 
     fn p2_error_from_hyper(&mut self, error: &hyper::Error) -> ErrorCode {
         if error.is_timeout() { ErrorCode::HttpResponseTimeout } else { ErrorCode::HttpProtocolError }

@@ -1,4 +1,4 @@
-//! Requests that were not sent, and what is told of them.
+//! Requests that were refused, and their messages.
 
 use super::target::Target;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime_wasi_http::Error;
 
-/// Refusals that are kept to be told; one says as much as a hundred.
+/// The number of refusals whose messages are kept.
 const KEPT: usize = 3;
 
-/// A request that was not sent.
+/// A request that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// No grant covers it.
     NotGranted(Target),
-    /// A grant covers its name, which leads to where no grant does.
+    /// A grant covers its name, but not the address that the name resolves to.
     Address(Target, IpAddr),
 }
 
 impl Refusal {
-    /// What the guest is told.
+    /// The error that the guest gets.
     pub(super) fn error(&self) -> Error {
         match self {
             Self::NotGranted(_) => Error::HttpRequestDenied,
@@ -59,7 +59,7 @@ impl Refusals {
         }
     }
 
-    /// All of them in one line, if there are any.
+    /// All refusals in one line, if there are any.
     pub(crate) fn text(&self) -> Option<String> {
         let refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept: Vec<String> = refused.kept.iter().map(Refusal::to_string).collect();

@@ -4,7 +4,7 @@ use super::address::canonical;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The schemes there are.
+/// The scheme of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
@@ -28,21 +28,21 @@ impl Scheme {
     }
 }
 
-/// Where a request goes.
+/// The host of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    /// In its canonical form.
+    /// An address in its canonical form.
     Address(IpAddr),
-    /// In lower case.
+    /// A name in lower case.
     Name(String),
 }
 
 impl Host {
-    /// Reads a host as it stands in a URL, where an IPv6 address has brackets.
+    /// Reads a host of a URL, where an IPv6 address has brackets.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         if let Some(address) = text.strip_prefix('[') {
             let address = address.strip_suffix(']').and_then(|inner| inner.parse::<Ipv6Addr>().ok());
-            return address.map(|address| Self::Address(canonical(address.into()))).ok_or("is no IPv6 address");
+            return address.map(|address| Self::Address(canonical(address.into()))).ok_or("is not an IPv6 address");
         }
         if let Ok(address) = text.parse::<IpAddr>() {
             return match address {
@@ -59,7 +59,7 @@ impl Host {
         if !text.split('.').all(part) {
             return Err("names a host with characters that no host name has");
         }
-        // Resolvers read `127.1` and `0x7f000001` as addresses; here an address is written in full or not at all.
+        // Resolvers read `127.1` and `0x7f000001` as addresses; here an address must be written in full.
         let last = text.rsplit('.').next().unwrap_or(text);
         if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") || last.starts_with("0X") {
             return Err("names neither a host nor a whole address");
@@ -78,7 +78,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Which requests an entry covers.
+/// The requests that an entry covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(super) scheme: Scheme,
@@ -104,14 +104,14 @@ impl Rule {
         if authority.contains(['/', '?', '#', '@']) {
             return Err("has more than scheme, host and port: a grant is for a whole server");
         }
-        // Colons within brackets belong to an IPv6 address, and so do several without.
+        // Colons within brackets belong to an IPv6 address, and so do several colons without brackets.
         let brackets = authority.rfind(']').map_or(0, |end| end + 1);
         let (host, port) = match authority[brackets..].split_once(':') {
             Some((before, port)) if !port.contains(':') => {
                 let host = &authority[..brackets + before.len()];
                 let digits = port.bytes().all(|b| b.is_ascii_digit());
                 let port = port.parse().ok().filter(|port| digits && *port != 0);
-                (host, port.ok_or("has a port that is none of 1 to 65535")?)
+                (host, port.ok_or("has a port that is not from 1 to 65535")?)
             }
             _ => (authority, scheme.port()),
         };
@@ -128,7 +128,7 @@ impl Rule {
         Ok(Self { scheme, host, port })
     }
 
-    /// Whether the grant says that this may be asked.
+    /// Whether the grant covers this server.
     pub(super) fn covers(&self, scheme: Scheme, host: &Host, port: u16) -> bool {
         let covered = match (&self.host, host) {
             (Pattern::Host(granted), host) => granted == host,
@@ -138,8 +138,8 @@ impl Rule {
         covered && self.scheme == scheme && self.port == port
     }
 
-    /// Whether the grant names this very address, or the loopback addresses by
-    /// `localhost`.
+    /// Whether the grant names exactly this address, or is `localhost` and the
+    /// address is loopback.
     pub(super) fn names_address(&self, scheme: Scheme, address: IpAddr, port: u16) -> bool {
         let named = match &self.host {
             Pattern::Host(Host::Address(granted)) => *granted == address,

@@ -1,4 +1,4 @@
-//! One request over a connection of its own (HTTP/1.1).
+//! Sends one request over a new connection (HTTP/1.1).
 
 use super::access::HttpAccess;
 use super::charged::Connection;
@@ -24,14 +24,14 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-/// Most of a response's head, and what is read ahead of a body.
+/// The most bytes of a response's head, and of a body that is read ahead.
 const READ_BYTES: usize = 64 << 10;
 
 /// Why there is no response.
 pub(super) enum Failure {
     /// The grants do not allow it.
     Refused(Refusal),
-    /// It went wrong.
+    /// It failed.
     Failed(Error),
 }
 
@@ -47,8 +47,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Sends a request that the grants cover. The time-outs that the guest asks
-/// for are real; those that it does not ask for are its call's deadline.
+/// Sends a request that the grants cover. The guest's time-outs are in real time;
+/// without them, only the call's deadline applies.
 pub(super) async fn send(
     access: &HttpAccess,
     request: Request<WasiBody>,
@@ -76,7 +76,7 @@ pub(super) async fn send(
     })
 }
 
-/// Most that a stand-in takes of a request.
+/// The most bytes of a request's body that a responder in place of servers gets.
 const STAND_IN_BYTES: usize = 64 << 20;
 
 async fn stand_in(
@@ -138,9 +138,9 @@ async fn exchange(
 ) -> Result<(Response<WasiBody>, Connection), Error> {
     let mut http = hyper::client::conn::http1::Builder::new();
     let (mut sender, connection) = http.max_buf_size(READ_BYTES).handshake(TokioIo::new(stream)).await?;
-    // It ends with the handle, and so with the call.
+    // It ends when the handle is dropped, and so with the call.
     let connection = wasmtime_wasi::runtime::spawn(connection);
-    // Scheme and host belong into the request line only before a proxy.
+    // Scheme and host belong in the request line only for a proxy.
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path.parse::<Uri>().map_err(|_| Error::HttpRequestUriInvalid)?;
     let response = sender.send_request(request);
@@ -157,7 +157,7 @@ async fn exchange(
 struct Paced {
     body: Incoming,
     pause: Option<Duration>,
-    /// Runs while the next part is waited for.
+    /// Runs while the body waits for its next part.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -196,7 +196,7 @@ mod tests {
     use tokio_rustls::rustls::pki_types::PrivateKeyDer;
     use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-    /// A connection to a server that shows a certificate for `certified`, asked for as `localhost`.
+    /// A connection to `localhost`, where a server shows a certificate for `certified`.
     async fn secure_connection(certified: &str) -> Result<TlsStream<TcpStream>, Error> {
         let made = rcgen::generate_simple_self_signed([certified.to_owned()]).unwrap();
         let mut roots = RootCertStore::empty();
@@ -212,7 +212,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
-            // The client hangs up where it does not trust the certificate.
+            // Fails where the client does not trust the certificate.
             let _ = TlsAcceptor::from(Arc::new(server)).accept(stream).await;
         });
         let url = format!("https://localhost:{}", address.port());

@@ -1,5 +1,6 @@
-//! Exchanges on the call's tape. Which requests are refused is decided anew in
-//! each replay; what a name led to, and what a server said, comes from the tape.
+//! Records exchanges on the call's tape, and reads them from it. Each replay
+//! checks anew which requests are refused; the resolved addresses and the
+//! responses come from the tape.
 
 use super::access::HttpAccess;
 use super::charged::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
@@ -16,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-/// Most of a body that is taped: it is held in memory, as the call's own.
+/// The most bytes of a body on a tape. The body is held in memory, which is charged to the call.
 const BODY_BYTES: usize = 64 << 20;
-/// Keys change, and belong on no tape: two requests that differ only here are
-/// the same.
+/// Headers with keys. Keys change, and must not be on a tape. Two requests that
+/// differ only here are the same.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
 
-/// What an exchange came to; a response's body follows it.
+/// The result of an exchange; a response's body follows it.
 #[derive(Serialize, Deserialize)]
 enum Exchange {
     Answered { status: u16, headers: Vec<(String, Vec<u8>)> },
@@ -30,7 +31,7 @@ enum Exchange {
     Failed(Failed),
 }
 
-/// The errors that [`send`] ends with, as the guest can tell them apart.
+/// The errors of [`send`] that the guest can tell apart.
 #[derive(Serialize, Deserialize)]
 enum Failed {
     Dns(Option<String>),
@@ -46,7 +47,7 @@ enum Failed {
     NoMemory,
 }
 
-/// [`send::send`] by way of the tape.
+/// [`send::send`] with the tape.
 pub(super) async fn exchange(
     tape: &CallTape,
     access: &HttpAccess,
@@ -78,7 +79,7 @@ pub(super) async fn exchange(
         receive(sent, &mut held).await
     };
     let bytes = tape.answer(hash, &name, live).await.map_err(|error: TapeError| {
-        // The call's outcome says so, whatever the guest makes of this.
+        // This error decides the call's outcome, whatever the guest does with it.
         Error::InternalError(Some(error.to_string()))
     })?;
     drop(upload);
@@ -113,12 +114,12 @@ async fn collect(mut body: WasiBody, bytes: &mut Vec<u8>, held: &mut Held) -> Re
 }
 
 fn without_query(uri: &http::Uri) -> String {
-    // A query may hold a key; the name goes into logs.
+    // A query may hold a key, which must not be in the logs.
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     format!("{}://{authority}{}", uri.scheme_str().unwrap_or("http"), uri.path())
 }
 
-/// What makes two requests equal.
+/// The hash of a request; equal requests have the same hash.
 fn hash(head: &http::request::Parts, body: &[u8]) -> RequestHash {
     let mut hash = RequestHash::new("http");
     hash.update(format!("{} {}\n", head.method, head.uri).as_bytes());
@@ -139,8 +140,8 @@ fn hash(head: &http::request::Parts, body: &[u8]) -> RequestHash {
     hash
 }
 
-/// Waits for the whole response, as it is written: a line of JSON, then the
-/// body.
+/// Waits for the whole response, in its form on the tape: a line of JSON, then
+/// the body.
 async fn receive(sent: Result<(Response<WasiBody>, Connection), Failure>, held: &mut Held) -> Vec<u8> {
     let (response, _connection) = match sent {
         Ok(sent) => sent,
@@ -190,16 +191,16 @@ impl From<Failed> for Error {
 }
 
 fn line(exchange: &Exchange) -> Vec<u8> {
-    // An exchange has no map whose keys are not strings: this cannot fail.
+    // Cannot fail: an exchange has no map whose keys are not strings.
     let mut bytes = serde_json::to_vec(exchange).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-/// The same whether it was just recorded or is replayed: the guest sees what
-/// the tape has.
+/// Reads a response from its form on the tape, so the guest sees the same whether
+/// it was just recorded or is replayed.
 fn read(bytes: Bytes, target: Target, refusals: &Refusals, meter: &CallMeter) -> Result<Response<Bytes>, Error> {
-    let broken = || Error::InternalError(Some("the tape has an exchange that is not understood".into()));
+    let broken = || Error::InternalError(Some("the tape has an exchange that cannot be parsed".into()));
     let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
     match serde_json::from_slice(&bytes[..end]).map_err(|_| broken())? {
         Exchange::Answered { status, headers } => {

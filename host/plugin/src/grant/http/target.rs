@@ -4,7 +4,7 @@ use super::rule::{Host, Scheme};
 use std::fmt;
 use wasmtime_wasi_http::Error;
 
-/// Where a request wants to go.
+/// The server that a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) scheme: Scheme,
@@ -19,7 +19,7 @@ impl Target {
         let authority = uri.authority().ok_or_else(invalid)?;
         let host = Host::parse(authority.host()).map_err(|_| invalid())?;
         let port = authority.port_u16().unwrap_or(scheme.port());
-        // What was understood must be all that there is: no user, no port that is no number.
+        // The parsed host and port must be the whole authority, without a user or a port that is not a number.
         let written = authority.as_str();
         if written != authority.host() && written != format!("{}:{port}", authority.host()) {
             return Err(invalid());

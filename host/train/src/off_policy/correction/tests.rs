@@ -1,6 +1,6 @@
 use super::*;
 
-/// A row whose ratios of proximal to behaviour are these; absent where the policy did not write the token.
+/// A row with these ratios of proximal to behaviour; `None` if the policy did not write the token.
 fn row(ratios: &[Option<f32>]) -> Experience {
     Experience {
         loss_mask: ratios.iter().map(Option::is_some).collect(),
@@ -55,7 +55,7 @@ fn a_weight_is_the_ratio_up_to_the_threshold() {
 fn what_is_out_of_bounds_has_the_weight_0() {
     let is = "rollout_is = 'none'\n";
     let rs = |more: &str| format!("{is}{more}");
-    // Bounds belong to what is kept.
+    // A ratio equal to a bound is kept.
     assert_weights(&rs("rollout_rs = 'token_k1'"), [&[0.0, 0.0, 1.0], &[0.0], &[1.0; 3], &[0.0; 2]]);
     assert_weights(&rs("rollout_rs = 'seq_sum_k1'"), [&[0.0; 3], &[0.0], &[1.0; 3], &[0.0; 2]]);
     let wide = rs("rollout_rs = 'seq_sum_k1'\nrollout_rs_threshold = 3.5");

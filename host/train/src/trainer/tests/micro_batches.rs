@@ -1,4 +1,4 @@
-//! How a mini-batch is cut, packed and gone back through changes no gradient.
+//! Cutting, packing and checkpointing a mini-batch do not change its gradient.
 
 use super::*;
 use crate::testing::tokens;
@@ -31,7 +31,7 @@ fn grouped(model: &Model) -> Vec<Experience> {
         .map(|row| {
             let (group, length) = (row as u64 % 4, [1, 5, 2, 9, 4][row % 5]);
             Experience {
-                sample: SampleId { group: group as usize, index: row },
+                sample: SampleId { group: group as usize, index: row, trajectory: 0 },
                 prompt: tokens(300 + group, [4, 7, 1, 3][group as usize]),
                 response: tokens(400 + row as u64, length),
                 loss_mask: (0..length).map(|at| (at + row) % 4 != 3).collect(),
@@ -42,7 +42,7 @@ fn grouped(model: &Model) -> Vec<Experience> {
         })
         .collect();
     rows.push(Experience {
-        sample: SampleId { group: 4, index: 0 },
+        sample: SampleId { group: 4, index: 0, trajectory: 0 },
         prompt: tokens(1, 2),
         response: tokens(2, 3),
         loss_mask: vec![true; 3],

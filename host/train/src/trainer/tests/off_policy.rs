@@ -109,7 +109,7 @@ fn before_the_first_update_the_proximal_policy_is_the_current_one_to_the_last_bi
 fn weights_of_1_change_nothing_to_the_last_bit() {
     let model = tiny(1);
     let mut rows = off_policy(experiences(&model, 0.7));
-    // What the policy itself drew.
+    // Rows that the policy itself drew.
     Trainer::new(&model, BARE, 16).unwrap().set_proximal(&model, &mut rows, 0.7).unwrap();
     rows.iter_mut().for_each(|row| row.logprobs.clone_from(&row.proximal));
     let by = |config: LossConfig| gradients(&model, &model, &rows, &config, 16);

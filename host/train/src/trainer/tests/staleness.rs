@@ -35,7 +35,7 @@ fn draw(model: &Model, seed: u64) -> (Vec<Experience>, f64) {
     let mean = rewards.iter().sum::<f64>() / ROWS as f64;
     let advantages = &AdvantageConfig::default().estimate(&[ScoredGroup { rewards }])[0];
     let experience = |(index, (row, logprobs)): (usize, (Vec<u32>, Vec<f32>))| Experience {
-        sample: SampleId { group: 0, index },
+        sample: SampleId { group: 0, index, trajectory: 0 },
         prompt: row[..3].to_vec(),
         response: row[3..].to_vec(),
         loss_mask: vec![true; LENGTH],
@@ -78,7 +78,7 @@ fn the_default_learns_from_data_that_is_four_versions_old() {
     };
     let (on_policy, found) = (learn(0, LossConfig::default()), learn(4, decoupled));
     assert!(on_policy > 0.99 && found > on_policy - 0.01, "{found} is not {on_policy}");
-    // A clip around what rollout recorded cuts off most of what there is to learn.
+    // A clip around the recorded log-probabilities cuts off most of the signal.
     let clipped = learn(4, LossConfig::default());
     assert!(clipped < found - 0.05, "{clipped} is not below {found}");
 }

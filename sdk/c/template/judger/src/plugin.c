@@ -3,9 +3,9 @@
 
 #include "gavel.h"
 
-/* What stands before the answer. */
+/* The text before the answer. */
 static gavel_text prefix;
-/* What the longest right answer loses. */
+/* How much the longest right answer loses. */
 static double penalty;
 
 typedef struct {
@@ -18,7 +18,7 @@ bool plugin_init(gavel_params *params, gavel_info *info) {
     prefix = gavel_param_text(params, "prefix", "Answer:");
     penalty = gavel_param_number(params, "penalty", 0.2);
     if (!prefix.len) {
-        return gavel_refuse(params, "`prefix` is empty: give the text that stands before the answer");
+        return gavel_refuse(params, "`prefix` is empty: set it to the text before the answer");
     }
     if (penalty < 0 || penalty > 1) return gavel_refuse(params, "`penalty` must be between 0 and 1");
     *info = (gavel_info){.name = "{{name}}", .version = "0.1.0", .pure = true, .min = 0, .max = 1};
@@ -32,7 +32,7 @@ static attempt read(gavel_sample sample, double truth) {
     return (attempt){answered && found == truth, response.len};
 }
 
-/* Once a group: one verdict a sample, in their order. */
+/* Once a group: one verdict for each sample, in order. */
 void plugin_judge(const gavel_sample *samples, size_t count, gavel_reference reference, gavel_verdict **verdicts) {
     gavel_text truth_text;
     double truth = 0;
@@ -50,7 +50,7 @@ void plugin_judge(const gavel_sample *samples, size_t count, gavel_reference ref
         if (!known) {
             gavel_abstain(verdicts[i], "the row has no ground truth");
         } else if (!number) {
-            gavel_invalid_input(verdicts[i], gavel_concat("the ground truth `", truth_text.ptr, "` is no number", NULL));
+            gavel_invalid_input(verdicts[i], gavel_concat("the ground truth `", truth_text.ptr, "` is not a number", NULL));
         } else {
             double range = longest > shortest ? (double)(longest - shortest) : 1;
             double lost = attempts[i].correct ? penalty * (double)(attempts[i].bytes - shortest) / range : 1;

@@ -1,9 +1,9 @@
-/* Scores 1 where the number after `Answer:` is the ground truth. */
+/* Scores 1 if the number after `Answer:` is the ground truth. */
 
 #include "gavel.h"
 #include <math.h>
 
-/* What stands before the answer. */
+/* The text before the answer. */
 static gavel_text prefix;
 /* How far the answer may be from the ground truth. */
 static double tolerance;
@@ -13,7 +13,7 @@ bool plugin_init(gavel_params *params, gavel_info *info) {
     prefix = gavel_param_text(params, "prefix", "Answer:");
     tolerance = gavel_param_number(params, "tolerance", 1e-6);
     if (!prefix.len) {
-        return gavel_refuse(params, "`prefix` is empty: give the text that stands before the answer");
+        return gavel_refuse(params, "`prefix` is empty: set it to the text before the answer");
     }
     *info = (gavel_info){.name = "{{name}}", .version = "0.1.0", .pure = true, .min = 0, .max = 1};
     return true;
@@ -28,7 +28,7 @@ void plugin_score(gavel_sample sample, gavel_reference reference, gavel_verdict 
         return;
     }
     if (!gavel_number(truth_text, &truth)) {
-        gavel_invalid_input(verdict, gavel_concat("the ground truth `", truth_text.ptr, "` is no number", NULL));
+        gavel_invalid_input(verdict, gavel_concat("the ground truth `", truth_text.ptr, "` is not a number", NULL));
         return;
     }
     bool answered = gavel_after_last(gavel_response(sample), prefix.ptr, &line) && gavel_last_number(line, &found);

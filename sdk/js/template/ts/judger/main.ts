@@ -3,15 +3,15 @@
 
 import { abstain, afterLast, InvalidInput, judger, lastNumber } from "gavel";
 
-/** What a run may say under `params`. */
+/** The parameters that a run may set. */
 export interface Params {
-  /** What stands before the answer. */
+  /** The text before the answer. */
   prefix: string;
-  /** What the longest right answer loses. */
+  /** How much the longest right answer loses. */
   penalty: number;
 }
 
-/** A sample, as far as the rule looks at it. */
+/** The parts of a sample that the rule uses. */
 export interface Attempt {
   correct: boolean;
   bytes: number;
@@ -28,12 +28,12 @@ export function params({ prefix = "Answer:", penalty = 0.2, ...others }: Record<
   return { prefix, penalty };
 }
 
-// Once a group: one verdict a sample, in their order.
+// Once a group: one verdict for each sample, in order.
 export const judge = judger<Params>(
   ({ samples, reference, params }) => {
     if (reference.groundTruth === null) return samples.map(() => abstain("the row has no ground truth"));
     const truth = Number(reference.groundTruth.trim() || NaN);
-    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
+    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is not a number`);
     const attempts = samples.map(({ response }) => {
       const correct = numberAfter(response, params.prefix) === truth;
       return { correct, bytes: new TextEncoder().encode(response).length };
@@ -44,7 +44,7 @@ export const judge = judger<Params>(
   { params, pure: true, scoreRange: [0, 1] },
 );
 
-/** A score an attempt, in their order. */
+/** A score for each attempt, in order. */
 export function scores(attempts: Attempt[], penalty: number): number[] {
   const right = attempts.filter(({ correct }) => correct).map(({ bytes }) => bytes);
   const [shortest, longest] = [Math.min(...right), Math.max(...right)];

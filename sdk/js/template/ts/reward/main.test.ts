@@ -19,7 +19,7 @@ test("an answer near enough is right", () => {
 test("a row without ground truth has no score", () => {
   const call = { sample: new Sample("Answer: 4"), params: params({}) };
   assert.deepEqual(score({ reference: new Reference(), ...call }), { abstained: "the row has no ground truth" });
-  assert.throws(() => score({ reference: new Reference({ answer: "Ada" }), ...call }), /`Ada` is no number/);
+  assert.throws(() => score({ reference: new Reference({ answer: "Ada" }), ...call }), /`Ada` is not a number/);
 });
 
 test("wrong parameters are refused", () => {

@@ -1,10 +1,10 @@
-// Scores 1 where the number after `Answer:` is the ground truth.
+// Scores 1 if the number after `Answer:` is the ground truth.
 
 import { abstain, afterLast, InvalidInput, lastNumber, reward } from "gavel";
 
-/** What a run may say under `params`. */
+/** The parameters that a run may set. */
 export interface Params {
-  /** What stands before the answer. */
+  /** The text before the answer. */
   prefix: string;
   /** How far the answer may be from the ground truth. */
   tolerance: number;
@@ -24,7 +24,7 @@ export const score = reward<Params>(
   ({ sample, reference, params }) => {
     if (reference.groundTruth === null) return abstain("the row has no ground truth");
     const truth = Number(reference.groundTruth.trim() || NaN);
-    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is no number`);
+    if (!Number.isFinite(truth)) throw new InvalidInput(`the ground truth \`${reference.groundTruth}\` is not a number`);
     const found = numberAfter(sample.response, params.prefix);
     const correct = found !== null && Math.abs(found - truth) <= params.tolerance;
     const note = found === null ? "no answer" : `the answer is ${found}`;

@@ -1,4 +1,4 @@
-//! Which C compiler there is for WebAssembly.
+//! Finds a C compiler for WebAssembly.
 
 use crate::tool::{self, Tool};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl Compiler {
             .or_else(|| clang_with_library("clang".into()))
     }
 
-    /// The program, before it is told what to do.
+    /// The program, without arguments.
     fn program(&self) -> Command {
         match self {
             Self::Zig => Command::new("zig"),
@@ -44,7 +44,7 @@ impl Compiler {
         }
     }
 
-    /// The compiler of C and the linker, told its target.
+    /// The C compiler and linker, with its target.
     pub fn c(&self) -> Command {
         let mut command = self.program();
         match self {
@@ -54,7 +54,7 @@ impl Compiler {
         command
     }
 
-    /// The compiler of C++, which knows where its library is.
+    /// The C++ compiler, which finds its library.
     pub fn cpp(&self) -> Command {
         let mut command = self.program();
         match self {
@@ -65,10 +65,10 @@ impl Compiler {
     }
 }
 
-/// `clang`, where it finds what a reactor starts with.
+/// `clang`, if it finds the start file of a reactor.
 fn clang_with_library(clang: PathBuf) -> Option<Compiler> {
     let asked = Command::new(&clang).args(["--target=wasm32-wasi", "-print-file-name=crt1-reactor.o"]).output().ok()?;
-    // Where there is none, it prints the bare name.
+    // If the file is missing, it prints the bare name.
     let found = String::from_utf8_lossy(&asked.stdout);
     Path::new(found.trim()).is_absolute().then_some(Compiler::Clang(clang))
 }

@@ -1,6 +1,8 @@
-//! C and C++: bindings and component made here, compiled by zig or clang.
+//! C and C++, compiled by zig or clang. The bindings and the component are made
+//! here.
 
 mod compiler;
+mod module;
 
 use super::{Compiled, Prepared, Toolchain};
 use crate::build::Step;
@@ -26,7 +28,7 @@ const SOURCES: &str = "src";
 const SDK: &str = "vendor/gavel";
 /// The folder of the bindings, in the project's.
 const BINDINGS: &str = "build/bindings";
-/// The module before it is a component, in the project's folder.
+/// The core module from which the component is made, in the project's folder.
 const MODULE: &str = "build/plugin.module.wasm";
 
 pub(super) struct C;
@@ -36,8 +38,8 @@ impl Toolchain for C {
         ("c", "gavel")
     }
 
-    /// A header may lie in any folder, and the compiler takes a second: it is
-    /// run each time.
+    /// The compiler runs each time: it takes a second, and a header may be in
+    /// any folder.
     fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
         let compiler = Compiler::find().ok_or(Error::MissingTool { tool: &compiler::ZIG })?;
         Ok(Prepared { inputs: None, make: Box::new(move || compile(project, &compiler)) })
@@ -82,7 +84,7 @@ fn compile(project: &Project, compiler: &Compiler) -> Result<Compiled, Error> {
 
     let path = project.folder.join(MODULE);
     let module = fs::read(&path).map_err(Error::file("read", &path))?;
-    let component = component(&module).map_err(internal("make a component of"))?;
+    let component = component(&module::without_debugging(&module)).map_err(internal("make a component of"))?;
     Ok(Compiled { component, said: String::new(), warnings, elsewhere: Inputs::default() })
 }
 
@@ -104,27 +106,27 @@ fn bindings(resolve: &mut Resolve, world: WorldId, folder: &Path) -> anyhow::Res
     Ok(())
 }
 
-/// One MiB of stack; zig gives 16, which every call would pay for.
+/// One MiB of stack. The default of zig, 16 MiB, would cost every call.
 const STACK: &str = "-Wl,-z,stack-size=1048576";
 
-/// The language that C++ is compiled as: a trap ends a call, no exception.
+/// The flags of C++. There are no exceptions, as a trap ends a call.
 const CPP: [&str; 3] = ["-std=c++20", "-fno-exceptions", "-fno-rtti"];
-/// The language that C is compiled as, and what is linked: a library that the
-/// host calls.
+/// The flags of C and of the linker. The result is a library that the host
+/// calls.
 const LINK: [&str; 3] = ["-std=c17", "-mexec-model=reactor", STACK];
 
-/// What the compiler is always told. Paths are relative to the project's folder, so
-/// that the same sources give the same component wherever they lie.
+/// The flags of every compilation. Paths are relative to the project's folder, so that the same sources give the same
+/// component in any folder.
 fn flags(project: &Project) -> Vec<OsString> {
     let manifest = &project.manifest;
     let exports = manifest.exports.iter().map(|export| format!("-DGAVEL_EXPORT_{}", export.as_str().to_uppercase()));
     let imports = manifest.imports.iter().map(|import| format!("-DGAVEL_IMPORT_{}", import.as_str().to_uppercase()));
-    // Without debugging information, yet with names: the report of a trap shows them.
-    let fixed = ["-Os", "-g0", "-Wall", "-Wextra", "-I", SDK, "-I", BINDINGS];
+    // The report of a trap shows names, which zig writes only beside debugging information.
+    let fixed = ["-Os", "-g1", "-Wall", "-Wextra", "-I", SDK, "-I", BINDINGS];
     fixed.into_iter().map(OsString::from).chain(exports.chain(imports).map(OsString::from)).collect()
 }
 
-/// What a component is compiled of, from the project's folder.
+/// The sources of a component, by their paths from the project's folder.
 struct Sources {
     /// The author's, the SDK's, and the bindings.
     c: Vec<PathBuf>,
@@ -144,7 +146,7 @@ impl Sources {
             });
         }
         collect(&project.folder, Path::new(SDK), &["c"], &mut rest)?;
-        // The order decides how the linker lays them out, and a folder's own order differs by machine.
+        // Sorted, as their order affects the linker's layout and a folder's own order differs by machine.
         [&mut c, &mut cpp, &mut rest].into_iter().for_each(|sources| sources.sort());
         rest.push(Path::new(BINDINGS).join("plugin_component_type.o"));
         c.extend(rest);
@@ -170,8 +172,9 @@ fn collect(root: &Path, folder: &Path, extensions: &[&str], sources: &mut Vec<Pa
     Ok(())
 }
 
-/// Makes a component of a core module. Imports of WASI preview 1 (of `printf`,
-/// say) go through its adapter; a module without any gets none.
+/// Makes a component from a core module. Imports of WASI preview 1, for example
+/// of `printf`, go through an adapter; a module without such imports gets no
+/// adapter.
 fn component(module: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut encoder = ComponentEncoder::default();
     encoder.module(module)?;

@@ -9,7 +9,7 @@ use crate::contract;
 use crate::embedded;
 use crate::error::Error;
 use crate::inputs::{self, Inputs};
-use crate::manifest::Project;
+use crate::manifest::{Export, Import, Project};
 use crate::tool::{self, Tool};
 use scan::{Found, Place};
 use std::fs;
@@ -66,11 +66,12 @@ impl Toolchain for Python {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in main.py with `@gavel.reward`, `@gavel.judger` or `@gavel.taskset` over the function"
+        "export it in main.py with `@gavel.reward`, `@gavel.judger`, `@gavel.taskset` or `@gavel.agent` over the function, or `@gavel.tool` over the class"
     }
 }
 
-/// A component that imports the plugin's sources when it is initialised: it is the same until they import another module.
+/// A component that imports the plugin's sources when it is initialised. It stays the same until they import another
+/// module.
 pub(crate) fn prepare_quick<'a>(project: &'a Project, told: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
     let tools = Tools::of(project)?;
     let mut said = String::new();
@@ -89,7 +90,7 @@ pub(crate) fn prepare_quick<'a>(project: &'a Project, told: &mut dyn FnMut(Step<
     Ok(Prepared { inputs: Some(inputs), make: Box::new(make) })
 }
 
-/// The SDK, and modules of Python's library that rewards often import: they are there before a plugin first asks.
+/// The SDK, and modules of Python's library that rewards often import. They are imported before the plugin.
 const OFTEN: [&str; 28] = [
     "ast",
     "bisect",
@@ -121,22 +122,22 @@ const OFTEN: [&str; 28] = [
     "xml.etree.ElementTree",
 ];
 
-/// When a component imports the plugin's module, and the modules that are imported at build time beside it.
+/// When a component imports the plugin's module, with the other modules that are imported at build time.
 enum Loads {
     /// When it is built.
     Now(Vec<String>),
-    /// When it is initialised, from a folder that is shown to it.
+    /// When it is initialised, from a mounted folder.
     Late(Vec<String>),
 }
 
-/// What builds a plugin.
+/// The tools that build a plugin.
 struct Tools {
     /// The plugin's folder.
     root: PathBuf,
     /// The version of its Python.
     python: String,
     componentize: Command,
-    /// The version of that.
+    /// The version of componentize-py.
     version: String,
 }
 
@@ -162,19 +163,21 @@ impl Tools {
         packages.map_or(Ok(()), |folder| packages::list(folder, inputs))
     }
 
-    /// Folders with modules that come along.
+    /// The folders with modules that are put into the component.
     fn folders(&self, packages: Option<&Path>) -> Vec<PathBuf> {
         [self.root.join("vendor")].into_iter().chain(packages.map(Path::to_owned)).collect()
     }
 
-    /// What the plugin imports, all of which must come along.
+    /// The imports of the plugin. All of them must be available in the
+    /// component.
     fn scan(&self, project: &Project, packages: Option<&Path>) -> Result<Found, Error> {
-        let found = scan::scan(&python(&self.root), &self.root, ENTRY, &self.folders(packages))?;
+        let http = project.manifest.imports.contains(&Import::Http);
+        let found = scan::scan(&python(&self.root), &self.root, ENTRY, &self.folders(packages), http)?;
         found.refuse(&project.manifest.name)?;
         Ok(found)
     }
 
-    /// Makes the component.
+    /// Runs componentize-py.
     fn compile(
         self,
         project: &Project,
@@ -185,10 +188,10 @@ impl Tools {
         let name = &project.manifest.name;
         let app = write_app(project, &self.root, loads)?;
         let world = contract::write(project)?.canonicalize().map_err(Error::file("open", &self.root))?;
-        // Not `build/NAME.wasm`: that one changes only when the build succeeds.
+        // Not `build/NAME.wasm`, which changes only when the build succeeds.
         let output = app.join("component.wasm");
         let folders = self.folders(packages.as_deref());
-        // The plugin's own folder first: the SDK takes the first one's files for the plugin's.
+        // The plugin's own folder first: the SDK assumes that the files of the first one are the plugin's.
         let own = matches!(loads, Loads::Now(_)).then_some(self.root.as_path());
         let mut command = self.componentize;
         command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", WORLD_MODULE]);
@@ -196,7 +199,7 @@ impl Tools {
         for folder in own.into_iter().chain([&*app]).chain(folders.iter().map(PathBuf::as_path)) {
             command.arg("-p").arg(folder);
         }
-        // Or it would add the packages of whatever Python is installed.
+        // Otherwise it would add the packages of any installed Python.
         command.env("VIRTUAL_ENV", app.join("no-packages"));
         let made = tool::run(command.current_dir(&self.root), &COMPONENTIZE, &format!("cannot build `{name}`"));
         *said += &made.map_err(|error| own_words(error, name))?.err;
@@ -204,16 +207,16 @@ impl Tools {
     }
 }
 
-/// The module that the component is made of, in `build/python`.
+/// The entry module of the component, in `build/python`.
 pub(crate) const APP: &str = "gavel_app";
 
-/// The module that componentize-py makes of the contract.
+/// The module that componentize-py generates from the contract.
 pub(crate) const WORLD_MODULE: &str = "gavel_world";
 
-/// Writes that module: it loads the plugin into the SDK's exports.
+/// Writes the entry module, which loads the plugin into the SDK's exports.
 fn write_app(project: &Project, root: &Path, loads: &Loads) -> Result<PathBuf, Error> {
     let folder = root.join("build/python");
-    // A venv without a package.
+    // A virtual environment without packages.
     let none = folder.join("no-packages/lib/site-packages");
     fs::create_dir_all(&none).map_err(Error::file("make", &none))?;
     let exports: Vec<_> = project.manifest.exports.iter().map(|export| export.as_str()).collect();
@@ -221,10 +224,15 @@ fn write_app(project: &Project, root: &Path, loads: &Loads) -> Result<PathBuf, E
         Loads::Now(preload) => ("load", preload),
         Loads::Late(preload) => ("load_late", preload),
     };
+    // The world of another component has nothing that they could be made of.
+    let (tool, then) = match project.manifest.exports.contains(&Export::Tool) {
+        true => ("from gavel.sessions import Tool, stand_in\n", "stand_in()\n"),
+        false => ("", ""),
+    };
     let text = format!(
         "import sys\n\n# The folders are those of the author.\nsys.dont_write_bytecode = True\n\n\
-         from gavel.component import Judger, Lifecycle, Reward, Taskset, {load}\n\n\
-         {load}({:?}, {ENTRY:?}, {exports:?}, {preload:?})\n",
+         from gavel.component import Agent, Judger, Lifecycle, Reward, Taskset, {load}\n{tool}\n\
+         {load}({:?}, {ENTRY:?}, {exports:?}, {preload:?})\n{then}",
         project.manifest.name
     );
     let path = folder.join(format!("{APP}.py"));
@@ -232,18 +240,18 @@ fn write_app(project: &Project, root: &Path, loads: &Loads) -> Result<PathBuf, E
     Ok(folder)
 }
 
-/// What the user needs of a failure: what the SDK says where a function is
-/// missing, else Python's traceback without that of componentize-py itself.
+/// The part of a failure that the user needs: the SDK's message if a function
+/// is missing, else Python's traceback without that of componentize-py.
 fn own_words(error: Error, name: &str) -> Error {
     let Error::Failed { what, said } = error else { return error };
     let inner = said.split_once("AssertionError: ").map_or(&*said, |(_, inner)| inner);
     let inner = inner.split_once("\nCaused by:").map_or(inner, |(inner, _)| inner).trim();
-    // Of a SystemExit, Python shows the words alone.
+    // For a SystemExit, Python shows only the message.
     if let Some((words, hint)) = inner.split_once("\nhint: ").filter(|_| !inner.contains("Traceback")) {
         let hint_text = hint.lines().next().unwrap_or_default().to_owned();
         return Error::Source { what: format!("`{name}`: {words}"), hint_text };
     }
-    // The folders of the guest: the plugin's own is the first.
+    // Folders of the guest; the plugin's own is the first.
     Error::Failed { what, said: inner.replace("\"/0/", "\"") }
 }
 
@@ -252,14 +260,14 @@ pub(crate) fn python(root: &Path) -> PathBuf {
     in_environment(root, "python3").unwrap_or_else(|| "python3".into())
 }
 
-/// The version of that Python, where it can read what plugins are written in.
+/// The version of that Python, if it can parse the syntax of plugins.
 fn recent(root: &Path) -> Option<String> {
     let version = "import sys; assert sys.version_info >= (3, 10); print(sys.version)";
     tool::version(Command::new(python(root)).args(["-c", version]))
 }
 
 /// componentize-py, from the same places, or as a module of that Python, with
-/// its version; nothing where it does not run.
+/// its version. `None` if it does not run.
 fn componentize(root: &Path) -> Option<(Command, String)> {
     let program = in_environment(root, COMPONENTIZE.name).unwrap_or_else(|| COMPONENTIZE.name.into());
     let program = || Command::new(&program);
@@ -284,7 +292,7 @@ fn in_environment(root: &Path, program: &str) -> Option<PathBuf> {
     })
 }
 
-/// A program of the SDK's `tool/`, to be run with its arguments.
+/// A program of the SDK's `tool/`, without its arguments.
 fn program(python: &Path, name: &str) -> Command {
     let text = embedded::under("python/tool").find(|(file, _)| *file == name);
     let text = text.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();

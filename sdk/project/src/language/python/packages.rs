@@ -1,4 +1,4 @@
-//! The packages of `requirements.txt`, installed for the component alone.
+//! The packages of `requirements.txt`, installed only for the component.
 
 use super::{program, python};
 use crate::build::Step;
@@ -19,8 +19,8 @@ const PYTHON_VERSION: &str = "3.14";
 static PIP: Tool =
     Tool { name: "pip", purpose: "installs Python packages", install: "apt install python3-pip python3-venv" };
 
-/// Installs what `requirements.txt` names to `build/packages` and gives that
-/// folder; nothing where it names nothing. What is installed already stays.
+/// Installs the packages of `requirements.txt` to `build/packages` and returns
+/// that folder; `None` without packages. Installed packages are kept.
 pub(super) fn install(
     project: &Project,
     root: &Path,
@@ -40,7 +40,7 @@ pub(super) fn install(
     }
     let folder = root.join("build/packages");
     let mark = root.join("build/packages.txt");
-    // What lies in other files may have changed.
+    // The content of other files may have changed.
     let plain = lines.iter().all(|line| !line.starts_with(['-', '.', '/']) && !line.contains("file:"));
     let options: &[&str] = if project.manifest.python.no_deps { &["--no-deps"] } else { &[] };
     let wanted = format!("{wanted}{}\n", options.concat());
@@ -52,7 +52,7 @@ pub(super) fn install(
         return Err(Error::MissingTool { tool: &PIP });
     }
     told(Step::Installing(REQUIREMENTS));
-    // It speaks of the folder, which is about to change.
+    // The mark describes the folder, which is about to change.
     if mark.exists() {
         fs::remove_file(&mark).map_err(Error::file("remove", &mark))?;
     }
@@ -65,8 +65,8 @@ pub(super) fn install(
         command.arg(&folder).args(["-r", REQUIREMENTS]).args(options).args(arguments).current_dir(root);
         tool::run(&mut command, &PIP, &format!("cannot install {REQUIREMENTS} of `{}`", project.manifest.name))
     };
-    // Of a package with compiled and pure wheels, the pure one. Where there is none, whatever pip
-    // finds: a package without wheels is often pure all the same.
+    // Prefers the pure wheel of a package that also has compiled ones. Without a pure wheel, takes what pip finds: a
+    // package without wheels is often pure too.
     let pure = ["--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none"];
     let installed = match pip(&[&pure[..], &["--python-version", PYTHON_VERSION]].concat()) {
         Ok(installed) => installed,
@@ -79,7 +79,7 @@ pub(super) fn install(
     Ok(Some(folder))
 }
 
-/// Adds what is installed in `folder`, by the names that it is imported by.
+/// Adds the packages in `folder`, by the names under which they are imported.
 pub(super) fn list(folder: &Path, inputs: &mut Inputs) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::file("read", folder))?.flatten() {
         let name = entry.file_name();
@@ -90,7 +90,7 @@ pub(super) fn list(folder: &Path, inputs: &mut Inputs) -> Result<(), Error> {
     Ok(())
 }
 
-/// A package with compiled code, as `sdk/python/tool/packages.py` says it.
+/// A package with compiled code, as reported by `sdk/python/tool/packages.py`.
 #[derive(Deserialize)]
 struct Compiled {
     package: String,

@@ -1,5 +1,5 @@
-//! What a module imports, told without running it: what comes along, and what
-//! cannot.
+//! The imports of a module, found without running it: those that a component
+//! can contain, and those that it cannot.
 
 use super::{PYTHON, program};
 use crate::error::Error;
@@ -8,18 +8,18 @@ use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What `sdk/python/tool/scan.py` says of a module.
+/// The report of `sdk/python/tool/scan.py` about a module.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Found {
-    /// The author's own files that it leads to, by their paths in the folder.
+    /// The author's own files that it imports, by their paths in the folder.
     pub local: Vec<PathBuf>,
     /// The functions at its top, in their order.
     pub functions: Vec<Function>,
     /// Modules that are imported only when a function is called.
     pub preload: Vec<String>,
-    /// Every module that is imported and not the author's own.
+    /// Every imported module that is not the author's own.
     pub outside: Vec<String>,
-    /// Imports that cannot come along.
+    /// Imports that a component cannot contain.
     pub problems: Vec<Place>,
     /// Calls that will fail in the sandbox.
     pub warnings: Vec<Place>,
@@ -31,11 +31,11 @@ pub(crate) struct Function {
     pub name: String,
     /// The names that it can be called with.
     pub arguments: Vec<String>,
-    /// Whether it takes any other name too (`**kwargs`).
+    /// Whether it also takes any other name (`**kwargs`).
     pub takes_any: bool,
 }
 
-/// A place in the sources, and what is wrong there.
+/// A place in the sources and its problem.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Place {
     file: String,
@@ -56,21 +56,22 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// It in lines, where it does not stop the build.
+    /// The place in lines, for a problem that does not stop the build.
     pub fn warning(&self) -> String {
         format!("warning: {self}\n  {}\n", self.hint)
     }
 }
 
 impl Found {
-    /// An error that names every import of the plugin `name` that cannot come
-    /// along; nothing where all can.
+    /// Fails with every import of the plugin `name` that a component cannot
+    /// contain.
     pub fn refuse(&self, name: &str) -> Result<(), Error> {
         if self.problems.is_empty() {
             return Ok(());
         }
         let lines: Vec<_> = self.problems.iter().map(|place| format!("\n  {place}")).collect();
-        // One hint for all that it helps, in the order of their first lines.
+        // One hint for all lines with the same hint, in the order of their
+        // first lines.
         let mut hints: Vec<(&str, Vec<&str>)> = Vec::new();
         for place in &self.problems {
             match hints.iter_mut().find(|(hint, _)| *hint == place.hint) {
@@ -81,16 +82,24 @@ impl Found {
         }
         let hints: Vec<_> = hints.iter().map(|(hint, modules)| format!("for {}: {hint}", modules.join(", "))).collect();
         Err(Error::Source {
-            what: format!("`{name}` imports what cannot come along:{}", lines.concat()),
+            what: format!("`{name}` imports modules that a component cannot contain:{}", lines.concat()),
             hint_text: hints.join("\n      "),
         })
     }
 }
 
 /// Reads the module `entry` in `folder`; `packages` are folders with modules
-/// that come along.
-pub(crate) fn scan(python: &Path, folder: &Path, entry: &str, packages: &[PathBuf]) -> Result<Found, Error> {
+/// that are put into the component, and `http` is whether it asks servers.
+pub(crate) fn scan(
+    python: &Path,
+    folder: &Path,
+    entry: &str,
+    packages: &[PathBuf],
+    http: bool,
+) -> Result<Found, Error> {
     let what = format!("cannot read the imports of {entry}.py");
-    let said = tool::run(program(python, "scan.py").arg(folder).arg(entry).args(packages), &PYTHON, &what)?;
+    let mut command = program(python, "scan.py");
+    command.args(http.then_some("--http")).arg(folder).arg(entry).args(packages);
+    let said = tool::run(&mut command, &PYTHON, &what)?;
     serde_json::from_str(&said.out).map_err(|error| Error::Failed { what, said: error.to_string() })
 }

@@ -8,13 +8,13 @@ struct ShortAnswer {
     params: Params,
 }
 
-/// What a run may say under `params`.
+/// The parameters that a run may set.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Params {
-    /// What stands before the answer.
+    /// The text before the answer.
     prefix: String,
-    /// What the longest right answer loses.
+    /// How much the longest right answer loses.
     penalty: f64,
 }
 
@@ -30,7 +30,7 @@ impl Judger for ShortAnswer {
     // Once, before any group; an error stops a run before it starts.
     fn new(params: Params) -> Result<Self, String> {
         if params.prefix.is_empty() {
-            return Err("`prefix` is empty: give the text that stands before the answer".into());
+            return Err("`prefix` is empty: set it to the text before the answer".into());
         }
         if !(0.0..=1.0).contains(&params.penalty) {
             return Err(format!("`penalty` must be between 0 and 1, not {}", params.penalty));
@@ -42,13 +42,13 @@ impl Judger for ShortAnswer {
         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure().score_range(0.0, 1.0)
     }
 
-    // Once a group: one verdict a sample, in their order.
+    // Once a group: one verdict for each sample, in order.
     fn judge(&self, samples: &[Sample], reference: &Reference) -> Result<Vec<Verdict>, Failure> {
         let Some(truth) = reference.ground_truth() else {
             return Ok(samples.iter().map(|_| Verdict::abstain("the row has no ground truth")).collect());
         };
         let Some(truth) = truth.trim().parse::<f64>().ok().filter(|truth| truth.is_finite()) else {
-            return Err(Failure::invalid_input(format!("the ground truth `{truth}` is no number")));
+            return Err(Failure::invalid_input(format!("the ground truth `{truth}` is not a number")));
         };
         let attempts: Vec<Attempt> = samples
             .iter()
@@ -73,7 +73,7 @@ struct Attempt {
     bytes: usize,
 }
 
-/// A score an attempt, in their order.
+/// A score for each attempt, in order.
 fn scores(attempts: &[Attempt], penalty: f64) -> Vec<f64> {
     let lengths = || attempts.iter().filter(|attempt| attempt.correct).map(|attempt| attempt.bytes);
     let (shortest, longest) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Scores 1 where the number after `Answer:` is the ground truth.
+//! Scores 1 if the number after `Answer:` is the ground truth.
 
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict, answer};
 
@@ -7,11 +7,11 @@ struct NumericAnswer {
     params: Params,
 }
 
-/// What a run may say under `params`.
+/// The parameters that a run may set.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Params {
-    /// What stands before the answer.
+    /// The text before the answer.
     prefix: String,
     /// How far the answer may be from the ground truth.
     tolerance: f64,
@@ -29,7 +29,7 @@ impl Reward for NumericAnswer {
     // Once, before any sample; an error stops a run before it starts.
     fn new(params: Params) -> Result<Self, String> {
         if params.prefix.is_empty() {
-            return Err("`prefix` is empty: give the text that stands before the answer".into());
+            return Err("`prefix` is empty: set it to the text before the answer".into());
         }
         Ok(Self { params })
     }
@@ -44,7 +44,7 @@ impl Reward for NumericAnswer {
             return Ok(Verdict::abstain("the row has no ground truth"));
         };
         let Some(truth) = truth.trim().parse::<f64>().ok().filter(|truth| truth.is_finite()) else {
-            return Err(Failure::invalid_input(format!("the ground truth `{truth}` is no number")));
+            return Err(Failure::invalid_input(format!("the ground truth `{truth}` is not a number")));
         };
         let found = number_after(&sample.response(), &self.params.prefix);
         let correct = found.is_some_and(|found| (found - truth).abs() <= self.params.tolerance);

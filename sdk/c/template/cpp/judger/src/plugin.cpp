@@ -7,9 +7,9 @@
 
 namespace {
 
-// What stands before the answer.
+// The text before the answer.
 gavel_text prefix;
-// What the longest right answer loses.
+// How much the longest right answer loses.
 double penalty;
 
 struct Attempt {
@@ -32,14 +32,14 @@ bool plugin_init(gavel_params *params, gavel_info *info) {
     prefix = gavel_param_text(params, "prefix", "Answer:");
     penalty = gavel_param_number(params, "penalty", 0.2);
     if (!prefix.len) {
-        return gavel_refuse(params, "`prefix` is empty: give the text that stands before the answer");
+        return gavel_refuse(params, "`prefix` is empty: set it to the text before the answer");
     }
     if (penalty < 0 || penalty > 1) return gavel_refuse(params, "`penalty` must be between 0 and 1");
     *info = {.name = "{{name}}", .version = "0.1.0", .pure = true, .min = 0, .max = 1};
     return true;
 }
 
-// Once a group: one verdict a sample, in their order.
+// Once a group: one verdict for each sample, in order.
 void plugin_judge(const gavel_sample *samples, size_t count, gavel_reference reference, gavel_verdict **verdicts) {
     gavel_text truth_text;
     double truth;
@@ -48,7 +48,7 @@ void plugin_judge(const gavel_sample *samples, size_t count, gavel_reference ref
         return;
     }
     if (!gavel_number(truth_text, &truth)) {
-        const char *what = gavel_concat("the ground truth `", truth_text.ptr, "` is no number", nullptr);
+        const char *what = gavel_concat("the ground truth `", truth_text.ptr, "` is not a number", nullptr);
         std::for_each_n(verdicts, count, [what](auto verdict) { gavel_invalid_input(verdict, what); });
         return;
     }

@@ -1,16 +1,16 @@
-// Scores 1 where the number after `Answer:` is the ground truth.
+// Scores 1 if the number after `Answer:` is the ground truth.
 
 #include "gavel.h"
 #include <cmath>
 
 namespace {
 
-// What stands before the answer.
+// The text before the answer.
 gavel_text prefix;
 // How far the answer may be from the ground truth.
 double tolerance;
 
-// What follows the last `prefix`, and the last number in it.
+// The text after the last `prefix`, and the last number in it.
 struct Answer {
     gavel_text line{};
     double number = NAN;
@@ -29,7 +29,7 @@ bool plugin_init(gavel_params *params, gavel_info *info) {
     prefix = gavel_param_text(params, "prefix", "Answer:");
     tolerance = gavel_param_number(params, "tolerance", 1e-6);
     if (!prefix.len) {
-        return gavel_refuse(params, "`prefix` is empty: give the text that stands before the answer");
+        return gavel_refuse(params, "`prefix` is empty: set it to the text before the answer");
     }
     *info = {.name = "{{name}}", .version = "0.1.0", .pure = true, .min = 0, .max = 1};
     return true;
@@ -41,7 +41,7 @@ void plugin_score(gavel_sample sample, gavel_reference reference, gavel_verdict 
     double truth;
     if (!gavel_ground_truth(reference, &truth_text)) return gavel_abstain(verdict, "the row has no ground truth");
     if (!gavel_number(truth_text, &truth)) {
-        const char *what = gavel_concat("the ground truth `", truth_text.ptr, "` is no number", nullptr);
+        const char *what = gavel_concat("the ground truth `", truth_text.ptr, "` is not a number", nullptr);
         return gavel_invalid_input(verdict, what);
     }
     const Answer answer(gavel_response(sample));

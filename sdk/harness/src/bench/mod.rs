@@ -1,64 +1,67 @@
-//! How fast a plugin is, and what it costs.
+//! Measures how fast a plugin is and what it costs.
+
+mod input;
 
 use crate::distribution::Distribution;
 use crate::error::HarnessError;
 use crate::harness::Harness;
-use crate::plugin::{LoadedPlugin, verdict};
-use crate::rows::DataRow;
+use crate::plugin::LoadedPlugin;
+use crate::rows::PluginData;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use gavel_data::{Evaluation, OutcomeKind, SampleInput, Usage};
-use gavel_plugin::{PluginSpec, ProgramSpec};
+use gavel_data::Usage;
+use gavel_plugin::{PluginSpec, ProgramSpec, Tool};
+use input::{Answered, Input, micros};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-/// Calls of an instance where instances are used again: enough to share out
-/// what a fresh one costs.
+/// Calls of an instance when instances are reused: enough that the cost of a
+/// fresh one hardly counts.
 const REUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
-/// Below this factor, fresh instances are worth their price.
+/// Below this factor, instances are not worth reusing.
 const WORTHWHILE: f64 = 1.2;
-/// Calls that are made however slow they are.
+/// The least number of calls, however slow they are.
 const LEAST: usize = 8;
 /// Calls whose fuel is metered.
 const METERED: usize = 200;
 /// Calls in flight for each thread: none of them waits for work.
 const IN_FLIGHT: usize = 4;
 
-/// What a benchmark measured. Times are in microseconds.
+/// The results of a benchmark. Times are in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BenchReport {
     /// The plugin's name.
     pub plugin: String,
-    /// Name and version, as the component says.
+    /// The component's name and version.
     pub component: String,
     /// BLAKE3 of the component, in hexadecimal.
     pub hash: String,
-    /// Different calls: a row each, or a group where groups are judged.
+    /// The number of different inputs: rows, groups for a judger, or sessions for a tool.
     pub inputs: usize,
-    /// Threads that calls ran on when they ran together.
+    /// The threads of concurrent calls.
     pub threads: usize,
-    /// How long it takes to load it where nothing is cached: compiled,
-    /// initialised and, where that can be had, the snapshot taken.
+    /// The time to load it without a cache: compiled, initialised and, if
+    /// possible, the snapshot taken.
     pub load_cold_us: u64,
-    /// How long it takes to load it from the cache.
+    /// The time to load it from the cache.
     pub load_cached_us: u64,
-    /// One call after another, from asking to answer.
+    /// The latency of single calls, one after another.
     pub latency_us: Distribution,
-    /// Of that, the processor time of the guest.
+    /// The processor time of the guest in these calls.
     pub cpu_us: Distribution,
-    /// Calls each second, many at once.
+    /// Calls a second, with many at once.
     pub calls_per_second: f64,
-    /// The same for each thread.
+    /// Calls a second for each thread.
     pub calls_per_second_per_core: f64,
     /// The most memory of each call, in bytes.
     pub memory: Distribution,
     /// Fuel of each call; the same on every machine.
     pub fuel: Distribution,
-    /// How often each outcome came.
-    pub outcomes: BTreeMap<OutcomeKind, u64>,
-    /// The same calls in instances that are used again; absent for a plugin
+    /// How often each outcome occurred.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// The same calls in reused instances; absent for a tool, and for a plugin
     /// that does not declare itself pure.
     pub reuse: Option<Reuse>,
     /// What to write in `[[reward]]`, and why.
@@ -68,26 +71,26 @@ pub struct BenchReport {
 /// Instances that answer several calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reuse {
-    /// How many calls each.
+    /// The calls of each instance.
     pub calls: NonZeroU32,
-    /// One call after another, from asking to answer.
+    /// The latency of single calls, one after another.
     pub latency_us: Distribution,
-    /// How much faster the mean call is than in a fresh instance.
+    /// The speed of the mean call as a factor of that in a fresh instance.
     pub factor: f64,
-    /// Whether every verdict is that of a fresh instance.
+    /// Whether every verdict equals that of a fresh instance.
     pub same_verdicts: bool,
 }
 
-/// Measures the plugin of `spec`, which may run `programs`, over `rows` for
+/// Measures the plugin of `spec`, which may run `programs`, over `data` for
 /// about `time`.
 ///
 /// # Errors
-/// The plugin does not load, scores nothing or asks language models, or no row
-/// has a completion.
+/// The plugin does not load or asks language models, or it has nothing to do
+/// with the data: no row has a completion, or a tool has no sessions.
 pub fn bench(
     spec: &PluginSpec,
     programs: &[ProgramSpec],
-    rows: &[DataRow],
+    data: &PluginData,
     time: Duration,
 ) -> Result<BenchReport, HarnessError> {
     if !spec.grants.chat.is_empty() {
@@ -105,27 +108,26 @@ pub fn bench(
     };
     let (_, load_cold_us) = load(spec.clone())?;
     let (plugin, load_cached_us) = load(spec.clone())?;
-    if !plugin.scores() {
-        return Err(HarnessError::ScoresNothing(spec.name.clone()));
-    }
-    let inputs = inputs(rows, plugin.judges());
+    data.check(&plugin)?;
+    let inputs = Input::of(data, plugin.judges());
     if inputs.is_empty() {
         return Err(HarnessError::NoCompletions);
     }
-    let time = time / if plugin.info().pure { 4 } else { 3 };
+    let may_reuse = plugin.info().pure && plugin.tool().is_none();
+    let time = time / if may_reuse { 4 } else { 3 };
     let one = one_by_one(&plugin, &inputs, time);
     let (calls_per_second, threads) = together(&plugin, &inputs, time);
 
     let mut metered = spec.clone();
-    // More than any call uses within its time: it is only counted.
+    // More than any call can use in its time, as fuel is only counted.
     metered.limits.fuel.get_or_insert(i64::MAX as u64);
     let (fuelled, _) = load(metered)?;
     let start = Instant::now();
     let metered = inputs.iter().take(METERED).enumerate();
     let metered = metered.take_while(|(number, _)| *number < LEAST || start.elapsed() < time);
-    let fuel = Distribution::of(metered.filter_map(|(_, input)| input.ask(&fuelled).usage.fuel));
+    let fuel = Distribution::of(metered.flat_map(|(_, input)| input.ask(&fuelled)).filter_map(|call| call.usage.fuel));
 
-    let reuse = match plugin.info().pure {
+    let reuse = match may_reuse {
         false => None,
         true => {
             let (kept, _) = load(PluginSpec { reuse: Some(REUSED), ..spec.clone() })?;
@@ -151,93 +153,68 @@ pub fn bench(
         memory: Distribution::of(one.usages.iter().map(|usage| usage.peak_memory)),
         fuel,
         outcomes: one.outcomes,
-        advice: advice(reuse.as_ref()),
+        advice: advice(&plugin, reuse.as_ref()),
         reuse,
     })
 }
 
-fn advice(reuse: Option<&Reuse>) -> String {
+fn advice(plugin: &LoadedPlugin, reuse: Option<&Reuse>) -> String {
     match reuse {
+        None if plugin.tool().is_some_and(Tool::keeps_state) => {
+            "an instance for each trajectory: if no call depends on an earlier one, declare the tool pure, and trajectories reserve no memory".to_owned()
+        }
+        None if plugin.tool().is_some() => "a fresh instance for each call, as the tool declares itself pure".to_owned(),
         None => "fresh instances: the plugin does not declare itself pure".to_owned(),
         Some(Reuse { same_verdicts: false, .. }) => {
-            "fresh instances: it declares itself pure, and instances that were used before say something else; see `gavel plugin check`".to_owned()
+            "fresh instances: the plugin declares itself pure, but reused instances give other verdicts; see `gavel plugin check`".to_owned()
         }
         Some(Reuse { factor, calls, .. }) if *factor >= WORTHWHILE => {
             format!("reuse = {calls}: a call is {factor:.1} times as fast")
         }
-        Some(Reuse { factor, .. }) => format!("fresh instances: to reuse them makes a call {factor:.2} times as fast"),
+        Some(Reuse { factor, .. }) => format!("fresh instances: with reused ones a call is only {factor:.2} times as fast"),
     }
 }
 
-/// What one call is about.
-enum Input {
-    Sample(SampleInput, u64),
-    Group(Vec<SampleInput>, u64),
-}
-
-impl Input {
-    fn ask(&self, plugin: &LoadedPlugin) -> Evaluation {
-        plugin.block_on(self.start(plugin))
-    }
-
-    async fn start(&self, plugin: &LoadedPlugin) -> Evaluation {
-        match self {
-            Self::Sample(sample, seed) => plugin.plugin().score(sample, *seed).await,
-            Self::Group(samples, seed) => verdict(plugin.plugin().judge(samples, *seed).await.into_iter().next()),
-        }
-    }
-}
-
-fn inputs(rows: &[DataRow], judged: bool) -> Vec<Input> {
-    let rows: Vec<(SampleInput, u64)> = rows.iter().filter_map(|row| Some((row.input()?, row.seed))).collect();
-    match judged {
-        false => rows.into_iter().map(|(input, seed)| Input::Sample(input, seed)).collect(),
-        true => rows
-            .chunk_by(|(one, _), (next, _)| one.sample.task.id == next.sample.task.id)
-            .map(|group| Input::Group(group.iter().map(|(input, _)| input.clone()).collect(), group[0].1))
-            .collect(),
-    }
-}
-
-/// What came of calls one after another.
+/// The results of calls one after another.
 struct OneByOne {
     latency: Distribution,
     usages: Vec<Usage>,
-    outcomes: BTreeMap<OutcomeKind, u64>,
-    /// The first verdict about each input.
-    verdicts: Vec<(OutcomeKind, Option<u64>)>,
+    outcomes: BTreeMap<&'static str, u64>,
+    /// The first outcome and verdict of each input.
+    verdicts: Vec<Vec<(&'static str, String)>>,
 }
 
-fn one_by_one(plugin: &LoadedPlugin, inputs: &[Input], time: Duration) -> OneByOne {
+fn one_by_one(plugin: &LoadedPlugin, inputs: &[Input<'_>], time: Duration) -> OneByOne {
     inputs.iter().cycle().take(LEAST).for_each(|input| drop(input.ask(plugin)));
     let (mut latencies, mut usages, mut outcomes, mut verdicts) = (Vec::new(), Vec::new(), BTreeMap::new(), Vec::new());
     let start = Instant::now();
-    for input in inputs.iter().cycle() {
-        let asked = Instant::now();
-        let said = input.ask(plugin);
-        latencies.push(micros(asked));
-        usages.push(said.usage);
-        *outcomes.entry(said.outcome.kind()).or_default() += 1;
+    for (asked, input) in (1..).zip(inputs.iter().cycle()) {
+        let answered = input.ask(plugin);
         if verdicts.len() < inputs.len() {
-            verdicts.push((said.outcome.kind(), said.outcome.score().map(f64::to_bits)));
+            verdicts.push(answered.iter().map(|call| (call.outcome, call.verdict.clone())).collect());
         }
-        if latencies.len() >= LEAST && start.elapsed() >= time {
+        for Answered { latency_us, usage, outcome, .. } in answered {
+            latencies.push(latency_us);
+            usages.push(usage);
+            *outcomes.entry(outcome).or_default() += 1;
+        }
+        if asked >= LEAST && start.elapsed() >= time {
             break;
         }
     }
     OneByOne { latency: Distribution::of(latencies), usages, outcomes, verdicts }
 }
 
-/// Calls each second with all threads at work, and how many threads.
-fn together(plugin: &LoadedPlugin, inputs: &[Input], time: Duration) -> (f64, usize) {
+/// Calls a second with all threads at work, and the number of threads.
+fn together(plugin: &LoadedPlugin, inputs: &[Input<'_>], time: Duration) -> (f64, usize) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut inputs = inputs.iter().cycle();
-    let (start, mut calls) = (Instant::now(), 0_u64);
+    let (start, mut calls) = (Instant::now(), 0);
     plugin.block_on(async {
         let mut running: FuturesUnordered<_> =
             inputs.by_ref().take(threads * IN_FLIGHT).map(|input| input.start(plugin)).collect();
-        while running.next().await.is_some() {
-            calls += 1;
+        while let Some(answered) = running.next().await {
+            calls += answered.len();
             if start.elapsed() < time
                 && let Some(next) = inputs.next()
             {
@@ -246,8 +223,4 @@ fn together(plugin: &LoadedPlugin, inputs: &[Input], time: Duration) -> (f64, us
         }
     });
     (calls as f64 / start.elapsed().as_secs_f64(), threads)
-}
-
-fn micros(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,0 +1,114 @@
+//! A conversation under way: its messages, and the tokens that they are made of. What the policy wrote is never
+//! tokenised again.
+
+use crate::policy::Turn;
+use gavel_data::{FinishReason, Message, Opening, Role, RolloutReport, Tokens, Trajectory};
+use gavel_text::{RenderOptions, Reply, TextError, TextModel};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A conversation under way.
+#[derive(Clone)]
+pub struct Conversation {
+    /// The messages before the first token that counts as a response.
+    prompt: Vec<Message>,
+    /// The functions that the prompt offers.
+    functions: Arc<[Value]>,
+    messages: Vec<Message>,
+    tokens: Tokens,
+    /// Tokens at the end that are the last turn of the policy.
+    last_turn: usize,
+    /// Calls so far, those that could not be read included.
+    calls: usize,
+}
+
+impl Conversation {
+    /// One that begins with the messages of a prompt, whose tokens are `ids`.
+    pub fn new(prompt: Vec<Message>, ids: Vec<u32>, functions: Arc<[Value]>) -> Self {
+        let tokens = Tokens { prompt: ids, ..Tokens::default() };
+        Self { prompt, functions, messages: Vec::new(), tokens, last_turn: 0, calls: 0 }
+    }
+
+    /// One with the same history, which is its prompt: its trajectory begins where it parts from this one.
+    pub fn fork(&self) -> Self {
+        Self {
+            prompt: [&self.prompt[..], &self.messages].concat(),
+            messages: Vec::new(),
+            tokens: Tokens { prompt: self.ids(), ..Tokens::default() },
+            ..self.clone()
+        }
+    }
+
+    /// Whether it began with these messages and nothing else.
+    pub fn begins_with(&self, prompt: &[Message]) -> bool {
+        self.prompt == prompt
+    }
+
+    /// All tokens so far.
+    pub fn ids(&self) -> Vec<u32> {
+        [&self.tokens.prompt[..], &self.tokens.response].concat()
+    }
+
+    /// Tokens after the prompt.
+    pub fn response_len(&self) -> usize {
+        self.tokens.response.len()
+    }
+
+    /// Turns of the policy so far.
+    pub fn turns(&self) -> usize {
+        self.messages.iter().filter(|message| message.role == Role::Assistant).count()
+    }
+
+    /// All messages, those of the prompt first.
+    pub fn history(&self) -> impl Iterator<Item = &Message> {
+        self.prompt.iter().chain(&self.messages)
+    }
+
+    /// Appends a turn of the policy as a message, and gives the calls in it.
+    ///
+    /// # Errors
+    /// Its tokens cannot be decoded.
+    pub fn append_turn(&mut self, turn: Turn, text: &TextModel) -> Result<Reply, TextError> {
+        let written = text.tokenizer.decode(&turn.ids)?;
+        let reply = text.reply(&turn.ids, written, &self.functions, self.calls)?;
+        self.calls += reply.tool_calls.len() + reply.malformed.len();
+        self.messages.push(reply.clone().into_message());
+        let tokens = &mut self.tokens;
+        self.last_turn = turn.ids.len();
+        tokens.loss_mask.extend(turn.ids.iter().map(|_| true));
+        tokens.response.extend(turn.ids);
+        tokens.logprobs.extend(turn.logprobs);
+        tokens.versions.extend(turn.versions);
+        Ok(reply)
+    }
+
+    /// The tokens between the last turn of the policy and its next one, with `new` messages in between.
+    ///
+    /// # Errors
+    /// The chat template cannot continue the conversation.
+    pub fn continuation(&self, new: &[Message], text: &TextModel) -> Result<Vec<u32>, TextError> {
+        let mut history: Vec<Message> = self.history().cloned().collect();
+        let options = RenderOptions::prompt(&self.functions);
+        let Some(last) = history.pop() else { return text.prompt_ids_with(new, &options) };
+        let ids = self.ids();
+        text.continuation_ids(&history, &last, &ids[ids.len() - self.last_turn..], new, &options)
+    }
+
+    /// Appends messages of others, whose tokens are `ids`.
+    pub fn append(&mut self, new: Vec<Message>, ids: Vec<u32>) {
+        self.messages.extend(new);
+        let tokens = &mut self.tokens;
+        let version = tokens.versions.last().copied().unwrap_or_default();
+        tokens.loss_mask.extend(ids.iter().map(|_| false));
+        tokens.logprobs.extend(ids.iter().map(|_| 0.0));
+        tokens.versions.extend(ids.iter().map(|_| version));
+        tokens.response.extend(ids);
+        self.last_turn = 0;
+    }
+
+    /// The trajectory that it has become. `speaker` is given where it did not begin with the task's prompt.
+    pub fn end(self, speaker: Option<String>, finish_reason: FinishReason, report: RolloutReport) -> Trajectory {
+        let opening = speaker.map(|speaker| Opening { speaker, messages: self.prompt });
+        Trajectory { opening, messages: self.messages, tokens: Some(self.tokens.into()), finish_reason, report }
+    }
+}

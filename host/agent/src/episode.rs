@@ -1,0 +1,239 @@
+//! One attempt at a task, from its prompt to a sample.
+
+use crate::conversation::Conversation;
+use crate::policy::{PendingTurn, Policy, Turn, TurnRequest};
+use crate::progress::{EpisodeProgress, WaitsFor};
+use crate::row_settings::tool_settings;
+use crate::tool_set::{Sessions, ToolLimits, ToolSet};
+use gavel_data::seed::{Purpose, derive};
+use gavel_data::{FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, Trajectory};
+use gavel_text::{RenderOptions, TextError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::timeout_at;
+
+/// An attempt that is to be made.
+#[derive(Clone)]
+pub struct Episode {
+    /// What is attempted.
+    pub task: Arc<Task>,
+    /// The number of the sample in its group.
+    pub index: u32,
+    /// Token ids of the task's prompt, which offers the functions of the tools.
+    pub prompt: Vec<u32>,
+    /// The most tokens after the prompt, those of tools included.
+    pub max_tokens: usize,
+    /// The seed of what is drawn.
+    pub seed: u64,
+    /// The seed of what tools see as random.
+    pub tool_seed: u64,
+    /// The tools that the policy may call; without any, it writes one turn.
+    pub tools: Option<Tools>,
+}
+
+/// The tools of an episode.
+#[derive(Clone)]
+pub struct Tools {
+    /// What may be called.
+    pub set: Arc<ToolSet>,
+    /// How often, and how much.
+    pub limits: EpisodeLimits,
+}
+
+/// How long an episode with tools may last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EpisodeLimits {
+    /// Turns of the policy.
+    pub max_turns: usize,
+    /// Time from its start, the wait for the device included.
+    pub deadline: Duration,
+    /// What the policy reads of its earlier turns.
+    pub history: History,
+    /// How tools may be used.
+    pub tools: ToolLimits,
+}
+
+/// What the policy reads of its earlier turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum History {
+    /// Its own tokens, in one trajectory.
+    #[default]
+    Exact,
+    /// What the chat template makes of them. Each turn is then a trajectory of its own.
+    Split,
+}
+
+/// Why an episode has no sample.
+#[derive(Debug, thiserror::Error)]
+pub enum EpisodeError<E> {
+    /// The policy failed or was stopped.
+    #[error(transparent)]
+    Policy(E),
+    /// The tokenizer or the chat template failed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// The sandbox of the tools was shut down.
+    #[error("the sandbox of the tools was shut down")]
+    ShutDown,
+}
+
+impl Episode {
+    /// The request of its first turn, which is submitted together with those of the other episodes: the log-probs of a
+    /// response depend, in their last bits, on what is decoded beside it.
+    pub fn first_request(&self) -> TurnRequest {
+        TurnRequest { prompt: self.prompt.clone(), max_tokens: self.max_tokens, stop: Vec::new(), seed: self.seed }
+    }
+
+    /// Plays it to its end, from the turn that [`first_request`](Self::first_request) asked for. `progress` shows what
+    /// it waits for.
+    ///
+    /// # Errors
+    /// The policy failed, or its tokens cannot be decoded.
+    pub async fn play<P: Policy>(
+        self,
+        policy: &P,
+        first: PendingTurn<P::Error>,
+        progress: &EpisodeProgress,
+    ) -> Result<Sample, EpisodeError<P::Error>> {
+        let (task, index) = (self.task.clone(), self.index);
+        let functions = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| tools.set.definitions());
+        let conversation = Conversation::new(task.prompt.clone(), self.prompt.clone(), functions);
+        let report = RolloutReport::default();
+        let (ended, sessions) = (Vec::new(), None);
+        let mut play = Play { episode: self, policy, progress, ended, conversation, report, sessions };
+        let finish_reason = play.run(first).await?;
+        let Play { ended: mut trajectories, conversation, report, .. } = play;
+        let is_split = !trajectories.is_empty();
+        trajectories.push(conversation.end(is_split.then(String::new), finish_reason, report));
+        let answer = trajectories.last().filter(|_| is_split).map(Trajectory::response);
+        Ok(Sample { answer, ..Sample::new(task, index, trajectories) })
+    }
+}
+
+/// An episode under way.
+struct Play<'a, P> {
+    episode: Episode,
+    policy: &'a P,
+    progress: &'a EpisodeProgress,
+    /// The trajectories of earlier turns, where each is one.
+    ended: Vec<Trajectory>,
+    conversation: Conversation,
+    report: RolloutReport,
+    /// The tools, once one was called.
+    sessions: Option<Sessions>,
+}
+
+impl<P: Policy> Play<'_, P> {
+    async fn run(&mut self, first: PendingTurn<P::Error>) -> Result<FinishReason, EpisodeError<P::Error>> {
+        let Some(Tools { set, limits }) = self.episode.tools.clone() else {
+            let turn = self.generate(first).await?;
+            let finish_reason = turn.finish_reason;
+            self.conversation.append_turn(turn, self.policy.text())?;
+            return Ok(finish_reason);
+        };
+        let mut deadline = tokio::time::Instant::now() + limits.deadline;
+        let mut pending = first;
+        loop {
+            let Ok(turn) = timeout_at(deadline, self.generate(pending)).await else {
+                return Ok(self.timed_out(RolloutStage::Generate, &limits));
+            };
+            let turn = turn?;
+            let finish_reason = turn.finish_reason;
+            let reply = self.conversation.append_turn(turn, self.policy.text())?;
+            if finish_reason != FinishReason::Stop || (reply.tool_calls.is_empty() && reply.malformed.is_empty()) {
+                return Ok(finish_reason);
+            }
+            let turns = self.ended.len() + self.conversation.turns();
+            if turns >= limits.max_turns {
+                return Ok(FinishReason::MaxTurns);
+            }
+            let sessions = match &mut self.sessions {
+                Some(sessions) => sessions,
+                None => {
+                    self.progress.wait_for(WaitsFor::Memory);
+                    let start = tokio::time::Instant::now();
+                    let rooms = set.rooms(None).await.ok_or(EpisodeError::ShutDown)?;
+                    // The time that other trajectories keep it waiting is not its own.
+                    deadline += start.elapsed();
+                    let settings = tool_settings(&self.episode.task);
+                    let waits = self.progress.outside_waits();
+                    self.sessions.insert(set.open(Arc::new(rooms), &settings, self.episode.tool_seed, waits))
+                }
+            };
+            let names = reply.tool_calls.iter().map(|call| call.name.clone()).collect();
+            self.progress.wait_for(WaitsFor::Tools(names));
+            let answered = sessions.answer(
+                &reply.tool_calls,
+                &reply.malformed,
+                turns as u32 - 1,
+                &limits.tools,
+                self.policy.text(),
+            );
+            let Ok(answered) = timeout_at(deadline, answered).await else {
+                return Ok(self.timed_out(RolloutStage::Tools, &limits));
+            };
+            let (messages, uses) = answered?;
+            self.report.tool_uses.extend(uses);
+            let left = match limits.history {
+                History::Exact => self.append(messages)?,
+                History::Split => self.split(messages, set.definitions())?,
+            };
+            if left == 0 {
+                return Ok(FinishReason::Length);
+            }
+            pending = self.submit(left, turns).await.map_err(EpisodeError::Policy)?;
+        }
+    }
+
+    /// Appends messages to the conversation, and gives the tokens that are left; none where they do not fit.
+    fn append(&mut self, messages: Vec<Message>) -> Result<usize, TextError> {
+        let ids = self.conversation.continuation(&messages, self.policy.text())?;
+        let left = self.episode.max_tokens.saturating_sub(self.conversation.response_len() + ids.len());
+        if left > 0 {
+            self.conversation.append(messages, ids);
+        }
+        Ok(left)
+    }
+
+    /// Begins a conversation with all messages so far and these, and gives the tokens that are left; none where they do
+    /// not fit.
+    fn split(&mut self, messages: Vec<Message>, functions: Arc<[Value]>) -> Result<usize, TextError> {
+        let history: Vec<Message> = self.conversation.history().cloned().chain(messages).collect();
+        let ids = self.policy.text().prompt_ids_with(&history, &RenderOptions::prompt(&functions))?;
+        let grown = ids.len().saturating_sub(self.episode.prompt.len());
+        let left = self.episode.max_tokens.saturating_sub(grown);
+        if left > 0 {
+            let next = Conversation::new(history, ids, functions);
+            let speaker = (!self.ended.is_empty()).then(String::new);
+            let ended = std::mem::replace(&mut self.conversation, next);
+            self.ended.push(ended.end(speaker, FinishReason::Stop, std::mem::take(&mut self.report)));
+        }
+        Ok(left)
+    }
+
+    async fn generate(&mut self, pending: PendingTurn<P::Error>) -> Result<Turn, EpisodeError<P::Error>> {
+        self.progress.wait_for(WaitsFor::Policy);
+        let start = Instant::now();
+        let turn = pending.await.map_err(EpisodeError::Policy)?;
+        self.report.generating.push(start.elapsed().as_secs_f64());
+        Ok(turn)
+    }
+
+    async fn submit(&mut self, max_tokens: usize, turn: usize) -> Result<PendingTurn<P::Error>, P::Error> {
+        let seed = derive(self.episode.seed, turn as u64, 0, Purpose::Turn);
+        let request = TurnRequest { prompt: self.conversation.ids(), max_tokens, stop: Vec::new(), seed };
+        let mut pending = self.policy.generate(vec![request]).await?;
+        // One turn a request.
+        Ok(pending.remove(0))
+    }
+
+    /// The episode has used up its time.
+    fn timed_out(&mut self, stage: RolloutStage, limits: &EpisodeLimits) -> FinishReason {
+        let message = format!("the sample was not done after {} s", limits.deadline.as_secs_f64());
+        self.report.error = Some(RolloutFault { stage, message, retryable: true });
+        FinishReason::Timeout
+    }
+}

@@ -1,0 +1,22 @@
+//! From a task to a sample: conversations of the policy with tools.
+//!
+//! An [`Episode`] is one attempt at a task. It asks a [`Policy`] for turns and a [`ToolSet`] for answers, and ends as a
+//! [`gavel_data::Sample`]. In an [`AgentEpisode`], a component of the user does the asking. No libtorch here: the policy is whoever implements the trait.
+
+mod agent_episode;
+mod agent_link;
+mod conversation;
+mod episode;
+mod policy;
+mod progress;
+mod row_settings;
+mod tool_output;
+mod tool_set;
+
+pub use agent_episode::AgentEpisode;
+pub use conversation::Conversation;
+pub use episode::{Episode, EpisodeError, EpisodeLimits, History, Tools};
+pub use policy::{PendingTurn, Policy, Turn, TurnRequest};
+pub use progress::{EpisodeProgress, EpisodeWait, WaitsFor};
+pub use tool_output::LeftOut;
+pub use tool_set::{ToolLimits, ToolSet, ToolSetError};

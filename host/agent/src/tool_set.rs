@@ -1,0 +1,226 @@
+//! The tools of a run: their functions, and the sessions of a trajectory.
+
+use crate::tool_output::{self, LeftOut};
+use futures::future::join_all;
+use gavel_data::seed::{Purpose, derive};
+use gavel_data::{Message, Role, ToolCall, ToolEnding, ToolUse};
+use gavel_plugin::{
+    Agent, LoadError, OutsideWaits, PluginSpec, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport, ToolSession,
+};
+use gavel_text::{MalformedCall, TextError, TextModel};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How tools may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolLimits {
+    /// Calls of one turn that are made; the others are answered with an error.
+    pub max_parallel_calls: usize,
+    /// Tokens of one answer.
+    pub max_output_tokens: usize,
+    /// What is left out of a longer one.
+    pub left_out: LeftOut,
+}
+
+/// The tools of a run.
+pub struct ToolSet {
+    tools: Vec<Tool>,
+    /// For each function, the number of its tool.
+    functions: BTreeMap<String, usize>,
+    /// In the order of the tools, as chat templates take them.
+    definitions: Arc<[Value]>,
+}
+
+/// Tools that cannot be used together.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolSetError {
+    /// One of them does not load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A component of `gavel plugin test --quick`.
+    #[error(
+        "tool `{0}` is a quick build for tests: it reads its sources from a folder\nhint: run `gavel plugin build`, and name build/NAME.wasm"
+    )]
+    Quick(String),
+    /// Two have a function of one name.
+    #[error("the tools `{first}` and `{second}` both have a function `{function}`\nhint: leave one of them out")]
+    Twice {
+        /// The name.
+        function: String,
+        /// A tool.
+        first: String,
+        /// The other tool.
+        second: String,
+    },
+}
+
+impl ToolSet {
+    /// Loads tools, which the policy sees in this order.
+    ///
+    /// # Errors
+    /// One of them does not load or is a quick build, or two have a function of one name.
+    pub async fn load(sandbox: &Sandbox, specs: Vec<PluginSpec>) -> Result<Self, ToolSetError> {
+        let (mut tools, mut functions, mut definitions) =
+            (Vec::<Tool>::new(), BTreeMap::<String, usize>::new(), Vec::new());
+        for (number, spec) in specs.into_iter().enumerate() {
+            let tool = Tool::load(sandbox, spec).await?;
+            if tool.info().is_quick() {
+                return Err(ToolSetError::Quick(tool.name().to_owned()));
+            }
+            for function in tool.functions() {
+                definitions.push(function.definition());
+                if let Some(earlier) = functions.insert(function.name().to_owned(), number) {
+                    let first = tools.get(earlier).map_or(tool.name(), Tool::name).to_owned();
+                    let (function, second) = (function.name().to_owned(), tool.name().to_owned());
+                    return Err(ToolSetError::Twice { function, first, second });
+                }
+            }
+            tools.push(tool);
+        }
+        Ok(Self { tools, functions, definitions: definitions.into() })
+    }
+
+    /// Their functions, in the form that chat templates take.
+    pub fn definitions(&self) -> Arc<[Value]> {
+        self.definitions.clone()
+    }
+
+    /// The tools, in their order.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// Waits for the rooms of one more trajectory, with one for `agent`; nothing once the sandbox is shut down.
+    pub(crate) async fn rooms(&self, agent: Option<&Agent>) -> Option<SessionRooms> {
+        SessionRooms::wait(agent, &self.tools).await
+    }
+
+    /// Sessions for a trajectory. `settings` has what a row sets for each tool, by the tool's name or that of one of
+    /// its functions.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        rooms: Arc<SessionRooms>,
+        settings: &Map<String, Value>,
+        seed: u64,
+        waits: &OutsideWaits,
+    ) -> Sessions {
+        let sessions = self.tools.iter().map(|tool| {
+            let names = std::iter::once(tool.name()).chain(tool.functions().iter().map(ToolFunction::name));
+            let own = names.into_iter().find_map(|name| settings.get(name)).map(of_verl);
+            let own = own.unwrap_or(&Value::Null);
+            let own = if own.is_object() { own.to_string() } else { "{}".to_owned() };
+            tool.session(rooms.clone(), own, waits.clone())
+        });
+        Sessions { sessions: sessions.collect(), set: self.clone(), seed, calls: 0 }
+    }
+}
+
+/// verl puts what a tool is made with below `create_kwargs`.
+fn of_verl(settings: &Value) -> &Value {
+    settings.get("create_kwargs").unwrap_or(settings)
+}
+
+/// The tools of a run, in one trajectory.
+pub(crate) struct Sessions {
+    set: Arc<ToolSet>,
+    sessions: Vec<ToolSession>,
+    seed: u64,
+    /// Calls so far.
+    calls: u64,
+}
+
+/// A call that fits a function, on its way.
+struct Call<'a> {
+    /// Its place among all calls of the turn.
+    place: usize,
+    call: &'a ToolCall,
+    seed: u64,
+}
+
+/// A text for the policy, and what came of the call.
+struct Answer {
+    text: String,
+    ending: ToolEnding,
+    seconds: f64,
+}
+
+impl Sessions {
+    /// Answers calls of a turn, the `turn`-th from 0, and those in it that could not be read: a message and a report
+    /// each, in the order of the calls.
+    pub(crate) async fn answer(
+        &mut self,
+        tool_calls: &[ToolCall],
+        malformed: &[MalformedCall],
+        turn: u32,
+        limits: &ToolLimits,
+        text: &TextModel,
+    ) -> Result<(Vec<Message>, Vec<ToolUse>), TextError> {
+        let mut answers: Vec<Option<Answer>> = Vec::new();
+        answers.resize_with(tool_calls.len(), || None);
+        let mut by_tool: Vec<Vec<Call<'_>>> = Vec::new();
+        by_tool.resize_with(self.sessions.len(), Vec::new);
+        for (place, call) in tool_calls.iter().enumerate() {
+            match self.check(call, place, limits) {
+                Ok(tool) => {
+                    by_tool[tool].push(Call {
+                        place,
+                        call,
+                        seed: derive(self.seed, self.calls, tool as u64, Purpose::Tool),
+                    });
+                }
+                Err(what) => answers[place] = Some(Answer::of(&ToolReport::called_wrongly(what), 0.0)),
+            }
+            self.calls += 1;
+        }
+        // Tools work side by side; the calls of one come one after the other.
+        let working = self.sessions.iter_mut().zip(by_tool).map(async |(session, calls)| {
+            let mut answered = Vec::with_capacity(calls.len());
+            for Call { place, call, seed } in calls {
+                let start = Instant::now();
+                let report = session.call(&call.name, &call.arguments, seed).await;
+                answered.push((place, Answer::of(&report, start.elapsed().as_secs_f64())));
+            }
+            answered
+        });
+        for (place, answer) in join_all(working).await.into_iter().flatten() {
+            answers[place] = Some(answer);
+        }
+        let (mut messages, mut uses) = (Vec::new(), Vec::new());
+        for (call, answer) in tool_calls.iter().zip(answers) {
+            let Some(Answer { text: answer, ending, seconds }) = answer else { continue };
+            let answer = tool_output::cut(answer, limits.max_output_tokens, limits.left_out, &text.tokenizer)?;
+            let (id, name) = (Some(call.id.clone()), Some(call.name.clone()));
+            let is_known = self.set.functions.contains_key(&call.name);
+            uses.push(ToolUse { name: name.clone().filter(|_| is_known), ending, turn, seconds });
+            messages.push(Message { tool_call_id: id, name, ..Message::new(Role::Tool, answer) });
+        }
+        for MalformedCall { why, .. } in malformed {
+            let report = ToolReport::called_wrongly(format!("the call cannot be read: {why}"));
+            messages.push(Message::new(Role::Tool, report.text()));
+            uses.push(ToolUse { name: None, ending: ToolEnding::CalledWrongly, turn, seconds: 0.0 });
+        }
+        Ok((messages, uses))
+    }
+
+    /// The number of the tool that a call is for; the error is for the policy.
+    fn check(&self, call: &ToolCall, place: usize, limits: &ToolLimits) -> Result<usize, String> {
+        let most = limits.max_parallel_calls;
+        if place >= most {
+            return Err(format!("at most {most} calls are made in one turn; ask again for this one"));
+        }
+        let Some(tool) = self.set.functions.get(&call.name) else {
+            return Err(ToolFunction::unknown(&call.name, self.set.functions.keys().map(String::as_str)));
+        };
+        self.set.tools[*tool].check(&call.name, &call.arguments)?;
+        Ok(*tool)
+    }
+}
+
+impl Answer {
+    fn of(report: &ToolReport, seconds: f64) -> Self {
+        Self { text: report.text(), ending: report.ending(), seconds }
+    }
+}

@@ -1,0 +1,217 @@
+//! Agents in the sandbox, over a scripted policy.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Scripted, built, limits, sandbox, task, text, toolbox};
+use gavel_agent::{AgentEpisode, EpisodeProgress, ToolSet, Tools};
+use gavel_data::{FinishReason, Message, Role, RolloutStage, Sample, ToolEnding};
+use gavel_plugin::{Agent, Limits, PluginSpec};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn agent(path: PathBuf, params: Value) -> PluginSpec {
+    let limits = Limits {
+        deadline: Duration::from_secs(2),
+        cpu: Duration::from_millis(500),
+        memory: 16 << 20,
+        ..Limits::default()
+    };
+    let params: Map<String, Value> = serde_json::from_value(params).unwrap();
+    PluginSpec { limits, params, ..PluginSpec::new("agent", path) }
+}
+
+/// A sample that the agent makes of a row, with the toolbox beside it.
+fn play(spec: PluginSpec, policy: &Arc<Scripted>, row: Value, max_tokens: usize) -> Sample {
+    let sandbox = sandbox();
+    sandbox.handle().block_on(async {
+        let agent = Arc::new(Agent::load(&sandbox, spec).await.unwrap());
+        let set = Arc::new(ToolSet::load(&sandbox, vec![toolbox()]).await.unwrap());
+        let tools = Tools { set, limits: limits() };
+        let (task, max_prompt_tokens) = (task(row), 100_000);
+        let episode =
+            AgentEpisode { task, index: 1, max_prompt_tokens, max_tokens, seed: 5, tool_seed: 6, agent, tools };
+        episode.play(policy.clone(), &EpisodeProgress::default()).await.unwrap()
+    })
+}
+
+/// What comes of an act of the guest `acts`.
+fn act(act: &str, turns: &[&str], max_tokens: usize) -> Sample {
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), turns));
+    let row = json!({"prompt": "Act.", "data_source": "stage", "extra_info": {"agent_kwargs": {"act": act}}});
+    play(agent(built("guests/acts.wasm"), json!({})), &policy, row, max_tokens)
+}
+
+/// What a standard agent makes of a question.
+fn ask(name: &str, params: Value, turns: &[&str], max_tokens: usize) -> (Sample, Arc<Scripted>) {
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), turns));
+    let path = built(&format!("plugins/{name}.wasm"));
+    let row = json!({"prompt": "What is 2 + 3?"});
+    (play(agent(path, params), &policy, row, max_tokens), policy)
+}
+
+fn speakers(sample: &Sample) -> Vec<&str> {
+    sample
+        .trajectories
+        .iter()
+        .map(|trajectory| trajectory.opening.as_ref().map_or("-", |opening| opening.speaker.as_str()))
+        .collect()
+}
+
+fn reasons(sample: &Sample) -> Vec<FinishReason> {
+    sample.trajectories.iter().map(|trajectory| trajectory.finish_reason).collect()
+}
+
+fn texts(messages: &[Message]) -> Vec<String> {
+    messages.iter().map(Message::text).collect()
+}
+
+/// The tokens on which a trajectory learns, as text.
+fn learned(sample: &Sample, trajectory: usize) -> String {
+    let tokens = sample.trajectories[trajectory].tokens().unwrap();
+    let written = tokens.response.iter().zip(&tokens.loss_mask).filter(|(_, learned)| **learned);
+    let ids: Vec<u32> = written.map(|(id, _)| *id).collect();
+    text("qwen2_5").tokenizer.decode(&ids).unwrap()
+}
+
+/// Why a sample has no answer: where, and what; whether another attempt may help.
+fn fault(sample: &Sample) -> (RolloutStage, &str, bool) {
+    assert_eq!(sample.answer, None);
+    let fault = sample.trajectories[0].report.error.as_ref().unwrap();
+    (fault.stage, &fault.message, fault.retryable)
+}
+
+#[test]
+fn an_agent_sees_its_task_without_the_answer_key() {
+    let sample = act("tell", &[], 1000);
+    let told: Value = serde_json::from_str(&sample.response()).unwrap();
+    assert_eq!(told["source"], "stage");
+    assert_eq!(told["index"], 1);
+    assert_eq!(told["prompt"], "Act.");
+    assert_eq!(told["settings"], json!({"act": "tell"}));
+    // The policy was not asked; the answer is all that there is.
+    assert_eq!(texts(&sample.trajectories[0].messages), [sample.response()]);
+    assert!(sample.trajectories[0].tokens.is_none());
+}
+
+#[test]
+fn a_fork_learns_only_what_was_written_in_it() {
+    let sample = act("fork", &["First.", "Left!", "Right!"], 1000);
+    assert_eq!(sample.response(), "Left!Right!");
+    assert_eq!(speakers(&sample), ["-", "left", "right"]);
+    assert_eq!([0, 1, 2].map(|index| learned(&sample, index)), ["First.", "Left!", "Right!"]);
+    let opening = sample.trajectories[1].opening.as_ref().unwrap();
+    assert_eq!(texts(&opening.messages), ["Act.", "First."]);
+    assert_eq!(texts(&sample.trajectories[1].messages), ["Left?", "Left!"]);
+    // What it had read when it wrote is its prompt, token for token.
+    let tokens = |index: usize| sample.trajectories[index].tokens().unwrap();
+    assert_eq!(tokens(1).prompt, [&tokens(0).prompt[..], &tokens(0).response].concat());
+}
+
+#[test]
+fn requests_that_cannot_be_met_are_told_to_the_agent() {
+    assert_eq!(act("again", &["First."], 1000).response(), "there is no message to answer; append one");
+    let twice = "a conversation has one turn at a time";
+    assert_eq!(act("twice", &[], 1000).response(), format!("{twice}{twice}"));
+}
+
+#[test]
+fn tools_answer_an_agent_with_messages() {
+    let sample = act("call", &["Call."], 1000);
+    let answers = sample.response();
+    assert!(
+        answers.starts_with("add: 2\nadd: 5\nnothing: error: there is no function `nothing`; there are: add,"),
+        "{answers}"
+    );
+    let endings: Vec<_> = sample.trajectories[0].report.tool_uses.iter().map(|tool_use| tool_use.ending).collect();
+    assert_eq!(endings, [ToolEnding::Answered, ToolEnding::Answered, ToolEnding::CalledWrongly]);
+}
+
+#[test]
+fn a_budget_that_the_policy_used_up_is_no_fault_of_the_agent() {
+    let sample = act("turns", &["One.", "Two.", "Three.", "Four."], 1000);
+    assert_eq!((sample.response().as_str(), &reasons(&sample)[..]), ("Four.", &[FinishReason::MaxTurns][..]));
+    assert_eq!(sample.trajectories[0].report.error, None);
+    let sample = act("turns", &["One.", "Two."], 60);
+    assert_eq!((sample.response().as_str(), &reasons(&sample)[..]), ("Two.", &[FinishReason::Length][..]));
+    // The prompt alone is too long: the policy never wrote.
+    let sample = act("long", &[], 1000);
+    let (stage, what, _) = fault(&sample);
+    assert_eq!(stage, RolloutStage::Agent);
+    assert!(what.contains("and at most 100000 fit"), "{what}");
+}
+
+#[test]
+fn an_agent_that_misbehaves_costs_its_own_sample() {
+    let said = ["I say this."];
+    for (name, turns, reason, expected, retryable) in [
+        ("loop", &said[..], FinishReason::Error, "the agent used up its cpu:", false),
+        ("sleep", &said[..], FinishReason::Timeout, "the agent used up its deadline:", true),
+        ("trap", &said[..], FinishReason::Error, "the agent failed:", false),
+        ("append", &[], FinishReason::Error, "the agent used up its memory:", false),
+        ("open", &[], FinishReason::Error, "the agent used up its", false),
+        ("refuse", &[], FinishReason::Error, "the agent failed: the row says so", true),
+        ("other", &[], FinishReason::Error, "the agent failed: invalid input: there is no act \"other\"", false),
+    ] {
+        let mut path = agent(built("guests/acts.wasm"), json!({}));
+        if name == "sleep" {
+            path.grants.clock = gavel_plugin::ClockGrant::Real;
+        }
+        let policy = Arc::new(Scripted::new(text("qwen2_5"), turns));
+        let row = json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": name}}});
+        let sample = play(path, &policy, row, 1000);
+        let (stage, what, again) = fault(&sample);
+        assert!(what.starts_with(expected), "{name}: {what}");
+        assert_eq!((stage, again, &reasons(&sample)[..]), (RolloutStage::Agent, retryable, &[reason][..]), "{name}");
+        // What the policy wrote before is kept.
+        assert_eq!(texts(&sample.trajectories[0].messages), turns, "{name}");
+    }
+}
+
+#[test]
+fn react_acts_until_it_answers() {
+    let act = "Thought: I add.\nAction: add\nAction Input: {\"by\": 5}\nObservation:";
+    let (sample, policy) = ask("react", json!({}), &["I wonder.", act, "Thought: done.\nFinal Answer: 5"], 10_000);
+    assert_eq!(sample.response(), "5");
+    let texts = texts(&sample.trajectories[0].messages);
+    assert_eq!(texts[1], "Observation: that was neither an action nor a final answer");
+    assert_eq!(texts[3], "Observation: 5");
+    assert!(policy.saw(0).contains("- add: Adds to the sum and returns it."), "{}", policy.saw(0));
+    assert!(policy.asked.lock().unwrap().iter().all(|request| request.stop == ["Observation:"]));
+}
+
+#[test]
+fn best_of_n_takes_the_answer_that_the_policy_chooses() {
+    let turns = ["It is 4.", "It is 5.", "Answer 2 is right: 2"];
+    let (sample, policy) = ask("best-of-n", json!({"n": 2}), &turns, 10_000);
+    assert_eq!(sample.response(), "It is 5.");
+    assert_eq!(speakers(&sample), ["answer", "answer", "verify"]);
+    assert!(policy.saw(2).contains("Answer 1:\nIt is 4."), "{}", policy.saw(2));
+    let seeds: Vec<u64> = policy.asked.lock().unwrap().iter().map(|request| request.seed).collect();
+    assert_ne!(seeds[0], seeds[1]);
+}
+
+#[test]
+fn speakers_of_a_debate_hear_each_other() {
+    let (sample, policy) = ask("debate", json!({}), &["5", "6", "Still 5", "5 then"], 10_000);
+    assert_eq!(sample.response(), "Still 5");
+    assert_eq!(speakers(&sample), ["first", "second"]);
+    assert!(policy.saw(2).contains("Somebody else answers:\n\n6"), "{}", policy.saw(2));
+    assert_eq!([0, 1].map(|index| learned(&sample, index)), ["5Still 5", "65 then"]);
+}
+
+#[test]
+fn a_summary_begins_a_new_context() {
+    let call = r#"<tool_call>
+{"name": "flood", "arguments": {"bytes": 150}}
+</tool_call>"#;
+    let turns = [call, call, "It was all x.", "It is 5."];
+    let (sample, policy) = ask("summarize", json!({"reserve": 200}), &turns, 800);
+    assert_eq!(sample.response(), "It is 5.");
+    assert_eq!(sample.trajectories.len(), 2);
+    assert_eq!(sample.trajectories[0].turns(Role::Tool), 1);
+    assert!(policy.saw(3).contains("What you found out so far:\n\nIt was all x."), "{}", policy.saw(3));
+    assert!(!policy.saw(3).contains("xxxx"));
+}

@@ -1,0 +1,93 @@
+//! A scripted policy, and the tool that tests call.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use futures::FutureExt;
+use gavel_agent::{EpisodeLimits, History, LeftOut, PendingTurn, Policy, ToolLimits, Turn, TurnRequest};
+use gavel_data::{FinishReason, Task};
+use gavel_plugin::{Limits, PluginSpec, Sandbox, SandboxConfig};
+use gavel_text::TextModel;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub fn built(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    path
+}
+
+/// Bytes as tokens, with the chat template of a family.
+pub fn text(template: &str) -> TextModel {
+    let folder = tempfile::tempdir().unwrap();
+    TextModel::byte_level().save(folder.path()).unwrap();
+    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/chat_templates");
+    std::fs::copy(templates.join(template).with_extension("jinja"), folder.path().join("chat_template.jinja")).unwrap();
+    TextModel::load(folder.path()).unwrap()
+}
+
+/// A policy that writes what it is told, and remembers what it was asked.
+pub struct Scripted {
+    pub text: TextModel,
+    pub turns: Mutex<VecDeque<String>>,
+    pub asked: Mutex<Vec<TurnRequest>>,
+}
+
+impl Scripted {
+    pub fn new(text: TextModel, turns: &[&str]) -> Self {
+        let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
+        Self { text, turns: Mutex::new(turns), asked: Mutex::default() }
+    }
+
+    /// The text of all that the policy saw before its turn of this number.
+    pub fn saw(&self, turn: usize) -> String {
+        self.text.tokenizer.decode_with(&self.asked.lock().unwrap()[turn].prompt, false).unwrap()
+    }
+}
+
+impl Policy for Scripted {
+    type Error = Infallible;
+
+    fn text(&self) -> &TextModel {
+        &self.text
+    }
+
+    async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<Infallible>>, Infallible> {
+        let turn = |request: TurnRequest| {
+            let written = self.turns.lock().unwrap().pop_front().expect("a turn more than in the script");
+            let mut ids = self.text.tokenizer.encode(&written).unwrap();
+            ids.push(self.text.tokenizer.eos());
+            let finish_reason = if ids.len() > request.max_tokens { FinishReason::Length } else { FinishReason::Stop };
+            ids.truncate(request.max_tokens);
+            let (logprobs, versions) = (vec![-0.5; ids.len()], vec![3; ids.len()]);
+            self.asked.lock().unwrap().push(request);
+            async move { Ok(Turn { ids, logprobs, versions, finish_reason }) }.boxed()
+        };
+        Ok(requests.into_iter().map(turn).collect())
+    }
+}
+
+pub fn sandbox() -> Sandbox {
+    Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap())).unwrap()
+}
+
+pub fn toolbox() -> PluginSpec {
+    let limits = Limits { cpu: Duration::from_millis(200), memory: 16 << 20, ..Limits::default() };
+    PluginSpec { limits, ..PluginSpec::new("toolbox", built("guests/toolbox.wasm")) }
+}
+
+pub fn limits() -> EpisodeLimits {
+    EpisodeLimits {
+        max_turns: 4,
+        deadline: Duration::from_secs(60),
+        history: History::Exact,
+        tools: ToolLimits { max_parallel_calls: 4, max_output_tokens: 200, left_out: LeftOut::Middle },
+    }
+}
+
+pub fn task(row: Value) -> Arc<Task> {
+    Arc::new(Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap())
+}

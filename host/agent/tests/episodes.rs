@@ -1,0 +1,240 @@
+//! Episodes of a scripted policy with a real tool in the sandbox.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Scripted, limits, sandbox, task, text, toolbox};
+use gavel_agent::{
+    Episode, EpisodeLimits, EpisodeProgress, History, LeftOut, Policy, ToolLimits, ToolSet, ToolSetError, Tools,
+};
+use gavel_data::{FinishReason, Message, Role, Sample, ToolEnding, Trajectory};
+use gavel_plugin::{PluginSpec, Sandbox};
+use gavel_text::RenderOptions;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Plays an episode on this row.
+fn play_with(sandbox: &Sandbox, policy: &Scripted, row: Value, limits: EpisodeLimits, max_tokens: usize) -> Sample {
+    sandbox.handle().block_on(async {
+        let set = Arc::new(ToolSet::load(sandbox, vec![toolbox()]).await.unwrap());
+        let task = task(row);
+        let options = set.definitions();
+        let prompt = policy.text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&options)).unwrap();
+        let tools = Some(Tools { set, limits });
+        let episode = Episode { task, index: 1, prompt, max_tokens, seed: 5, tool_seed: 6, tools };
+        let first = policy.generate(vec![episode.first_request()]).await.unwrap().remove(0);
+        episode.play(policy, first, &EpisodeProgress::default()).await.unwrap()
+    })
+}
+
+fn play(policy: &Scripted) -> Trajectory {
+    play_with(&sandbox(), policy, json!({"prompt": "Add."}), limits(), 100_000).trajectories.remove(0)
+}
+
+fn call(name: &str, arguments: &Value) -> String {
+    format!("<tool_call>\n{}\n</tool_call>", json!({"name": name, "arguments": arguments}))
+}
+
+/// The texts of the tools' answers.
+fn answers(trajectory: &Trajectory) -> Vec<String> {
+    trajectory.messages.iter().filter(|message| message.role == Role::Tool).map(Message::text).collect()
+}
+
+fn endings(trajectory: &Trajectory) -> Vec<(Option<&str>, ToolEnding)> {
+    trajectory.report.tool_uses.iter().map(|tool_use| (tool_use.name.as_deref(), tool_use.ending)).collect()
+}
+
+#[test]
+fn calls_are_answered_until_a_turn_has_none() {
+    let add = |by: i64| call("add", &json!({"by": by}));
+    let policy =
+        Scripted::new(text("qwen2_5"), &[&format!("First. {}", add(2)), &(add(3) + "\n" + &add(4)), "It is 9."]);
+    let trajectory = play(&policy);
+    assert_eq!(trajectory.finish_reason, FinishReason::Stop);
+    assert_eq!(answers(&trajectory), ["2", "5", "9"]);
+    assert_eq!(trajectory.response(), "It is 9.");
+    assert_eq!((trajectory.turns(Role::Assistant), trajectory.turns(Role::Tool)), (3, 3));
+    let first = &trajectory.messages[0];
+    assert_eq!((first.text().as_str(), first.tool_calls[0].name.as_str()), ("First.", "add"));
+    assert_eq!(trajectory.messages[1].tool_call_id.as_deref(), Some(first.tool_calls[0].id.as_str()));
+    assert_eq!(trajectory.report.generating.len(), 3);
+    assert!(policy.saw(0).contains("# Tools") && policy.saw(0).contains("Adds to the sum"));
+}
+
+#[test]
+fn what_the_policy_wrote_is_kept_to_the_token() {
+    // Written as no template would write it.
+    let odd = "<tool_call>{ \"arguments\":{\"by\" : 2},\"name\":\"add\" }</tool_call>";
+    let policy = Scripted::new(text("qwen2_5"), &[odd, "done"]);
+    let trajectory = play(&policy);
+    let tokens = trajectory.tokens().unwrap();
+    let all = [&tokens.prompt[..], &tokens.response].concat();
+    let asked = policy.asked.lock().unwrap();
+    // Each turn saw the beginning of what is trained on.
+    for request in asked.iter() {
+        assert_eq!(all[..request.prompt.len()], request.prompt);
+    }
+    let decode = |wanted: bool| {
+        let ids: Vec<u32> = tokens
+            .response
+            .iter()
+            .zip(&tokens.loss_mask)
+            .filter(|(_, mask)| **mask == wanted)
+            .map(|(id, _)| *id)
+            .collect();
+        policy.text.tokenizer.decode_with(&ids, false).unwrap()
+    };
+    assert_eq!(decode(true), format!("{odd}<|im_end|>done<|im_end|>"));
+    assert_eq!(
+        decode(false),
+        "\n<|im_start|>user\n<tool_response>\n2\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    );
+    let written = |number: &f32| *number != 0.0;
+    assert!(tokens.logprobs.iter().zip(&tokens.loss_mask).all(|(logprob, mask)| written(logprob) == *mask));
+    assert_eq!(tokens.versions, vec![3; tokens.response.len()]);
+}
+
+#[test]
+fn a_wrong_call_is_told_to_the_policy_and_counted() {
+    let calls = [
+        "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"by\": 2}\n</tool_call>".to_owned(),
+        call("subtract", &json!({"by": 2})),
+        call("add", &json!({})),
+        call("add", &json!({"by": "two", "to": 1})),
+        call("fail", &json!({"how": "wrong"})),
+    ];
+    let mut trajectories = calls.iter().map(|call| play(&Scripted::new(text("qwen2_5"), &[call, "well"])));
+    let mut told = || {
+        let trajectory = trajectories.next().unwrap();
+        assert_eq!(trajectory.report.tool_uses[0].ending, ToolEnding::CalledWrongly);
+        (trajectory.report.tool_uses[0].name.clone(), answers(&trajectory).concat())
+    };
+    let (name, answer) = told();
+    assert!(name.is_none() && answer.starts_with("error: the call cannot be read: "), "{answer}");
+    let (name, answer) = told();
+    assert!(
+        name.is_none() && answer.starts_with("error: there is no function `subtract`; there are: add, "),
+        "{answer}"
+    );
+    assert_eq!(told(), (Some("add".into()), "error: \"by\" is a required property".into()));
+    let (_, answer) = told();
+    assert!(answer.contains("by: \"two\" is not of type \"integer\"") && answer.contains("'to'"), "{answer}");
+    assert_eq!(told(), (Some("fail".into()), "error: that was wrong".into()));
+}
+
+#[test]
+fn a_tool_that_fails_is_told_apart_from_one_that_was_called_wrongly() {
+    let ways = ["away", "broken"].map(|how| call("fail", &json!({"how": how})));
+    let rest = [call("loop", &json!({})), call("trap", &json!({})), call("add", &json!({"by": 1}))];
+    let turn = [&ways[..], &rest[..1]].concat().join("\n");
+    let policy = Scripted::new(text("qwen2_5"), &[&turn, &rest[1], &rest[2], "well"]);
+    let trajectory = play(&policy);
+    use ToolEnding::{Answered, Failed, OutOfBudget, Unavailable};
+    let expected =
+        [("fail", Unavailable), ("fail", Failed), ("loop", OutOfBudget), ("trap", Failed), ("add", Answered)];
+    assert_eq!(endings(&trajectory), expected.map(|(name, ending)| (Some(name), ending)));
+    let answers = answers(&trajectory);
+    assert_eq!(answers[0], "error: nobody is there");
+    assert!(answers[2].starts_with("error: the call was ended: "), "{answers:?}");
+    assert_eq!(answers[4], "1");
+}
+
+#[test]
+fn budgets_of_turns_calls_tokens_and_time_end_a_trajectory_each_in_its_own_way() {
+    let sandbox = sandbox();
+    let add = call("add", &json!({"by": 1}));
+    let row = || json!({"prompt": "Add."});
+    let script = |turns: &[&str]| Scripted::new(text("qwen2_5"), turns);
+    let ended = |policy: &Scripted, limits: EpisodeLimits, max_tokens: usize| {
+        play_with(&sandbox, policy, row(), limits, max_tokens).trajectories.remove(0)
+    };
+
+    let policy = script(&[&add, &add]);
+    let trajectory = ended(&policy, EpisodeLimits { max_turns: 2, ..limits() }, 100_000);
+    assert_eq!((trajectory.finish_reason, answers(&trajectory).len()), (FinishReason::MaxTurns, 1));
+
+    let tools = ToolLimits { max_parallel_calls: 2, ..limits().tools };
+    let policy = script(&[&[&*add; 3].join("\n"), "well"]);
+    let trajectory = ended(&policy, EpisodeLimits { tools, ..limits() }, 100_000);
+    assert_eq!(answers(&trajectory)[..2], ["1", "2"]);
+    assert_eq!(answers(&trajectory)[2], "error: at most 2 calls are made in one turn; ask again for this one");
+
+    // The answer of the tool has no room, or nothing has any after it.
+    for max_tokens in [add.len() + 1, add.len() + 30] {
+        let trajectory = ended(&script(&[&add]), limits(), max_tokens);
+        assert_eq!((trajectory.finish_reason, trajectory.messages.len()), (FinishReason::Length, 1), "{max_tokens}");
+        assert!(trajectory.tokens().unwrap().response.len() <= max_tokens);
+    }
+
+    let wait = call("loop", &json!({}));
+    let deadline = Duration::from_millis(50);
+    let trajectory = ended(&script(&[&wait]), EpisodeLimits { deadline, ..limits() }, 100_000);
+    assert_eq!(trajectory.finish_reason, FinishReason::Timeout);
+    assert_eq!(trajectory.report.error.unwrap().message, "the sample was not done after 0.05 s");
+}
+
+#[test]
+fn a_long_answer_is_cut_and_says_so() {
+    let flood = call("flood", &json!({"bytes": 1000}));
+    for (left_out, expected) in [
+        (LeftOut::End, format!("{}\n[800 tokens left out]", "x".repeat(200))),
+        (LeftOut::Start, format!("[800 tokens left out]\n{}", "x".repeat(200))),
+        (LeftOut::Middle, format!("{0}\n[800 tokens left out]\n{0}", "x".repeat(100))),
+    ] {
+        let policy = Scripted::new(text("qwen2_5"), &[&flood, "well"]);
+        let limits = EpisodeLimits { tools: ToolLimits { left_out, ..limits().tools }, ..limits() };
+        let sample = play_with(&sandbox(), &policy, json!({"prompt": "Go."}), limits, 100_000);
+        assert_eq!(answers(&sample.trajectories[0]), [expected]);
+    }
+}
+
+#[test]
+fn a_row_sets_its_tools_and_the_policy_does_not_see_it() {
+    let policy = Scripted::new(text("qwen2_5"), &[&call("settings", &json!({})), "well"]);
+    let row = json!({"prompt": "Go.", "extra_info": {"index": 0, "tools_kwargs": {"toolbox": {"create_kwargs": {"secret": 41}}}}});
+    let sample = play_with(&sandbox(), &policy, row, limits(), 100_000);
+    assert_eq!(answers(&sample.trajectories[0]), [r#"{"secret":41}"#]);
+    assert!(!policy.saw(0).contains("41"));
+}
+
+#[test]
+fn two_tools_with_one_function_are_refused() {
+    let sandbox = sandbox();
+    let twice = vec![toolbox(), PluginSpec { name: "other".into(), ..toolbox() }];
+    let error = sandbox.handle().block_on(ToolSet::load(&sandbox, twice)).err().unwrap();
+    assert!(matches!(error, ToolSetError::Twice { .. }), "{error}");
+    assert!(error.to_string().starts_with("the tools `toolbox` and `other` both have a function `add`\n"), "{error}");
+}
+
+#[test]
+fn a_quick_build_is_not_a_tool_of_a_run() {
+    let sandbox = sandbox();
+    let params = serde_json::from_value(json!({"name": "toolbox (quick)"})).unwrap();
+    let quick = vec![PluginSpec { params, ..toolbox() }];
+    let error = sandbox.handle().block_on(ToolSet::load(&sandbox, quick)).err().unwrap();
+    assert!(matches!(error, ToolSetError::Quick(_)), "{error}");
+}
+
+#[test]
+fn each_turn_is_a_trajectory_where_the_template_rewrites_history() {
+    // It leaves out what was thought in earlier turns.
+    let policy = Scripted::new(text("qwen3"), &[]);
+    let first = format!("<think>\nI add.\n</think>\n\n{}", call("add", &json!({"by": 2})));
+    *policy.turns.lock().unwrap() = [first.clone(), "It is 2.".to_owned()].into();
+    let limits = EpisodeLimits { history: History::Split, ..limits() };
+    let sample = play_with(&sandbox(), &policy, json!({"prompt": "Add."}), limits, 100_000);
+    assert_eq!(sample.response(), "It is 2.");
+    let [before, after] = &sample.trajectories[..] else { panic!("{sample:?}") };
+    assert_eq!((before.turns(Role::Assistant), before.turns(Role::Tool), before.opening.is_some()), (1, 0, false));
+    // The second turn reads what the template makes of all before it, and learns from what it wrote alone.
+    let opening = after.opening.as_ref().unwrap();
+    let roles: Vec<Role> = opening.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
+    let asked = policy.asked.lock().unwrap();
+    let tokens = after.tokens().unwrap();
+    assert_eq!(tokens.prompt, asked[1].prompt);
+    assert!(tokens.loss_mask.iter().all(|learned| *learned));
+    assert_eq!(before.tokens().unwrap().response.len(), first.len() + 1);
+    assert_eq!(before.report.tool_uses.len(), 1);
+}

@@ -1,0 +1,130 @@
+//! A policy with a tool, trained as `cargo xtask demo-tools` trains it, on so few questions that it soon calls it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg(feature = "train")]
+
+mod project;
+
+use project::{Project, built, lines, stderr};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+const QUESTIONS: [(u32, u32); 4] = [(12, 13), (27, 31), (44, 18), (95, 62)];
+
+/// A file of the demo, with the paths of this project.
+fn of_demo(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");
+    let text = std::fs::read_to_string(folder.join(name)).unwrap();
+    let template = folder.join("tools.jinja").canonicalize().unwrap();
+    let text = text.replace("demo/tools.jinja", template.to_str().unwrap()).replace("target/demo/", "");
+    ["calculator", "exact-answer"].into_iter().fold(text, |text, plugin| {
+        let path = format!("plugins/{plugin}.wasm");
+        text.replace(&format!("target/{path}"), built(&path).to_str().unwrap())
+    })
+}
+
+/// A project whose policy has learned to call the calculator.
+fn project() -> Project {
+    let project = Project::empty();
+    let (mut rows, mut conversations) = (String::new(), String::new());
+    for (index, (first, second)) in QUESTIONS.into_iter().enumerate() {
+        let (expression, value) = (format!("{first} * {second}"), (first * second).to_string());
+        let prompt = json!([{"role": "user", "content": expression}]);
+        let row = json!({"prompt": prompt, "reward_model": {"ground_truth": value}, "extra_info": {"index": index}});
+        let function = json!({"name": "calculator", "arguments": json!({"expression": expression}).to_string()});
+        let conversation = json!({"messages": [
+            {"role": "user", "content": expression},
+            {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": function}]},
+            {"role": "tool", "tool_call_id": "1", "content": value},
+            {"role": "assistant", "content": format!("Answer: {value}")},
+        ]});
+        rows += &format!("{row}\n");
+        conversations += &format!("{conversation}\n");
+    }
+    project.write("tools-train.jsonl", &rows);
+    project.write("tools-validation.jsonl", &rows);
+    project.write("tools-sft.jsonl", &conversations);
+    project.write("sft.toml", &of_demo("tools-sft.toml"));
+    project.write("train.toml", &of_demo("tools.toml"));
+    let steps = ["train.steps=80", "train.batch_size=4", "train.validate_every=80"];
+    let settings = steps.iter().flat_map(|setting| ["--set", *setting]);
+    project.succeed(&["sft", "-c", "sft.toml"].into_iter().chain(settings).collect::<Vec<_>>());
+    project
+}
+
+const TRAIN: [&str; 12] = [
+    "train",
+    "-c",
+    "train.toml",
+    "--set",
+    "model.path=runs/demo-tools-sft/checkpoints/step-000080",
+    "--set",
+    "train.steps=2",
+    "--set",
+    "train.prompts_per_step=4",
+    "--set",
+    "log.token_ids=true",
+    "--dry-run",
+];
+
+#[test]
+fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
+    let project = project();
+    let output = project.succeed(&TRAIN);
+    let checked = String::from_utf8(output.stdout).unwrap();
+    assert!(checked.contains("calculator"), "{checked}");
+    project.succeed(&TRAIN[..11]);
+
+    let metrics = project.metrics("runs/demo-tools");
+    let number = |line: &Map<String, Value>, name: &str| {
+        line.get(name).and_then(Value::as_f64).unwrap_or_else(|| panic!("{name}: {line:?}"))
+    };
+    // The first line is the validation before the first step.
+    assert!(number(&metrics[0], "val/tool_turns/mean") > 0.5);
+    for line in &metrics[1..] {
+        assert!(number(line, "tool_turns/mean") > 0.5 && number(line, "num_turns/max") >= 2.0, "{line:?}");
+        assert!(number(line, "tool/calculator/answered") >= 1.0, "{line:?}");
+        // As for samples of one turn: what training computes is what was drawn.
+        assert!(number(line, "logprob_mismatch") < 1e-4, "{line:?}");
+        // The answers of the tool are not learned from.
+        assert!(number(line, "tokens/trained") < number(line, "tokens/response"), "{line:?}");
+    }
+    let trajectories = lines(&project.path("runs/demo-tools/trajectories/step-000001.jsonl"));
+    let with_call = trajectories.iter().find(|line| line["rollout"]["tool_uses"][0]["ending"] == "answered").unwrap();
+    let roles: Vec<&Value> = with_call["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["assistant", "tool", "assistant"]);
+    assert_eq!(with_call["rollout"]["tool_uses"][0]["name"], "calculator");
+    assert_eq!(with_call["rollout"]["generating"].as_array().unwrap().len(), 2);
+
+    let output = project.succeed(&["replay", "runs/demo-tools"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
+}
+
+#[test]
+fn a_configuration_of_tools_that_cannot_be_says_why() {
+    let project = Project::empty();
+    project.write("train.toml", &of_demo("tools.toml"));
+    let error = |settings: &[&str]| {
+        let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+        let output = project.run(&["train", "-c", "train.toml"].into_iter().chain(settings).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let said = error(&["agent.kind=single"]);
+    assert!(said.contains("there are [[tool]] tables, and agent.kind is \"single\"\nhint: set agent.kind"), "{said}");
+    let said = error(&["agent.max_turns=0"]);
+    assert!(said.contains("agent.max_turns must be"), "{said}");
+    let rows = json!({"prompt": "2 * 3", "ground_truth": "6"}).to_string() + "\n";
+    project.write("tools-train.jsonl", &rows.repeat(20));
+    let sizes = "model={init={vocab_size=259,hidden_size=32,intermediate_size=32,num_hidden_layers=1,num_attention_heads=2,max_position_embeddings=512}}";
+    let said = error(&[sizes, "data.validation=\"tools-train.jsonl\""]);
+    assert!(said.contains("the chat template has no form for tool calls that gavel reads"), "{said}");
+    project.write(
+        "drops.jinja",
+        "{{ messages[0].content }}{# <tool_call> #}{{ messages[-1].content if messages[-1].role != 'tool' }}",
+    );
+    let said = error(&[sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=drops.jinja"]);
+    assert!(said.contains("drops.jinja") && said.contains("hint: set model.chat_template"), "{said}");
+    let said = error(&["agent.kind=many"]);
+    assert!(said.contains("agent.kind") && said.contains("`single` or `tools`"), "{said}");
+}

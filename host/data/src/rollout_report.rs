@@ -1,0 +1,92 @@
+//! How a trajectory came about: what the clock and the tools said.
+
+use serde::{Deserialize, Serialize};
+
+/// How a trajectory came about. No plugin sees it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct RolloutReport {
+    /// The seconds in which the policy wrote each of its turns, the wait for its device included.
+    pub generating: Vec<f64>,
+    /// The calls of tools, in the order in which the policy asked for them.
+    pub tool_uses: Vec<ToolUse>,
+    /// Why it did not come to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RolloutFault>,
+}
+
+/// Two runs of the same take different times: all reports are equal.
+impl PartialEq for RolloutReport {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// The function; none where the call cannot be read or there is no such function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What came of it.
+    pub ending: ToolEnding,
+    /// Which turn of the policy asked for it, from 0.
+    pub turn: u32,
+    /// Seconds until the answer.
+    pub seconds: f64,
+}
+
+/// What came of a call of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolEnding {
+    /// It answered.
+    Answered,
+    /// The policy called it wrongly: no such function, no JSON, arguments that do not fit.
+    CalledWrongly,
+    /// It exceeded one of its budgets.
+    OutOfBudget,
+    /// Something that it needs did not answer.
+    Unavailable,
+    /// It failed by itself.
+    Failed,
+}
+
+impl ToolEnding {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Answered, Self::CalledWrongly, Self::OutOfBudget, Self::Unavailable, Self::Failed];
+
+    /// The name in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::CalledWrongly => "called-wrongly",
+            Self::OutOfBudget => "out-of-budget",
+            Self::Unavailable => "unavailable",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why a trajectory did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutFault {
+    /// What was under way.
+    pub stage: RolloutStage,
+    /// What happened.
+    pub message: String,
+    /// Whether another attempt may help.
+    pub retryable: bool,
+}
+
+/// What an episode does at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RolloutStage {
+    /// The policy writes.
+    Generate,
+    /// Tools are called.
+    Tools,
+    /// An agent decides.
+    Agent,
+}

@@ -1,0 +1,211 @@
+//! `[agent]` and `[[tool]]`: how a sample comes about, and what the policy may call.
+
+use super::checks::at_least_one;
+use super::error::ConfigError;
+use gavel_agent::{EpisodeLimits, History, LeftOut, ToolLimits};
+use gavel_plugin::{Grants, LimitsTable, PluginSpec};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `[agent]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentTable {
+    /// `single` for one turn of the policy, the default; `tools` for turns until one calls no tool.
+    pub kind: AgentKind,
+    /// An agent of one's own, in place of `kind`: a component that exports `agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The parameters of the agent's initialisation.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub params: serde_json::Map<String, serde_json::Value>,
+    /// What an agent may use in a sample, where it differs from `[limits]`. `timeout` is `agent.timeout`.
+    pub limits: LimitsTable,
+    /// What the agent may reach beyond its task, the policy and the tools; nothing by default.
+    pub grant: Grants,
+    /// The most turns of the policy in a sample, in all of its conversations; 8 by default.
+    pub max_turns: usize,
+    /// The most calls that one turn may make; 8 by default. The others are answered with an error.
+    pub max_parallel_calls: usize,
+    /// What the policy reads of its earlier turns: `exact` (the default), its own tokens, or `split`, what the chat
+    /// template makes of them; each turn is then a trajectory of its own.
+    pub history: History,
+    /// Which trajectories of a sample its reward reaches: `all` (the default), the `last` alone, or `by-agent`: those of a
+    /// speaker are compared with each other, with the metric `reward/SPEAKER` as their reward where a plugin gives it.
+    pub reward_to: RewardTo,
+    /// What counts once when losses are averaged: a `sample` (the default), with all its trajectories, or a `trajectory`.
+    pub weigh_by: WeighBy,
+    /// The time that a sample has; 5 minutes by default. The wait for memory of its tools does not count.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Duration,
+    /// The most tokens of a tool's answer; 1024 by default.
+    pub max_tool_tokens: usize,
+    /// Which part of a longer answer is left out: `start`, `middle` (the default) or `end`.
+    pub truncate_tool_output: LeftOut,
+}
+
+/// How a sample comes about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentKind {
+    /// One turn of the policy.
+    #[default]
+    Single,
+    /// Turns of the policy with the answers of tools between them.
+    Tools,
+}
+
+/// Which trajectories of a sample its reward reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewardTo {
+    /// All of them.
+    #[default]
+    All,
+    /// The last one.
+    Last,
+    /// Those of each speaker by themselves.
+    ByAgent,
+}
+
+/// What counts once when losses are averaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WeighBy {
+    /// A sample, with all its trajectories.
+    #[default]
+    Sample,
+    /// A trajectory.
+    Trajectory,
+}
+
+impl Default for AgentTable {
+    fn default() -> Self {
+        Self {
+            kind: AgentKind::Single,
+            path: None,
+            params: serde_json::Map::new(),
+            limits: LimitsTable::default(),
+            grant: Grants::default(),
+            history: History::Exact,
+            reward_to: RewardTo::All,
+            weigh_by: WeighBy::Sample,
+            max_turns: 8,
+            max_parallel_calls: 8,
+            timeout: Duration::from_secs(300),
+            max_tool_tokens: 1024,
+            truncate_tool_output: LeftOut::default(),
+        }
+    }
+}
+
+impl AgentTable {
+    /// Whether every key has its default.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn validate(&self, tools: &[ToolTable]) -> Result<(), ConfigError> {
+        at_least_one("agent.max_turns", self.max_turns)?;
+        at_least_one("agent.max_parallel_calls", self.max_parallel_calls)?;
+        at_least_one("agent.max_tool_tokens", self.max_tool_tokens)?;
+        if self.timeout.is_zero() {
+            return Err(ConfigError::value("agent.timeout", "more than 0", "0s"));
+        }
+        self.grant.check().map_err(|error| ConfigError::Invalid(format!("[agent]: {error}")))?;
+        self.limits.validate("agent.limits")?;
+        if self.limits.timeout.is_some() {
+            return Err(ConfigError::Invalid(
+                "agent.limits.timeout is not a key\nhint: set agent.timeout, the time of a whole sample".into(),
+            ));
+        }
+        if self.path.is_some() {
+            return match self.kind {
+                AgentKind::Single => Ok(()),
+                AgentKind::Tools => Err(ConfigError::Invalid(
+                    "both agent.kind and agent.path say what makes a sample\nhint: leave agent.kind out; an agent calls the tools itself".into(),
+                )),
+            };
+        }
+        let default = Self::default();
+        if (&self.params, &self.limits, &self.grant) != (&default.params, &default.limits, &default.grant) {
+            return Err(ConfigError::Invalid(
+                "agent.params, agent.limits and agent.grant are those of an agent, and there is none\nhint: name its component with agent.path".into(),
+            ));
+        }
+        match (self.kind, tools.is_empty()) {
+            (AgentKind::Single, false) => Err(ConfigError::Invalid(
+                "there are [[tool]] tables, and agent.kind is \"single\"\nhint: set agent.kind = \"tools\"".into(),
+            )),
+            (AgentKind::Tools, true) => Err(ConfigError::Invalid(
+                "agent.kind is \"tools\", and there is no [[tool]] table\nhint: add one, such as [[tool]] with name = \"calculator\" and path = \"target/plugins/calculator.wasm\"".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The agent that it names; `limits` are those of all plugins.
+    pub(crate) fn plugin(&self, limits: &LimitsTable) -> Option<PluginSpec> {
+        let path = self.path.clone()?;
+        let limits = LimitsTable { timeout: Some(self.timeout), ..self.limits }.over(limits);
+        let (params, grants) = (self.params.clone(), self.grant.clone());
+        Some(PluginSpec { name: "agent".into(), path, params, limits, reuse: None, grants })
+    }
+
+    /// How long an episode may last.
+    pub(crate) fn limits(&self) -> EpisodeLimits {
+        EpisodeLimits {
+            max_turns: self.max_turns,
+            deadline: self.timeout,
+            history: self.history,
+            tools: ToolLimits {
+                max_parallel_calls: self.max_parallel_calls,
+                max_output_tokens: self.max_tool_tokens,
+                left_out: self.truncate_tool_output,
+            },
+        }
+    }
+}
+
+/// `[[tool]]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolTable {
+    /// Its name in metrics and logs, and in the settings of rows.
+    pub name: String,
+    /// The component.
+    pub path: PathBuf,
+    /// The parameters of the component's initialisation.
+    #[serde(default)]
+    pub params: serde_json::Map<String, serde_json::Value>,
+    /// What its calls may use, where it differs from `[limits]`. `memory` is that of a whole trajectory.
+    #[serde(default)]
+    pub limits: LimitsTable,
+    /// What it may reach beyond its arguments; nothing by default.
+    #[serde(default)]
+    pub grant: Grants,
+}
+
+impl ToolTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();
+        if self.name.is_empty() || self.name.contains(path_like) {
+            return Err(ConfigError::value("tool.name", "a word without `/` (it names metrics)", &self.name));
+        }
+        self.grant.check().map_err(|error| ConfigError::Invalid(format!("tool `{}`: {error}", self.name)))?;
+        Ok(self.limits.validate("tool.limits")?)
+    }
+
+    /// The component that it names; `limits` are those of all plugins.
+    pub(crate) fn plugin(&self, limits: &LimitsTable) -> PluginSpec {
+        PluginSpec {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            params: self.params.clone(),
+            limits: self.limits.over(limits),
+            reuse: None,
+            grants: self.grant.clone(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! How what rewards say of a sample reaches its trajectories, and their tokens.
+
+use crate::config::{Config, RewardTo, WeighBy};
+use gavel_data::{Credit, Group, Member, Outcome, Role, Sample, Score, Tokens, Trajectory};
+use gavel_text::{TextModel, Tokenizer};
+use gavel_train::SampleId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// How what rewards say of a sample reaches its trajectories, and their tokens.
+pub(crate) struct CreditRule<'a> {
+    reward_to: RewardTo,
+    weigh_by: WeighBy,
+    /// The weights of the rewards.
+    weights: BTreeMap<&'a str, f64>,
+    tokenizer: &'a Tokenizer,
+}
+
+/// The trajectories that are compared with each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Strand {
+    /// All of a sample.
+    All,
+    /// The last of each sample.
+    Last,
+    /// Those of a speaker.
+    Speaker(String),
+}
+
+impl<'a> CreditRule<'a> {
+    pub(crate) fn new<T>(config: &'a Config<T>, text: &'a TextModel) -> Self {
+        let weights = config.reward.iter().map(|reward| (reward.name.as_str(), reward.weight)).collect();
+        let (reward_to, weigh_by) = (config.agent.reward_to, config.agent.weigh_by);
+        Self { reward_to, weigh_by, weights, tokenizer: &text.tokenizer }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn plain() -> CreditRule<'static> {
+        static TEXT: std::sync::LazyLock<TextModel> = std::sync::LazyLock::new(TextModel::byte_level);
+        CreditRule {
+            reward_to: RewardTo::All,
+            weigh_by: WeighBy::Sample,
+            weights: BTreeMap::from([("r", 2.0)]),
+            tokenizer: &TEXT.tokenizer,
+        }
+    }
+
+    /// The strands of a group.
+    pub(crate) fn strands(&self, group: &Group) -> Vec<Strand> {
+        match self.reward_to {
+            RewardTo::All => vec![Strand::All],
+            RewardTo::Last => vec![Strand::Last],
+            RewardTo::ByAgent => {
+                let trajectories = group.members.iter().flat_map(|member| &member.sample.trajectories);
+                let speakers: BTreeSet<&str> = trajectories.map(speaker).collect();
+                speakers.into_iter().map(|speaker| Strand::Speaker(speaker.to_owned())).collect()
+            }
+        }
+    }
+
+    /// The reward of a sample in a strand, where `reward` is that of the sample. A reward sets that of a speaker with
+    /// the metric `reward/SPEAKER`. Nothing where the sample has no such trajectory.
+    pub(crate) fn reward(&self, member: &Member, strand: &Strand, reward: f64) -> Option<f64> {
+        let Strand::Speaker(name) = strand else { return Some(reward) };
+        member.sample.trajectories.iter().find(|trajectory| speaker(trajectory) == name)?;
+        let metric = format!("reward/{name}");
+        let own = self.scores(member).filter_map(|(weight, score)| {
+            let metric = score.metrics.iter().find(|found| found.name == metric)?;
+            Some(weight * metric.value)
+        });
+        Some(own.reduce(|sum, own| sum + own).unwrap_or(reward))
+    }
+
+    /// The trajectories of a sample in a strand, with their numbers.
+    pub(crate) fn trajectories<'s>(&self, sample: &'s Sample, strand: &Strand) -> Vec<(usize, &'s Trajectory)> {
+        let all = sample.trajectories.iter().enumerate();
+        match strand {
+            Strand::All => all.collect(),
+            Strand::Last => all.rev().take(1).collect(),
+            Strand::Speaker(name) => all.filter(|(_, trajectory)| speaker(trajectory) == name).collect(),
+        }
+    }
+
+    /// What a trajectory counts as when losses are averaged over samples.
+    pub(crate) fn counts_as(&self, group: usize, index: usize, trajectory: usize) -> SampleId {
+        match self.weigh_by {
+            WeighBy::Sample => SampleId { group, index, trajectory: 0 },
+            WeighBy::Trajectory => SampleId { group, index, trajectory },
+        }
+    }
+
+    /// Whether a reward gave credit to a part of a sample of the group.
+    pub(crate) fn has_credit(&self, group: &Group) -> bool {
+        let credit = |member| self.scores(member).any(|(weight, score)| weight != 0.0 && !score.credit.is_empty());
+        group.members.iter().any(credit)
+    }
+
+    /// The credit of each response token of a trajectory, which is added to its advantage; nothing where no reward gave
+    /// any. A token has the credit of the parts that its bytes are in, times the weight of the reward.
+    pub(crate) fn of_tokens(&self, member: &Member, number: usize) -> Option<Vec<f64>> {
+        let given = |(weight, score): (f64, &'_ Score)| {
+            let own = score.credit.iter().filter(|credit| credit.trajectory as usize == number);
+            own.map(move |credit| Credit { value: weight * credit.value, ..*credit }).collect::<Vec<_>>()
+        };
+        let given: Vec<Credit> = self.scores(member).flat_map(given).filter(|credit| credit.value != 0.0).collect();
+        let trajectory = member.sample.trajectories.get(number).filter(|_| !given.is_empty())?;
+        let tokens = trajectory.tokens()?;
+        let written = self.written(trajectory, tokens);
+        let mut credits = vec![0.0; tokens.response.len()];
+        for Credit { message, start, end, value, .. } in given {
+            for (token, bytes) in written.get(&message).into_iter().flatten() {
+                if bytes.start < end as usize && bytes.end > start as usize {
+                    credits[*token] += value;
+                }
+            }
+        }
+        Some(credits)
+    }
+
+    /// For each message that the policy wrote: its tokens, and the bytes of the message's text that they are. Tokens of
+    /// what is no part of the text (a thought, a call, the end of the turn) are left out.
+    fn written(&self, trajectory: &Trajectory, tokens: &Tokens) -> BTreeMap<u32, Vec<(usize, Range<usize>)>> {
+        let turns = turns(&tokens.loss_mask);
+        let replies = (0_u32..).zip(&trajectory.messages).filter(|(_, message)| message.role == Role::Assistant);
+        let replies: Vec<_> = replies.collect();
+        // Otherwise an agent put words into the policy's mouth, and it is not known which.
+        if replies.len() != turns.len() {
+            return BTreeMap::new();
+        }
+        let of_turn = |((number, message), turn): ((u32, &gavel_data::Message), Range<usize>)| {
+            let text = message.text();
+            let (whole, pieces) = self.pieces(&tokens.response[turn.clone()]);
+            let after_thought = whole.rfind("</think>").filter(|_| message.reasoning.is_some()).unwrap_or(0);
+            let at = after_thought + whole[after_thought..].find(&text)?;
+            let within = |(token, bytes): (usize, Range<usize>)| {
+                let (start, end) = (bytes.start.max(at), bytes.end.min(at + text.len()));
+                (start < end).then(|| (turn.start + token, start - at..end - at))
+            };
+            Some((number, pieces.into_iter().enumerate().filter_map(within).collect()))
+        };
+        replies.into_iter().zip(turns).filter_map(of_turn).collect()
+    }
+
+    /// The text of tokens, and the bytes of each. The parts of a character that several tokens make are of all of them.
+    fn pieces(&self, ids: &[u32]) -> (String, Vec<Range<usize>>) {
+        let (mut stream, mut text, mut pieces) = (self.tokenizer.stream(true), String::new(), Vec::new());
+        for id in ids {
+            let start = text.len();
+            text.push_str(&stream.push(*id).unwrap_or_default());
+            pieces.push(start..text.len());
+        }
+        let start = text.len();
+        text.push_str(&stream.finish().unwrap_or_default());
+        let mut end = start..text.len();
+        for piece in pieces.iter_mut().rev() {
+            match piece.start == piece.end {
+                true => *piece = end.clone(),
+                false => end = piece.clone(),
+            }
+        }
+        (text, pieces)
+    }
+
+    /// The scores that rewards of the run gave, with the weights of the rewards.
+    fn scores<'m>(&'m self, member: &'m Member) -> impl Iterator<Item = (f64, &'m Score)> {
+        member.outcome.plugins.iter().filter_map(|(name, evaluation)| match &evaluation.outcome {
+            Outcome::Scored(score) => Some((*self.weights.get(name.as_str())?, score)),
+            _ => None,
+        })
+    }
+}
+
+fn speaker(trajectory: &Trajectory) -> &str {
+    trajectory.opening.as_ref().map_or("", |opening| &opening.speaker)
+}
+
+/// The turns of the policy in a response: the tokens from one that it did not write to the next.
+fn turns(loss_mask: &[bool]) -> Vec<Range<usize>> {
+    let (mut turns, mut start) = (Vec::new(), None);
+    for (at, written) in loss_mask.iter().chain([&false]).enumerate() {
+        match (start, written) {
+            (None, true) => start = Some(at),
+            (Some(begin), false) => {
+                turns.push(begin..at);
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advantages::{Useless, advantages};
+    use crate::testing::{group, rl_table};
+    use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, ToolCall};
+
+    /// A trajectory of these turns of a policy that has bytes as tokens, with a token of somebody else after each.
+    fn trajectory(speaker: &str, turns: &[(&str, Message)]) -> Trajectory {
+        let text = TextModel::byte_level();
+        let mut tokens = Tokens { prompt: vec![1], ..Tokens::default() };
+        let mut messages = Vec::new();
+        for (written, message) in turns {
+            let ids = text.tokenizer.encode(written).unwrap();
+            tokens.loss_mask.extend(ids.iter().map(|_| true).chain([false]));
+            tokens.response.extend(ids.into_iter().chain([1]));
+            messages.extend([message.clone(), Message::new(Role::User, "Go on.")]);
+        }
+        tokens.logprobs = vec![0.0; tokens.response.len()];
+        tokens.versions = vec![0; tokens.response.len()];
+        let opening = (!speaker.is_empty()).then(|| Opening { speaker: speaker.into(), messages: Vec::new() });
+        Trajectory { opening, messages, tokens: Some(tokens.into()), ..Trajectory::of(Vec::new()) }
+    }
+
+    fn said(text: &str) -> Message {
+        Message::new(Role::Assistant, text)
+    }
+
+    fn scored(member: &mut Member, score: Score) {
+        member.outcome.plugins.insert("r".into(), Evaluation::without_call(Outcome::Scored(score)));
+    }
+
+    fn two() -> Group {
+        group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(0.0))])
+    }
+
+    #[test]
+    fn credit_reaches_the_tokens_of_its_bytes() {
+        let call = ToolCall { id: "1".into(), name: "f".into(), arguments: "{}".into() };
+        let thinking = Message { reasoning: Some("aé".into()), tool_calls: vec![call], ..said("aé!") };
+        let turns = [("<think>aé</think>aé!<tool_call>aé</tool_call>", thinking), ("bye", said("bye"))];
+        let mut group = two();
+        let member = &mut group.members[0];
+        member.sample.trajectories = vec![trajectory("", &[("x", said("x"))]), trajectory("", &turns)];
+        let credit = |message, start, end, value| Credit { trajectory: 1, message, start, end, value };
+        let credit = vec![credit(0, 1, 3, 0.5), credit(0, 0, 4, 0.25), credit(2, 2, 3, -1.0)];
+        scored(member, Score { credit, ..Score::default() });
+        let rule = CreditRule::plain();
+        assert_eq!(rule.of_tokens(member, 0), None);
+        let found = rule.of_tokens(member, 1).unwrap();
+        let at = turns[0].0.find("</think>").unwrap() + "</think>".len();
+        // Each byte is a token, and the weight of the reward is 2.
+        assert_eq!(found[at..at + 4], [0.5, 1.5, 1.5, 0.5]);
+        let second = turns[0].0.len() + 1;
+        assert_eq!(found[second..], [0.0, 0.0, -2.0, 0.0]);
+        assert_eq!(found.iter().filter(|credit| **credit != 0.0).count(), 5);
+
+        let learned = advantages(&mut [&mut group], &rl_table(""), &rule);
+        let (plain, credited) = (&learned[0][0].advantages, &learned[0][1].advantages);
+        assert_eq!(credited[at], plain[0] + 0.5);
+        assert_eq!(credited[0], plain[0]);
+    }
+
+    #[test]
+    fn a_group_of_equal_rewards_is_worth_its_credit() {
+        let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(1.0))]);
+        let (table, rule) = (rl_table(""), CreditRule::plain());
+        assert_eq!(Useless::of(&group, &table, &rule), Some(Useless::EqualRewards));
+        let credit = vec![Credit { trajectory: 0, message: 0, start: 0, end: 1, value: 0.5 }];
+        scored(&mut group.members[0], Score { credit, ..Score::default() });
+        assert_eq!(Useless::of(&group, &table, &rule), None);
+    }
+
+    #[test]
+    fn the_reward_reaches_the_trajectories_that_it_is_for() {
+        let mut group = two();
+        let speakers = ["a", "b", "b"];
+        for member in &mut group.members {
+            member.sample.trajectories = speakers.map(|name| trajectory(name, &[("x", said("x"))])).to_vec();
+        }
+        // The second sample has the better `b`.
+        for (member, b) in group.members.iter_mut().zip([0.0, 3.0]) {
+            let metrics = vec![Metric { name: "reward/b".into(), value: b }];
+            scored(member, Score { metrics, ..Score::default() });
+        }
+        let signs = |reward_to: RewardTo| {
+            let rule = CreditRule { reward_to, ..CreditRule::plain() };
+            let learned = advantages(&mut [&mut group.clone()], &rl_table(""), &rule).remove(0);
+            let sign =
+                |experience: &gavel_train::Experience| (experience.sample.index, experience.advantages[0].signum());
+            learned.iter().map(sign).collect::<Vec<_>>()
+        };
+        assert_eq!(signs(RewardTo::All), [(0, 1.0), (0, 1.0), (0, 1.0), (1, -1.0), (1, -1.0), (1, -1.0)]);
+        assert_eq!(signs(RewardTo::Last), [(0, 1.0), (1, -1.0)]);
+        assert_eq!(signs(RewardTo::ByAgent), [(0, 1.0), (1, -1.0), (0, -1.0), (0, -1.0), (1, 1.0), (1, 1.0)]);
+    }
+}

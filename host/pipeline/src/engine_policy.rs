@@ -1,0 +1,41 @@
+//! The engine as the policy of episodes.
+
+use futures::FutureExt;
+use gavel_agent::{PendingTurn, Policy, Turn, TurnRequest};
+use gavel_policy::{Finished, Sampling};
+use gavel_rollout::{AsyncEngine, GenerateRequest, Response, RolloutError};
+use gavel_text::TextModel;
+
+/// The engine, and how turns are drawn with it.
+pub(crate) struct EnginePolicy {
+    pub(crate) engine: AsyncEngine,
+    pub(crate) sampling: Sampling,
+    /// Texts that end a turn and are part of it.
+    pub(crate) stop: Vec<String>,
+}
+
+impl Policy for EnginePolicy {
+    type Error = RolloutError;
+
+    fn text(&self) -> &TextModel {
+        self.engine.text()
+    }
+
+    async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<RolloutError>>, RolloutError> {
+        let request = |TurnRequest { prompt, max_tokens, stop, seed }| GenerateRequest {
+            prompt,
+            continues_prompt: false,
+            sampling: Sampling { max_tokens, ..self.sampling.clone() },
+            stop: [&self.stop[..], &stop].concat(),
+            seed,
+            top_logprobs: 0,
+        };
+        let responses = self.engine.generate(requests.into_iter().map(request).collect()).await?;
+        Ok(responses.into_iter().map(|response| turn(response).boxed()).collect())
+    }
+}
+
+async fn turn(response: Response) -> Result<Turn, RolloutError> {
+    let Finished { response: ids, logprobs, versions, finish_reason, .. } = response.await?;
+    Ok(Turn { ids, logprobs, versions, finish_reason })
+}

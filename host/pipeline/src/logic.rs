@@ -1,0 +1,69 @@
+//! What makes a sample of a task: one turn of the policy, the loop over tools, or an agent of the user.
+
+use crate::config::{AgentKind, Config};
+use crate::error::Result;
+use gavel_agent::{ToolSet, Tools};
+use gavel_plugin::{Agent, Sandbox};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What makes a sample of a task.
+#[derive(Clone)]
+pub(crate) enum Logic {
+    /// One turn of the policy.
+    Single,
+    /// Turns of the policy until one calls no tool.
+    Tools(Tools),
+    /// An agent, and the tools that it may call.
+    Agent(Arc<Agent>, Tools),
+}
+
+impl Logic {
+    /// Loads the agent and the tools of a configuration into the sandbox of its rewards.
+    ///
+    /// # Errors
+    /// One of them does not load.
+    pub(crate) fn load<T>(config: &Config<T>, sandbox: &Sandbox) -> Result<Self> {
+        let (table, runtime) = (&config.agent, sandbox.handle());
+        let agent = table.plugin(&config.limits);
+        if agent.is_none() && table.kind == AgentKind::Single {
+            return Ok(Self::Single);
+        }
+        let specs = config.tool.iter().map(|tool| tool.plugin(&config.limits)).collect();
+        let set = Arc::new(runtime.block_on(ToolSet::load(sandbox, specs))?);
+        let tools = Tools { set, limits: table.limits() };
+        match agent {
+            None => Ok(Self::Tools(tools)),
+            Some(spec) => Ok(Self::Agent(Arc::new(runtime.block_on(Agent::load(sandbox, spec))?), tools)),
+        }
+    }
+
+    /// The agent of the user.
+    pub(crate) fn agent(&self) -> Option<&Agent> {
+        match self {
+            Self::Single | Self::Tools(_) => None,
+            Self::Agent(agent, _) => Some(agent),
+        }
+    }
+
+    /// The tools.
+    pub(crate) fn tools(&self) -> Option<&Tools> {
+        match self {
+            Self::Single => None,
+            Self::Tools(tools) | Self::Agent(_, tools) => Some(tools),
+        }
+    }
+
+    /// The functions that prompts offer in place of what their rows say; nothing where an agent writes the prompts.
+    pub(crate) fn offered(&self) -> Option<Arc<[Value]>> {
+        match self {
+            Self::Single | Self::Agent(..) => None,
+            Self::Tools(tools) => Some(tools.set.definitions()),
+        }
+    }
+
+    /// Whether a sample may have more than one turn.
+    pub(crate) fn has_turns(&self) -> bool {
+        !matches!(self, Self::Single)
+    }
+}

@@ -1,0 +1,56 @@
+//! A component that is an agent.
+
+use crate::error::LoadError;
+use crate::grant::Grants;
+use crate::info::Info;
+use crate::load;
+use crate::loaded::Loaded;
+use crate::sandbox::Sandbox;
+use crate::session_rooms::check_room;
+use crate::spec::PluginSpec;
+use std::sync::Arc;
+
+/// A component that is an agent.
+pub struct Agent {
+    pub(crate) loaded: Arc<Loaded>,
+}
+
+impl Agent {
+    /// Reads, compiles and checks a component, and initialises it once.
+    ///
+    /// # Errors
+    /// The component cannot be used, or is not an agent.
+    pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> Result<Self, LoadError> {
+        let loaded = load::load(sandbox.shared(), spec).await?;
+        if !loaded.linked.is_agent() {
+            return Err(LoadError::NotAnAgent { plugin: loaded.name.clone() });
+        }
+        check_room(&loaded)?;
+        Ok(Self { loaded })
+    }
+
+    /// The name in the run.
+    pub fn name(&self) -> &str {
+        &self.loaded.name
+    }
+
+    /// BLAKE3 of the component's bytes, in hexadecimal.
+    pub fn hash(&self) -> &str {
+        &self.loaded.hash
+    }
+
+    /// The parameters as the agent got them.
+    pub fn params(&self) -> &str {
+        &self.loaded.params
+    }
+
+    /// What it may reach beyond its episode, as it was granted.
+    pub fn grants(&self) -> &Grants {
+        &self.loaded.grants
+    }
+
+    /// What the agent says of itself.
+    pub fn info(&self) -> &Info {
+        &self.loaded.info
+    }
+}

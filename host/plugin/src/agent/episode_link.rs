@@ -1,0 +1,89 @@
+//! What an agent asks of its episode. The episode implements it; the imports `policy` and `tools` call it.
+
+use crate::tool::{ToolFunction, ToolSpec};
+use futures::future::BoxFuture;
+use gavel_data::{FinishReason, Message, ToolCall};
+use serde::Deserialize;
+use std::num::NonZeroUsize;
+
+/// The episode of an agent. Conversations have numbers, from 0, in the order in which they were opened.
+pub trait EpisodeLink: Send + Sync {
+    /// Opens a conversation and gives its number.
+    ///
+    /// # Errors
+    /// The chat template does not take the messages, or there is no room for their tokens.
+    fn open(
+        &self,
+        speaker: String,
+        messages: Vec<Message>,
+        functions: Vec<ToolFunction>,
+    ) -> Result<usize, PolicyRefusal>;
+
+    /// Appends messages to a conversation.
+    ///
+    /// # Errors
+    /// They cannot follow what is there.
+    fn append(&self, conversation: usize, messages: Vec<Message>) -> Result<(), PolicyRefusal>;
+
+    /// Opens a conversation with the history of another one, and gives its number.
+    ///
+    /// # Errors
+    /// There are too many.
+    fn fork(&self, conversation: usize, speaker: String) -> Result<usize, PolicyRefusal>;
+
+    /// Bytes of the history of a conversation, roughly.
+    fn size(&self, conversation: usize) -> usize;
+
+    /// Tokens that a conversation may still grow by.
+    fn tokens_left(&self, conversation: usize) -> usize;
+
+    /// Draws the next turn of each of these conversations.
+    fn generate(
+        &self,
+        conversations: Vec<usize>,
+        options: TurnOptions,
+    ) -> BoxFuture<'_, Result<Vec<Result<AgentTurn, PolicyRefusal>>, EpisodeOver>>;
+
+    /// The functions of the run's tools.
+    fn specs(&self) -> Vec<ToolSpec>;
+
+    /// Makes calls; a message answers each.
+    fn call(&self, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Message>, EpisodeOver>>;
+}
+
+/// How a turn is drawn, where it differs from the run's configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TurnOptions {
+    /// The most tokens of the turn.
+    pub max_tokens: Option<NonZeroUsize>,
+    /// Texts that end the turn and are part of it.
+    pub stop: Vec<String>,
+}
+
+/// A turn of the policy, as an agent reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentTurn {
+    /// As a message, with its calls.
+    pub message: Message,
+    /// What is wrong with the calls that cannot be read.
+    pub malformed_calls: Vec<String>,
+    /// `Stop` or `Length`.
+    pub finish_reason: FinishReason,
+    /// Its tokens.
+    pub tokens: usize,
+}
+
+/// Why an agent has no turn, which it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyRefusal {
+    /// The request cannot be met as it is.
+    InvalidRequest(String),
+    /// A budget of the sample is used up.
+    Exhausted(String),
+}
+
+/// The episode cannot continue: the run stops, say. The call of the agent is ended.
+#[derive(Debug, thiserror::Error)]
+#[error("the episode is over")]
+pub struct EpisodeOver;

@@ -1,0 +1,115 @@
+//! A run of an agent: one call, in an instance of its own.
+
+use super::component::Agent;
+use super::episode_link::EpisodeLink;
+use crate::call::make_ready;
+use crate::call_report::{CallReport, GuestResult, used_fuel};
+use crate::fresh_call::{CallSetup, kept_store};
+use crate::imports::Episode;
+use crate::instance::FreshStore;
+use crate::loaded::Loaded;
+use crate::outside_waits::OutsideWaits;
+use crate::resources::TaskRef;
+use crate::session_rooms::SessionRooms;
+use crate::state::State;
+use crate::verdict;
+use gavel_data::{Diagnosis, Outcome, Sample, Usage};
+use std::sync::Arc;
+use wasmtime::component::Resource;
+use wasmtime::{Result, Store};
+
+/// What an agent is to attempt.
+#[derive(Clone)]
+pub struct AgentTask {
+    /// The task and the number of the attempt, without trajectories.
+    pub attempt: Arc<Sample>,
+    /// What the row sets for the agent, as a JSON object.
+    pub settings: String,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentReport {
+    /// The response, or why there is none.
+    pub answer: std::result::Result<String, Outcome>,
+    /// What the run used.
+    pub usage: Usage,
+    /// What helps to mend the agent, where it failed.
+    pub diagnosis: Option<Diagnosis>,
+}
+
+impl Agent {
+    /// Lets the agent attempt a task, in an instance of its own for which `rooms` has the memory. Whatever the agent
+    /// does, this returns within its budgets; the wait for the policy and for tools counts to its deadline. What it sees
+    /// as random follows from `seed`.
+    pub async fn run(
+        &self,
+        rooms: Arc<SessionRooms>,
+        task: AgentTask,
+        link: Arc<dyn EpisodeLink>,
+        seed: u64,
+        waits: OutsideWaits,
+    ) -> AgentReport {
+        let CallReport { answer, details } = run(&self.loaded, rooms, task, link, seed, waits).await;
+        let granted = &self.loaded.granted;
+        AgentReport {
+            answer: match answer.and_then(|answer| answer) {
+                Ok(text) => Ok(granted.redact(text)),
+                Err(outcome) => Err(granted.loggable(outcome, &details.refusals)),
+            },
+            usage: details.usage,
+            diagnosis: details.diagnosis,
+        }
+    }
+}
+
+async fn run(
+    agent: &Arc<Loaded>,
+    rooms: Arc<SessionRooms>,
+    task: AgentTask,
+    link: Arc<dyn EpisodeLink>,
+    seed: u64,
+    waits: OutsideWaits,
+) -> CallReport<std::result::Result<String, Outcome>> {
+    let input = format!("run {} {}", task.attempt.task.id, task.attempt.index);
+    let traces = CallSetup { input: &input, seed, waits }.traces(agent);
+    let mut store = match kept_store(agent, seed, &traces) {
+        Ok(store) => store,
+        Err(error) => return CallReport::lost(&format!("no store for an agent: {error:#}")),
+    };
+    match store.data().meter().hold(0) {
+        Ok(held) => store.data_mut().episode = Some(Episode { link, held }),
+        Err(error) => return CallReport::lost(&format!("no memory for an episode: {error}")),
+    }
+    let work = attempt(rooms, agent.clone(), FreshStore { store, permit: None }, task, seed);
+    let (end, time) = agent.shared.lanes.run(work, agent.limits, traces.pauses.clone(), &agent.history).await;
+    CallReport::new(agent, end, time, &traces)
+}
+
+/// The outer error of the answer is a trap. The rooms go after the store.
+async fn attempt(
+    _rooms: Arc<SessionRooms>,
+    agent: Arc<Loaded>,
+    mut fresh: FreshStore,
+    task: AgentTask,
+    seed: u64,
+) -> GuestResult<std::result::Result<String, Outcome>> {
+    let answer = ask(&agent, &mut fresh.store, task, seed).await;
+    GuestResult { answer, fuel: used_fuel(&agent, &fresh.store) }
+}
+
+async fn ask(
+    agent: &Loaded,
+    store: &mut Store<State>,
+    task: AgentTask,
+    seed: u64,
+) -> Result<std::result::Result<String, Outcome>> {
+    let exports = match make_ready(agent, store, seed).await? {
+        Ok(exports) => exports,
+        Err(outcome) => return Ok(Err(outcome)),
+    };
+    State::give_handles(store, &agent.limits, 1);
+    let task = store.data_mut().table.push(TaskRef(task))?;
+    let answer = exports.agent()?.call_run(&mut *store, Resource::new_borrow(task.rep())).await?;
+    Ok(answer.map_err(verdict::failed))
+}

@@ -1,0 +1,34 @@
+//! The room for the sessions of an episode. All of it is taken at once: an episode that waited for the memory of one
+//! plugin with that of another in hand could wait for ever.
+
+use crate::agent::Agent;
+use crate::error::LoadError;
+use crate::instance_slots::SessionRoom;
+use crate::loaded::Loaded;
+use crate::tool::Tool;
+
+/// The room for the instances that an episode may keep.
+pub struct SessionRooms {
+    _rooms: Vec<SessionRoom>,
+}
+
+impl SessionRooms {
+    /// Waits, in turn, until there is room for one more episode, which may run `agent` and call all of `tools`; nothing
+    /// once the sandbox is shut down.
+    pub async fn wait<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Option<Self> {
+        let tools = tools.into_iter().filter(|tool| tool.keeps_state()).map(|tool| &*tool.loaded);
+        let kept: Vec<&Loaded> = agent.map(|agent| &*agent.loaded).into_iter().chain(tools).collect();
+        let Some(first) = kept.first() else { return Some(Self { _rooms: Vec::new() }) };
+        let needed: Vec<_> = kept.iter().map(|plugin| (plugin.slots.clone(), plugin.limits.memory)).collect();
+        Some(Self { _rooms: first.shared.instances.session_rooms(&needed).await? })
+    }
+}
+
+/// Refuses a plugin whose sessions could never have room.
+pub(crate) fn check_room(plugin: &Loaded) -> Result<(), LoadError> {
+    let (asked, allowed) = (plugin.limits.memory, plugin.shared.instances.session_memory_bytes());
+    if asked <= allowed {
+        return Ok(());
+    }
+    Err(LoadError::SessionMemory { plugin: plugin.name.clone(), asked, allowed })
+}

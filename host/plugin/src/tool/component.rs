@@ -1,0 +1,135 @@
+//! A component that is a tool, and its functions.
+
+use super::function::ToolFunction;
+use crate::bindings::gavel::plugin::types;
+use crate::call;
+use crate::error::LoadError;
+use crate::exports::Exports;
+use crate::fresh_call::CallSetup;
+use crate::grant::Grants;
+use crate::info::Info;
+use crate::load;
+use crate::loaded::Loaded;
+use crate::outside_waits::OutsideWaits;
+use crate::question::Question;
+use crate::sandbox::Sandbox;
+use crate::session_rooms::check_room;
+use crate::spec::PluginSpec;
+use crate::state::State;
+use std::sync::Arc;
+use wasmtime::{Result, Store};
+
+/// A component that is a tool.
+pub struct Tool {
+    pub(crate) loaded: Arc<Loaded>,
+    functions: Vec<ToolFunction>,
+}
+
+impl Tool {
+    /// Reads, compiles and checks a component, initialises it once, and asks for its functions.
+    ///
+    /// # Errors
+    /// The component cannot be used, or is not a tool.
+    pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> std::result::Result<Self, LoadError> {
+        let loaded = load::load(sandbox.shared(), spec).await?;
+        if !loaded.linked.is_tool() {
+            return Err(LoadError::NotATool { plugin: loaded.name.clone() });
+        }
+        Self::of(loaded).await
+    }
+
+    /// The tool that a loaded component is. It is asked for its functions.
+    pub(crate) async fn of(loaded: Arc<Loaded>) -> std::result::Result<Self, LoadError> {
+        if !loaded.info.pure {
+            check_room(&loaded)?;
+        }
+        let setup = CallSetup { input: "specs", seed: 0, waits: OutsideWaits::default() };
+        let report = call::ask(&loaded, Specs, &setup).await;
+        let plugin = || loaded.name.clone();
+        let specs = report.answer.map_err(|outcome| {
+            let outcome = loaded.granted.loggable(outcome, &report.details.refusals);
+            LoadError::NoSpecs { plugin: plugin(), what: outcome.reason().unwrap_or_default() }
+        })?;
+        let mut functions: Vec<ToolFunction> = Vec::with_capacity(specs.len());
+        for types::ToolSpec { name, description, parameters } in specs {
+            let function = ToolFunction::new(name, description, &parameters)
+                .map_err(|what| LoadError::Function { plugin: plugin(), what })?;
+            if functions.iter().any(|other| other.name() == function.name()) {
+                let what = format!("the function `{}` is described twice", function.name());
+                return Err(LoadError::Function { plugin: plugin(), what });
+            }
+            functions.push(function);
+        }
+        Ok(Self { loaded, functions })
+    }
+
+    /// The name in the run.
+    pub fn name(&self) -> &str {
+        &self.loaded.name
+    }
+
+    /// BLAKE3 of the component's bytes, in hexadecimal.
+    pub fn hash(&self) -> &str {
+        &self.loaded.hash
+    }
+
+    /// The parameters as the tool got them.
+    pub fn params(&self) -> &str {
+        &self.loaded.params
+    }
+
+    /// What it may reach beyond its arguments, as it was granted.
+    pub fn grants(&self) -> &Grants {
+        &self.loaded.grants
+    }
+
+    /// What the tool says of itself.
+    pub fn info(&self) -> &Info {
+        &self.loaded.info
+    }
+
+    /// Its functions.
+    pub fn functions(&self) -> &[ToolFunction] {
+        &self.functions
+    }
+
+    /// Checks a call that the policy wrote, before the tool is asked.
+    ///
+    /// # Errors
+    /// There is no such function, or it does not take these arguments. The text is for the policy.
+    pub fn check(&self, name: &str, arguments: &str) -> std::result::Result<(), String> {
+        match self.functions.iter().find(|function| function.name() == name) {
+            Some(function) => function.check(arguments),
+            None => Err(ToolFunction::unknown(name, self.functions.iter().map(ToolFunction::name))),
+        }
+    }
+
+    /// Whether a trajectory keeps an instance of it from call to call. A pure tool has nothing to keep.
+    pub fn keeps_state(&self) -> bool {
+        !self.loaded.info.pure
+    }
+}
+
+/// `tool.specs`
+#[derive(Clone)]
+struct Specs;
+
+impl Question for Specs {
+    type Answer = Vec<types::ToolSpec>;
+
+    fn input(&self) -> String {
+        "specs".into()
+    }
+
+    fn handles(&self) -> usize {
+        0
+    }
+
+    async fn ask(self, _: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Vec<types::ToolSpec>> {
+        exports.tool()?.call_specs(store).await
+    }
+
+    fn is_sound(_: &Self::Answer) -> bool {
+        true
+    }
+}

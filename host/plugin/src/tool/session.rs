@@ -1,0 +1,216 @@
+//! The calls of one trajectory to one tool.
+
+use super::component::Tool;
+use super::report::ToolReport;
+use crate::bindings::gavel::plugin::types::Failure;
+use crate::call::{self, make_ready};
+use crate::call_report::{CallReport, GuestResult, used_fuel};
+use crate::exports::Exports;
+use crate::fresh_call::{CallSetup, kept_store};
+use crate::instance::{FreshStore, ReadyInstance};
+use crate::loaded::Loaded;
+use crate::outside_waits::OutsideWaits;
+use crate::question::Question;
+use crate::session_rooms::SessionRooms;
+use crate::state::State;
+use crate::verdict;
+use gavel_data::Outcome;
+use std::sync::Arc;
+use wasmtime::component::ResourceAny;
+use wasmtime::{Result, Store};
+
+/// A tool in one trajectory. Its state begins with the first call, and anew with the first call after one that a budget
+/// or a fault ended.
+pub struct ToolSession {
+    tool: Arc<Loaded>,
+    settings: String,
+    waits: OutsideWaits,
+    calls: u64,
+    open: Option<OpenSession>,
+    /// Last, so that it outlives the instance.
+    rooms: Arc<SessionRooms>,
+}
+
+/// An instance that a trajectory keeps, and its session there.
+struct OpenSession {
+    instance: ReadyInstance,
+    session: ResourceAny,
+}
+
+/// What a call in a kept instance comes to.
+struct Called {
+    answer: std::result::Result<String, Outcome>,
+    /// Absent where the session could not be opened.
+    open: Option<OpenSession>,
+    _rooms: Arc<SessionRooms>,
+}
+
+impl Tool {
+    /// A session for a trajectory that has these rooms. `settings` is a JSON object that the policy does not see;
+    /// `waits` shows what the calls wait for outside.
+    pub fn session(&self, rooms: Arc<SessionRooms>, settings: String, waits: OutsideWaits) -> ToolSession {
+        ToolSession { tool: self.loaded.clone(), settings, waits, calls: 0, open: None, rooms }
+    }
+}
+
+impl ToolSession {
+    /// Calls the function `name` with `arguments`, a JSON object. What the call sees as random follows from `seed`.
+    pub async fn call(&mut self, name: &str, arguments: &str, seed: u64) -> ToolReport {
+        let input = format!("call {} {name} {arguments}", self.calls);
+        self.calls += 1;
+        let setup = CallSetup { input: &input, seed, waits: self.waits.clone() };
+        let call = Call { settings: self.settings.clone(), name: name.into(), arguments: arguments.into() };
+        let CallReport { answer, details } = match self.tool.info.pure {
+            true => call::ask(&self.tool, call, &setup).await,
+            false => self.call_kept(call, &setup).await,
+        };
+        let granted = &self.tool.granted;
+        let answer = answer.and_then(|answer| answer);
+        ToolReport {
+            answer: match answer {
+                Ok(text) => Ok(granted.redact(text)),
+                Err(outcome) => Err(granted.loggable(outcome, &details.refusals)),
+            },
+            usage: details.usage,
+            diagnosis: details.diagnosis,
+        }
+    }
+
+    async fn call_kept(
+        &mut self,
+        call: Call,
+        setup: &CallSetup<'_>,
+    ) -> CallReport<std::result::Result<String, Outcome>> {
+        let tool = &self.tool;
+        let (limits, rooms, seed) = (tool.limits, self.rooms.clone(), setup.seed);
+        let fresh = setup.traces(tool);
+        let (traces, (end, time)) = match self.open.take() {
+            Some(mut open) => {
+                let store = &mut open.instance.store;
+                let traces = store.data_mut().begin_again(&tool.granted, seed, fresh);
+                store.set_epoch_deadline(1);
+                if let Err(error) = limits.fuel.map_or(Ok(()), |fuel| store.set_fuel(fuel)) {
+                    return CallReport::lost(&format!("no fuel for a call: {error:#}"));
+                }
+                let work = continued(tool.clone(), open, call, rooms);
+                (traces.clone(), tool.shared.lanes.run(work, limits, traces.pauses.clone(), &tool.history).await)
+            }
+            None => {
+                let store = match kept_store(tool, seed, &fresh) {
+                    Ok(store) => store,
+                    Err(error) => return CallReport::lost(&format!("no store for a session: {error:#}")),
+                };
+                let work = started(tool.clone(), FreshStore { store, permit: None }, call, seed, rooms);
+                (fresh.clone(), tool.shared.lanes.run(work, limits, fresh.pauses.clone(), &tool.history).await)
+            }
+        };
+        let CallReport { answer, details } = CallReport::new(&self.tool, end, time, &traces);
+        let answer = answer.map(|called| {
+            self.open = called.open;
+            called.answer
+        });
+        CallReport { answer, details }
+    }
+}
+
+/// The first call of a session.
+async fn started(
+    tool: Arc<Loaded>,
+    mut fresh: FreshStore,
+    call: Call,
+    seed: u64,
+    rooms: Arc<SessionRooms>,
+) -> GuestResult<Called> {
+    let exports = match make_ready(&tool, &mut fresh.store, seed).await {
+        Ok(Ok(exports)) => exports,
+        Ok(Err(outcome)) => {
+            let answer = Ok(Called { answer: Err(outcome), open: None, _rooms: rooms });
+            return GuestResult { answer, fuel: used_fuel(&tool, &fresh.store) };
+        }
+        Err(error) => return GuestResult { answer: Err(error), fuel: used_fuel(&tool, &fresh.store) },
+    };
+    let mut instance = fresh.ready(exports);
+    match open(&instance.exports, &mut instance.store, &call.settings).await {
+        Ok(Ok(session)) => continued(tool, OpenSession { instance, session }, call, rooms).await,
+        Ok(Err(outcome)) => {
+            let answer = Ok(Called { answer: Err(outcome), open: None, _rooms: rooms });
+            GuestResult { answer, fuel: used_fuel(&tool, &instance.store) }
+        }
+        Err(error) => GuestResult { answer: Err(error), fuel: used_fuel(&tool, &instance.store) },
+    }
+}
+
+/// A call of a session that is open.
+async fn continued(
+    tool: Arc<Loaded>,
+    mut open: OpenSession,
+    call: Call,
+    rooms: Arc<SessionRooms>,
+) -> GuestResult<Called> {
+    let OpenSession { instance, session } = &mut open;
+    let answer = call.ask_session(&instance.exports, &mut instance.store, *session).await;
+    let fuel = used_fuel(&tool, &open.instance.store);
+    GuestResult { answer: answer.map(|answer| Called { answer, open: Some(open), _rooms: rooms }), fuel }
+}
+
+/// Opens a session. The outer error is a trap.
+async fn open(
+    exports: &Exports,
+    store: &mut Store<State>,
+    settings: &str,
+) -> Result<std::result::Result<ResourceAny, Outcome>> {
+    let opened = exports.tool()?.session().call_open(store, settings).await?;
+    // It is the row that sets what the tool refuses, and not the policy.
+    Ok(opened.map_err(|failure| match failure {
+        Failure::InvalidInput(what) => {
+            verdict::failed(Failure::Internal(format!("the settings of this row are refused: {what}")))
+        }
+        failure => verdict::failed(failure),
+    }))
+}
+
+/// A call, which opens a session of its own where nothing keeps one.
+#[derive(Clone)]
+struct Call {
+    settings: String,
+    name: String,
+    arguments: String,
+}
+
+impl Call {
+    async fn ask_session(
+        &self,
+        exports: &Exports,
+        store: &mut Store<State>,
+        session: ResourceAny,
+    ) -> Result<std::result::Result<String, Outcome>> {
+        let answer = exports.tool()?.session().call_call(store, session, &self.name, &self.arguments).await?;
+        Ok(answer.map_err(verdict::failed))
+    }
+}
+
+impl Question for Call {
+    type Answer = std::result::Result<String, Outcome>;
+
+    fn input(&self) -> String {
+        format!("{} {}", self.name, self.arguments)
+    }
+
+    fn handles(&self) -> usize {
+        0
+    }
+
+    async fn ask(self, _: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Self::Answer> {
+        let session = match open(exports, store, &self.settings).await? {
+            Ok(session) => session,
+            Err(outcome) => return Ok(Err(outcome)),
+        };
+        let answer = self.ask_session(exports, store, session).await?;
+        session.resource_drop_async(store).await?;
+        Ok(answer)
+    }
+
+    fn is_sound(answer: &Self::Answer) -> bool {
+        answer.is_ok()
+    }
+}

@@ -1,0 +1,72 @@
+//! Conversations as text whose special tokens are the template's and the policy's alone.
+
+use crate::error::{Result, TextError};
+use crate::model::TextModel;
+use crate::template::RenderOptions;
+use chrono::Utc;
+use gavel_data::Message;
+use serde_json::Value;
+
+/// Renders conversations with the same options, and with a mark in each text of a special token in their messages.
+pub(crate) struct Renderer<'a> {
+    pub model: &'a TextModel,
+    pub options: RenderOptions<'a>,
+    pub mark: &'a str,
+}
+
+impl Renderer<'_> {
+    pub fn render<'m>(
+        &self,
+        messages: impl IntoIterator<Item = &'m Message>,
+        add_generation_prompt: bool,
+    ) -> Result<String> {
+        let mut messages = self.model.template.values(messages);
+        if !self.mark.is_empty() {
+            for message in &mut messages {
+                self.model.tokenizer.special_texts().mark_message(message, self.mark);
+            }
+        }
+        self.model.template.render_values(&messages, &RenderOptions { add_generation_prompt, ..self.options.clone() })
+    }
+}
+
+impl TextModel {
+    /// What `write` makes of conversations of `messages`, divided within each text of a special token that a message
+    /// or a tool brought into it. Tokens never form across two pieces, so those texts stay text.
+    pub(crate) fn pieces<'m>(
+        &self,
+        messages: impl IntoIterator<Item = &'m Message>,
+        options: &RenderOptions<'_>,
+        write: impl Fn(&Renderer<'_>) -> Result<String>,
+    ) -> Result<Vec<String>> {
+        let special = self.tokenizer.special_texts();
+        let options = RenderOptions { now: Some(options.now.unwrap_or_else(Utc::now)), ..options.clone() };
+        let text = write(&Renderer { model: self, options: options.clone(), mark: "" })?;
+
+        let mut tools = options.tools.to_vec();
+        let in_messages: usize =
+            self.template.values(messages).iter_mut().map(|message| special.mark_message(message, "")).sum();
+        if in_messages + mark_all(&mut tools, |tool| special.mark(tool, "")) == 0 {
+            return Ok(vec![text]);
+        }
+        // Digits pass through whatever a template does to a text.
+        let marks = (0u64..).map(|number| format!("7{number}07"));
+        #[expect(clippy::expect_used, reason = "a text does not have every number in it")]
+        let mark = marks.into_iter().find(|mark| !text.contains(mark.as_str())).expect("a number that is not there");
+        mark_all(&mut tools, |tool| special.mark(tool, &mark));
+        let marked =
+            write(&Renderer { model: self, options: RenderOptions { tools: &tools, ..options.clone() }, mark: &mark })?;
+        if marked.replace(&mark, "") != text {
+            return Err(TextError::Template {
+                path: self.template.path(options.tools),
+                line: None,
+                what: "it changes a message that has the text of a special token, which may not become one".into(),
+            });
+        }
+        Ok(marked.split(mark.as_str()).map(str::to_owned).collect())
+    }
+}
+
+fn mark_all(tools: &mut [Value], mark: impl FnMut(&mut Value) -> usize) -> usize {
+    tools.iter_mut().map(mark).sum()
+}

@@ -1,0 +1,134 @@
+//! Special tokens that are written out in messages, such as `<|im_end|>` in a question: they are text there.
+
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use tokenizers::normalizer::Range;
+use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer};
+
+/// The texts of special tokens.
+pub(crate) struct SpecialTexts {
+    /// By their first characters.
+    texts: HashMap<char, Vec<String>>,
+    /// What the tokenizer makes of a text before it looks for tokens, where that may become a special one: full-width
+    /// `＜ｓ＞` becomes `<s>`.
+    normalizer: Option<tokenizers::NormalizerWrapper>,
+}
+
+impl SpecialTexts {
+    /// Of the added tokens that are special or that end a response. A text of one character cannot be divided: it
+    /// stays a token.
+    pub fn of(tokenizer: &tokenizers::Tokenizer, stop_ids: &[u32]) -> Self {
+        let mut texts: HashMap<char, Vec<String>> = HashMap::new();
+        // BPE makes no special token of a text in which none was found before it was normalized.
+        let mut late = !matches!(tokenizer.get_model(), ModelWrapper::BPE(_));
+        for (id, token) in tokenizer.get_added_vocabulary().get_added_tokens_decoder() {
+            let AddedToken { content, special, normalized, .. } = token;
+            if let Some(first) = content.chars().next().filter(|first| content.len() > first.len_utf8())
+                && (*special || stop_ids.contains(id))
+            {
+                texts.entry(first).or_default().push(content.clone());
+                late |= *normalized;
+            }
+        }
+        Self { texts, normalizer: tokenizer.get_normalizer().filter(|_| late).cloned() }
+    }
+
+    /// Puts `mark` into each such text of a message as its template takes it, except in what an assistant said or
+    /// thought: that is raw text of the policy. How many were found.
+    pub fn mark_message(&self, message: &mut Value, mark: &str) -> usize {
+        let is_assistant = message["role"] == "assistant";
+        let Value::Object(fields) = message else { return 0 };
+        let raw = |name: &str| is_assistant && matches!(name, "content" | "reasoning_content" | "thinking");
+        let fields = fields.iter_mut().filter(|(name, _)| *name != "role" && !raw(name));
+        fields
+            .map(|(name, value)| match value {
+                Value::Array(parts) if name == "content" => self.mark_parts(parts, mark),
+                other => self.mark(other, mark),
+            })
+            .sum()
+    }
+
+    /// Puts `mark` into each such text of a JSON value. How many were found.
+    pub fn mark(&self, value: &mut Value, mark: &str) -> usize {
+        match value {
+            Value::String(text) => self.mark_text(text, mark),
+            Value::Array(items) => items.iter_mut().map(|item| self.mark(item, mark)).sum(),
+            Value::Object(fields) => {
+                let mut found = 0;
+                let pair = |(mut name, mut value): (String, Value)| {
+                    found += self.mark_text(&mut name, mark) + self.mark(&mut value, mark);
+                    (name, value)
+                };
+                *fields = std::mem::take(fields).into_iter().map(pair).collect::<Map<_, _>>();
+                found
+            }
+            _ => 0,
+        }
+    }
+
+    /// Templates write the texts of a content one after the other: one may begin what the next ends.
+    fn mark_parts(&self, parts: &mut [Value], mark: &str) -> usize {
+        let whole: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+        let cuts = self.cuts(&whole);
+        let mut start = 0;
+        for part in parts {
+            if let Some(Value::String(text)) = part.get_mut("text") {
+                let end = start + text.len();
+                let inside = cuts.iter().filter(|cut| (start..end).contains(cut)).map(|cut| cut - start);
+                *text = divided(text, inside, mark);
+                start = end;
+            }
+        }
+        cuts.len()
+    }
+
+    fn mark_text(&self, text: &mut String, mark: &str) -> usize {
+        let cuts = self.cuts(text);
+        if !cuts.is_empty() {
+            *text = divided(text, cuts.iter().copied(), mark);
+        }
+        cuts.len()
+    }
+
+    /// Where to divide a text so that no special token is left in it, in order.
+    fn cuts(&self, text: &str) -> Vec<usize> {
+        let mut cuts: Vec<usize> = self.found(text).map(|(start, _)| after_first(text, start)).collect();
+        if let Some(normalizer) = &self.normalizer {
+            let mut normalized = NormalizedString::from(text);
+            if normalizer.normalize(&mut normalized).is_ok() {
+                for (start, len) in self.found(normalized.get()) {
+                    if let Some(original) = normalized.convert_offsets(Range::Normalized(start..start + len)) {
+                        cuts.push(after_first(text, original.start));
+                    }
+                }
+            }
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts
+    }
+
+    /// Where such texts begin, overlapping ones too, and their lengths.
+    fn found<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
+        self.texts.iter().flat_map(move |(first, specials)| {
+            text.match_indices(*first).filter_map(move |(at, _)| {
+                let found = specials.iter().find(|special| text[at..].starts_with(*special))?;
+                Some((at, found.len()))
+            })
+        })
+    }
+}
+
+fn after_first(text: &str, at: usize) -> usize {
+    at + text[at..].chars().next().map_or(0, char::len_utf8)
+}
+
+fn divided(text: &str, cuts: impl Iterator<Item = usize>, mark: &str) -> String {
+    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+    for cut in cuts {
+        out.push_str(&text[done..cut]);
+        out.push_str(mark);
+        done = cut;
+    }
+    out + &text[done..]
+}

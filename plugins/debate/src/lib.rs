@@ -1,0 +1,63 @@
+//! An agent in which the policy argues with itself: two speakers answer in
+//! turn, each after it has read the other one.
+
+use gavel_sdk::policy::{self, Conversation, Options};
+use gavel_sdk::{Agent, Failure, Info, Message, Task};
+
+struct Debate {
+    rounds: usize,
+}
+
+/// The keys of `[agent.params]`.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// How often both speak.
+    #[serde(default = "two")]
+    rounds: usize,
+}
+
+fn two() -> usize {
+    2
+}
+
+impl Agent for Debate {
+    type Params = Params;
+
+    fn new(Params { rounds }: Params) -> Result<Self, String> {
+        match rounds {
+            1.. => Ok(Self { rounds }),
+            0 => Err("rounds must be at least 1, not 0".into()),
+        }
+    }
+
+    fn info(&self) -> Info {
+        Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
+    }
+
+    fn run(&self, task: &Task) -> Result<String, Failure> {
+        let first = Conversation::open("first", task.prompt(), &[])?;
+        let second = Conversation::open("second", task.prompt(), &[])?;
+        let mut said = speak(&first, &second)?;
+        for _ in 1..self.rounds {
+            first.append(vec![Message::user(heard(&said[1]))])?;
+            second.append(vec![Message::user(heard(&said[0]))])?;
+            said = speak(&first, &second)?;
+        }
+        let [answer, _] = said;
+        Ok(answer)
+    }
+}
+
+gavel_sdk::export_agent!(Debate);
+
+/// Both speak at the same time.
+fn speak(first: &Conversation, second: &Conversation) -> Result<[String; 2], Failure> {
+    let mut turns = policy::generate(&[first, second], &Options::default()).into_iter();
+    let mut next = || turns.next().ok_or_else(|| Failure::internal("a turn is missing"));
+    Ok([next()??.text(), next()??.text()])
+}
+
+fn heard(said: &str) -> String {
+    format!("Somebody else answers:\n\n{said}\n\nSay where they are wrong or you were, and answer again.")
+}

@@ -1,0 +1,97 @@
+//! What a plugin is asked again and again.
+
+use crate::golden::{Case, Question};
+use crate::plugin::{LoadedPlugin, verdict};
+use crate::rows::{DataRow, PluginData};
+use crate::tool::FunctionCall;
+use gavel_data::{Evaluation, SampleInput, Usage};
+use std::time::Instant;
+
+/// The input of one call, or of the calls of a session.
+pub(super) enum Input<'a> {
+    Sample(SampleInput, u64),
+    Group(Vec<SampleInput>, u64),
+    Session(&'a Case),
+}
+
+/// A call that was answered.
+pub(super) struct Answered {
+    pub(super) latency_us: u64,
+    pub(super) usage: Usage,
+    /// How it ended, in a word.
+    pub(super) outcome: &'static str,
+    /// The bits of its score, or the text of its answer.
+    pub(super) verdict: String,
+}
+
+impl<'a> Input<'a> {
+    /// The inputs of a file; samples of one task are a group where they are `judged`.
+    pub(super) fn of(data: &'a PluginData, judged: bool) -> Vec<Self> {
+        match data {
+            PluginData::Rows(rows) => of_rows(rows, judged),
+            PluginData::Sessions(cases) => cases.iter().map(Self::Session).collect(),
+        }
+    }
+
+    pub(super) fn ask(&self, plugin: &LoadedPlugin) -> Vec<Answered> {
+        plugin.block_on(self.start(plugin))
+    }
+
+    pub(super) async fn start(&self, plugin: &LoadedPlugin) -> Vec<Answered> {
+        let start = Instant::now();
+        match self {
+            Self::Sample(sample, seed) => {
+                let said = plugin.plugin().score(sample, *seed).await;
+                vec![Answered::of(&said, start)]
+            }
+            Self::Group(samples, seed) => {
+                let said = plugin.plugin().judge(samples, *seed).await.into_iter().next();
+                vec![Answered::of(&verdict(said), start)]
+            }
+            Self::Session(case) => calls(plugin, case).await,
+        }
+    }
+}
+
+fn of_rows<'a>(rows: &[DataRow], judged: bool) -> Vec<Input<'a>> {
+    let rows: Vec<(SampleInput, u64)> = rows.iter().filter_map(|row| Some((row.input()?, row.seed))).collect();
+    match judged {
+        false => rows.into_iter().map(|(input, seed)| Input::Sample(input, seed)).collect(),
+        true => rows
+            .chunk_by(|(one, _), (next, _)| one.sample.task.id == next.sample.task.id)
+            .map(|group| Input::Group(group.iter().map(|(input, _)| input.clone()).collect(), group[0].1))
+            .collect(),
+    }
+}
+
+/// The calls of a session that reach the tool, one after the other.
+async fn calls(plugin: &LoadedPlugin, case: &Case) -> Vec<Answered> {
+    let Question::Session(session) = &case.question else { return Vec::new() };
+    let Ok(mut open) = plugin.open(session.settings.clone(), case.seed).await else { return Vec::new() };
+    let mut answered = Vec::with_capacity(session.calls.len());
+    for call in &session.calls {
+        let start = Instant::now();
+        let came = open.ask(&call.function, &call.arguments).await;
+        answered.push(Answered::of_call(&came, start));
+    }
+    answered
+}
+
+impl Answered {
+    fn of(said: &Evaluation, start: Instant) -> Self {
+        let outcome = said.outcome.kind().as_str();
+        let verdict = said.outcome.score().map(|score| score.to_bits().to_string()).unwrap_or_default();
+        Self { latency_us: micros(start), usage: said.usage, outcome, verdict }
+    }
+
+    fn of_call(came: &FunctionCall, start: Instant) -> Self {
+        let report = came.report();
+        let (outcome, verdict) = (report.ending().as_str(), report.text());
+        Self { latency_us: micros(start), usage: report.usage, outcome, verdict }
+    }
+}
+
+/// Microseconds since `start`.
+pub(super) fn micros(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
+}

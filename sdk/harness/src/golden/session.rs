@@ -1,0 +1,126 @@
+//! Cases of a tool: a line is a session.
+
+use crate::error::HarnessError;
+use crate::expectation::Mismatch;
+use crate::plugin::LoadedPlugin;
+use crate::tool::{CallExpectation, FunctionCall};
+use gavel_data::{Columns, Json, Shown};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A session of a tool, and its calls in their order.
+#[derive(Debug, Clone)]
+pub struct SessionCase {
+    /// What a row sets for the tool, a JSON object.
+    pub settings: String,
+    /// Its calls; never empty.
+    pub calls: Vec<CallCase>,
+}
+
+/// A call of a function.
+#[derive(Debug, Clone)]
+pub struct CallCase {
+    /// The name of the function.
+    pub function: String,
+    /// The arguments, as the policy would write them.
+    pub arguments: String,
+    /// The expected result; absent only until `--update` has written it.
+    pub expected: Option<CallExpectation>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCall {
+    name: String,
+    arguments: Option<Json>,
+    expect: Option<Value>,
+}
+
+impl SessionCase {
+    /// Reads the columns of a session, which have nothing else.
+    pub(super) fn take(columns: &mut Columns) -> Result<Self, String> {
+        let written = columns.remove("calls").unwrap_or_default();
+        // Parsed from values: a position within `calls` in the error would look like a position in the file.
+        let calls: Vec<Json> =
+            written.parse().map_err(|_| format!("`calls` must be a list, not {}", written.as_text()))?;
+        if calls.is_empty() {
+            return Err("`calls` is empty: a session without a call tests nothing".into());
+        }
+        let calls = (1..).zip(&calls).map(|(number, call)| CallCase::parse(number, call)).collect::<Result<_, _>>()?;
+        let settings = match columns.remove("settings") {
+            None => "{}".to_owned(),
+            Some(settings) if settings.fields().is_some() => settings.as_text().to_owned(),
+            Some(other) => return Err(format!("`settings` must be an object, not {}", other.as_text())),
+        };
+        match columns.names().next() {
+            None => Ok(Self { settings, calls }),
+            Some(other) => Err(format!(
+                "`{}` does not go with `calls`\nhint: a case of a tool has `calls` and `settings`; one of a reward has a `response`",
+                Shown(other)
+            )),
+        }
+    }
+
+    /// Makes all calls.
+    pub(crate) fn run(&self, plugin: &LoadedPlugin, seed: u64) -> Result<Vec<FunctionCall>, HarnessError> {
+        plugin.block_on(async {
+            let mut session = plugin.open(self.settings.clone(), seed).await?;
+            let mut calls = Vec::with_capacity(self.calls.len());
+            for call in &self.calls {
+                calls.push(session.ask(&call.function, &call.arguments).await);
+            }
+            Ok(calls)
+        })
+    }
+
+    /// All differences between the calls and what was expected of them.
+    pub(super) fn mismatches(&self, came: &[FunctionCall]) -> Vec<Mismatch> {
+        let of_call = |(number, (case, came)): (usize, (&CallCase, &FunctionCall))| {
+            let found = case.expected.as_ref().map(|expected| expected.check(came.report())).unwrap_or_default();
+            found.into_iter().map(move |found| Mismatch { what: format!("call {number} {}", found.what), ..found })
+        };
+        (1..).zip(self.calls.iter().zip(came)).flat_map(of_call).collect()
+    }
+
+    /// For each call that failed or expects nothing: its number, from 1, the former expectation and the new one.
+    pub(super) fn updated(&self, came: &[FunctionCall]) -> Vec<Option<NewExpectation>> {
+        let of_call = |(number, (case, came)): (usize, (&CallCase, &FunctionCall))| {
+            let stated = case.expected.as_ref();
+            if stated.is_some_and(|stated| stated.check(came.report()).is_empty()) {
+                return None;
+            }
+            let after = stated.cloned().unwrap_or_default().updated(came.report());
+            Some((number, stated.cloned(), after))
+        };
+        (1..).zip(self.calls.iter().zip(came)).map(of_call).collect()
+    }
+}
+
+/// The number of a call, what it expected, and what it expects now.
+type NewExpectation = (usize, Option<CallExpectation>, CallExpectation);
+
+impl CallCase {
+    fn parse(number: usize, call: &Json) -> Result<Self, String> {
+        let place = format!("calls, call {number}");
+        let written: Value = call.parse().map_err(|error| format!("`{place}`: {error}"))?;
+        if !written.is_object() {
+            return Err(format!("`{place}` must be an object with `name` and `arguments`, not {}", call.as_text()));
+        }
+        let WrittenCall { name, arguments, expect } =
+            call.parse().map_err(|error| format!("`{place}`: {}", without_position(&error)))?;
+        let arguments = match arguments {
+            None => "{}".to_owned(),
+            // A text is what the policy wrote.
+            Some(arguments) => arguments.plain_text(),
+        };
+        let place = format!("{place}, expect");
+        let expected = expect.map(|expect| CallExpectation::from_json(&place, &expect)).transpose()?;
+        Ok(Self { function: name, arguments, expected })
+    }
+}
+
+/// An error of serde without its position, which is one in the call and looks like one in the file.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
+}

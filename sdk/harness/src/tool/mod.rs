@@ -1,0 +1,9 @@
+//! Tools under test: sessions, their calls, and what is expected of them.
+
+mod call;
+mod expectation;
+mod session;
+
+pub use call::FunctionCall;
+pub use expectation::CallExpectation;
+pub use session::Session;

@@ -1,0 +1,85 @@
+//! Agents: what attempts a task, over conversations with the policy.
+
+use crate::{Failure, Info, Task};
+use serde::de::DeserializeOwned;
+
+/// Logic of its own between a task and its response.
+///
+/// ```
+/// use gavel_sdk::policy::{Conversation, Options};
+/// use gavel_sdk::{Agent, Failure, Info, Message, NoParams, Task};
+///
+/// /// Answers, and then looks at its answer once more.
+/// struct SecondThought;
+///
+/// impl Agent for SecondThought {
+///     type Params = NoParams;
+///
+///     fn new(_: NoParams) -> Result<Self, String> {
+///         Ok(Self)
+///     }
+///
+///     fn info(&self) -> Info {
+///         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
+///     }
+///
+///     fn run(&self, task: &Task) -> Result<String, Failure> {
+///         let conversation = Conversation::begin(task.prompt())?;
+///         conversation.generate(&Options::default())?;
+///         conversation.append(vec![Message::user("Check that, and give your final answer.")])?;
+///         Ok(conversation.generate(&Options::default())?.text())
+///     }
+/// }
+///
+/// gavel_sdk::export_agent!(SecondThought);
+/// # fn main() {}
+/// ```
+///
+/// The conversations in which the policy wrote become the trajectories of the
+/// sample. Rewards read what [`run`](Self::run) returns as its response.
+pub trait Agent: Sized + 'static {
+    /// What the run's configuration may say under `[agent.params]`; [`NoParams`](crate::NoParams) where there is
+    /// nothing to say.
+    type Params: DeserializeOwned;
+
+    /// Made once, before any task.
+    ///
+    /// # Errors
+    /// What is wrong with the parameters, in one sentence for the user.
+    fn new(params: Self::Params) -> Result<Self, String>;
+
+    /// The plugin's name, version and promises.
+    fn info(&self) -> Info;
+
+    /// Attempts a task. The text is the response that rewards read.
+    ///
+    /// # Errors
+    /// A [`Failure`] costs the sample. After [`policy::Error::Exhausted`](crate::policy::Error::Exhausted) it does not:
+    /// the last thing that the policy said is the response then.
+    fn run(&self, task: &Task) -> Result<String, Failure>;
+}
+
+/// Makes a type that implements [`Agent`] the component's agent. Use it once in
+/// a crate of the type `cdylib`.
+#[macro_export]
+macro_rules! export_agent {
+    ($agent:ty) => {
+        const _: () = {
+            $crate::__export_plugin!($agent as $crate::Agent);
+
+            impl $crate::bindings::agent::Guest for Component {
+                fn run(task: &$crate::Task) -> ::std::result::Result<::std::string::String, $crate::Failure> {
+                    INSTANCE.with(|instance| $crate::Agent::run(instance.get()?, task))
+                }
+            }
+
+            #[cfg(target_family = "wasm")]
+    $crate::bindings::agent::__export_agent!(Component with_types_in $crate::bindings::agent);
+
+            #[cfg(not(target_family = "wasm"))]
+            const _: () = {
+                let _ = <Component as $crate::bindings::agent::Guest>::run;
+            };
+        };
+    };
+}

@@ -1,0 +1,112 @@
+//! An agent that does what the row says, good or bad.
+
+use gavel_sdk::policy::{self, Conversation, Options};
+use gavel_sdk::{Agent, Failure, Info, Message, NoParams, Task, ToolCall, tools};
+use serde_json::{Value, json};
+
+struct Acts;
+
+impl Agent for Acts {
+    type Params = NoParams;
+
+    fn new(_: NoParams) -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    fn info(&self) -> Info {
+        Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
+    }
+
+    fn run(&self, task: &Task) -> Result<String, Failure> {
+        let settings: Value = serde_json::from_str(&task.settings()).unwrap_or_default();
+        let begin = || Conversation::begin(task.prompt());
+        match settings["act"].as_str().unwrap_or_default() {
+            "tell" => Ok(json!({
+                "id": task.id(),
+                "source": task.data_source(),
+                "index": task.group_index(),
+                "prompt": task.prompt().iter().map(Message::text).collect::<String>(),
+                "settings": settings,
+            })
+            .to_string()),
+            "turns" => {
+                let conversation = begin()?;
+                loop {
+                    conversation.generate(&Options::default())?;
+                    conversation.append(vec![Message::user("More.")])?;
+                }
+            }
+            "fork" => {
+                let conversation = begin()?;
+                conversation.generate(&Options::default())?;
+                let (left, right) = (conversation.fork("left")?, conversation.fork("right")?);
+                left.append(vec![Message::user("Left?")])?;
+                right.append(vec![Message::user("Right?")])?;
+                let turns = policy::generate(&[&left, &right], &Options::default().stop("!").max_tokens(50));
+                turns.into_iter().map(|turn| Ok(turn?.text())).collect()
+            }
+            "twice" => {
+                let conversation = begin()?;
+                let turns = policy::generate(&[&conversation, &conversation], &Options::default());
+                Ok(turns.iter().filter_map(|turn| turn.as_ref().err()).map(policy::Error::what).collect())
+            }
+            "again" => {
+                let conversation = begin()?;
+                conversation.generate(&Options::default())?;
+                Ok(conversation
+                    .generate(&Options::default())
+                    .map_or_else(|error| error.what().into(), |turn| turn.text()))
+            }
+            "call" => {
+                let conversation = begin()?;
+                conversation.generate(&Options::default())?;
+                let call = |name: &str, arguments: Value| ToolCall {
+                    id: name.into(),
+                    name: name.into(),
+                    arguments: arguments.to_string(),
+                };
+                let calls = [call("add", json!({"by": 2})), call("add", json!({"by": 3})), call("nothing", json!({}))];
+                let answers = tools::call(&calls);
+                Ok(answers
+                    .iter()
+                    .map(|answer| {
+                        format!("{}: {}\n", answer.tool_call_id.as_deref().unwrap_or_default(), answer.text())
+                    })
+                    .collect())
+            }
+            "append" => {
+                let conversation = begin()?;
+                loop {
+                    conversation.append(vec![Message::user("x".repeat(100_000))])?;
+                }
+            }
+            "open" => loop {
+                begin()?;
+            },
+            "long" => {
+                let conversation = Conversation::begin(vec![Message::user("x".repeat(1_000_000))])?;
+                Ok(conversation.generate(&Options::default())?.text())
+            }
+            "loop" => {
+                begin()?.generate(&Options::default())?;
+                let mut sum = 0_u64;
+                loop {
+                    sum = std::hint::black_box(sum + 1);
+                }
+            }
+            "trap" => {
+                begin()?.generate(&Options::default())?;
+                panic!("as the row says")
+            }
+            "sleep" => {
+                begin()?.generate(&Options::default())?;
+                std::thread::sleep(std::time::Duration::from_secs(3600));
+                Ok(String::new())
+            }
+            "refuse" => Err(Failure::unavailable("the row says so")),
+            other => Err(Failure::invalid_input(format!("there is no act {other:?}"))),
+        }
+    }
+}
+
+gavel_sdk::export_agent!(Acts);
