@@ -1,5 +1,5 @@
-//! Builds the hostile suite. An attack is a folder of `tests/hostile` that says
-//! in `expect.toml` which outcome it must get, and is one of
+//! Builds the hostile suite. An attack is a folder of `tests/hostile` with the
+//! outcome that it must get in `expect.toml`. It is one of
 //! - a crate (`Cargo.toml`), compiled like any guest;
 //! - a component or a module in text (`component.wat`), assembled as it is;
 //! - the hostile part of a component (`attack.wat`), assembled inside
@@ -50,14 +50,14 @@ pub fn build(root: &Path) -> Result<()> {
     })
 }
 
-/// All attacks by name; an error where one does not say what it must get.
+/// All attacks by name; an error if one does not have a valid expected outcome.
 fn find(workspace: &Path) -> Result<BTreeMap<String, Source>> {
     let entries = fs::read_dir(workspace).map_err(|error| cannot("read", workspace, &error))?;
     let mut attacks = BTreeMap::new();
     for entry in entries {
         let entry = entry.map_err(|error| cannot("read", workspace, &error))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // `src` is what the crates share.
+        // `src` has the code that the crates share.
         if entry.path().is_dir() && !name.starts_with('.') && name != "src" {
             attacks.insert(name.clone(), source(&name, &entry.path())?);
         }
@@ -66,7 +66,7 @@ fn find(workspace: &Path) -> Result<BTreeMap<String, Source>> {
         if let Source::Guest(guest) = source
             && matches!(attacks.get(guest), None | Some(Source::Guest(_)))
         {
-            return Err(Failure::new(format!("the attack `{name}` has the guest `{guest}`, which is no component"))
+            return Err(Failure::new(format!("the attack `{name}` has the guest `{guest}`, which is not a component"))
                 .hint("name an attack that is built from source"));
         }
     }
@@ -77,12 +77,12 @@ fn source(name: &str, folder: &Path) -> Result<Source> {
     let path = folder.join("expect.toml");
     if !path.exists() {
         return Err(Failure::new(format!("the attack `{name}` has no expect.toml"))
-            .hint("say in it which outcome the attack must get; tests/hostile/README.md shows how"));
+            .hint("write into it the outcome that the attack must get; tests/hostile/README.md shows how"));
     }
     let invalid = |why: String| {
-        Failure::new(format!("{} does not say what the attack must get", path.display()))
+        Failure::new(format!("{} does not have a valid expected outcome", path.display()))
             .why(why)
-            .hint("tests/hostile/README.md shows what can be said")
+            .hint("tests/hostile/README.md shows the keys")
     };
     let expected: toml::Table = read(&path)?.parse().map_err(|error: toml::de::Error| invalid(error.to_string()))?;
     if expected.contains_key("load") == expected.contains_key("outcome") {
@@ -148,7 +148,7 @@ mod tests {
         let error = found(&[("loop/Cargo.toml", ""), ("loop/expect.toml", "")]).unwrap_err();
         assert!(error.contains("[load] and [outcome]"), "{error}");
         let error = found(&[("loop/Cargo.toml", ""), ("loop/expect.toml", "[outcome")]).unwrap_err();
-        assert!(error.contains("does not say what the attack must get"), "{error}");
+        assert!(error.contains("does not have a valid expected outcome"), "{error}");
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
         let error = found(&[("loop/expect.toml", "[outcome]")]).unwrap_err();
         assert!(error.starts_with("the attack `loop` must have one source"), "{error}");
         let error = found(&[("loop/expect.toml", "guest = \"lop\"\n[outcome]")]).unwrap_err();
-        assert!(error.contains("the guest `lop`, which is no component"), "{error}");
+        assert!(error.contains("the guest `lop`, which is not a component"), "{error}");
     }
 }

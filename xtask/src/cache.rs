@@ -1,4 +1,4 @@
-//! The folder of what set-up installs for the user.
+//! The folder in the user's cache into which set-up installs.
 
 use crate::failure::{Failure, Result};
 use crate::setup::cannot;
@@ -16,8 +16,8 @@ pub fn folder() -> Result<PathBuf> {
         })
 }
 
-/// One installation of `what` at a time; the lock ends with the process that
-/// holds it.
+/// Allows one installation of `what` at a time; the lock ends with the process
+/// that holds it.
 pub fn lock(what: &str) -> Result<File> {
     let cache = folder()?;
     fs::create_dir_all(&cache).map_err(|error| cannot("make", &cache, &error))?;
@@ -27,7 +27,7 @@ pub fn lock(what: &str) -> Result<File> {
     Ok(file)
 }
 
-/// Removes a folder, where it is.
+/// Removes a folder if it exists.
 pub fn remove(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(cannot("remove", folder, &error)),

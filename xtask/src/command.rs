@@ -2,11 +2,12 @@
 
 use crate::failure::{Failure, Result};
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// How many of the last lines a quiet command printed go into the report of
-/// its failure.
+/// How many of the last lines of a quiet command go into the report of its
+/// failure.
 const LINES_KEPT: usize = 20;
 
 /// A command to run.
@@ -28,7 +29,8 @@ impl Call {
     pub fn cargo<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Self {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut call = Self::new(cargo, arguments);
-        // Whoever reads a failure repeats it with the cargo on the path.
+        // A reader of the failure repeats the command with the cargo on the
+        // path.
         if let Some((_, arguments)) = call.shown.split_once(' ') {
             call.shown = format!("cargo {arguments}");
         }
@@ -48,8 +50,8 @@ impl Call {
         self
     }
 
-    /// Runs it and gives what it printed on the standard output, trimmed.
-    /// Both its outputs are kept for the report of a failure.
+    /// Runs it and returns its standard output, trimmed. Both outputs are kept
+    /// for the report of a failure.
     pub fn read(mut self, what: &str) -> Result<String> {
         let output = self.command.stdin(Stdio::null()).output().map_err(|error| self.not_started(what, &error))?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -62,14 +64,25 @@ impl Call {
         Err(Failure::new(what).command(self.shown, last).why(output.status))
     }
 
-    /// Runs it with its output going where ours goes.
+    /// Runs it and keeps both its outputs, all of which are shown if it fails.
+    pub fn quietly(mut self, what: &str) -> Result<()> {
+        let output = self.command.stdin(Stdio::null()).output().map_err(|error| self.not_started(what, &error))?;
+        if !output.status.success() {
+            let mut stderr = std::io::stderr().lock();
+            // Where the standard error is closed, the report below is lost too.
+            let _ = stderr.write_all(&output.stdout).and_then(|()| stderr.write_all(&output.stderr));
+        }
+        self.ended(what, output.status)
+    }
+
+    /// Runs it with its output going to ours.
     pub fn show(mut self, what: &str) -> Result<()> {
         let status = self.command.status().map_err(|error| self.not_started(what, &error))?;
         self.ended(what, status)
     }
 
-    /// Runs it with its standard error going where ours goes, and gives what
-    /// it printed on the standard output, trimmed.
+    /// Runs it with its standard error going to ours, and returns its standard
+    /// output, trimmed.
     pub fn answer(mut self, what: &str) -> Result<String> {
         let output = self.command.stderr(Stdio::inherit()).output().map_err(|error| self.not_started(what, &error))?;
         self.ended(what, output.status)?;
@@ -80,7 +93,7 @@ impl Call {
         if status.success() {
             return Ok(());
         }
-        Err(Failure::new(what).command(self.shown, Vec::new()).why(format!("{status}; what it printed is above")))
+        Err(Failure::new(what).command(self.shown, Vec::new()).why(format!("{status}; its output is above")))
     }
 
     fn not_started(&self, what: &str, error: &std::io::Error) -> Failure {

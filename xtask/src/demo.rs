@@ -1,5 +1,6 @@
 //! `cargo xtask demo`: from nothing to a policy that learned from two
-//! WebAssembly rewards.
+//! WebAssembly rewards, and `cargo xtask demo-tools`: to one that learned to
+//! call a tool.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
@@ -7,41 +8,57 @@ use crate::summary::{self, Curve};
 use crate::{guests, setup, ui};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// The rewards of `demo/train.toml`: the other plugins take as long to build
-/// as the host.
+/// The rewards of `demo/train.toml`. The other plugins are not built, as they
+/// take as long as the host.
 const REWARDS: [&str; 2] = ["exact-answer", "format"];
+
+/// The reward and the tool of `demo/tools.toml`.
+const TOOLS: [&str; 2] = ["exact-answer", "calculator"];
 
 /// Sets up, builds, makes the data, trains and sums up.
 pub fn run(root: &Path, seed: u64) -> Result<()> {
-    let libtorch = setup::for_rust(root)?;
-    guests::build_plugins(root, &REWARDS)?;
-    build_host(root, &libtorch)?;
-    data(root)?;
-
-    let begun = Instant::now();
-    let seed = format!("seed={seed}");
-    let warm_up = gavel(root, "warm-up", &["sft", "-c", "demo/sft.toml", "--set", &seed])?;
-    let model = format!("model.path={}", warm_up.checkpoint);
-    let run =
-        gavel(root, "reinforcement learning", &["train", "-c", "demo/train.toml", "--set", &seed, "--set", &model])?;
-    let time = begun.elapsed();
-
+    let (run, time) = train(root, &REWARDS, seed, ["demo/sft.toml", "demo/train.toml"])?;
     let curve = Curve::read(&root.join(&run.folder).join("metrics.jsonl"))?;
     print!("{}", summary::demo(&curve, &run, time));
     Ok(())
 }
 
+/// The same with a policy that learns to call a calculator.
+pub fn run_tools(root: &Path, seed: u64) -> Result<()> {
+    let (run, time) = train(root, &TOOLS, seed, ["demo/tools-sft.toml", "demo/tools.toml"])?;
+    let metrics = root.join(&run.folder).join("metrics.jsonl");
+    let (accuracy, calls) = (Curve::read(&metrics)?, Curve::read_metric(&metrics, "val/tool_turns/mean")?);
+    print!("{}", summary::demo_tools(&accuracy, &calls, &run, time));
+    Ok(())
+}
+
+/// Trains with the first configuration, and with the second from its last checkpoint; gives the second run and how
+/// long both took.
+fn train(root: &Path, plugins: &[&str], seed: u64, [first, second]: [&str; 2]) -> Result<(Run, Duration)> {
+    let libtorch = setup::for_rust(root)?;
+    guests::build_plugins(root, plugins)?;
+    build_host(root, &libtorch)?;
+    data(root)?;
+
+    let begun = Instant::now();
+    let seed = format!("seed={seed}");
+    let warm_up = gavel(root, "warm-up", &["sft", "-c", first, "--set", &seed])?;
+    let model = format!("model.path={}", warm_up.checkpoint);
+    let run = gavel(root, "reinforcement learning", &["train", "-c", second, "--set", &seed, "--set", &model])?;
+    Ok((run, begun.elapsed()))
+}
+
 fn build_host(root: &Path, libtorch: &Path) -> Result<()> {
     ui::loud_step("host", "building; the first time takes about 10 minutes on two cores", || {
-        // Everything, as the tests build it: another choice of packages gives dependencies other
-        // features, and wasmtime is compiled again.
+        // The whole workspace, as the tests build it. With other packages, dependencies would get other features, and
+        // wasmtime would be compiled again.
         Call::cargo(["build", "--release", "--workspace"])
             .within(root)
             .env("LIBTORCH", libtorch)
             .show("cannot build the host")
-            .map_err(|failure| failure.hint("the compiler's message above says what is wrong in which file"))?;
+            .map_err(|failure| failure.hint("the compiler's message above names the file and the error"))?;
         Ok(((), "target/release/gavel".into()))
     })
 }
@@ -50,7 +67,7 @@ fn data(root: &Path) -> Result<()> {
     ui::step("dataset", || {
         let folder = Path::new("target/demo");
         Call::new(built(root, "demo-data"), [folder]).within(root).read("cannot make the demo's dataset")?;
-        Ok(((), "7,500 questions to train on and 500 others to validate on, in target/demo/".into()))
+        Ok(((), "questions to train on and others to validate on, in target/demo/".into()))
     })
 }
 
@@ -73,7 +90,7 @@ fn built(root: &Path, program: &str) -> PathBuf {
     root.join("target/release").join(program).with_extension(std::env::consts::EXE_EXTENSION)
 }
 
-/// What a run of gavel left behind, relative to the repository.
+/// The folders that a run of gavel made, relative to the repository.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Run {
     /// The run's folder.

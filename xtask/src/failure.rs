@@ -1,5 +1,4 @@
-//! What the user reads when something fails: what, which command, why, and
-//! what to do.
+//! The report of a failure: what failed, which command, why, and what to do.
 
 use std::fmt;
 
@@ -17,7 +16,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Says what failed, in one sentence.
+    /// A failure; `what` says in one sentence what failed.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), command: None, output: Vec::new(), why: None, hint: None }
     }

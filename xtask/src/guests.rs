@@ -1,4 +1,4 @@
-//! Builds everything that runs in the sandbox: the standard plugins and the
+//! Builds the components that run in the sandbox: the standard plugins and the
 //! guests of the tests.
 
 use crate::command::Call;
@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A cargo workspace of components, one a folder, and where they go.
+/// A cargo workspace of components, one a folder, and the folder that they are
+/// built to.
 pub struct Guests {
-    /// What they are called.
+    /// Their name in messages.
     pub title: &'static str,
     /// The folder of the workspace, from the root.
     pub workspace: &'static str,
@@ -23,21 +24,29 @@ const PLUGINS: Guests = Guests { title: "plugins", workspace: "plugins", folder:
 const TEST_GUESTS: Guests = Guests { title: "test guests", workspace: "tests/guests", folder: "target/guests" };
 
 /// Builds all of them to `target/plugins/<name>.wasm`,
-/// `target/guests/<name>.wasm` and `target/hostile/<name>.wasm`, where the name
-/// is that of the component's folder; the programs that plugins run are beside
-/// the plugins.
+/// `target/guests/<name>.wasm` and `target/hostile/<name>.wasm`. The name is
+/// that of the component's folder. The programs that plugins run are beside the
+/// plugins.
 pub fn build(root: &Path) -> Result<()> {
-    let plugins = root.join(PLUGINS.folder);
-    let mut names = PLUGINS.build(root)?;
-    let environment = python::environment()?;
-    names.append(&mut programs::build(root, &environment, &plugins)?);
-    names.append(&mut python_plugins::build(root, &environment, &plugins)?);
-    remove_others(&names, &plugins)?;
+    build_shipped(root)?;
     remove_others(&TEST_GUESTS.build(root)?, &root.join(TEST_GUESTS.folder))?;
     attacks::build(root)
 }
 
-/// Builds the named standard plugins alone, which are written in Rust.
+/// Builds the standard plugins and the programs alone, and gives the names of
+/// the programs.
+pub fn build_shipped(root: &Path) -> Result<Vec<String>> {
+    let plugins = root.join(PLUGINS.folder);
+    let mut names = PLUGINS.build(root)?;
+    let environment = python::environment()?;
+    let programs = programs::build(root, &environment, &plugins)?;
+    names.extend(programs.iter().cloned());
+    names.append(&mut python_plugins::build(root, &environment, &plugins)?);
+    remove_others(&names, &plugins)?;
+    Ok(programs.into_iter().collect())
+}
+
+/// Builds only the named standard plugins, which are written in Rust.
 pub fn build_plugins(root: &Path, names: &[&str]) -> Result<()> {
     ui::loud_step(PLUGINS.title, &format!("building {}", names.join(" and ")), || {
         let packages: Vec<&str> = names.iter().flat_map(|name| ["--package", name]).collect();
@@ -60,8 +69,8 @@ impl Guests {
         })
     }
 
-    /// Compiles packages of the workspace, as these arguments of cargo choose
-    /// them, and gives the folder where cargo leaves its components.
+    /// Compiles the packages of the workspace that these arguments of cargo
+    /// choose. Returns the folder with cargo's components.
     pub fn compile(&self, root: &Path, packages: &[&str]) -> Result<PathBuf> {
         // The target folder as in the workspace's own configuration, whatever CARGO_TARGET_DIR says.
         let built = root.join("target/wasm");
@@ -74,7 +83,7 @@ impl Guests {
         )
         .within(&root.join(self.workspace))
         .show(&format!("cannot build the {}", self.title))
-        .map_err(|failure| failure.hint("the compiler's message above says what is wrong in which file"))?;
+        .map_err(|failure| failure.hint("the compiler's message above names the file and the error"))?;
         Ok(built.join(GUEST_TARGET).join("release"))
     }
 }
@@ -106,8 +115,8 @@ pub fn place(names: &BTreeSet<String>, built: &Path, folder: &Path) -> Result<()
     Ok(())
 }
 
-/// Writes `folder/<name>.wasm`. The file changes all at once, and only where it
-/// differs: a test may be reading it.
+/// Writes `folder/<name>.wasm`. The file is replaced atomically, and only if it
+/// differs, as a test may be reading it.
 pub fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
     let target = folder.join(format!("{name}.wasm"));
@@ -132,8 +141,7 @@ pub fn remove_others(names: &BTreeSet<String>, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails where a guest of the tests is named in no test: it would be built
-/// for nothing.
+/// Fails if no test names a guest of the tests: it would be built for nothing.
 pub fn check_all_are_used(root: &Path) -> Result<()> {
     let mut unused = names(&root.join("tests/guests"))?;
     for folder in ["host", "sdk", "tests"] {

@@ -1,4 +1,4 @@
-//! Finds or installs libtorch, and tells cargo where it lies.
+//! Finds or installs libtorch, and gives its folder to cargo.
 
 mod candidates;
 mod install;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 /// The version that the bindings (`tch` 0.24) are made for.
 pub const VERSION: &str = "2.11.0";
 
-/// Where cargo reads it: `.cargo/config.toml` includes this file.
+/// The file with libtorch's folder, which `.cargo/config.toml` includes.
 const CONFIGURATION: &str = ".cargo/libtorch.toml";
 
-/// Provides libtorch, in this order: what `LIBTORCH` says, what an earlier
-/// set-up found, an installed PyTorch, our own installation in the user's
-/// cache, a new installation there. Writes `.cargo/libtorch.toml` and gives
-/// the folder.
+/// Provides libtorch from the first of these: the folder in `LIBTORCH`, the one
+/// that an earlier set-up found, an installed PyTorch, our own installation in
+/// the user's cache, a new installation there. Writes `.cargo/libtorch.toml`
+/// and returns the folder.
 pub fn provide(root: &Path) -> Result<PathBuf> {
     let configuration = root.join(CONFIGURATION);
     let found = ui::step(&format!("libtorch {VERSION}"), || {
@@ -34,10 +34,10 @@ pub fn provide(root: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// A usable libtorch that is there, and how it was found.
+/// An existing usable libtorch, and how it was found.
 fn find(configuration: &Path) -> Result<Option<(PathBuf, &'static str)>> {
     let earlier = configured(configuration);
-    // Cargo sets the variable from the file of an earlier set-up: then nobody insists on it.
+    // Cargo sets the variable from the file of an earlier set-up. Then the user did not choose it.
     let variable = std::env::var_os("LIBTORCH").map(PathBuf::from).filter(|path| Some(path) != earlier.as_ref());
     if let Some(folder) = variable {
         let folder = candidates::named(&folder)?;

@@ -5,6 +5,7 @@ mod attacks;
 mod cache;
 mod command;
 mod demo;
+mod dist;
 mod failure;
 mod guests;
 mod libtorch;
@@ -15,6 +16,7 @@ mod setup;
 mod structure;
 mod suite;
 mod summary;
+mod test_programs;
 mod ui;
 
 use failure::{Failure, Result};
@@ -32,14 +34,18 @@ Commands:
                     target/plugins/ and what the tests load to target/guests/ and
                     target/hostile/
   demo [--seed N]   set up, build everything, and train the demo model (N: 1 by default)
+  demo-tools [--seed N]
+                    the same with a policy that learns to call a calculator
   test              set up, build everything, and run every test
+  dist              build everything, pack it with libtorch into target/dist/*.tar.gz,
+                    and check that the archive runs in another folder
   help              print this text
 
-Everything can be interrupted and repeated: what is there is kept.
+Every command can be interrupted and repeated. What is already installed is skipped.
 
 Environment:
-  LIBTORCH          a folder of libtorch, used instead of an installation
-  XDG_CACHE_HOME    libtorch and componentize-py are installed under it, in gavel/ (default: ~/.cache)
+  LIBTORCH          the folder of libtorch to use, instead of an installation
+  XDG_CACHE_HOME    the folder below which, in gavel/, tools are installed (default: ~/.cache)
   NO_COLOR          print no colours
 
 Example:
@@ -50,7 +56,9 @@ enum Task {
     Setup,
     Plugins,
     Demo { seed: u64 },
+    DemoTools { seed: u64 },
     Test,
+    Dist,
     Help,
 }
 
@@ -80,12 +88,15 @@ fn parse(arguments: &[String]) -> Result<Task> {
         ["setup"] => Ok(Task::Setup),
         ["plugins"] => Ok(Task::Plugins),
         ["demo"] => Ok(Task::Demo { seed: 1 }),
-        ["demo", "--seed", seed] => match seed.parse() {
-            Ok(seed) => Ok(Task::Demo { seed }),
+        ["demo-tools"] => Ok(Task::DemoTools { seed: 1 }),
+        [demo @ ("demo" | "demo-tools"), "--seed", seed] => match seed.parse() {
+            Ok(seed) if *demo == "demo" => Ok(Task::Demo { seed }),
+            Ok(seed) => Ok(Task::DemoTools { seed }),
             Err(_) => Err(usage(format!("`--seed` needs a whole number, not {seed:?}"))),
         },
         ["test"] => Ok(Task::Test),
-        ["setup" | "plugins" | "demo" | "test", rest @ ..] => {
+        ["dist"] => Ok(Task::Dist),
+        ["setup" | "plugins" | "demo" | "demo-tools" | "test" | "dist", rest @ ..] => {
             Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" "))))
         }
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -101,7 +112,9 @@ fn run(task: Task) -> Result<()> {
             guests::build(&root)
         }
         Task::Demo { seed } => demo::run(&root, seed),
+        Task::DemoTools { seed } => demo::run_tools(&root, seed),
         Task::Test => suite::run(&root),
+        Task::Dist => dist::run(&root),
         Task::Help => {
             print!("{HELP}");
             Ok(())

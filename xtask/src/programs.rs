@@ -1,4 +1,4 @@
-//! Builds the programs that plugins run as children: each a folder of
+//! Builds the programs that plugins run as children. Each is a folder of
 //! `programs/` with a world `program` in `wit/` and Python code in `main.py`.
 
 use crate::command::Call;
@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What componentize-py is told, before the file that it writes.
+/// The arguments of componentize-py, before the file that it writes.
 const ARGUMENTS: [&str; 10] = ["-q", "-d", "wit", "-w", "program", "componentize", "main", "-p", ".", "-o"];
 
-/// Builds every program to `<folder>/<name>.wasm` and gives their names. One
-/// that is made already of what is there now is not built again: that takes
+/// Builds every program to `<folder>/<name>.wasm` and returns their names. A
+/// program whose inputs have not changed is not built again, as a build takes
 /// about 15 seconds.
 pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<String>> {
     let sources = root.join("programs");
@@ -46,7 +46,7 @@ pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<
     Ok(names)
 }
 
-/// What a program in `source` is made from by this version of the tool.
+/// The inputs of a program in `source`, built by this version of the tool.
 fn inputs(source: &Path, version: &str) -> Result<Inputs> {
     let mut inputs = Inputs::default();
     inputs.set("the tool componentize-py", version);
@@ -58,11 +58,11 @@ fn inputs(source: &Path, version: &str) -> Result<Inputs> {
 fn componentize(tool: &Path, source: &Path, made: &Path) -> Result<()> {
     Call::new(tool, ARGUMENTS.map(Path::new).into_iter().chain([made]))
         .within(source)
-        // Or it would add the packages of whatever Python is installed.
+        // Otherwise it would add the packages of any installed Python.
         .env("VIRTUAL_ENV", made.with_file_name("no-packages"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .read(&format!("cannot build the program {}", source.display()))
-        .map_err(|failure| failure.hint("the traceback above says what is wrong in main.py"))?;
+        .map_err(|failure| failure.hint("the traceback above shows the error in main.py"))?;
     Ok(())
 }
 

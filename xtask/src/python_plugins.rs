@@ -1,5 +1,5 @@
 //! Builds the standard plugins that are written in Python, as `gavel plugin
-//! build` does it.
+//! build` does.
 
 use crate::failure::{Failure, Result};
 use crate::guests::put;
@@ -12,8 +12,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// Builds every plugin of `plugins/` that has a `main.py` to
-/// `<folder>/<name>.wasm` and gives their names. One that is made already of
-/// what is there now is not built again: that takes most of a minute.
+/// `<folder>/<name>.wasm` and returns their names. A plugin whose inputs have
+/// not changed is not built again, as a build takes most of a minute.
 pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<String>> {
     let sources = root.join("plugins");
     let names = programs::names(&sources)?;
@@ -39,7 +39,7 @@ pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<
 }
 
 /// Links the environment as the plugin's `.venv`, where a build looks first,
-/// unless the plugin has one of its own.
+/// unless the plugin has its own.
 fn lend(environment: &Path, source: &Path) -> Result<()> {
     let link = source.join(".venv");
     if link.is_dir() && !link.is_symlink() {

@@ -1,4 +1,4 @@
-//! What a fresh machine lacks.
+//! Installs what a fresh machine lacks.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 /// The target that plugins are built for.
 pub const GUEST_TARGET: &str = "wasm32-wasip2";
 
-/// Installs everything that is missing and gives the folder of libtorch.
+/// Installs everything that is missing and returns the folder of libtorch.
 pub fn all(root: &Path) -> Result<PathBuf> {
     let libtorch = for_rust(root)?;
     python::environment()?;
     Ok(libtorch)
 }
 
-/// Installs what the host and plugins in Rust need, and gives the folder of
+/// Installs what the host and plugins in Rust need, and returns the folder of
 /// libtorch.
 pub fn for_rust(root: &Path) -> Result<PathBuf> {
     guest_target()?;

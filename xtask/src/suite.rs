@@ -1,31 +1,30 @@
-//! `cargo xtask test`: everything that can be tested, with a summary.
+//! `cargo xtask test`: runs every test and prints a summary.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::ui::Seconds;
-use crate::{guests, python, setup, structure, ui};
+use crate::{guests, python, setup, structure, test_programs, ui};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Sets up, builds what the tests load, and runs all tests; one part that
-/// fails does not keep the others from running.
+/// Sets up, builds what the tests load, and runs all tests. If one part fails,
+/// the others still run.
 pub fn run(root: &Path) -> Result<()> {
     let libtorch = setup::all(root)?;
     guests::build(root)?;
-    // The tests make plugins in every language, with these tools before the machine's own.
+    // The tests make plugins in every language. These tools come before the machine's own.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = [python::test_tools()?].into_iter().chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
 
     let host = || {
-        let arguments = ["test", "--release", "--workspace", "--no-fail-fast"];
-        let call = Call::cargo(arguments).within(root).env("LIBTORCH", &libtorch).env("PATH", &path);
-        // Samples that are drawn are the same each time.
-        let call = call.env("PROPTEST_RNG_SEED", "1");
-        call.show("tests of the host failed")
+        // Property tests draw the same samples each time.
+        let seed = OsStr::new("1");
+        test_programs::run(root, &[("LIBTORCH", libtorch.as_os_str()), ("PATH", &path), ("PROPTEST_RNG_SEED", seed)])
     };
     let plugins = || {
-        // Without optimisation: it is their logic that is tested, and their release profile takes minutes to link.
+        // Without optimisation: only their logic is tested, and their release profile takes minutes to link.
         let arguments = ["test", "--workspace", "--no-fail-fast"];
         Call::cargo(arguments).within(&root.join("plugins")).show("tests of the plugins failed")
     };
@@ -35,15 +34,13 @@ pub fn run(root: &Path) -> Result<()> {
     };
     let js = || {
         let tested = Call::new("node", ["--test", "test/"]).within(&root.join("sdk/js"));
-        tested
-            .show("tests of the JavaScript SDK failed")
-            .map_err(|failure| failure.hint("they need Node.js 20 or newer"))
+        tested.show("tests of the JavaScript SDK failed").map_err(|failure| failure.hint("install Node.js 20 or newer"))
     };
     let all_used = || guests::check_all_are_used(root);
     let crates = || structure::check_crates(root);
     let circles = || structure::check_circles(root);
     let parts: [(&str, &dyn Fn() -> Result<()>); 7] = [
-        ("crates know only those above them", &crates),
+        ("crates depend only on those above them", &crates),
         ("no circles of files", &circles),
         ("host", &host),
         ("plugins' own logic", &plugins),
@@ -68,7 +65,7 @@ pub fn run(root: &Path) -> Result<()> {
         return Ok(());
     }
     Err(Failure::new(format!("{failed} of {} parts of the tests failed", results.len()))
-        .hint("each failure's report is above; the command in it repeats that part alone"))
+        .hint("each failure's report is above, with the command that repeats only that part"))
 }
 
 fn summary(results: &[(&str, bool, Duration)]) -> String {

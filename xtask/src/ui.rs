@@ -1,13 +1,13 @@
-//! What set-up prints: one line a step on the standard error, so that the
-//! standard output stays for results.
+//! The output of set-up: one line a step on the standard error. The standard
+//! output is for results.
 
 use crate::failure::{Failure, Result};
 use std::fmt;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Prints what a step does, then what it says that came of it and how long it
-/// took; gives the other thing that came of it.
+/// Prints the title of a step, then its outcome in words and its time. Returns
+/// the step's value.
 pub fn step<T>(title: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result<T> {
     start(title);
     let begun = Instant::now();
@@ -17,8 +17,8 @@ pub fn step<T>(title: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result
     done.map(|(value, _)| value)
 }
 
-/// Like [`step`] for a step whose commands print for themselves: `about` says
-/// what begins, and the line of its end stands apart.
+/// Like [`step`], for a step whose commands print their own output. `about`
+/// describes the step at its start; a separate line reports its end.
 pub fn loud_step<T>(title: &str, about: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result<T> {
     start(title);
     eprintln!("{about}");
@@ -48,7 +48,7 @@ fn paint(text: &str, code: &str) -> String {
     if plain { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
 }
 
-/// A time, as precisely as a reader cares.
+/// A duration, in units that suit its length.
 pub struct Seconds(pub Duration);
 
 impl fmt::Display for Seconds {

@@ -1,4 +1,4 @@
-//! Judges folders that may hold libtorch.
+//! Checks folders that may hold libtorch.
 
 use super::VERSION;
 use crate::command::Call;
@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Prints the folder of an installed PyTorch without importing it, which
+/// Prints the folder of an installed PyTorch without importing it: an import
 /// takes seconds and needs its GPU libraries.
 const FIND_PYTORCH: &str = "\
 import importlib.util
@@ -22,7 +22,7 @@ const LIBRARY: &str = if cfg!(target_os = "macos") {
     "lib/libtorch_cpu.so"
 };
 
-/// Why a folder is no usable libtorch.
+/// Why a folder is not a usable libtorch.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unusable {
     /// A file is missing.
@@ -45,7 +45,7 @@ pub fn check(folder: &Path) -> std::result::Result<(), Unusable> {
     }
 }
 
-/// The folder that the user named, which must be right: nothing else is tried.
+/// The folder that the user named. It must be usable, as nothing else is tried.
 pub fn named(folder: &Path) -> Result<PathBuf> {
     let hint = format!(
         "set LIBTORCH to the folder of libtorch {VERSION} (it has lib/ and include/), or unset it to have one found or installed"
@@ -67,7 +67,7 @@ pub fn named(folder: &Path) -> Result<PathBuf> {
 
 /// The folder of an installed PyTorch of the right version.
 pub fn in_python() -> Option<PathBuf> {
-    // No Python, a broken one, or one without PyTorch: all the same here, the next route follows.
+    // Without Python, or with one that is broken or has no PyTorch, the next route follows.
     let folder = Call::new("python3", ["-c", FIND_PYTORCH]).read("cannot ask python3").ok()?;
     let folder = PathBuf::from(folder);
     check(&folder).is_ok().then_some(folder)

@@ -9,20 +9,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// PyTorch without its dependencies, and the two libraries that its CPU part
-/// is linked to: enough to build and to run on the CPU.
+/// links to. They are enough to build and to run on the CPU.
 const PACKAGES: [&str; 3] = ["torch==2.11.0", "nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cupti==13.0.85"];
 
-/// Wheels are made for a version of Python; libtorch is the same in each, so
-/// any that is published will do, whichever Python runs pip.
+/// Wheels are made for a version of Python, but libtorch is the same in each.
+/// So any published wheel works, whichever Python runs pip.
 const WHEEL_PYTHON: &str = "3.12";
 
-/// Where our own libtorch lies when it is installed.
+/// The folder of our own installation of libtorch.
 pub fn folder() -> Result<PathBuf> {
     Ok(cache::folder()?.join(format!("libtorch-{VERSION}/torch")))
 }
 
-/// Installs it and gives its folder. An installation that was interrupted
-/// leaves a folder `….partial`, which the next one replaces.
+/// Installs libtorch and returns its folder. An interrupted installation leaves
+/// a folder `….partial`, which the next one replaces.
 pub fn install() -> Result<PathBuf> {
     if !cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err(Failure::new(format!("libtorch {VERSION} is not installed automatically on this platform"))
@@ -51,7 +51,7 @@ fn download(cache: &Path) -> Result<()> {
     }
     pip(&partial)?;
     if let Err(unusable) = candidates::check(&partial.join("torch")) {
-        return Err(Failure::new(format!("what pip installed is no usable libtorch {VERSION}"))
+        return Err(Failure::new(format!("pip did not install a usable libtorch {VERSION}"))
             .why(format!("{unusable:?}"))
             .hint(format!("download libtorch {VERSION} from https://pytorch.org and set LIBTORCH to its folder")));
     }
@@ -63,7 +63,7 @@ fn pip(target: &Path) -> Result<()> {
         "or take another route: install PyTorch {VERSION} for python3 yourself, or download libtorch {VERSION} and set LIBTORCH to its folder"
     );
     Call::new("python3", ["-m", "pip", "--version"])
-        .read(&format!("cannot run pip, which libtorch {VERSION} is installed with"))
+        .read(&format!("cannot run pip to install libtorch {VERSION}"))
         .map_err(|failure| {
             failure.hint(format!(
                 "install it (Debian, Ubuntu: apt install python3-pip; Fedora: dnf install python3-pip), {other_routes}"

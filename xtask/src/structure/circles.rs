@@ -1,5 +1,5 @@
-//! Circles of files: files that import each other, directly or by way of
-//! others, can only be understood, and changed, together.
+//! Circles of files. Files that import each other, directly or through others,
+//! can only be understood and changed together.
 
 use super::crates_in;
 use super::imports::{self, Imports};
@@ -20,11 +20,11 @@ pub fn check(root: &Path) -> Result<()> {
     }
     Err(Failure::new("files import each other in a circle")
         .why(found.join("\n  "))
-        .hint("move what both sides need to a file of its own"))
+        .hint("move what both sides need to a separate file"))
 }
 
-/// The largest sets of files of which each imports each other, directly or by
-/// way of others.
+/// The largest sets of files in which each file imports every other, directly
+/// or through others.
 fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     let mut circles: Vec<BTreeSet<&str>> = Vec::new();
     for file in imports.keys() {
@@ -42,8 +42,8 @@ fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     circles
 }
 
-/// The files that `file` imports, directly or by way of others; itself only
-/// where it is in a circle.
+/// The files that `file` imports, directly or through others; `file` itself
+/// only if it is in a circle.
 fn reached<'a>(file: &'a str, imports: &'a Imports) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&str> = vec![file];

@@ -1,4 +1,4 @@
-//! Which crate may know which.
+//! Which crate may depend on which.
 
 use super::crates_in;
 use crate::failure::{Failure, Result};
@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The crates of the host and of its tools: each knows only those above it.
-const ORDER: [&str; 14] = [
+/// The crates of the host and of its tools: each depends only on those above
+/// it.
+const ORDER: [&str; 15] = [
     "gavel-data",
     "gavel-runs",
     "gavel-plugin",
@@ -17,6 +18,7 @@ const ORDER: [&str; 14] = [
     "gavel-torch",
     "gavel-policy",
     "gavel-rollout",
+    "gavel-agent",
     "gavel-train",
     "gavel-pipeline",
     "gavel-serve",
@@ -25,8 +27,8 @@ const ORDER: [&str; 14] = [
     "gavel",
 ];
 
-/// Refuses a crate of `host/` that is not in [`ORDER`], and one that depends on
-/// a crate below it.
+/// Refuses crates of `host/` that are not in [`ORDER`], and crates that depend
+/// on a crate below them.
 pub fn check(root: &Path) -> Result<()> {
     let mut wrong = Vec::new();
     for (folder, must_be_listed) in [("host", true), ("sdk", false)] {
@@ -41,7 +43,7 @@ pub fn check(root: &Path) -> Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(Failure::new("crates know others than those above them")
+    Err(Failure::new("crates depend on crates that are not above them")
         .why(wrong.join("\n       "))
         .hint("move what both need up; the order of crates is in xtask/src/structure/crates.rs"))
 }
@@ -64,8 +66,8 @@ fn place(name: &str) -> Option<usize> {
     ORDER.iter().position(|listed| *listed == name)
 }
 
-/// All dependencies of a crate, those of its tests and for single platforms
-/// too.
+/// All dependencies of a crate, including those of its tests and of single
+/// platforms.
 fn dependencies(manifest: &toml::Table) -> BTreeSet<&str> {
     let platforms = manifest.get("target").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values);
     std::iter::once(manifest)

@@ -7,16 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// For each file of a crate the files that it imports, and the names that it
-/// takes from each. Paths are as in `lanes.rs` and `grant/http/mod.rs`.
+/// For each file of a crate, the files that it imports and the names that it
+/// takes from each. Paths look like `lanes.rs` and `grant/http/mod.rs`.
 pub type Imports = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// A module's path from the root of its crate: `["grant", "http"]`.
 type Module = Vec<String>;
 
 /// Reads what the files in `src`, the folder of a crate's code, import from
-/// each other. A name that a module only passes on (`pub use`) is imported from
-/// where it is defined. Only paths are read: what a macro makes is not seen.
+/// each other. A name that a module only re-exports (`pub use`) is imported
+/// from where it is defined. Only paths are read; code that a macro generates
+/// is not seen.
 pub fn read(src: &Path) -> Result<Imports> {
     let mut files = BTreeMap::new();
     collect(src, "", &mut files)?;
@@ -53,7 +54,7 @@ struct Crate {
     files: BTreeMap<Module, Source>,
 }
 
-/// What is read of a file.
+/// The parts of a file that are read.
 struct Source {
     file: String,
     paths: Vec<Named>,
@@ -61,16 +62,16 @@ struct Source {
 
 /// A path in code.
 struct Named {
-    /// The module that it stands in, which may be one within the file.
+    /// The module that it is in, which may be one within the file.
     module: Module,
     path: Vec<String>,
     is_use: bool,
-    /// The name that it has for others, where it is passed on.
+    /// The name under which it is re-exported, if it is.
     passed_on: Option<String>,
 }
 
 impl Crate {
-    /// Of the code of its files, by their paths.
+    /// Reads a crate from the code of its files, by their paths.
     fn new(files: &BTreeMap<String, String>) -> Self {
         let source = |(file, code): (&String, &String)| {
             let module = module_of(file);
@@ -85,7 +86,8 @@ impl Crate {
 
     fn imports_of(&self, source: &Source) -> BTreeMap<String, BTreeSet<String>> {
         let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        // What is passed on and used here too is an import like any other.
+        // A name that is re-exported and also used here is an import like any
+        // other.
         let used = |name: &String| source.paths.iter().any(|named| !named.is_use && named.path[0] == *name);
         let is_import = |named: &&Named| match &named.passed_on {
             Some(name) => used(name),
@@ -102,7 +104,7 @@ impl Crate {
     }
 
     /// The file that a path in `module` leads to, and the name that is taken
-    /// from it; none where it leads out of the crate, or is no path.
+    /// from it. `None` if it leads out of the crate or is not a path.
     fn resolve(&self, module: &[String], path: &[String]) -> Option<(&str, String)> {
         let mut found = module.to_vec();
         let mut rest = path;
@@ -141,7 +143,7 @@ impl Crate {
         Some((&self.files.get(&found)?.file, name))
     }
 
-    /// Where `module` has a name from that it passes on.
+    /// The path from which `module` re-exports a name.
     fn passed_on(&self, module: &Module, name: &str) -> Option<&[String]> {
         let paths = &self.files.get(module)?.paths;
         let found = paths.iter().find(|path| path.passed_on.as_deref() == Some(name) && path.module == *module)?;
@@ -189,7 +191,7 @@ fn paths(file: Module, tokens: &[Token]) -> Vec<Named> {
                     module.pop();
                 }
             }
-            // What follows continues a path that begins elsewhere.
+            // The next word continues a path that begins elsewhere.
             Token::PathSeparator => at += 1,
             Token::Sign(_) => {}
         }
@@ -247,8 +249,8 @@ fn tree(tokens: &[Token], prefix: &[String], paths: &mut Vec<(Vec<String>, Strin
 mod tests {
     use super::*;
 
-    /// What `file`, with this code, imports beside other files; `b` passes on
-    /// what is in `b/c.rs`.
+    /// The imports of `file`, with this code, beside other files; `b`
+    /// re-exports names of `b/c.rs`.
     fn imports(file: &str, code: &str) -> Vec<String> {
         let others =
             [("lib.rs", ""), ("a.rs", ""), ("b/mod.rs", "pub use c::{F, G as H};"), ("b/c.rs", ""), ("b/d.rs", "")];

@@ -1,5 +1,5 @@
-//! The structure of the workspace: which crate may know which, and files that
-//! import each other in a circle.
+//! The structure of the workspace: which crate may depend on which, and files
+//! that import each other in a circle.
 
 mod circles;
 mod crates;

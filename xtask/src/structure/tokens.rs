@@ -1,5 +1,4 @@
-//! The words and signs of Rust code, without its comments, its texts and its
-//! tests.
+//! The words and signs of Rust code, without comments, strings and tests.
 
 /// A word, `::`, or any other sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +12,7 @@ pub enum Token {
 }
 
 impl Token {
-    /// The word that it is.
+    /// The word, if the token is one.
     pub fn word(&self) -> Option<&str> {
         match self {
             Self::Word(word) => Some(word),
@@ -21,7 +20,7 @@ impl Token {
         }
     }
 
-    /// Whether it is this sign.
+    /// Whether the token is this sign.
     pub fn is(&self, sign: char) -> bool {
         *self == Self::Sign(sign)
     }
@@ -59,7 +58,7 @@ fn is_word(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_'
 }
 
-/// The length of the comment, text, character or lifetime that `code` begins
+/// The length of the comment, string, character or lifetime that `code` begins
 /// with.
 fn skipped(code: &str) -> Option<usize> {
     if code.starts_with("//") {
@@ -103,7 +102,7 @@ fn block_comment(code: &str) -> usize {
     code.len()
 }
 
-/// A character, or a lifetime, of which the quote alone is skipped.
+/// A character, or a lifetime, of which only the quote is skipped.
 fn quote(code: &str) -> usize {
     let mut signs = code.chars().skip(1);
     match (signs.next(), signs.next()) {
@@ -113,8 +112,8 @@ fn quote(code: &str) -> usize {
     }
 }
 
-/// The length of what begins with `quote` and ends with the next one that no
-/// backslash escapes.
+/// The length of the text from the first `quote` to the next one that is not
+/// escaped by a backslash.
 fn closed(code: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, sign) in code.char_indices().skip(1) {
