@@ -37,6 +37,8 @@ Commands:
   demo-tools [--seed N]
                     the same with a policy that learns to call a calculator
   test              set up, build everything, and run every test
+  structure         check which crate depends on which, and that no files import each
+                    other in a circle
   dist              build everything, pack it with libtorch into target/dist/*.tar.gz,
                     and check that the archive runs in another folder
   help              print this text
@@ -58,6 +60,7 @@ enum Task {
     Demo { seed: u64 },
     DemoTools { seed: u64 },
     Test,
+    Structure,
     Dist,
     Help,
 }
@@ -95,8 +98,9 @@ fn parse(arguments: &[String]) -> Result<Task> {
             Err(_) => Err(usage(format!("`--seed` needs a whole number, not {seed:?}"))),
         },
         ["test"] => Ok(Task::Test),
+        ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
-        ["setup" | "plugins" | "demo" | "demo-tools" | "test" | "dist", rest @ ..] => {
+        ["setup" | "plugins" | "demo" | "demo-tools" | "test" | "structure" | "dist", rest @ ..] => {
             Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" "))))
         }
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -114,6 +118,7 @@ fn run(task: Task) -> Result<()> {
         Task::Demo { seed } => demo::run(&root, seed),
         Task::DemoTools { seed } => demo::run_tools(&root, seed),
         Task::Test => suite::run(&root),
+        Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),
         Task::Help => {
             print!("{HELP}");

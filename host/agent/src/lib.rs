@@ -1,10 +1,12 @@
 //! From a task to a sample: conversations of the policy with tools.
 //!
 //! An [`Episode`] is one attempt at a task. It asks a [`Policy`] for turns and a [`ToolSet`] for answers, and ends as a
-//! [`gavel_data::Sample`]. In an [`AgentEpisode`], a component of the user does the asking. No libtorch here: the policy is whoever implements the trait.
+//! [`gavel_data::Sample`]. In an [`AgentEpisode`], a component of the user does the asking. No libtorch here: the policy
+//! is whoever implements the trait.
 
 mod agent_episode;
 mod agent_link;
+mod agent_run;
 mod conversation;
 mod episode;
 mod policy;

@@ -1,6 +1,7 @@
 //! A loaded plugin, which all its calls share.
 
 use crate::engine::Slots;
+use crate::error::LoadError;
 use crate::exports::Linked;
 use crate::first_slice::History;
 use crate::grant::{Granted, Grants};
@@ -34,4 +35,15 @@ pub(crate) struct Loaded {
     pub(crate) no_snapshot: Option<NoSnapshot>,
     /// Bytes that every call needs: the memory of an instance after `init`.
     pub(crate) first_reservation: usize,
+}
+
+impl Loaded {
+    /// Refuses a plugin whose sessions could never have room.
+    pub(crate) fn check_session_room(&self) -> Result<(), LoadError> {
+        let (asked, allowed) = (self.limits.memory, self.shared.instances.session_memory_bytes());
+        if asked <= allowed {
+            return Ok(());
+        }
+        Err(LoadError::SessionMemory { plugin: self.name.clone(), asked, allowed })
+    }
 }

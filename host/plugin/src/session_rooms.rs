@@ -2,7 +2,6 @@
 //! plugin with that of another in hand could wait for ever.
 
 use crate::agent::Agent;
-use crate::error::LoadError;
 use crate::instance_slots::SessionRoom;
 use crate::loaded::Loaded;
 use crate::tool::Tool;
@@ -22,13 +21,4 @@ impl SessionRooms {
         let needed: Vec<_> = kept.iter().map(|plugin| (plugin.slots.clone(), plugin.limits.memory)).collect();
         Some(Self { _rooms: first.shared.instances.session_rooms(&needed).await? })
     }
-}
-
-/// Refuses a plugin whose sessions could never have room.
-pub(crate) fn check_room(plugin: &Loaded) -> Result<(), LoadError> {
-    let (asked, allowed) = (plugin.limits.memory, plugin.shared.instances.session_memory_bytes());
-    if asked <= allowed {
-        return Ok(());
-    }
-    Err(LoadError::SessionMemory { plugin: plugin.name.clone(), asked, allowed })
 }

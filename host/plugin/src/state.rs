@@ -1,9 +1,9 @@
 //! The state of one instance: its WASI context, its grants, its handles, its
 //! meter.
 
+use crate::agent::Episode;
 use crate::call_meter::CallMeter;
 use crate::grant::{CallGrants, Granted, Refusals};
-use crate::imports::Episode;
 use crate::limits::Limits;
 use crate::memory_budget::MemoryUse;
 use crate::memory_reservation::MemoryReservation;

@@ -14,6 +14,12 @@ use crate::setup::cannot;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Checks crates, then files.
+pub fn check(root: &Path) -> Result<()> {
+    check_crates(root)?;
+    check_circles(root)
+}
+
 /// The folders in `folder` that hold a crate, in the order of their names.
 fn crates_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;

@@ -6,7 +6,6 @@ use crate::info::Info;
 use crate::load;
 use crate::loaded::Loaded;
 use crate::sandbox::Sandbox;
-use crate::session_rooms::check_room;
 use crate::spec::PluginSpec;
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ impl Agent {
         if !loaded.linked.is_agent() {
             return Err(LoadError::NotAnAgent { plugin: loaded.name.clone() });
         }
-        check_room(&loaded)?;
+        loaded.check_session_room()?;
         Ok(Self { loaded })
     }
 

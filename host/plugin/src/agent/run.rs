@@ -1,11 +1,12 @@
 //! A run of an agent: one call, in an instance of its own.
 
 use super::component::Agent;
+use super::episode::Episode;
 use super::episode_link::EpisodeLink;
+use super::task::AgentTask;
 use crate::call::make_ready;
 use crate::call_report::{CallReport, GuestResult, used_fuel};
 use crate::fresh_call::{CallSetup, kept_store};
-use crate::imports::Episode;
 use crate::instance::FreshStore;
 use crate::loaded::Loaded;
 use crate::outside_waits::OutsideWaits;
@@ -13,19 +14,10 @@ use crate::resources::TaskRef;
 use crate::session_rooms::SessionRooms;
 use crate::state::State;
 use crate::verdict;
-use gavel_data::{Diagnosis, Outcome, Sample, Usage};
+use gavel_data::{Diagnosis, Outcome, Usage};
 use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime::{Result, Store};
-
-/// What an agent is to attempt.
-#[derive(Clone)]
-pub struct AgentTask {
-    /// The task and the number of the attempt, without trajectories.
-    pub attempt: Arc<Sample>,
-    /// What the row sets for the agent, as a JSON object.
-    pub settings: String,
-}
 
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,6 @@
 use super::messages::{call_bytes, lift_call, lower_finish_reason, message_bytes};
 use crate::agent::{AgentTask, AgentTurn, EpisodeLink, PolicyRefusal, TurnOptions};
 use crate::bindings::gavel::plugin::{policy, tasks, tools, types};
-use crate::call_meter::Held;
 use crate::resources::{ConversationRef, MediaRef, TaskRef};
 use crate::state::State;
 use crate::tool::{ToolFunction, ToolSpec};
@@ -19,12 +18,6 @@ const CONVERSATION_BYTES: usize = 8 << 10;
 const COPIES: usize = 3;
 /// The most bytes of the options of a turn.
 const OPTIONS_BYTES: usize = 64 << 10;
-
-/// The episode of an agent, and the host's memory of it, which is the agent's.
-pub(crate) struct Episode {
-    pub(crate) link: Arc<dyn EpisodeLink>,
-    pub(crate) held: Held,
-}
 
 impl State {
     /// The episode, after it was charged for `bytes`.

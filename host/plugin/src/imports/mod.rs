@@ -9,8 +9,6 @@ mod exec;
 mod messages;
 mod samples;
 
-pub(crate) use episode::Episode;
-
 use crate::bindings::Plugins;
 use crate::grant::{HasMonotonicClock, HasPoll, HasPreopens};
 use crate::state::State;

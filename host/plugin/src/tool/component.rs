@@ -13,7 +13,6 @@ use crate::loaded::Loaded;
 use crate::outside_waits::OutsideWaits;
 use crate::question::Question;
 use crate::sandbox::Sandbox;
-use crate::session_rooms::check_room;
 use crate::spec::PluginSpec;
 use crate::state::State;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ impl Tool {
     /// The tool that a loaded component is. It is asked for its functions.
     pub(crate) async fn of(loaded: Arc<Loaded>) -> std::result::Result<Self, LoadError> {
         if !loaded.info.pure {
-            check_room(&loaded)?;
+            loaded.check_session_room()?;
         }
         let setup = CallSetup { input: "specs", seed: 0, waits: OutsideWaits::default() };
         let report = call::ask(&loaded, Specs, &setup).await;

@@ -1,0 +1,69 @@
+//! Lets an agent of the user attempt a task, and makes a sample of what came of it.
+
+use crate::agent_episode::AgentEpisode;
+use crate::agent_link::AgentLink;
+use crate::episode::EpisodeError;
+use crate::policy::Policy;
+use crate::progress::{EpisodeProgress, WaitsFor};
+use crate::row_settings::{agent_settings, tool_settings};
+use gavel_data::{Budget, FinishReason, Message, Outcome, Role, RolloutFault, RolloutStage, Sample, Trajectory};
+use gavel_plugin::{AgentReport, AgentTask};
+use std::sync::Arc;
+
+impl AgentEpisode {
+    /// Lets the agent attempt the task. `progress` shows what it waits for. An agent that fails costs its own sample.
+    ///
+    /// # Errors
+    /// The policy failed, or its tokens cannot be decoded.
+    pub async fn play<P: Policy + 'static>(
+        self,
+        policy: Arc<P>,
+        progress: &EpisodeProgress,
+    ) -> Result<Sample, EpisodeError<P::Error>> {
+        let (task, index) = (self.task.clone(), self.index);
+        progress.wait_for(WaitsFor::Memory);
+        let rooms = self.tools.set.rooms(Some(&self.agent)).await.ok_or(EpisodeError::ShutDown)?;
+        let rooms = Arc::new(rooms);
+        progress.wait_for(WaitsFor::Agent);
+        let waits = progress.outside_waits();
+        let sessions = self.tools.set.open(rooms.clone(), &tool_settings(&task), self.tool_seed, waits);
+        let (agent, seed) = (self.agent.clone(), self.tool_seed);
+        let attempt = Arc::new(Sample::new(task.clone(), index, Vec::new()));
+        let agent_task = AgentTask { attempt, settings: agent_settings(&task) };
+        let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone()));
+        let AgentReport { answer, .. } = agent.run(rooms, agent_task, link.clone(), seed, waits.clone()).await;
+        // It is not the agent that fails where the policy has used up its turns or tokens.
+        let answer = answer.or_else(|outcome| match (&outcome, link.exhausted()) {
+            (Outcome::Fault { .. }, Some(said)) => Ok(said),
+            _ => Err(outcome),
+        });
+        let mut trajectories = link.end()?;
+        let failure = answer.as_ref().err().map(failure);
+        if trajectories.is_empty() {
+            let said = answer.iter().map(|answer| Message::new(Role::Assistant, answer.as_str())).collect();
+            trajectories.push(Trajectory::of(said));
+        }
+        if let Some((reason, fault)) = failure {
+            for trajectory in &mut trajectories {
+                trajectory.finish_reason = reason;
+                trajectory.report.error = Some(fault.clone());
+            }
+        }
+        Ok(Sample { answer: answer.ok(), ..Sample::new(task, index, trajectories) })
+    }
+}
+
+/// How the trajectories of an agent end that gave no answer, and why.
+fn failure(outcome: &Outcome) -> (FinishReason, RolloutFault) {
+    let (reason, retryable) = match outcome {
+        Outcome::OutOfBudget { which: Budget::Deadline, .. } => (FinishReason::Timeout, true),
+        Outcome::Unavailable(_) => (FinishReason::Error, true),
+        _ => (FinishReason::Error, false),
+    };
+    let what = outcome.reason().unwrap_or_default();
+    let message = match outcome {
+        Outcome::OutOfBudget { which, .. } => format!("the agent used up its {}: {what}", which.as_str()),
+        _ => format!("the agent failed: {what}"),
+    };
+    (reason, RolloutFault { stage: RolloutStage::Agent, message, retryable })
+}
