@@ -109,7 +109,8 @@ fn main() {
                     let task = Arc::new(Task::with_prompt(Default::default(), vec![message], sample as usize, "train"));
                     let tools = Some(Tools { set: set.clone(), limits });
                     let (max_tokens, seed) = (100_000, sample);
-                    let episode = Episode { task, index: 0, prompt, max_tokens, seed, tool_seed: seed, tools };
+                    let episode =
+                        Episode { task, index: 0, prompt, max_tokens, seed, tool_seed: seed, key: None, tools };
                     let policy = policy.clone();
                     sandbox.handle().spawn(async move {
                         let first = policy.generate(vec![episode.first_request()]).await.unwrap().remove(0);

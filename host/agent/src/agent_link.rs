@@ -3,7 +3,7 @@
 use crate::agent_episode::AgentEpisode;
 use crate::conversation::Conversation;
 use crate::episode::EpisodeError;
-use crate::policy::{Policy, Turn, TurnRequest};
+use crate::policy::{ConversationKey, Policy, Turn, TurnRequest};
 use crate::progress::{EpisodeProgress, WaitsFor};
 use crate::tool_set::Sessions;
 use futures::FutureExt;
@@ -45,6 +45,7 @@ struct Open {
     pending: Vec<Message>,
     /// Absent before the first turn.
     conversation: Option<Conversation>,
+    key: Option<ConversationKey>,
     finish_reason: FinishReason,
     report: RolloutReport,
 }
@@ -156,7 +157,8 @@ impl<P: Policy> AgentLink<P> {
         *turns += 1;
         *last = Some(number);
         let max_tokens = options.max_tokens.map_or(left, |most| left.min(most.get()));
-        Ok(TurnRequest { prompt, max_tokens, stop: options.stop.clone(), seed })
+        let conversation = open.key.clone();
+        Ok(TurnRequest { prompt, max_tokens, stop: options.stop.clone(), seed, conversation })
     }
 
     fn append_turn(
@@ -214,7 +216,8 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
         check_text(&messages)?;
         let functions: Arc<[Value]> = functions.iter().map(ToolFunction::definition).collect();
         let (finish_reason, report) = (FinishReason::Stop, RolloutReport::default());
-        let open = Open { speaker, functions, pending: messages, conversation: None, finish_reason, report };
+        let (pending, conversation, key) = (messages, None, self.policy.conversation());
+        let open = Open { speaker, functions, pending, conversation, key, finish_reason, report };
         Ok(self.state().add(open))
     }
 
@@ -234,6 +237,7 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
             functions: open.functions.clone(),
             pending: open.pending.clone(),
             conversation: open.conversation.as_ref().map(Conversation::fork),
+            key: self.policy.conversation(),
             finish_reason: FinishReason::Stop,
             report: RolloutReport::default(),
         };

@@ -1,7 +1,7 @@
 //! One attempt at a task, from its prompt to a sample.
 
 use crate::conversation::Conversation;
-use crate::policy::{PendingTurn, Policy, Turn, TurnRequest};
+use crate::policy::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 use crate::progress::{EpisodeProgress, WaitsFor};
 use crate::row_settings::tool_settings;
 use crate::tool_set::{Sessions, ToolLimits, ToolSet};
@@ -29,6 +29,8 @@ pub struct Episode {
     pub seed: u64,
     /// The seed of what tools see as random.
     pub tool_seed: u64,
+    /// Its conversation, if the policy keeps something of it between turns.
+    pub key: Option<ConversationKey>,
     /// The tools that the policy may call; without any, it writes one turn.
     pub tools: Option<Tools>,
 }
@@ -84,7 +86,11 @@ impl Episode {
     /// The request of its first turn, which is submitted together with those of the other episodes: the log-probs of a
     /// response depend, in their last bits, on what is decoded beside it.
     pub fn first_request(&self) -> TurnRequest {
-        TurnRequest { prompt: self.prompt.clone(), max_tokens: self.max_tokens, stop: Vec::new(), seed: self.seed }
+        self.request(self.prompt.clone(), self.max_tokens, self.seed)
+    }
+
+    fn request(&self, prompt: Vec<u32>, max_tokens: usize, seed: u64) -> TurnRequest {
+        TurnRequest { prompt, max_tokens, stop: Vec::new(), seed, conversation: self.key.clone() }
     }
 
     /// Plays it to its end, from the turn that [`first_request`](Self::first_request) asked for. `progress` shows what
@@ -224,7 +230,7 @@ impl<P: Policy> Play<'_, P> {
 
     async fn submit(&mut self, max_tokens: usize, turn: usize) -> Result<PendingTurn<P::Error>, P::Error> {
         let seed = derive(self.episode.seed, turn as u64, 0, Purpose::Turn);
-        let request = TurnRequest { prompt: self.conversation.ids(), max_tokens, stop: Vec::new(), seed };
+        let request = self.episode.request(self.conversation.ids(), max_tokens, seed);
         let mut pending = self.policy.generate(vec![request]).await?;
         // One turn a request.
         Ok(pending.remove(0))

@@ -18,7 +18,7 @@ mod tool_set;
 pub use agent_episode::AgentEpisode;
 pub use conversation::Conversation;
 pub use episode::{Episode, EpisodeError, EpisodeLimits, History, Tools};
-pub use policy::{PendingTurn, Policy, Turn, TurnRequest};
+pub use policy::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 pub use progress::{EpisodeProgress, EpisodeWait, WaitsFor};
 pub use tool_output::LeftOut;
 pub use tool_set::{ToolLimits, ToolSet, ToolSetError};

@@ -4,7 +4,9 @@ use futures::future::BoxFuture;
 use gavel_data::FinishReason;
 use gavel_text::TextModel;
 use std::error::Error;
+use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 
 /// Whoever writes the turns of the assistant. How they are drawn (temperature, stop texts) is its own.
 pub trait Policy: Send + Sync {
@@ -13,6 +15,11 @@ pub trait Policy: Send + Sync {
 
     /// Its tokenizer and chat template.
     fn text(&self) -> &TextModel;
+
+    /// A conversation that begins. `None` if nothing is kept between its turns.
+    fn conversation(&self) -> Option<ConversationKey> {
+        None
+    }
 
     /// Asks for these turns, all of which are submitted before the first is drawn.
     ///
@@ -38,6 +45,49 @@ pub struct TurnRequest {
     pub stop: Vec<String>,
     /// Everything that is drawn follows from it.
     pub seed: u64,
+    /// The conversation that it is a turn of, if something is kept for the next turn.
+    pub conversation: Option<ConversationKey>,
+}
+
+/// A conversation for which the policy keeps what it has computed, until the last copy of its key is dropped.
+#[derive(Clone)]
+pub struct ConversationKey(Arc<KeptConversation>);
+
+struct KeptConversation {
+    number: u64,
+    forget: Box<dyn Fn(u64) + Send + Sync>,
+}
+
+impl ConversationKey {
+    /// The key of the conversation with this number; `forget` is called when its last copy is dropped.
+    pub fn new(number: u64, forget: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(KeptConversation { number, forget: Box::new(forget) }))
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+}
+
+impl Drop for KeptConversation {
+    fn drop(&mut self) {
+        (self.forget)(self.number);
+    }
+}
+
+impl PartialEq for ConversationKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.number() == other.number()
+    }
+}
+
+impl Eq for ConversationKey {}
+
+impl fmt::Debug for ConversationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ConversationKey({})", self.number())
+    }
 }
 
 /// A turn of the assistant, in tokens.

@@ -22,7 +22,8 @@ fn play_with(sandbox: &Sandbox, policy: &Scripted, row: Value, limits: EpisodeLi
         let options = set.definitions();
         let prompt = policy.text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&options)).unwrap();
         let tools = Some(Tools { set, limits });
-        let episode = Episode { task, index: 1, prompt, max_tokens, seed: 5, tool_seed: 6, tools };
+        let episode =
+            Episode { task, index: 1, prompt, max_tokens, seed: 5, tool_seed: 6, key: policy.conversation(), tools };
         let first = policy.generate(vec![episode.first_request()]).await.unwrap().remove(0);
         episode.play(policy, first, &EpisodeProgress::default()).await.unwrap()
     })

@@ -95,6 +95,7 @@ async fn answer(args: &GenerateArgs, engine: &AsyncEngine) -> Result<()> {
         stop: args.stop.clone(),
         seed: derive(args.seed, 0, index, Purpose::Rollout),
         top_logprobs: 0,
+        conversation: None,
     });
     let mut completions = engine.stream(requests.collect()).await?;
     if let (false, false, [only]) = (args.json, args.logprobs, completions.as_mut_slice()) {

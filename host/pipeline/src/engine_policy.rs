@@ -1,7 +1,7 @@
 //! The engine as the policy of episodes.
 
 use futures::FutureExt;
-use gavel_agent::{PendingTurn, Policy, Turn, TurnRequest};
+use gavel_agent::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 use gavel_policy::{Finished, Sampling};
 use gavel_rollout::{AsyncEngine, GenerateRequest, Response, RolloutError};
 use gavel_text::TextModel;
@@ -21,14 +21,21 @@ impl Policy for EnginePolicy {
         self.engine.text()
     }
 
+    fn conversation(&self) -> Option<ConversationKey> {
+        let engine = self.engine.clone();
+        // An engine that was stopped has nothing to forget.
+        Some(ConversationKey::new(self.engine.conversation(), move |number| drop(engine.forget(number))))
+    }
+
     async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<RolloutError>>, RolloutError> {
-        let request = |TurnRequest { prompt, max_tokens, stop, seed }| GenerateRequest {
+        let request = |TurnRequest { prompt, max_tokens, stop, seed, conversation }| GenerateRequest {
             prompt,
             continues_prompt: false,
             sampling: Sampling { max_tokens, ..self.sampling.clone() },
             stop: [&self.stop[..], &stop].concat(),
             seed,
             top_logprobs: 0,
+            conversation: conversation.map(|key| key.number()),
         };
         let responses = self.engine.generate(requests.into_iter().map(request).collect()).await?;
         Ok(responses.into_iter().map(|response| turn(response).boxed()).collect())

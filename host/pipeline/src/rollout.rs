@@ -74,7 +74,7 @@ impl Rollout {
             }
             return Ok(());
         }
-        let episodes: Vec<Episode> = draws.iter().map(|draw| self.episode(draw, sampling)).collect();
+        let episodes: Vec<Episode> = draws.iter().map(|draw| self.episode(draw, &policy)).collect();
         let turns = policy.generate(episodes.iter().map(Episode::first_request).collect()).await?;
         for ((draw, episode), turn) in draws.iter().zip(episodes).zip(turns) {
             let (policy, progress) = (policy.clone(), draw.progress.clone());
@@ -161,15 +161,17 @@ impl Rollout {
         Ok((groups, waited))
     }
 
-    fn episode(&self, draw: &SampleDraw<'_>, sampling: &Sampling) -> Episode {
+    fn episode(&self, draw: &SampleDraw<'_>, policy: &EnginePolicy) -> Episode {
+        let tools = self.logic.tools().cloned();
         Episode {
             task: draw.prompt.task.clone(),
             index: draw.key.index as u32,
             prompt: draw.prompt.ids.clone(),
-            max_tokens: sampling.max_tokens,
+            max_tokens: policy.sampling.max_tokens,
             seed: draw.seeds.sampling,
             tool_seed: draw.seeds.plugin,
-            tools: self.logic.tools().cloned(),
+            key: tools.as_ref().and_then(|_| policy.conversation()),
+            tools,
         }
     }
 }

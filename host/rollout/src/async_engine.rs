@@ -20,6 +20,7 @@ pub struct AsyncEngine {
     model: Arc<ModelConfig>,
     thread: Arc<DeviceThread>,
     next_id: Arc<AtomicU64>,
+    next_conversation: Arc<AtomicU64>,
     longest: usize,
 }
 
@@ -37,7 +38,7 @@ impl AsyncEngine {
         let sizes = Arc::new(model.config().clone());
         let (thread, longest) = DeviceThread::start(model, config, observer)?;
         let (text, thread) = (Arc::new(text), Arc::new(thread));
-        Ok(Self { text, model: sizes, thread, next_id: Arc::default(), longest })
+        Ok(Self { text, model: sizes, thread, next_id: Arc::default(), next_conversation: Arc::default(), longest })
     }
 
     /// Its tokenizer and chat template.
@@ -128,6 +129,19 @@ impl AsyncEngine {
         result.recv().map_err(|_| RolloutError::Stopped)
     }
 
+    /// The number of a conversation that begins. It is [forgotten](Self::forget) when it has no further turn.
+    pub fn conversation(&self) -> u64 {
+        self.next_conversation.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Gives back what a conversation has of the cache.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn forget(&self, conversation: u64) -> Result<(), RolloutError> {
+        self.thread.send(Order::Forget(conversation))
+    }
+
     /// Declares the weights to be those of `version`, for everything that is drawn from now on.
     ///
     /// # Errors
@@ -144,8 +158,9 @@ impl AsyncEngine {
 
     fn queued(&self, request: GenerateRequest, reader: Option<StopReader>, reply: Reply) -> Queued {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let GenerateRequest { prompt, sampling, seed, top_logprobs, .. } = request;
-        Queued { request: Request { top_logprobs, ..Request::new(id, prompt, sampling, seed) }, reader, reply }
+        let GenerateRequest { prompt, sampling, seed, top_logprobs, conversation, .. } = request;
+        let request = Request { top_logprobs, conversation, ..Request::new(id, prompt, sampling, seed) };
+        Queued { request, reader, reply }
     }
 
     async fn submit(&self, queued: Vec<Queued>) -> Result<(), RolloutError> {

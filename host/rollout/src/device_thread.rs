@@ -27,6 +27,8 @@ pub(crate) enum Order {
     Generate { queued: Vec<Queued>, accepted: oneshot::Sender<Result<(), PolicyError>> },
     /// The weights are those of this version from now on.
     SetVersion(u64),
+    /// A conversation has no further turn.
+    Forget(u64),
     /// Do this between two steps.
     Run(Box<dyn FnOnce(&Model) + Send>),
 }
@@ -171,6 +173,7 @@ impl Owner {
                 let _ = accepted.send(submitted);
             }
             Order::SetVersion(version) => self.engine.set_version(version),
+            Order::Forget(conversation) => self.engine.forget(conversation),
             Order::Run(work) => work(&self.model),
         }
     }

@@ -23,6 +23,9 @@ pub struct GenerateRequest {
     pub seed: u64,
     /// How many of the most probable tokens come with each token.
     pub top_logprobs: usize,
+    /// The [conversation](crate::AsyncEngine::conversation) that it is a turn of: its keys and values are kept for the
+    /// next turn, where there is room.
+    pub conversation: Option<u64>,
 }
 
 /// A response under way, whole once awaited. Dropping it cancels the request.

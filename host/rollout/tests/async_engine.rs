@@ -41,7 +41,7 @@ fn request(seed: u64, stop: &[&str]) -> GenerateRequest {
     };
     let stop = stop.iter().map(ToString::to_string).collect();
     let prompt = text.tokenizer.encode("2+2=").unwrap();
-    GenerateRequest { prompt, continues_prompt: false, sampling, stop, seed, top_logprobs: 0 }
+    GenerateRequest { prompt, continues_prompt: false, sampling, stop, seed, top_logprobs: 0, conversation: None }
 }
 
 fn whole(engine: &AsyncEngine, requests: Vec<GenerateRequest>) -> Vec<(Vec<u32>, Vec<f32>, FinishReason)> {

@@ -1,7 +1,9 @@
 //! The key-value cache: keys and values of the tokens that the engine has seen,
 //! one slot for each active row.
 
+use super::kept::{Kept, KeptRow};
 use super::kv_cache_growth::{CHUNK, grown_room, room_for};
+use super::prefill::Restored;
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::memory::Footprint;
@@ -21,6 +23,8 @@ pub(super) struct KvCache {
     capacity: usize,
     /// Tokens that all slots together may have room for.
     budget: usize,
+    /// What is kept beside the slots, in the room that they leave.
+    pub(super) kept: Kept,
 }
 
 impl KvCache {
@@ -44,6 +48,7 @@ impl KvCache {
             kv_heads: config.num_key_value_heads,
             capacity: 0,
             budget: bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token),
+            kept: Kept::default(),
         })
     }
 
@@ -58,8 +63,7 @@ impl KvCache {
     }
 
     /// Makes room for `slots` rows of `tokens` tokens, which must
-    /// [fit](Self::fits). Takes more, by [`grown_room`], if the budget and the
-    /// device allow it.
+    /// [fit](Self::fits). Takes more, by [`grown_room`], if the budget, what is kept and the device allow it.
     pub(super) fn reserve(&mut self, slots: usize, tokens: usize) -> Result<()> {
         if slots <= self.slots && tokens <= self.capacity {
             return Ok(());
@@ -68,15 +72,24 @@ impl KvCache {
         let capacity = if tokens > self.capacity { grown_room(self.capacity, tokens) } else { self.capacity };
         let more = if slots > self.slots { slots.max(self.slots * 2).min(self.max_slots) } else { self.slots };
         let shapes = [(more, capacity), (slots, capacity), (more, least), (slots, least)];
-        let fitting = shapes.into_iter().find(|&(slots, capacity)| slots.saturating_mul(capacity) <= self.budget);
+        let free = self.budget.saturating_sub(self.kept.tokens());
+        let fitting = shapes.into_iter().find(|&(slots, capacity)| slots.saturating_mul(capacity) <= free);
         let Some((more, capacity)) = fitting.filter(|&shape| shape != (slots, least)) else {
-            return self.grow(slots, least);
+            self.kept.shrink(self.budget.saturating_sub(slots * least));
+            return match self.grow(slots, least) {
+                Err(PolicyError::OutOfMemory { .. }) if self.kept.tokens() > 0 => {
+                    self.kept = Kept::default();
+                    self.grow(slots, least)
+                }
+                grown => grown,
+            };
         };
         // Held until the end: if memory runs out midway, freeing it leaves enough to start again.
         let spare = self.keys.first().map(|old| zeros_for(old, slots, least)).transpose()?;
         match self.grow(more, capacity) {
             Err(PolicyError::OutOfMemory { .. }) => {
                 drop(spare);
+                self.kept = Kept::default();
                 self.grow(slots, least)
             }
             grown => grown,
@@ -104,6 +117,43 @@ impl KvCache {
     pub(super) fn clear(&mut self, slot: usize) -> Result<()> {
         for store in self.keys.iter().chain(&self.values) {
             let _ = store.f_select(0, slot as i64)?.f_zero_()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the row in `slot`, whose tokens are `ids`, for the next turn of its conversation. It is forgotten where it
+    /// has no room: those kept take what the budget leaves beside the slots, and without a budget as much as the slots.
+    pub(super) fn keep(&mut self, slot: usize, conversation: u64, ids: Vec<u32>) -> Result<()> {
+        let slots = self.slots * self.capacity;
+        let room = if self.budget == usize::MAX { slots } else { self.budget.saturating_sub(slots) };
+        self.kept.forget(conversation);
+        let Some(rest) = room.checked_sub(ids.len()) else { return Ok(()) };
+        self.kept.shrink(rest);
+        let copy = |store: &Tensor| -> Result<Tensor> {
+            let part = store.f_select(0, slot as i64)?.f_narrow(1, 0, ids.len() as i64)?;
+            let mut copied = Tensor::f_empty(part.size(), (part.kind(), part.device()))?;
+            copied.f_copy_(&part)?;
+            Ok(copied)
+        };
+        let layers = self.keys.iter().zip(&self.values).map(|(keys, values)| Ok((copy(keys)?, copy(values)?)));
+        match layers.collect::<Result<Vec<_>>>() {
+            Ok(layers) => self.kept.add(KeptRow { conversation, ids, layers }),
+            // They only save time.
+            Err(PolicyError::OutOfMemory { .. }) => self.kept = Kept::default(),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Copies to its slot what a row has from an earlier turn.
+    pub(super) fn restore(&mut self, Restored { slot, tokens, layers }: &Restored) -> Result<()> {
+        let stores = self.keys.iter().zip(&self.values);
+        for ((keys, values), (kept_keys, kept_values)) in stores.zip(layers.iter()) {
+            for (store, kept) in [(keys, kept_keys), (values, kept_values)] {
+                let tokens = *tokens as i64;
+                let mut place = store.f_select(0, *slot as i64)?.f_narrow(1, 0, tokens)?;
+                place.f_copy_(&kept.f_narrow(1, 0, tokens)?)?;
+            }
         }
         Ok(())
     }

@@ -7,8 +7,11 @@
 //! bounded number of tokens a step, so that a long prompt does not stop the
 //! other rows. Requests with the same prompt, such as a group, compute it once.
 //! If the cache is full, the rows that came last are put back to the waiting
-//! requests and keep the tokens that they have drawn.
+//! requests and keep the tokens that they have drawn. Turns of a conversation
+//! compute what is new in their prompts: the keys and values of earlier turns
+//! are kept beside those of the rows under way, where there is room.
 
+mod kept;
 mod kv_cache;
 pub mod kv_cache_growth;
 mod next_tokens;
@@ -27,6 +30,7 @@ use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::out_of_memory::Phase;
 use gavel_data::FinishReason;
+use kept::Kept;
 use kv_cache::KvCache;
 use row::Row;
 use sampler::Sampler;
@@ -42,6 +46,7 @@ pub struct Engine {
     device: Device,
     scheduler: Scheduler,
     sampler: Sampler,
+    prefilled: u64,
 }
 
 impl Engine {
@@ -60,6 +65,7 @@ impl Engine {
             scheduler: Scheduler::new(&config, Slots::new(cache)),
             sampler: Sampler::new(model.config().vocab_size, device),
             config,
+            prefilled: 0,
         })
     }
 
@@ -90,7 +96,13 @@ impl Engine {
     /// token: for callers that find the end in the text. `None` if there is no
     /// such request or it has already ended.
     pub fn finish(&mut self, id: u64) -> Result<Option<Finished>> {
+        self.scheduler.slots.keep(|row| row.request.id == id, self.scheduler.version)?;
         Ok(self.scheduler.remove(id)?.map(|row| row.finish(FinishReason::Stop)))
+    }
+
+    /// Forgets a conversation, which has no further turn.
+    pub fn forget(&mut self, conversation: u64) {
+        self.scheduler.slots.cache.kept.forget(conversation);
     }
 
     /// Whether no request waits or is under way.
@@ -120,12 +132,19 @@ impl Engine {
         self.scheduler.preemptions
     }
 
-    /// Declares that the weights are now those of `version`. Responses under
-    /// way continue with the keys and values that they have, unless
+    /// How many tokens of prompts were computed, padding included.
+    pub fn prefilled(&self) -> u64 {
+        self.prefilled
+    }
+
+    /// Declares that the weights are now those of `version`. Conversations that
+    /// wait for a turn are computed again with it. Responses under way continue with the keys and values that they have, unless
     /// [`recompute_cache`](EngineConfig::recompute_cache) is set. A prompt that
     /// is partly computed starts again.
     pub fn set_version(&mut self, version: u64) {
-        self.scheduler.version = version;
+        if version != std::mem::replace(&mut self.scheduler.version, version) {
+            self.scheduler.slots.cache.kept = Kept::default();
+        }
     }
 
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for
@@ -145,6 +164,10 @@ impl Engine {
         let (version, slots) = (self.scheduler.version, &mut self.scheduler.slots);
         slots.reserve()?;
         let phase = Phase::Rollout { rows: slots.rows.len(), prompts: prefill.tokens() };
+        for restored in &prefill.restored {
+            slots.cache.restore(restored).map_err(|error| error.during(phase))?;
+        }
+        self.prefilled += prefill.tokens() as u64;
         let logits = pass::run(model, &mut slots.cache, &slots.rows, &prefill).map_err(|error| error.during(phase))?;
         let Some(logits) = logits else { return Ok(EngineStep::default()) };
         let picks = self.sampler.sample(&slots.rows, &logits).map_err(|error| error.during(phase))?;
@@ -163,6 +186,7 @@ impl Engine {
             row.versions.push(version);
             drawn.push(Drawn { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
         }
+        slots.keep(|row| row.finish_reason().is_some(), version).map_err(|error| error.during(phase))?;
         let ended = slots.remove(|row| row.finish_reason().is_some())?;
         let finish = |row: Row| row.finish_reason().map(|reason| row.finish(reason));
         Ok(EngineStep { drawn, finished: ended.into_iter().filter_map(finish).collect() })

@@ -1,6 +1,7 @@
 //! The parts of prompts that a step computes, beside the next tokens of the
 //! rows whose prompts are computed.
 
+use super::kept::KeptLayers;
 use super::row::Row;
 
 /// The parts of prompts that a step computes.
@@ -12,6 +13,15 @@ pub(super) struct Prefill {
     pub(super) copies: Vec<(usize, usize)>,
     /// The longest of these prompts, in tokens.
     pub(super) copied: usize,
+    /// What rows have from earlier turns of their conversations.
+    pub(super) restored: Vec<Restored>,
+}
+
+/// The first `tokens` tokens of a row, which an earlier turn computed.
+pub(super) struct Restored {
+    pub(super) slot: usize,
+    pub(super) tokens: usize,
+    pub(super) layers: KeptLayers,
 }
 
 impl Prefill {

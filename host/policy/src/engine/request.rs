@@ -51,12 +51,15 @@ pub struct Request {
     pub seed: u64,
     /// How many of the most probable tokens come with each token that is drawn.
     pub top_logprobs: usize,
+    /// The conversation that it is a turn of. Its keys and values are kept for the next turn, where there is room,
+    /// until [`Engine::forget`](super::Engine::forget).
+    pub conversation: Option<u64>,
 }
 
 impl Request {
-    /// A request without alternatives.
+    /// A request without alternatives, of no conversation.
     pub fn new(id: u64, prompt: Vec<u32>, sampling: Sampling, seed: u64) -> Self {
-        Self { id, prompt, sampling, seed, top_logprobs: 0 }
+        Self { id, prompt, sampling, seed, top_logprobs: 0, conversation: None }
     }
 
     /// The most tokens that prompt and response can have together.

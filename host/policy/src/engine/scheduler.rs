@@ -2,7 +2,8 @@
 //! arrival. If the cache is full, the rows that came last are put back to the
 //! waiting requests and keep the tokens that they have drawn.
 
-use super::prefill::{Prefill, PrefillPart};
+use super::kept::KeptLayers;
+use super::prefill::{Prefill, PrefillPart, Restored};
 use super::request::{EngineConfig, Request};
 use super::row::Row;
 use super::slots::{PartialPrefill, Slots};
@@ -111,6 +112,15 @@ impl Scheduler {
             if let Some(twin) = self.twin(next) {
                 prefill.copies.push((twin, slot));
                 prefill.copied = prefill.copied.max(time);
+            } else if let Some((tokens, layers)) = self.kept(next) {
+                if width * fresh.len() + (time - tokens) > room {
+                    break;
+                }
+                room -= time - tokens;
+                if time > tokens {
+                    prefill.parts.push(PrefillPart::new(once((slot, next)), tokens, time - tokens));
+                }
+                prefill.restored.push(Restored { slot, tokens, layers });
             } else if time > 0 {
                 if width.max(time) * (fresh.len() + 1) > room {
                     break;
@@ -126,7 +136,13 @@ impl Scheduler {
             prefill.parts.push(PrefillPart::new(rows, 0, width));
         } else if prefill.parts.is_empty() && self.next_in_line().is_some() {
             // The prompt does not fit even into a step by itself.
-            self.slots.partial = self.take_next().map(|row| PartialPrefill { row, done: 0 });
+            if let Some(row) = self.take_next() {
+                let kept = self.kept(&row);
+                let done = kept.as_ref().map_or(0, |(tokens, _)| *tokens);
+                let slot = self.slots.rows.len();
+                prefill.restored.extend(kept.map(|(tokens, layers)| Restored { slot, tokens, layers }));
+                self.slots.partial = Some(PartialPrefill { row, done });
+            }
             prefill.parts.extend(self.continue_partial());
         }
         prefill
@@ -159,6 +175,15 @@ impl Scheduler {
         let mut row = self.waiting.pop_front()?;
         row.prompt_version = self.version;
         Some(row)
+    }
+
+    /// How many tokens of a row were computed in earlier turns, and their keys and values. Rows that share less than
+    /// half of their tokens with a conversation are faster computed together.
+    fn kept(&self, row: &Row) -> Option<(usize, KeptLayers)> {
+        row.request.conversation?;
+        let (tokens, layers) = self.slots.cache.kept.longest_match(row.prefix())?;
+        let shared = layers.iter().map(|(keys, values)| (keys.shallow_clone(), values.shallow_clone()));
+        (2 * tokens >= row.tokens()).then(|| (tokens, shared.collect()))
     }
 
     /// The slot of a row whose keys and values `row` can copy. A row that had

@@ -55,6 +55,18 @@ impl Slots {
         self.broken.extend(requests);
     }
 
+    /// Keeps the keys and values of a row for the next turn of its conversation, unless some are of other weights than
+    /// those of `version`.
+    pub(super) fn keep(&mut self, which: impl Fn(&Row) -> bool, version: u64) -> Result<()> {
+        let ended = self.rows.iter().enumerate().filter(|(_, row)| which(row) && row.prompt_version == version);
+        for (slot, row) in ended {
+            if let Some(conversation) = row.request.conversation {
+                self.cache.keep(slot, conversation, row.prefix().collect())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the rows that are `gone` and closes the gaps. Returns them in
     /// the order of their slots.
     pub(super) fn remove(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {

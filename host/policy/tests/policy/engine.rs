@@ -37,6 +37,7 @@ fn requests() -> Vec<Request> {
             },
             seed: 100 + id,
             top_logprobs: 0,
+            conversation: None,
         })
         .collect()
 }
@@ -148,6 +149,7 @@ fn long_responses_outgrow_the_first_cache() {
             sampling: Sampling::new(100 + id as usize, vec![]),
             seed: id,
             top_logprobs: 0,
+            conversation: None,
         })
         .collect();
     for (request, done) in requests.iter().zip(run(&model, 2, &requests)) {
@@ -224,7 +226,14 @@ fn keys_and_values_are_computed_anew_under_new_weights_where_that_is_asked_for()
 fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
     let model = model(config());
     let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
-    let fine = Request { id: 4, prompt: vec![3], sampling: Sampling::new(8, vec![2]), seed: 0, top_logprobs: 0 };
+    let fine = Request {
+        id: 4,
+        prompt: vec![3],
+        sampling: Sampling::new(8, vec![2]),
+        seed: 0,
+        top_logprobs: 0,
+        conversation: None,
+    };
     for (request, says) in [
         (Request { prompt: vec![], ..fine.clone() }, "request 4: the prompt has no tokens"),
         (Request { prompt: vec![31], ..fine.clone() }, "request 4: token 31 of the prompt is outside"),

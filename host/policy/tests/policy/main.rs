@@ -5,6 +5,7 @@
 
 mod checkpoint;
 mod engine;
+mod engine_conversation;
 mod engine_prefill;
 mod forward;
 mod lora;

@@ -58,6 +58,7 @@ impl Server {
                 stop: settings.stop(),
                 seed: derive(seed, 0, choice, Purpose::Rollout),
                 top_logprobs,
+                conversation: None,
             }));
         }
         Ok(self.engine.stream(requests).await?)

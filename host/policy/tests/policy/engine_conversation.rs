@@ -1,0 +1,144 @@
+//! Turns of a conversation compute only what is new in their prompts.
+
+use crate::engine::{assert_same, run};
+use crate::{config, model, tokens};
+use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Request, Sampling};
+
+const NEW: usize = 4;
+
+fn engine(model: &Model, config: EngineConfig) -> Engine {
+    Engine::new(model, EngineConfig { max_batch: 4, ..config }).unwrap()
+}
+
+/// A turn of a conversation of its own number.
+fn turn(id: u64, conversation: u64, prompt: &[u32]) -> Request {
+    let request = Request::new(id, prompt.to_vec(), Sampling::new(NEW, vec![]), id);
+    Request { conversation: Some(conversation), ..request }
+}
+
+/// Draws these responses together, and counts the tokens of prompts that were computed.
+fn draw(engine: &mut Engine, model: &Model, requests: &[Request]) -> (Vec<Finished>, u64) {
+    let before = engine.prefilled();
+    requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
+    let mut finished = Vec::new();
+    while !engine.is_idle() {
+        finished.extend(engine.step(model).unwrap().finished);
+    }
+    finished.sort_by_key(|response| response.id);
+    for (done, request) in finished.iter().zip(requests) {
+        assert_same(&run(model, 1, std::slice::from_ref(request))[0], done);
+    }
+    (finished, engine.prefilled() - before)
+}
+
+/// The next prompt: a turn, its response, and `more` tokens.
+fn next(request: &Request, response: &Finished, more: usize) -> Vec<u32> {
+    [&request.prompt[..], &response.response, &tokens(request.id + 7, more)].concat()
+}
+
+#[test]
+fn a_turn_computes_what_is_new() {
+    let windows = ModelConfig { windows: vec![Some(5), None], ..config() };
+    for (config, prefill_tokens) in [(config(), 4096), (windows, 4096), (self::config(), 3)] {
+        let model = model(config);
+        let mut engine = engine(&model, EngineConfig { prefill_tokens, ..EngineConfig::default() });
+        let mut request = turn(0, 0, &tokens(0, 9));
+        let (mut done, computed) = draw(&mut engine, &model, std::slice::from_ref(&request));
+        // The last token is an input of the first step.
+        assert_eq!(computed, 8);
+        for id in 1..5 {
+            request = turn(id, 0, &next(&request, &done[0], id as usize));
+            let computed;
+            (done, computed) = draw(&mut engine, &model, std::slice::from_ref(&request));
+            // The token that was drawn last had not been an input, and the last of the prompt is not yet.
+            assert_eq!(computed, id, "turn {id}");
+        }
+        // Nothing is new in the same prompt again.
+        assert_eq!(draw(&mut engine, &model, &[turn(9, 0, &request.prompt)]).1, 0);
+    }
+}
+
+#[test]
+fn conversations_are_told_apart_by_their_tokens() {
+    let model = model(config());
+    let mut engine = engine(&model, EngineConfig::default());
+    let first: Vec<Request> = (0..3).map(|id| turn(id, id, &tokens(id, 8 + id as usize))).collect();
+    let (done, computed) = draw(&mut engine, &model, &first);
+    assert_eq!(computed, 3 * 9, "they are padded to the longest");
+    // Two that go on beside each other, two forks of the third with another ending each, and one that has no number.
+    let plain = Request { conversation: None, ..turn(17, 0, &next(&first[0], &done[0], 2)) };
+    let second = [
+        turn(10, 0, &next(&first[0], &done[0], 1)),
+        turn(11, 1, &next(&first[1], &done[1], 5)),
+        turn(12, 5, &[&next(&first[2], &done[2], 2)[..], &[3]].concat()),
+        turn(13, 6, &[&next(&first[2], &done[2], 2)[..], &[4, 5]].concat()),
+    ];
+    assert_eq!(draw(&mut engine, &model, &second).1, 1 + 5 + 3 + 4);
+    assert_eq!(draw(&mut engine, &model, std::slice::from_ref(&plain)).1, plain.prompt.len() as u64 - 1);
+    // The same prompt of several forks is computed once.
+    let same: Vec<Request> = (20..23).map(|id| turn(id, id, &second[3].prompt)).collect();
+    assert_eq!(draw(&mut engine, &model, &same).1, 0);
+}
+
+#[test]
+fn a_history_that_was_rewritten_is_computed_from_where_it_differs() {
+    let model = model(config());
+    let mut engine = engine(&model, EngineConfig::default());
+    let first = turn(0, 0, &tokens(0, 20));
+    draw(&mut engine, &model, std::slice::from_ref(&first));
+    let rewritten = [&first.prompt[..15], &[9, 9, 9, 9, 9]].concat();
+    assert_eq!(draw(&mut engine, &model, &[turn(1, 0, &rewritten)]).1, 4);
+    // With less than half in common it is computed whole.
+    let other = [&first.prompt[..5], &tokens(3, 15)].concat();
+    assert_eq!(draw(&mut engine, &model, &[turn(2, 0, &other)]).1, 19);
+}
+
+#[test]
+fn other_weights_and_forgotten_conversations_are_computed_again() {
+    let model = model(config());
+    let mut engine = engine(&model, EngineConfig::default());
+    let first = turn(0, 0, &tokens(0, 9));
+    let (done, _) = draw(&mut engine, &model, std::slice::from_ref(&first));
+    let second = turn(1, 0, &next(&first, &done[0], 2));
+    let whole = second.prompt.len() as u64 - 1;
+    let again = |engine: &mut Engine| draw(engine, &model, std::slice::from_ref(&second)).1;
+    assert_eq!(again(&mut engine), 2);
+    engine.set_version(0);
+    assert_eq!(again(&mut engine), 0);
+    engine.forget(0);
+    assert_eq!(again(&mut engine), whole);
+
+    // A turn in which the weights change leaves nothing.
+    engine.submit(second.clone()).unwrap();
+    engine.step(&model).unwrap();
+    engine.set_version(1);
+    while !engine.is_idle() {
+        engine.step(&model).unwrap();
+    }
+    let before = engine.prefilled();
+    engine.submit(second).unwrap();
+    engine.step(&model).unwrap();
+    assert_eq!(engine.prefilled() - before, whole);
+}
+
+#[test]
+fn conversations_give_way_to_rows_under_way() {
+    let model = model(config());
+    // 192 tokens: three rows of up to 64 tokens, or what they leave for those that wait.
+    let config = EngineConfig { cache_bytes: Some(128 * 192), ..EngineConfig::default() };
+    let mut engine = engine(&model, config);
+    let first: Vec<Request> = (0..6).map(|id| turn(id, id, &tokens(id, 30))).collect();
+    let mut done = Vec::new();
+    for request in &first {
+        done.extend(draw(&mut engine, &model, std::slice::from_ref(request)).0);
+    }
+    // A slot of 64 tokens leaves room for three conversations of 33.
+    let second = |id: usize| turn(10 + id as u64, id as u64, &next(&first[id], &done[id], 1));
+    let computed: Vec<u64> = [5, 0, 4].into_iter().map(|id| draw(&mut engine, &model, &[second(id)]).1).collect();
+    assert_eq!(computed, [1, 34, 1]);
+    // Three rows under way take it all.
+    let rows: Vec<Request> =
+        (20..23).map(|id| Request::new(id, tokens(id, 30), Sampling::new(30, vec![]), id)).collect();
+    draw(&mut engine, &model, &rows);
+    assert_eq!(draw(&mut engine, &model, &[second(5)]).1, 34);
+}
