@@ -39,9 +39,12 @@ fn play(spec: PluginSpec, policy: &Arc<Scripted>, row: Value, max_tokens: usize)
 
 /// What comes of an act of the guest `acts`.
 fn act(act: &str, turns: &[&str], max_tokens: usize) -> Sample {
-    let policy = Arc::new(Scripted::new(text("qwen2_5"), turns));
+    act_before(&Arc::new(Scripted::new(text("qwen2_5"), turns)), act, max_tokens)
+}
+
+fn act_before(policy: &Arc<Scripted>, act: &str, max_tokens: usize) -> Sample {
     let row = json!({"prompt": "Act.", "data_source": "stage", "extra_info": {"agent_kwargs": {"act": act}}});
-    play(agent(built("guests/acts.wasm"), json!({})), &policy, row, max_tokens)
+    play(agent(built("guests/acts.wasm"), json!({})), policy, row, max_tokens)
 }
 
 /// What a standard agent makes of a question.
@@ -94,6 +97,16 @@ fn an_agent_sees_its_task_without_the_answer_key() {
     // The policy was not asked; the answer is all that there is.
     assert_eq!(texts(&sample.trajectories[0].messages), [sample.response()]);
     assert!(sample.trajectories[0].tokens.is_none());
+}
+
+#[test]
+fn conversations_are_told_apart_and_forgotten_at_the_end() {
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), &["First.", "Left!", "Right!"]));
+    act_before(&policy, "fork", 1000);
+    assert_eq!(*policy.conversations.lock().unwrap(), [0, 1, 2]);
+    let mut forgotten = policy.forgotten.lock().unwrap().clone();
+    forgotten.sort_unstable();
+    assert_eq!(forgotten, [0, 1, 2]);
 }
 
 #[test]

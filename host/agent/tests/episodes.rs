@@ -60,6 +60,8 @@ fn calls_are_answered_until_a_turn_has_none() {
     assert_eq!((first.text().as_str(), first.tool_calls[0].name.as_str()), ("First.", "add"));
     assert_eq!(trajectory.messages[1].tool_call_id.as_deref(), Some(first.tool_calls[0].id.as_str()));
     assert_eq!(trajectory.report.generating.len(), 3);
+    assert_eq!(*policy.conversations.lock().unwrap(), [0, 0, 0]);
+    assert_eq!(*policy.forgotten.lock().unwrap(), [0]);
     assert!(policy.saw(0).contains("# Tools") && policy.saw(0).contains("Adds to the sum"));
 }
 

@@ -1,6 +1,6 @@
 //! What makes a sample of a task: one turn of the policy, the loop over tools, or an agent of the user.
 
-use crate::config::{AgentKind, Config};
+use crate::config::Config;
 use crate::error::Result;
 use gavel_agent::{ToolSet, Tools};
 use gavel_plugin::{Agent, Sandbox};
@@ -26,7 +26,7 @@ impl Logic {
     pub(crate) fn load<T>(config: &Config<T>, sandbox: &Sandbox) -> Result<Self> {
         let (table, runtime) = (&config.agent, sandbox.handle());
         let agent = table.plugin(&config.limits);
-        if agent.is_none() && table.kind == AgentKind::Single {
+        if !table.has_turns() {
             return Ok(Self::Single);
         }
         let specs = config.tool.iter().map(|tool| tool.plugin(&config.limits)).collect();

@@ -5,7 +5,10 @@
 //! - `plain`: batches of 1, 16 and 64 prompts of 35 tokens, 128 new ones each;
 //! - `ragged`: 512 prompts of 35 tokens with responses of 8 to 256 tokens, 64
 //!   under way at a time;
-//! - `group`: 8 responses of 128 tokens to one prompt of 512, a wider model.
+//! - `group`: 8 responses of 128 tokens to one prompt of 512, a wider model;
+//! - `conversation`: 10 turns of 32 tokens with 500 tokens of others before
+//!   each, the wider model; with keys and values kept between the turns, and
+//!   computed again for each.
 //!
 //! `cargo bench --workspace --bench decode -- [CASE]…`, on an idle machine. OpenMP's threads must be allowed to spin
 //! for some microseconds between the many small operations of a step. With `OMP_WAIT_POLICY=PASSIVE` alone, each
@@ -45,7 +48,33 @@ fn main() -> Result<(), PolicyError> {
         let requests: Vec<Request> = (0..8).map(|id| request(id, 0, 512, NEW)).collect();
         report("group", "8 responses to 512 tokens", 3, &model, 8, &requests)?;
     }
+    if wanted("conversation") {
+        let model = Model::random(wide(), 0, Device::Cpu)?;
+        for (what, keeps) in [("kept", true), ("computed again", false)] {
+            let started = Instant::now();
+            let computed = converse(&model, keeps)?;
+            let seconds = started.elapsed().as_secs_f64();
+            println!(
+                r#"{{"case": "conversation", "what": "{what}", "prompt_tokens": {computed}, "seconds": {seconds:.3}}}"#
+            );
+        }
+    }
     Ok(())
+}
+
+/// Has a conversation, and gives the tokens of prompts that were computed.
+fn converse(model: &Model, keeps: bool) -> Result<u64, PolicyError> {
+    let mut engine = Engine::new(model, EngineConfig::default())?;
+    let mut prompt = Vec::new();
+    for turn in 0..10 {
+        prompt.extend(request(turn, turn, 500, 32).prompt);
+        let drawn = Request::new(turn, prompt.clone(), Sampling::new(32, Vec::new()), turn);
+        engine.submit(Request { conversation: keeps.then_some(0), ..drawn })?;
+        while !engine.is_idle() {
+            engine.step(model)?.finished.into_iter().for_each(|done| prompt.extend(done.response));
+        }
+    }
+    Ok(engine.prefilled())
 }
 
 /// 3 million parameters.
@@ -60,7 +89,7 @@ fn small() -> ModelConfig {
         num_key_value_heads: 2,
         head_dim: 64,
         windows: Vec::new(),
-        max_position_embeddings: 4096,
+        max_position_embeddings: 8192,
         rms_norm_eps: 1e-6,
         rope_theta: 10_000.0,
         rope_scaling: None,

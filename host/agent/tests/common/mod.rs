@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use futures::FutureExt;
-use gavel_agent::{EpisodeLimits, History, LeftOut, PendingTurn, Policy, ToolLimits, Turn, TurnRequest};
+use gavel_agent::{
+    ConversationKey, EpisodeLimits, History, LeftOut, PendingTurn, Policy, ToolLimits, Turn, TurnRequest,
+};
 use gavel_data::{FinishReason, Task};
 use gavel_plugin::{Limits, PluginSpec, Sandbox, SandboxConfig};
 use gavel_text::TextModel;
@@ -11,6 +13,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,12 +37,23 @@ pub struct Scripted {
     pub text: TextModel,
     pub turns: Mutex<VecDeque<String>>,
     pub asked: Mutex<Vec<TurnRequest>>,
+    /// The conversation of each of them.
+    pub conversations: Mutex<Vec<u64>>,
+    begun: AtomicU64,
+    pub forgotten: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Scripted {
     pub fn new(text: TextModel, turns: &[&str]) -> Self {
         let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
-        Self { text, turns: Mutex::new(turns), asked: Mutex::default() }
+        Self {
+            text,
+            turns: Mutex::new(turns),
+            asked: Mutex::default(),
+            conversations: Mutex::default(),
+            begun: AtomicU64::new(0),
+            forgotten: Arc::default(),
+        }
     }
 
     /// The text of all that the policy saw before its turn of this number.
@@ -55,14 +69,21 @@ impl Policy for Scripted {
         &self.text
     }
 
+    fn conversation(&self) -> Option<ConversationKey> {
+        let forgotten = self.forgotten.clone();
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        Some(ConversationKey::new(number, move |number| forgotten.lock().unwrap().push(number)))
+    }
+
     async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<Infallible>>, Infallible> {
-        let turn = |request: TurnRequest| {
+        let turn = |mut request: TurnRequest| {
             let written = self.turns.lock().unwrap().pop_front().expect("a turn more than in the script");
             let mut ids = self.text.tokenizer.encode(&written).unwrap();
             ids.push(self.text.tokenizer.eos());
             let finish_reason = if ids.len() > request.max_tokens { FinishReason::Length } else { FinishReason::Stop };
             ids.truncate(request.max_tokens);
             let (logprobs, versions) = (vec![-0.5; ids.len()], vec![3; ids.len()]);
+            self.conversations.lock().unwrap().extend(request.conversation.take().map(|key| key.number()));
             self.asked.lock().unwrap().push(request);
             async move { Ok(Turn { ids, logprobs, versions, finish_reason }) }.boxed()
         };

@@ -106,6 +106,11 @@ impl AgentTable {
         *self == Self::default()
     }
 
+    /// Whether a sample may have several turns.
+    pub(crate) fn has_turns(&self) -> bool {
+        self.kind != AgentKind::Single || self.path.is_some()
+    }
+
     pub(super) fn validate(&self, tools: &[ToolTable]) -> Result<(), ConfigError> {
         at_least_one("agent.max_turns", self.max_turns)?;
         at_least_one("agent.max_parallel_calls", self.max_parallel_calls)?;

@@ -55,6 +55,8 @@ struct Rollout {
     prompt: u64,
     response: u64,
     truncated: bool,
+    /// Whether conversations keep theirs between turns.
+    has_turns: bool,
 }
 
 /// Tokens of the longest of these prompts.
@@ -101,6 +103,7 @@ impl<'a> Plan<'a> {
                 prompt: prompt.max(longest(&setup.validation)),
                 response: rollout.max_tokens as u64,
                 truncated: rollout.top_k.is_some() || rollout.top_p < 1.0 || rollout.min_p > 0.0,
+                has_turns: config.agent.has_turns(),
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
         };
@@ -142,8 +145,10 @@ impl<'a> Plan<'a> {
         }
         kept.push(part("optimiser".into(), footprint.optimizer()));
         if self.rollout.rows > 0 {
-            let (rows, tokens) = (self.rollout.rows, self.rollout.prompt + self.rollout.response);
-            kept.push(part(format!("keys and values of {rows} × {tokens} tokens"), self.cache(footprint)));
+            let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
+            let waiting = if has_turns { ", and of conversations between turns" } else { "" };
+            let what = format!("keys and values of {rows} × {} tokens{waiting}", prompt + response);
+            kept.push(part(what, self.cache(footprint)));
         }
         let shape = self.micro_batch();
         let learned = (shape.tokens as f64 * self.batch.learned).ceil() as u64;
@@ -175,11 +180,11 @@ impl<'a> Plan<'a> {
         self.adapters.map_or(footprint, |adapters| footprint.with_adapters(adapters))
     }
 
-    /// Keys and values at their most.
+    /// Keys and values at their most. Conversations that wait for a turn may take as much as the rows under way.
     fn cache(&self, footprint: Footprint<'_>) -> u64 {
-        let Rollout { rows, prompt, response, .. } = self.rollout;
+        let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
         let tokens = final_room(prompt as usize, (prompt + response) as usize) as u64;
-        let most = rows * tokens * footprint.cache_per_token();
+        let most = rows * tokens * footprint.cache_per_token() * (1 + u64::from(has_turns));
         self.cache_memory.map_or(most, |budget| most.min(budget))
     }
 
