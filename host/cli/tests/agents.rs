@@ -5,7 +5,7 @@
 mod project;
 
 use project::{Project, built, lines, stderr};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The arguments of a run in which two speakers debate.
 fn debate(settings: &[&str]) -> Vec<String> {
@@ -43,9 +43,48 @@ fn every_conversation_of_an_agent_is_a_trajectory_that_is_learned_from() {
     }
     let said = succeed(&project, &["replay".to_owned(), "runs/run".to_owned()]);
     assert!(said.contains("all the same"), "{said}");
+}
 
-    let resumed = [&debate(&["train.steps=3"])[..], &["--resume".to_owned()]].concat();
-    succeed(&project, &resumed);
+#[test]
+fn another_agent_does_not_continue_a_run() {
+    let project = Project::new();
+    let agent = project.path("agent.wasm");
+    std::fs::copy(built("plugins/debate.wasm"), &agent).unwrap();
+    let settings = |steps: &'static str| [steps, "agent.path=agent.wasm"];
+    succeed(&project, &debate(&settings("train.steps=1")));
+    let resume = || {
+        let arguments = [&debate(&settings("train.steps=2"))[..], &["--resume".to_owned()]].concat();
+        project.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    // The same agent with an empty custom section is another component.
+    let bytes = std::fs::read(&agent).unwrap();
+    std::fs::write(&agent, [&bytes[..], &[0, 2, 1, b'x']].concat()).unwrap();
+    let output = resume();
+    let said = stderr(&output);
+    assert!(!output.status.success() && said.contains("the agent has another component (debate"), "{said}");
+    std::fs::write(&agent, bytes).unwrap();
+    let output = resume();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn the_ledger_has_the_time_in_which_the_device_waited_for_agents() {
+    let project = Project::new();
+    let rows: Vec<String> = lines(&project.path("train.jsonl"))
+        .into_iter()
+        .map(|mut row| {
+            row.insert("extra_info".into(), json!({"agent_kwargs": {"act": "loop"}}));
+            Value::Object(row).to_string() + "\n"
+        })
+        .collect();
+    project.write("train.jsonl", &rows.concat());
+    let agent = format!("agent.path={:?}", built("guests/acts.wasm"));
+    let settings =
+        ["agent.params={}", "agent.limits={cpu=\"100ms\"}", "train.steps=1", "train.max_failure_rate=1.0", &agent];
+    let output = project.run(&debate(&settings).iter().map(String::as_str).collect::<Vec<_>>());
+    let metrics = lines(&project.path("runs/run/metrics.jsonl"));
+    let waited = metrics.last().unwrap().get("device_wait/agent").and_then(Value::as_f64).unwrap_or_default();
+    assert!(waited > 0.1, "{metrics:?}\n{}", stderr(&output));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::prompts::{Drawable, Prompt};
 use crate::rollout::{Rollout, SampleDraw};
 use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::{Numbering, Seeds, TaskStream};
-use gavel_agent::EpisodeProgress;
+use gavel_agent::{EpisodeProgress, PolicyWaits};
 use gavel_data::{Group, Member, OutcomeKind, Sample, SampleOutcome};
 use gavel_scoring::{PendingGroup, Progress};
 use std::collections::{BTreeMap, VecDeque};
@@ -48,6 +48,8 @@ pub(crate) struct GroupQueue {
     next: u64,
     /// What the sample that was scored last had waited for.
     last_scored: Option<Cause>,
+    /// When no episode asked the policy.
+    policy_waits: PolicyWaits,
     control: Control,
     watchdog: Duration,
 }
@@ -74,9 +76,9 @@ enum SampleState {
 }
 
 impl SampleState {
-    /// That of a sample that is about to be drawn.
-    fn drawing() -> Self {
-        Self::Drawing(EpisodeProgress::default())
+    /// That of a sample with this id that is about to be drawn.
+    fn drawing(id: String, waits: &PolicyWaits) -> Self {
+        Self::Drawing(EpisodeProgress::among(waits, id))
     }
 }
 
@@ -102,6 +104,7 @@ impl GroupQueue {
             drawing: 0,
             next: 0,
             last_scored: None,
+            policy_waits: PolicyWaits::default(),
             control,
             watchdog: schedule.watchdog,
         }
@@ -164,8 +167,11 @@ impl GroupQueue {
 
     fn new_group(&mut self, draw: u64, version: u64) -> StartedGroup {
         let size = self.numbering.group_size;
-        let sample = || StartedSample { retry: 0, since: Instant::now(), state: SampleState::drawing() };
-        let samples = std::iter::repeat_with(sample).take(size).collect();
+        let sample = |index| {
+            let state = SampleState::drawing(self.id(SampleKey { draw, index }), &self.policy_waits);
+            StartedSample { retry: 0, since: Instant::now(), state }
+        };
+        let samples = (0..size).map(sample).collect();
         StartedGroup { row: self.stream.row(draw), version, judged_together: PendingGroup::new(size), samples }
     }
 
@@ -219,9 +225,19 @@ impl GroupQueue {
     }
 
     fn cause(&self, key: SampleKey, outcome: &SampleOutcome) -> Option<Cause> {
-        let (step, group) = self.numbering.place(key.draw);
         let last = outcome.timing.last.as_ref()?;
-        Some(Cause::new(last, format!("{step}.{group}.{}", key.index)))
+        Some(Cause::new(last, self.id(key)))
+    }
+
+    /// A sample's id.
+    fn id(&self, SampleKey { draw, index }: SampleKey) -> String {
+        let (step, group) = self.numbering.place(draw);
+        format!("{step}.{group}.{index}")
+    }
+
+    /// When no episode asked the policy.
+    pub(crate) fn policy_waits(&self) -> &PolicyWaits {
+        &self.policy_waits
     }
 
     /// Waits until no response is under way.
@@ -290,10 +306,12 @@ impl GroupQueue {
             again = (0..group.samples.len()).collect();
         }
         group.judged_together = PendingGroup::new(again.len());
+        let (step, number) = self.numbering.place(draw);
         for index in &again {
             let sample = &mut group.samples[*index];
             sample.retry += 1;
-            (sample.since, sample.state) = (Instant::now(), SampleState::drawing());
+            let state = SampleState::drawing(format!("{step}.{number}.{index}"), &self.policy_waits);
+            (sample.since, sample.state) = (Instant::now(), state);
         }
         self.draw(again.into_iter().map(|index| SampleKey { draw, index }).collect()).await
     }

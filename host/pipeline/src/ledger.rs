@@ -1,5 +1,6 @@
 //! The ledger: every second in which the device had nothing to do is charged to what it waited for.
 
+use gavel_agent::{PolicyWait, WaitsFor};
 use gavel_data::LastCall;
 use gavel_runs::Metrics;
 use std::collections::BTreeMap;
@@ -25,6 +26,21 @@ impl Cause {
         let own = 1.0 - last.endpoints.values().fold(0.0, |sum, share| sum + share);
         let plugin = (format!("reward/{}", last.plugin), own.max(0.0));
         Self { waits: std::iter::once(plugin).chain(endpoints).collect(), sample }
+    }
+
+    /// The cause of a wait for an episode that had something else to do than to ask the policy. Calls of one turn share
+    /// the time.
+    pub(crate) fn of_episode(PolicyWait { what, episode, .. }: PolicyWait) -> Self {
+        let names = match what {
+            WaitsFor::Policy => Vec::new(),
+            WaitsFor::Memory => vec!["memory".to_owned()],
+            WaitsFor::Agent => vec!["agent".to_owned()],
+            // Calls that could not be read are answered at once.
+            WaitsFor::Tools(names) if names.is_empty() => vec!["tool/unknown".to_owned()],
+            WaitsFor::Tools(names) => names.iter().map(|name| format!("tool/{name}")).collect(),
+        };
+        let share = 1.0 / names.len().max(1) as f64;
+        Self { waits: names.into_iter().map(|name| (name, share)).collect(), sample: episode }
     }
 
     /// What the sample waited for longest.
@@ -129,6 +145,20 @@ mod tests {
         assert_eq!(metrics.get("device_wait/reward/b"), Some(3.0));
         assert_eq!(ledger.worst()[0], LongWait { seconds: 3.0, name: "reward/b".into(), sample: "1.0.1".into() });
         assert!(ledger.end_step(&mut metrics).is_empty());
+    }
+
+    #[test]
+    fn the_tools_of_a_turn_share_its_wait() {
+        let of = |what| Cause::of_episode(PolicyWait { seconds: 1.0, what, episode: "1.0.0".into() });
+        let tools = of(WaitsFor::Tools(vec!["add".into(), "add".into(), "find".into(), "find".into()]));
+        let mut ledger = Ledger::new();
+        ledger.wait(4.0, Some(tools));
+        ledger.end_wait();
+        ledger.wait(1.0, Some(of(WaitsFor::Agent)));
+        ledger.end_wait();
+        let waits = ledger.end_step(&mut Metrics::default());
+        let expected = [("agent", 1.0), ("tool/add", 2.0), ("tool/find", 2.0)];
+        assert_eq!(waits, expected.map(|(name, seconds)| (name.to_owned(), seconds)).into());
     }
 
     #[test]

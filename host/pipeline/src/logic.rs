@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::error::Result;
 use gavel_agent::{ToolSet, Tools};
 use gavel_plugin::{Agent, Sandbox};
+use gavel_scoring::recording::{ActorRecord, ActorRole};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -60,6 +61,17 @@ impl Logic {
             Self::Single | Self::Agent(..) => None,
             Self::Tools(tools) => Some(tools.set.definitions()),
         }
+    }
+
+    /// The agent and the tools, for the record.
+    pub(crate) fn actors<T>(&self, config: &Config<T>) -> Vec<ActorRecord> {
+        let agent = self.agent().zip(config.agent.plugin(&config.limits));
+        let agent = agent.map(|(agent, spec)| ActorRecord::new(ActorRole::Agent, spec, agent.hash(), agent.info()));
+        let loaded = self.tools().map(|tools| tools.set.tools()).unwrap_or_default();
+        let tools = config.tool.iter().zip(loaded).map(|(table, tool)| {
+            ActorRecord::new(ActorRole::Tool, table.plugin(&config.limits), tool.hash(), tool.info())
+        });
+        agent.into_iter().chain(tools).collect()
     }
 
     /// Whether a sample may have more than one turn.

@@ -3,11 +3,12 @@
 use crate::Start;
 use crate::config::{Config, MAY_DIFFER, TrainTable};
 use crate::error::{PipelineError, Result};
+use crate::logic::Logic;
 use crate::recorder::Recorder;
 use gavel_plugin::Tape;
 use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, State, layout};
 use gavel_scoring::Scorer;
-use gavel_scoring::recording::{Grouping, RecordingError, keep_plugin_set};
+use gavel_scoring::recording::{Grouping, PluginSet, RecordingError, keep_plugin_set};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub(crate) struct Opened {
 pub(crate) fn open_folder<T: TrainTable + Serialize + DeserializeOwned>(
     config: &Config<T>,
     scorer: &Scorer,
+    logic: &Logic,
     grouping: Grouping,
     start: Start,
 ) -> Result<Opened> {
@@ -36,7 +38,8 @@ pub(crate) fn open_folder<T: TrainTable + Serialize + DeserializeOwned>(
         }
     };
     let step = checkpoint.as_ref().map_or(0, |(_, state)| state.step);
-    keep_plugin_set(folder.path(), scorer, grouping, step + 1, allow_changes).map_err(|error| match error {
+    let plugins = PluginSet { actors: logic.actors(config), ..PluginSet::of(scorer, grouping, step + 1) };
+    keep_plugin_set(folder.path(), plugins, allow_changes).map_err(|error| match error {
         RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
         other => other.into(),
     })?;

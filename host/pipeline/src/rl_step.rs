@@ -8,7 +8,7 @@ use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::{DrawnGroup, GroupQueue};
-use crate::ledger::Ledger;
+use crate::ledger::{Cause, Ledger};
 use crate::pace::Pace;
 use crate::run::Run;
 use crate::step_metrics::{describe, outcomes};
@@ -183,9 +183,15 @@ impl RlRun<'_> {
         match is_drawing {
             true => {
                 step.seconds.generate += seconds;
+                let waits = self.groups.policy_waits().take();
                 if self.run.has_two_devices() {
                     // Of the device that trains.
                     self.ledger.charge("generation", seconds);
+                } else {
+                    for wait in waits {
+                        self.ledger.wait(wait.seconds, Some(Cause::of_episode(wait)));
+                        self.ledger.end_wait();
+                    }
                 }
             }
             false => {
@@ -203,6 +209,11 @@ impl RlRun<'_> {
 
     /// Trains on the next `count` groups, mini-batch by mini-batch.
     async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
+        let seconds = self.groups.policy_waits().pause();
+        if seconds > 0.0 && !self.run.has_two_devices() {
+            let cause = self.groups.take_last_scored();
+            self.ledger.wait(seconds, cause);
+        }
         self.ledger.end_wait();
         let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
         let next = &mut step.taken[step.trained..step.trained + count];
@@ -224,6 +235,7 @@ impl RlRun<'_> {
             let update = self.run.updater.update(step.number, mini_batch, loss, temperature, step.learning_rate);
             step.updates.push(self.groups.meanwhile(update).await?);
         }
+        self.groups.policy_waits().resume();
         step.trained += count;
         step.seconds.update += start.elapsed().as_secs_f64();
         Ok(())

@@ -59,7 +59,7 @@ impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
     /// Starts a run in a new folder, or resumes one.
     pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: RunShape, start: Start) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference } = shape;
-        let opened = open_folder(config, &setup.scorer, grouping, start)?;
+        let opened = open_folder(config, &setup.scorer, &setup.logic, grouping, start)?;
         let mut table = config.model.clone();
         if let Some(checkpoint) = opened.checkpoint() {
             (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);

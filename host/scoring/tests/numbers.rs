@@ -4,7 +4,7 @@
 use gavel_data::{RowReader, Sample};
 use gavel_plugin::{PluginSpec, SandboxConfig};
 use gavel_runs::{SampleWriter, ScoredSample, TaskStore};
-use gavel_scoring::recording::{Grouping, Recording, keep_plugin_set};
+use gavel_scoring::recording::{Grouping, PluginSet, Recording, keep_plugin_set};
 use gavel_scoring::replay::{Selection, Verification, verify};
 use gavel_scoring::{Scorer, WeightedPlugin, completion};
 use std::fs;
@@ -49,7 +49,7 @@ fn every_number_is_recorded_and_replayed_as_it_is_written() {
 
     let scorer =
         Scorer::new(vec![WeightedPlugin::new(PluginSpec::new("echo", echo()), 1.0)], sandbox().into()).unwrap();
-    keep_plugin_set(&kept, &scorer, Grouping::default(), 0, false).unwrap();
+    keep_plugin_set(&kept, PluginSet::of(&scorer, Grouping::default(), 0), false).unwrap();
     let (mut tasks, mut samples) = (TaskStore::open(&kept).unwrap(), SampleWriter::create(&kept, 0).unwrap());
     let sample = Arc::new(completion(RowReader::open(&data).unwrap().next().unwrap().unwrap(), "data").unwrap());
     let outcome = scorer.wait(scorer.start_alone(sample.clone(), 1));

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use gavel_data::{Sample, SampleOutcome, disk};
 use gavel_plugin::ProgramSpec;
 use gavel_runs::{SampleWriter, ScoredSample, TaskStore};
-use gavel_scoring::recording::{Grouping, Recording, keep_plugin_set};
+use gavel_scoring::recording::{Grouping, PluginSet, Recording, keep_plugin_set};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use std::path::Path;
 
@@ -26,7 +26,7 @@ impl Recorder {
         if entries.next().is_some() {
             bail!("--record {}: the folder is not empty\nhint: name a new one", folder.display());
         }
-        keep_plugin_set(folder, scorer, Grouping::default(), STEP, false)?;
+        keep_plugin_set(folder, PluginSet::of(scorer, Grouping::default(), STEP), false)?;
         let samples = SampleWriter::create(folder, STEP)?;
         Ok(Self { tasks: TaskStore::open(folder)?, samples })
     }

@@ -15,6 +15,10 @@ impl GroupQueue {
     /// Logs what the samples in flight wait for and since when: the `most` longest waits, the longest first.
     pub(super) fn report(&self, most: usize) {
         let mut waits = Vec::new();
+        let memory = match self.rollout.logic.agent() {
+            None => "memory for its tools",
+            Some(_) => "memory for its agent and tools",
+        };
         let [mut of_group, mut of_batch] = [0, 0];
         for (draw, group) in &self.groups {
             let (step, number) = self.numbering.place(*draw);
@@ -28,7 +32,7 @@ impl GroupQueue {
                         match (&what, progress.outside()) {
                             // The whole draw, with its wait for the device.
                             (WaitsFor::Policy, _) => wait("generation", sample.since),
-                            (WaitsFor::Memory, _) => wait("memory for its tools", since),
+                            (WaitsFor::Memory, _) => wait(memory, since),
                             (WaitsFor::Agent, None) => wait("its agent", since),
                             (WaitsFor::Agent, Some(outside)) => wait(&describe("its agent", &outside), outside.since),
                             (WaitsFor::Tools(names), None) => wait(&format!("tool {}", names.join(", ")), since),

@@ -1,6 +1,7 @@
 //! Recorded scoring, from which each verdict can be reproduced: the samples of a
 //! run's folder ([`gavel_runs`]), and the plugins that scored them.
 
+mod actor;
 mod damage;
 mod error;
 mod grouping;
@@ -9,6 +10,7 @@ mod reader;
 mod record;
 mod trust;
 
+pub use actor::{ActorRecord, ActorRole};
 pub use damage::Damage;
 pub use error::RecordingError;
 pub use grouping::{Grouping, OfSample, Substitute};

@@ -1,5 +1,6 @@
 //! The plugins that scored, and their first step.
 
+use super::actor::{self, ActorRecord};
 use super::error::{RecordingError, Result};
 use super::grouping::Grouping;
 use super::record::{PluginRecord, ProgramRecord};
@@ -28,6 +29,9 @@ pub struct PluginSet {
     pub programs: Vec<ProgramRecord>,
     /// The plugins, in the order of the configuration.
     pub plugins: Vec<PluginRecord>,
+    /// The agent and the tools that samples came about with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actors: Vec<ActorRecord>,
 }
 
 impl PluginSet {
@@ -40,7 +44,7 @@ impl PluginSet {
         let programs = programs.filter(|each| grants().any(|grants| grants.exec.contains(&each.spec.name)));
         let programs = programs.map(ProgramRecord::of).collect();
         let plugins = scorer.loaded().map(|(loaded, judge)| PluginRecord::of(loaded, judge));
-        Self { from_step, grouping, chat, programs, plugins: plugins.collect() }
+        Self { from_step, grouping, chat, programs, plugins: plugins.collect(), actors: Vec::new() }
     }
 
     /// The plugin of this name.
@@ -106,6 +110,7 @@ impl PluginSet {
             let was = old.programs.iter().find(|was| was.name == now.name);
             was.map(|was| now.changes(was)).unwrap_or_default()
         }));
+        changes.extend(actor::changes(&self.actors, &old.actors));
         changes
     }
 }
@@ -125,18 +130,12 @@ pub(super) fn at(sets: &[PluginSet], step: u64) -> Option<&PluginSet> {
     sets.iter().rev().find(|set| set.from_step <= step)
 }
 
-/// Records the plugins of `scorer`, which score in `folder` from `from_step` on.
+/// Records the plugins that score in `folder`, from the first step of `now` on.
 ///
 /// # Errors
 /// They differ from the recorded plugins, and `allow_changes` is not set.
-pub fn keep_plugin_set(
-    folder: &Path,
-    scorer: &Scorer,
-    grouping: Grouping,
-    from_step: u64,
-    allow_changes: bool,
-) -> Result<()> {
-    let now = PluginSet::of(scorer, grouping, from_step);
+pub fn keep_plugin_set(folder: &Path, now: PluginSet, allow_changes: bool) -> Result<()> {
+    let from_step = now.from_step;
     let mut sets = read(folder)?;
     let known = sets.len();
     // Later steps are repeated with these plugins.
@@ -152,6 +151,9 @@ pub fn keep_plugin_set(
         sets.pop_if(|old| old.from_step == from_step);
     }
     for PluginRecord { name, path, component, .. } in &now.plugins {
+        keep_component(folder, name, path, component)?;
+    }
+    for ActorRecord { name, path, component, .. } in &now.actors {
         keep_component(folder, name, path, component)?;
     }
     for ProgramRecord { name, path, component, .. } in &now.programs {
@@ -184,7 +186,8 @@ mod tests {
     }
 
     fn set(from_step: u64, plugins: Vec<PluginRecord>) -> PluginSet {
-        PluginSet { from_step, grouping: Grouping::default(), chat: BTreeMap::new(), programs: Vec::new(), plugins }
+        let (grouping, chat) = (Grouping::default(), BTreeMap::new());
+        PluginSet { from_step, grouping, chat, programs: Vec::new(), plugins, actors: Vec::new() }
     }
 
     #[test]

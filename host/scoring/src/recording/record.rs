@@ -112,17 +112,8 @@ impl PluginRecord {
     pub(super) fn changes(&self, old: &Self) -> Vec<String> {
         let name = &self.name;
         let mut changes = Vec::new();
-        if self.component != old.component {
-            changes.push(format!(
-                "`{name}` has another component ({} {}, hash {}; it was {} {}, hash {})",
-                Shown(&self.info.name),
-                Shown(&self.info.version),
-                short(&self.component),
-                Shown(&old.info.name),
-                Shown(&old.info.version),
-                short(&old.component)
-            ));
-        }
+        let who = format!("`{name}`");
+        changes.extend(another_component(&who, (&self.info, &self.component), (&old.info, &old.component)));
         let mut compare = |what: &str, now: String, was: String| {
             if now != was {
                 changes.push(format!("`{name}` has another {what} ({now}; it was {was})"));
@@ -138,12 +129,34 @@ impl PluginRecord {
         let after = |when: &When| if when.after.is_empty() { "none".to_owned() } else { when.after.join(", ") };
         compare("`after`", after(&self.when), after(&old.when));
         compare("list of data sources", sources(&self.when), sources(&old.when));
-        let text = |params: &Map<String, Value>| Value::Object(params.clone()).to_string();
-        compare("set of parameters", text(&self.params), text(&old.params));
-        compare("set of limits", format!("{:?}", self.limits), format!("{:?}", old.limits));
-        compare("set of grants", format!("{:?}", self.grants), format!("{:?}", old.grants));
+        changes.extend(other_settings(
+            &who,
+            (&self.params, &self.limits, &self.grants),
+            (&old.params, &old.limits, &old.grants),
+        ));
         changes
     }
+}
+
+/// Says that `who` has another component than it had: what each says of itself, and its hash.
+pub(super) fn another_component(who: &str, now: (&Info, &str), old: (&Info, &str)) -> Option<String> {
+    let described =
+        |(info, hash): (&Info, &str)| format!("{} {}, hash {}", Shown(&info.name), Shown(&info.version), short(hash));
+    (now.1 != old.1).then(|| format!("{who} has another component ({}; it was {})", described(now), described(old)))
+}
+
+/// What the settings of a component are, beside itself.
+type Settings<'a> = (&'a Map<String, Value>, &'a Limits, &'a Grants);
+
+/// The settings of `who` that are not what they were.
+pub(super) fn other_settings(who: &str, now: Settings<'_>, old: Settings<'_>) -> Vec<String> {
+    let texts = |(params, limits, grants): Settings<'_>| {
+        let params = Value::Object(params.clone()).to_string();
+        [("parameters", params), ("limits", format!("{limits:?}")), ("grants", format!("{grants:?}"))]
+    };
+    let pairs = texts(now).into_iter().zip(texts(old));
+    let changed = pairs.filter(|(now, old)| now != old);
+    changed.map(|((what, now), (_, old))| format!("{who} has another set of {what} ({now}; it was {old})")).collect()
 }
 
 /// The beginning of a hash, for messages.
@@ -153,7 +166,7 @@ fn short(hash: &str) -> &str {
 
 /// Reads the hash of a component. It becomes a file name, so only 64 hexadecimal
 /// digits are accepted.
-fn component_hash<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+pub(super) fn component_hash<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     match text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         true => Ok(text),

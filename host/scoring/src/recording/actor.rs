@@ -1,0 +1,119 @@
+//! Records of the components that samples came about with: the agent and the tools.
+
+use super::record::{another_component, component_hash, other_settings};
+use gavel_plugin::{Grants, Info, Limits, PluginSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A component that samples came about with, as it is recorded. A replay does not run it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActorRecord {
+    /// What it is.
+    pub role: ActorRole,
+    /// Its name in the run.
+    pub name: String,
+    /// The name, version and properties that it declares.
+    pub info: Info,
+    /// The file that it came from.
+    pub path: PathBuf,
+    /// BLAKE3 of the component, in hexadecimal: a copy is beside this record.
+    #[serde(deserialize_with = "component_hash")]
+    pub component: String,
+    /// The parameters that it was initialised with.
+    pub params: Map<String, Value>,
+    /// Its limits.
+    pub limits: Limits,
+    /// Its grants.
+    pub grants: Grants,
+}
+
+/// What a component does in a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ActorRole {
+    /// It makes the sample.
+    Agent,
+    /// It answers calls.
+    Tool,
+}
+
+impl ActorRecord {
+    /// The record of a component that was loaded by `spec`, with its hash and what it says of itself.
+    pub fn new(role: ActorRole, spec: PluginSpec, hash: &str, info: &Info) -> Self {
+        let PluginSpec { name, path, params, limits, grants, .. } = spec;
+        Self { role, name, info: info.clone(), path, component: hash.to_owned(), params, limits, grants }
+    }
+
+    /// Whether `other` is the record of the same one, maybe of another version of it.
+    fn is(&self, other: &Self) -> bool {
+        (self.role, &self.name) == (other.role, &other.name)
+    }
+}
+
+impl fmt::Display for ActorRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.role {
+            ActorRole::Agent => f.write_str("the agent"),
+            ActorRole::Tool => write!(f, "the tool `{}`", self.name),
+        }
+    }
+}
+
+/// The changes between the components of two times. The paths of the files do not count.
+pub(super) fn changes(now: &[ActorRecord], old: &[ActorRecord]) -> Vec<String> {
+    let since = |actor: &ActorRecord| match old.iter().find(|old| old.is(actor)) {
+        None => vec![format!("{actor} is new")],
+        Some(old) => {
+            let who = actor.to_string();
+            let component = another_component(&who, (&actor.info, &actor.component), (&old.info, &old.component));
+            let settings = other_settings(
+                &who,
+                (&actor.params, &actor.limits, &actor.grants),
+                (&old.params, &old.limits, &old.grants),
+            );
+            component.into_iter().chain(settings).collect()
+        }
+    };
+    let gone = old.iter().filter(|old| !now.iter().any(|actor| actor.is(old)));
+    now.iter().flat_map(since).chain(gone.map(|old| format!("{old} is gone"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn actor(role: ActorRole, name: &str, hash: &str) -> ActorRecord {
+        let info = Info { name: "calculator".into(), version: "1.0.0".into(), pure: true, score_range: None };
+        ActorRecord::new(role, PluginSpec::new(name, "calculator.wasm"), &hash.repeat(64), &info)
+    }
+
+    #[test]
+    fn a_change_says_whose_it_is() {
+        let old = [actor(ActorRole::Agent, "agent", "a"), actor(ActorRole::Tool, "sum", "b")];
+        assert_eq!(changes(&old, &old), Vec::<String>::new());
+        let mut other = actor(ActorRole::Agent, "agent", "c");
+        other.params.insert("rounds".into(), 2.into());
+        let now = [other, actor(ActorRole::Tool, "find", "b")];
+        assert_eq!(
+            changes(&now, &old),
+            [
+                "the agent has another component (calculator 1.0.0, hash cccccccccccccccc; it was calculator 1.0.0, hash aaaaaaaaaaaaaaaa)",
+                "the agent has another set of parameters ({\"rounds\":2}; it was {})",
+                "the tool `find` is new",
+                "the tool `sum` is gone",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_recorded_is_read_again() {
+        let record = actor(ActorRole::Tool, "sum", "b");
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.contains(r#""role":"tool","name":"sum""#), "{text}");
+        assert_eq!(serde_json::from_str::<ActorRecord>(&text).unwrap(), record);
+        let error = serde_json::from_str::<ActorRecord>(&text.replace("bbbb", "../b")).unwrap_err();
+        assert!(error.to_string().contains("is not the hash of a component"), "{error}");
+    }
+}
