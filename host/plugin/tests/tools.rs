@@ -41,7 +41,7 @@ fn a_tool_lists_its_functions() {
     let sandbox = sandbox();
     let tool = load(&sandbox, json!({}));
     let names: Vec<&str> = tool.functions().iter().map(ToolFunction::name).collect();
-    assert_eq!(names, ["add", "settings", "random", "flood", "grow", "wait", "fail", "loop", "trap"]);
+    assert_eq!(names, ["add", "settings", "random", "flood", "grow", "wait", "fail", "loop", "trap", "claim", "bytes"]);
     assert_eq!(tool.functions()[0].spec().parameters["required"], json!(["by"]));
 }
 
