@@ -17,6 +17,8 @@ PROCESSES = "there are no processes in this session"
 THREADS = "there are no threads in this session: call the function itself"
 TASKS = "there are no tasks in this session: call functions one after the other"
 FILES = "there are no files in this session: keep data in variables"
+NOT_STANDARD = "only modules of Python's standard library can be imported here"
+LEFT_OUT = "this module of Python's standard library is not part of the session"
 LASTS = "the session ends with the conversation"
 
 # Some of them can be imported in a component, and their functions do not work.
@@ -35,7 +37,8 @@ class Absent(importlib.machinery.PathFinder):
     def find_spec(
         cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> NoReturn:
-        why = MODULES.get(fullname, "only modules of Python's standard library can be imported here")
+        is_standard = fullname.partition(".")[0] in sys.stdlib_module_names
+        why = MODULES.get(fullname) or (LEFT_OUT if is_standard else NOT_STANDARD)
         raise ModuleNotFoundError(f"No module named {fullname!r}: {why}", name=fullname)
 
 
