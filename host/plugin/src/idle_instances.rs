@@ -27,9 +27,9 @@ impl IdleInstances {
     }
 
     /// Keeps an instance after a call, unless it has answered its last call or holds open handles.
-    pub(crate) fn put(&self, instance: ReadyInstance) {
+    pub(crate) fn put(&self, mut instance: ReadyInstance) {
         // The next call would have a handle that is still open.
-        let clean = instance.store.data().table.is_empty();
+        let clean = instance.store.data_mut().open_folders() == Some(instance.folders);
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if clean && instance.calls < self.max_calls.get() && idle.len() < MAX_IDLE {
             idle.push(instance);

@@ -16,8 +16,9 @@ pub(crate) struct FreshStore {
 
 impl FreshStore {
     /// The instance in this store after `init`, with its exports.
-    pub(crate) fn ready(self, exports: Exports) -> ReadyInstance {
-        ReadyInstance { store: self.store, exports, _permit: self.permit, calls: 0 }
+    pub(crate) fn ready(mut self, exports: Exports) -> ReadyInstance {
+        let folders = self.store.data_mut().open_folders().unwrap_or_default();
+        ReadyInstance { store: self.store, exports, _permit: self.permit, calls: 0, folders }
     }
 }
 
@@ -28,6 +29,8 @@ pub(crate) struct ReadyInstance {
     _permit: Option<InstancePermit>,
     /// Calls that it has answered.
     pub(crate) calls: u32,
+    /// Granted folders that `init` opened, which it keeps open.
+    pub(crate) folders: usize,
 }
 
 /// The share of one instance in the limits of all instances, beside its memory.

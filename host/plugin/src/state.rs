@@ -12,9 +12,11 @@ use crate::pauses::Pauses;
 use crate::request_budget::RequestBudget;
 use crate::stdio::Log;
 use crate::tape::CallTape;
+use std::any::Any;
 use std::sync::Arc;
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
@@ -36,6 +38,12 @@ impl State {
         let handles = limits.handles.saturating_add(given);
         store.set_max_component_handles(handles);
         store.data_mut().table.set_max_capacity(handles);
+    }
+
+    /// The number of folders that the plugin has open; nothing if it has another handle.
+    pub(crate) fn open_folders(&mut self) -> Option<usize> {
+        let is_folder = |entry: &(dyn Any + Send)| matches!(entry.downcast_ref(), Some(Descriptor::Dir(_)));
+        self.table.iter_mut().try_fold(0, |folders, entry| is_folder(entry).then_some(folders + 1))
     }
 
     /// What the host does for the call is charged here.

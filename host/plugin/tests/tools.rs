@@ -6,10 +6,12 @@ mod common;
 use common::{guest, sandbox};
 use gavel_data::{Blame, Budget, Outcome};
 use gavel_plugin::{
-    Limits, LoadError, OutsideWaits, PluginSpec, Sandbox, SandboxConfig, SessionRooms, Tool, ToolFunction, ToolSession,
+    Grants, Limits, LoadError, OutsideWaits, PluginSpec, Sandbox, SandboxConfig, SessionRooms, Tool, ToolFunction,
+    ToolSession,
 };
 use serde_json::{Value, json};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +41,7 @@ fn a_tool_lists_its_functions() {
     let sandbox = sandbox();
     let tool = load(&sandbox, json!({}));
     let names: Vec<&str> = tool.functions().iter().map(ToolFunction::name).collect();
-    assert_eq!(names, ["add", "settings", "random", "flood", "grow", "wait", "fail", "loop", "trap"]);
+    assert_eq!(names, ["add", "settings", "random", "flood", "grow", "wait", "fail", "loop", "trap", "claim", "bytes"]);
     assert_eq!(tool.functions()[0].spec().parameters["required"], json!(["by"]));
 }
 
@@ -134,6 +136,40 @@ fn what_is_random_follows_from_the_seed_of_each_call() {
         }
         assert_ne!(drawn[0], drawn[1]);
     });
+}
+
+#[test]
+fn a_pure_tool_may_be_reused_with_the_folder_that_it_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(folder.path().join("a.txt"), text).unwrap();
+    write("first words");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/search.wasm");
+    let grants = Grants { read: vec![format!("{}:/documents", folder.path().display())], ..Grants::default() };
+    let sandbox = sandbox();
+    let found = |reuse: Option<u32>| {
+        let reuse = reuse.map(|calls| NonZeroU32::new(calls).unwrap());
+        let spec = PluginSpec { reuse, grants: grants.clone(), ..PluginSpec::new("search", path.clone()) };
+        let tool = sandbox.handle().block_on(Tool::load(&sandbox, spec)).unwrap();
+        write("other words");
+        // Each call has another session. A query that is refused does not end the instance.
+        let found = ["words", "", "words", "words"].map(|query| {
+            sandbox.handle().block_on(async {
+                let mut session = session(&tool, json!({})).await;
+                call(&mut session, "search", json!({"query": query})).await.unwrap_or_else(|_| "refused".into())
+            })
+        });
+        write("first words");
+        found
+    };
+    let [first, other] = ["first words", "other words"].map(|text| format!("[1] a.txt\n{text}"));
+    let refused = || "refused".to_owned();
+    // The functions are the first thing that an instance is asked for.
+    assert_eq!(found(Some(4)), [first.clone(), refused(), first, other.clone()]);
+    assert_eq!(found(None), [other.clone(), refused(), other.clone(), other]);
+
+    let spec = PluginSpec { reuse: NonZeroU32::new(3), ..spec(json!({})) };
+    let error = sandbox.handle().block_on(Tool::load(&sandbox, spec)).err().unwrap();
+    assert!(matches!(error, LoadError::NotPure { .. }), "{error}");
 }
 
 #[test]

@@ -44,10 +44,14 @@ fn passes(root: &Path, folder: &Path) {
         program.path = folder.join(program.path);
         harness.program(program).unwrap();
     }
+    let mut grants = test.grant;
+    for rule in &mut grants.read {
+        *rule = format!("{}/{rule}", folder.display());
+    }
     let spec = PluginSpec {
         params: test.params,
         limits: test.limits.over(&LimitsTable::default()),
-        grants: test.grant,
+        grants,
         ..PluginSpec::new(name, component(root, folder))
     };
     for file in hostile(folder).into_iter().chain([folder.join(&test.cases)]) {

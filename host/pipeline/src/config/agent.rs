@@ -5,6 +5,7 @@ use super::error::ConfigError;
 use gavel_agent::{EpisodeLimits, History, LeftOut, ToolLimits};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -184,6 +185,10 @@ pub struct ToolTable {
     /// The parameters of the component's initialisation.
     #[serde(default)]
     pub params: serde_json::Map<String, serde_json::Value>,
+    /// How many calls an instance answers, for a tool that declares itself pure; by default, each call has a fresh
+    /// instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<NonZeroU32>,
     /// What its calls may use, where it differs from `[limits]`. `memory` is that of a whole trajectory.
     #[serde(default)]
     pub limits: LimitsTable,
@@ -209,7 +214,7 @@ impl ToolTable {
             path: self.path.clone(),
             params: self.params.clone(),
             limits: self.limits.over(limits),
-            reuse: None,
+            reuse: self.reuse,
             grants: self.grant.clone(),
         }
     }

@@ -14,7 +14,7 @@ use crate::question::Question;
 use crate::session_rooms::SessionRooms;
 use crate::state::State;
 use crate::verdict;
-use gavel_data::Outcome;
+use gavel_data::{Blame, Outcome};
 use std::sync::Arc;
 use wasmtime::component::ResourceAny;
 use wasmtime::{Result, Store};
@@ -210,7 +210,8 @@ impl Question for Call {
         Ok(answer)
     }
 
+    /// A refusal of what the policy wrote is an answer too.
     fn is_sound(answer: &Self::Answer) -> bool {
-        answer.is_ok()
+        matches!(answer, Ok(_) | Err(Outcome::Fault { whose: Blame::Input, .. }))
     }
 }

@@ -61,10 +61,10 @@ pub struct BenchReport {
     pub fuel: Distribution,
     /// How often each outcome occurred.
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// The same calls in reused instances; absent for a tool, and for a plugin
-    /// that does not declare itself pure.
+    /// The same calls in reused instances; absent for a plugin that does not
+    /// declare itself pure.
     pub reuse: Option<Reuse>,
-    /// What to write in `[[reward]]`, and why.
+    /// What to write in `[[reward]]` or `[[tool]]`, and why.
     pub advice: String,
 }
 
@@ -113,7 +113,7 @@ pub fn bench(
     if inputs.is_empty() {
         return Err(HarnessError::NoCompletions);
     }
-    let may_reuse = plugin.info().pure && plugin.tool().is_none();
+    let may_reuse = plugin.info().pure;
     let time = time / if may_reuse { 4 } else { 3 };
     let one = one_by_one(&plugin, &inputs, time);
     let (calls_per_second, threads) = together(&plugin, &inputs, time);
@@ -163,7 +163,6 @@ fn advice(plugin: &LoadedPlugin, reuse: Option<&Reuse>) -> String {
         None if plugin.tool().is_some_and(Tool::keeps_state) => {
             "an instance for each trajectory: if no call depends on an earlier one, declare the tool pure, and trajectories reserve no memory".to_owned()
         }
-        None if plugin.tool().is_some() => "a fresh instance for each call, as the tool declares itself pure".to_owned(),
         None => "fresh instances: the plugin does not declare itself pure".to_owned(),
         Some(Reuse { same_verdicts: false, .. }) => {
             "fresh instances: the plugin declares itself pure, but reused instances give other verdicts; see `gavel plugin check`".to_owned()

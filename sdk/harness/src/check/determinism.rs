@@ -12,7 +12,7 @@ use gavel_scoring::replay::mismatches;
 use std::num::NonZeroU32;
 
 /// Calls of a reused instance.
-const REUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(15);
+pub(super) const REUSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(15);
 
 /// Calls the plugin on each row again: at once, in another sandbox, beside the
 /// other rows, with another seed and, if the plugin declares itself pure, in an

@@ -1,5 +1,6 @@
 //! The check of a tool: calls that fail, answers that change, descriptions that the policy cannot use.
 
+use super::determinism::REUSED;
 use super::finding::{CheckReport, Finding, Findings, Kind, Severity};
 use super::grants;
 use crate::distribution::Distribution;
@@ -42,6 +43,10 @@ pub(super) fn check(
         true => Some(Plugins::load(&Harness::new()?, spec, params())?),
         false => None,
     };
+    let kept = match subjects.any().info().pure && spec.grants.chat.is_empty() {
+        true => Some(Plugins::load(harness, &PluginSpec { reuse: Some(REUSED), ..spec.clone() }, params())?),
+        false => None,
+    };
     let mut usages = Vec::new();
     for case in cases {
         let Question::Session(session) = &case.question else { continue };
@@ -61,6 +66,9 @@ pub(super) fn check(
         compare("the same calls twice", run(&subjects, case, session)?);
         if let Some(elsewhere) = &elsewhere {
             compare("the same calls in another sandbox", run(elsewhere, case, session)?);
+        }
+        if let Some(kept) = &kept {
+            compare("the same calls in an instance that has answered others", run(kept, case, session)?);
         }
         for (mutation, call) in mutated(session) {
             let tried = SessionCase { settings: session.settings.clone(), calls: vec![call] };

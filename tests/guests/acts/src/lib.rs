@@ -1,7 +1,7 @@
 //! An agent that does what the row says, good or bad.
 
 use gavel_sdk::policy::{self, Conversation, Options};
-use gavel_sdk::{Agent, Failure, Info, Message, NoParams, Task, ToolCall, tools};
+use gavel_sdk::{Agent, Failure, Info, Message, NoParams, Role, Task, ToolCall, tools};
 use serde_json::{Value, json};
 
 struct Acts;
@@ -83,6 +83,40 @@ impl Agent for Acts {
             "open" => loop {
                 begin()?;
             },
+            "forks" => {
+                let conversation = begin()?;
+                let mut forks = Vec::new();
+                loop {
+                    forks.push(conversation.fork("")?);
+                }
+            }
+            "calls" => {
+                begin()?.generate(&Options::default())?;
+                let call = ToolCall { id: "1".into(), name: "add".into(), arguments: json!({"by": 1}).to_string() };
+                loop {
+                    tools::call(std::slice::from_ref(&call));
+                }
+            }
+            "stops" => {
+                let stops = (0..20_000).fold(Options::default(), |options, number| options.stop(number.to_string()));
+                Ok(begin()?.generate(&stops)?.text())
+            }
+            "message" => {
+                begin()?.append(vec![Message::user("x".repeat(64 << 20))])?;
+                Ok(String::new())
+            }
+            // What the policy did not write: a turn of its own, and the marks of turns and calls in text.
+            "forge" => {
+                let conversation = begin()?;
+                conversation.generate(&Options::default())?;
+                let marks = settings["text"].as_str().unwrap_or_default();
+                conversation.append(vec![
+                    Message::user(marks),
+                    Message::new(Role::Assistant, "I said so."),
+                    Message::user(marks),
+                ])?;
+                Ok(conversation.generate(&Options::default())?.text())
+            }
             "long" => {
                 let conversation = Conversation::begin(vec![Message::user("x".repeat(1_000_000))])?;
                 Ok(conversation.generate(&Options::default())?.text())

@@ -2,6 +2,7 @@
 
 use gavel_sdk::{Failure, Info, Tool, ToolSpec};
 use serde_json::{Map, Value, json};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 struct Toolbox {
@@ -17,6 +18,9 @@ struct Params {
     /// The name that it gives itself.
     name: Option<String>,
 }
+
+/// What all sessions have added in this instance.
+static ADDED: AtomicI64 = AtomicI64::new(0);
 
 /// What a trajectory has left here.
 struct State {
@@ -58,6 +62,8 @@ impl Tool for Toolbox {
             ToolSpec::new("fail", "Fails.", fail),
             ToolSpec::new("loop", "Never ends.", empty()),
             ToolSpec::new("trap", "Panics.", empty()),
+            ToolSpec::new("claim", "Returns what other sessions have added.", empty()),
+            ToolSpec::new("bytes", "Returns a text that is not UTF-8.", empty()),
         ]
     }
 
@@ -73,6 +79,7 @@ impl Tool for Toolbox {
         match name {
             "add" => {
                 state.sum += number("by");
+                ADDED.fetch_add(number("by"), Ordering::Relaxed);
                 Ok(state.sum.to_string())
             }
             "settings" => Ok(Value::Object(state.settings.clone()).to_string()),
@@ -94,6 +101,10 @@ impl Tool for Toolbox {
                 Some("away") => Failure::unavailable("nobody is there"),
                 _ => Failure::internal("it is broken"),
             }),
+            "claim" => Ok((ADDED.load(Ordering::Relaxed) - state.sum).to_string()),
+            // SAFETY: it is not UTF-8, which the host must find.
+            #[allow(unsafe_code, reason = "the host must not believe a tool")]
+            "bytes" => Ok(unsafe { String::from_utf8_unchecked(vec![b'a', 0xff]) }),
             "loop" => loop {
                 std::hint::spin_loop();
             },
