@@ -83,7 +83,7 @@ fn main() {
             grants,
             ..PluginSpec::new("toolbox", root.join("target/guests/toolbox.wasm"))
         };
-        let set = Arc::new(sandbox.handle().block_on(ToolSet::load(&sandbox, vec![spec])).unwrap());
+        let set = Arc::new(sandbox.handle().block_on(ToolSet::load(&sandbox, vec![spec.into()])).unwrap());
         let tools = ToolLimits { max_parallel_calls: 1, max_output_tokens: 100, left_out: LeftOut::Middle };
         let (deadline, history) = (Duration::from_secs(600), History::Exact);
         let limits = EpisodeLimits { max_turns: 10, deadline, history, tools };

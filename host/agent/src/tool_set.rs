@@ -1,12 +1,12 @@
 //! The tools of a run: their functions, and the sessions of a trajectory.
 
+use crate::mcp::{McpError, McpServer};
+use crate::run_tool::{RunSession, RunTool, ToolSource};
 use crate::tool_output::{self, LeftOut};
 use futures::future::join_all;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Message, Role, ToolCall, ToolEnding, ToolUse};
-use gavel_plugin::{
-    Agent, LoadError, OutsideWaits, PluginSpec, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport, ToolSession,
-};
+use gavel_plugin::{Agent, LoadError, OutsideWaits, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport};
 use gavel_text::{MalformedCall, TextError, TextModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub struct ToolLimits {
 
 /// The tools of a run.
 pub struct ToolSet {
-    tools: Vec<Tool>,
+    tools: Vec<RunTool>,
     /// For each function, the number of its tool.
     functions: BTreeMap<String, usize>,
     /// In the order of the tools, as chat templates take them.
@@ -40,6 +40,9 @@ pub enum ToolSetError {
     /// One of them does not load.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// An MCP server cannot be used.
+    #[error(transparent)]
+    Mcp(#[from] McpError),
     /// A component of `gavel plugin test --quick`.
     #[error(
         "tool `{0}` is a quick build for tests: it reads its sources from a folder\nhint: run `gavel plugin build`, and name build/NAME.wasm"
@@ -61,19 +64,22 @@ impl ToolSet {
     /// Loads tools, which the policy sees in this order.
     ///
     /// # Errors
-    /// One of them does not load or is a quick build, or two have a function of one name.
-    pub async fn load(sandbox: &Sandbox, specs: Vec<PluginSpec>) -> Result<Self, ToolSetError> {
+    /// One of them does not load, does not answer or is a quick build, or two have a function of one name.
+    pub async fn load(sandbox: &Sandbox, sources: Vec<ToolSource>) -> Result<Self, ToolSetError> {
         let (mut tools, mut functions, mut definitions) =
-            (Vec::<Tool>::new(), BTreeMap::<String, usize>::new(), Vec::new());
-        for (number, spec) in specs.into_iter().enumerate() {
-            let tool = Tool::load(sandbox, spec).await?;
-            if tool.info().is_quick() {
+            (Vec::<RunTool>::new(), BTreeMap::<String, usize>::new(), Vec::new());
+        for (number, source) in sources.into_iter().enumerate() {
+            let tool = match source {
+                ToolSource::Component(spec) => RunTool::Component(Tool::load(sandbox, *spec).await?),
+                ToolSource::Mcp(spec) => RunTool::Mcp(Arc::new(McpServer::load(spec).await?)),
+            };
+            if tool.component().is_some_and(|tool| tool.info().is_quick()) {
                 return Err(ToolSetError::Quick(tool.name().to_owned()));
             }
             for function in tool.functions() {
                 definitions.push(function.definition());
                 if let Some(earlier) = functions.insert(function.name().to_owned(), number) {
-                    let first = tools.get(earlier).map_or(tool.name(), Tool::name).to_owned();
+                    let first = tools.get(earlier).map_or(tool.name(), RunTool::name).to_owned();
                     let (function, second) = (function.name().to_owned(), tool.name().to_owned());
                     return Err(ToolSetError::Twice { function, first, second });
                 }
@@ -89,13 +95,13 @@ impl ToolSet {
     }
 
     /// The tools, in their order.
-    pub fn tools(&self) -> &[Tool] {
+    pub fn tools(&self) -> &[RunTool] {
         &self.tools
     }
 
     /// Waits for the rooms of one more trajectory, with one for `agent`; nothing once the sandbox is shut down.
     pub(crate) async fn rooms(&self, agent: Option<&Agent>) -> Option<SessionRooms> {
-        SessionRooms::wait(agent, &self.tools).await
+        SessionRooms::wait(agent, self.tools.iter().filter_map(RunTool::component)).await
     }
 
     /// Sessions for a trajectory. `settings` has what a row sets for each tool, by the tool's name or that of one of
@@ -126,7 +132,7 @@ fn of_verl(settings: &Value) -> &Value {
 /// The tools of a run, in one trajectory.
 pub(crate) struct Sessions {
     set: Arc<ToolSet>,
-    sessions: Vec<ToolSession>,
+    sessions: Vec<RunSession>,
     seed: u64,
     /// Calls so far.
     calls: u64,
@@ -171,7 +177,10 @@ impl Sessions {
                         seed: derive(self.seed, self.calls, tool as u64, Purpose::Tool),
                     });
                 }
-                Err(what) => answers[place] = Some(Answer::of(&ToolReport::called_wrongly(what), 0.0)),
+                Err(what) => {
+                    let report = ToolReport::called_wrongly(what);
+                    answers[place] = Some(Answer { text: report.text(), ending: report.ending(), seconds: 0.0 });
+                }
             }
             self.calls += 1;
         }
@@ -180,8 +189,8 @@ impl Sessions {
             let mut answered = Vec::with_capacity(calls.len());
             for Call { place, call, seed } in calls {
                 let start = Instant::now();
-                let report = session.call(&call.name, &call.arguments, seed).await;
-                answered.push((place, Answer::of(&report, start.elapsed().as_secs_f64())));
+                let (text, ending) = session.call(&call.name, &call.arguments, seed).await;
+                answered.push((place, Answer { text, ending, seconds: start.elapsed().as_secs_f64() }));
             }
             answered
         });
@@ -214,13 +223,8 @@ impl Sessions {
         let Some(tool) = self.set.functions.get(&call.name) else {
             return Err(ToolFunction::unknown(&call.name, self.set.functions.keys().map(String::as_str)));
         };
-        self.set.tools[*tool].check(&call.name, &call.arguments)?;
+        let functions = self.set.tools[*tool].functions().iter();
+        functions.filter(|function| function.name() == call.name).try_for_each(|it| it.check(&call.arguments))?;
         Ok(*tool)
-    }
-}
-
-impl Answer {
-    fn of(report: &ToolReport, seconds: f64) -> Self {
-        Self { text: report.text(), ending: report.ending(), seconds }
     }
 }

@@ -28,7 +28,7 @@ fn play(spec: PluginSpec, policy: &Arc<Scripted>, row: Value, max_tokens: usize)
     let sandbox = sandbox();
     sandbox.handle().block_on(async {
         let agent = Arc::new(Agent::load(&sandbox, spec).await.unwrap());
-        let set = Arc::new(ToolSet::load(&sandbox, vec![toolbox()]).await.unwrap());
+        let set = Arc::new(ToolSet::load(&sandbox, vec![toolbox().into()]).await.unwrap());
         let tools = Tools { set, limits: limits() };
         let (task, max_prompt_tokens) = (task(row), 100_000);
         let episode =

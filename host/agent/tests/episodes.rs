@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Plays an episode on this row.
 fn play_with(sandbox: &Sandbox, policy: &Scripted, row: Value, limits: EpisodeLimits, max_tokens: usize) -> Sample {
     sandbox.handle().block_on(async {
-        let set = Arc::new(ToolSet::load(sandbox, vec![toolbox()]).await.unwrap());
+        let set = Arc::new(ToolSet::load(sandbox, vec![toolbox().into()]).await.unwrap());
         let task = task(row);
         let options = set.definitions();
         let prompt = policy.text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&options)).unwrap();
@@ -204,7 +204,7 @@ fn a_row_sets_its_tools_and_the_policy_does_not_see_it() {
 #[test]
 fn two_tools_with_one_function_are_refused() {
     let sandbox = sandbox();
-    let twice = vec![toolbox(), PluginSpec { name: "other".into(), ..toolbox() }];
+    let twice = vec![toolbox().into(), PluginSpec { name: "other".into(), ..toolbox() }.into()];
     let error = sandbox.handle().block_on(ToolSet::load(&sandbox, twice)).err().unwrap();
     assert!(matches!(error, ToolSetError::Twice { .. }), "{error}");
     assert!(error.to_string().starts_with("the tools `toolbox` and `other` both have a function `add`\n"), "{error}");
@@ -214,7 +214,7 @@ fn two_tools_with_one_function_are_refused() {
 fn a_quick_build_is_not_a_tool_of_a_run() {
     let sandbox = sandbox();
     let params = serde_json::from_value(json!({"name": "toolbox (quick)"})).unwrap();
-    let quick = vec![PluginSpec { params, ..toolbox() }];
+    let quick = vec![PluginSpec { params, ..toolbox() }.into()];
     let error = sandbox.handle().block_on(ToolSet::load(&sandbox, quick)).err().unwrap();
     assert!(matches!(error, ToolSetError::Quick(_)), "{error}");
 }

@@ -151,7 +151,7 @@ fn act(settings: Value, turns: &[&str]) -> (Sample, Arc<Scripted>) {
     let task = task(json!({"prompt": "Act.", "extra_info": {"agent_kwargs": settings}}));
     let sample = sandbox.handle().block_on(async {
         let agent = Arc::new(Agent::load(&sandbox, spec).await.unwrap());
-        let set = Arc::new(ToolSet::load(&sandbox, vec![toolbox()]).await.unwrap());
+        let set = Arc::new(ToolSet::load(&sandbox, vec![toolbox().into()]).await.unwrap());
         let tools = Tools { set, limits: common::limits() };
         let (max_prompt_tokens, max_tokens) = (100_000, 100_000);
         let episode =

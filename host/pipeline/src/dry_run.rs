@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::probe::probe;
 use crate::setup::Setup;
+use gavel_agent::RunTool;
 use gavel_data::Shown;
 
 /// The results of a dry run.
@@ -79,17 +80,18 @@ fn checks(setup: &Setup, train: &str, rows: usize) -> Vec<Check> {
     }));
     checks.extend(setup.logic.tools().into_iter().flat_map(|tools| tools.set.tools()).map(|tool| {
         let functions: Vec<&str> = tool.functions().iter().map(|function| function.name()).collect();
-        let (info, hash) = (tool.info(), &tool.hash()[..16]);
-        Check {
-            what: "tool",
-            found: format!(
-                "{}: {} {}, functions {}, hash {hash}",
-                tool.name(),
-                Shown(&info.name),
-                Shown(&info.version),
-                Shown(functions.join(", "))
-            ),
-        }
+        let (name, functions) = (tool.name(), functions.join(", "));
+        let found = match tool {
+            RunTool::Component(tool) => {
+                let (info, hash) = (tool.info(), &tool.hash()[..16]);
+                let (what, version) = (Shown(&info.name), Shown(&info.version));
+                format!("{name}: {what} {version}, functions {}, hash {hash}", Shown(functions))
+            }
+            RunTool::Mcp(server) => {
+                format!("{name}: MCP server {}, functions {}", Shown(server.source().to_string()), Shown(functions))
+            }
+        };
+        Check { what: "tool", found }
     }));
     checks
 }

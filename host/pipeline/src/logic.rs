@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::error::Result;
-use gavel_agent::{ToolSet, Tools};
+use gavel_agent::{ToolSet, ToolSource, Tools};
 use gavel_plugin::{Agent, Sandbox};
 use gavel_scoring::recording::{ActorRecord, ActorRole};
 use serde_json::Value;
@@ -30,7 +30,7 @@ impl Logic {
         if !table.has_turns() {
             return Ok(Self::Single);
         }
-        let specs = config.tool.iter().map(|tool| tool.plugin(&config.limits)).collect();
+        let specs = config.tool.iter().map(|tool| tool.source(&config.limits)).collect();
         let set = Arc::new(runtime.block_on(ToolSet::load(sandbox, specs))?);
         let tools = Tools { set, limits: table.limits() };
         match agent {
@@ -68,8 +68,12 @@ impl Logic {
         let agent = self.agent().zip(config.agent.plugin(&config.limits));
         let agent = agent.map(|(agent, spec)| ActorRecord::new(ActorRole::Agent, spec, agent.hash(), agent.info()));
         let loaded = self.tools().map(|tools| tools.set.tools()).unwrap_or_default();
-        let tools = config.tool.iter().zip(loaded).map(|(table, tool)| {
-            ActorRecord::new(ActorRole::Tool, table.plugin(&config.limits), tool.hash(), tool.info())
+        // A server outside of the sandbox has no component to keep.
+        let tools = config.tool.iter().zip(loaded).filter_map(|(table, tool)| {
+            let (ToolSource::Component(spec), tool) = (table.source(&config.limits), tool.component()?) else {
+                return None;
+            };
+            Some(ActorRecord::new(ActorRole::Tool, *spec, tool.hash(), tool.info()))
         });
         agent.into_iter().chain(tools).collect()
     }

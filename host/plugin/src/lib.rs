@@ -73,7 +73,7 @@ pub use chat::{ChatBody, ChatError, ChatModel, ChatRequest, JsonChunks, JsonPiec
 pub use compile::{COMPILE_COMMAND, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with};
 pub use contract::CONTRACT;
 pub use error::LoadError;
-pub use grant::{ClockGrant, GrantError, GrantStatus, Grants, Import, RandomGrant};
+pub use grant::{ClockGrant, Environment, GrantError, GrantStatus, Grants, Import, RandomGrant};
 pub use info::Info;
 pub use inspect::{Inspection, inspect};
 pub use limits::Limits;

@@ -2,7 +2,7 @@
 
 use super::checks::at_least_one;
 use super::error::ConfigError;
-use gavel_agent::{EpisodeLimits, History, LeftOut, ToolLimits};
+use gavel_agent::{EpisodeLimits, History, LeftOut, McpSource, McpSpec, ToolLimits, ToolSource};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -181,7 +181,14 @@ pub struct ToolTable {
     /// Its name in metrics and logs, and in the settings of rows.
     pub name: String,
     /// The component.
-    pub path: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// In place of a component: an MCP server, by its address or as a program with its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<McpSource>,
+    /// The variable with the key that a server is asked with over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
     /// The parameters of the component's initialisation.
     #[serde(default)]
     pub params: serde_json::Map<String, serde_json::Value>,
@@ -203,19 +210,72 @@ impl ToolTable {
         if self.name.is_empty() || self.name.contains(path_like) {
             return Err(ConfigError::value("tool.name", "a word without `/` (it names metrics)", &self.name));
         }
-        self.grant.check().map_err(|error| ConfigError::Invalid(format!("tool `{}`: {error}", self.name)))?;
-        Ok(self.limits.validate("tool.limits")?)
+        let wrong = |what: String| Err(ConfigError::Invalid(format!("tool `{}`: {what}", self.name)));
+        if let Err(error) = self.grant.check() {
+            return wrong(error.to_string());
+        }
+        self.limits.validate("tool.limits")?;
+        match (&self.path, &self.mcp) {
+            (Some(_), None) if self.api_key_env.is_none() => Ok(()),
+            (Some(_), None) => wrong("api_key_env is for an MCP server at a URL".into()),
+            (None, Some(source)) => self.check_mcp(source).or_else(|what| wrong(what.into())),
+            (Some(_), Some(_)) => wrong("both path and mcp say what it is\nhint: leave one of them out".into()),
+            (None, None) => {
+                wrong("it has neither path nor mcp\nhint: name a component with path, or an MCP server with mcp".into())
+            }
+        }
     }
 
-    /// The component that it names; `limits` are those of all plugins.
-    pub(crate) fn plugin(&self, limits: &LimitsTable) -> PluginSpec {
-        PluginSpec {
-            name: self.name.clone(),
-            path: self.path.clone(),
-            params: self.params.clone(),
-            limits: self.limits.over(limits),
-            reuse: self.reuse,
-            grants: self.grant.clone(),
+    /// Refuses what a server has no use for.
+    fn check_mcp(&self, source: &McpSource) -> Result<(), &'static str> {
+        let LimitsTable { timeout, output, .. } = self.limits;
+        let Grants { env, .. } = &self.grant;
+        if self.limits != (LimitsTable { timeout, output, ..LimitsTable::default() }) {
+            return Err("an MCP server runs outside of the sandbox: of limits, it has timeout and output");
+        }
+        if self.grant != (Grants { env: env.clone(), ..Grants::default() }) {
+            return Err("an MCP server runs outside of the sandbox: of grant, its program has env");
+        }
+        if !self.params.is_empty() || self.reuse.is_some() {
+            return Err(
+                "params and reuse are those of a component\nhint: give arguments to the MCP server's program in mcp",
+            );
+        }
+        match source {
+            McpSource::Program(command) if command.is_empty() => Err("mcp has no program"),
+            McpSource::Program(_) if self.api_key_env.is_some() => {
+                Err("api_key_env is for an MCP server at a URL\nhint: a program sees the variables of grant.env")
+            }
+            McpSource::Url(_) if !env.is_empty() => {
+                Err("grant.env is for an MCP server that is a program\nhint: name the key of a URL in api_key_env")
+            }
+            McpSource::Url(url) if !url.starts_with("http://") && !url.starts_with("https://") => Err(
+                "mcp is no URL\nhint: write mcp = \"https://…\", or a program as a list, such as mcp = [\"mcp-server-time\"]",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it names; `limits` are those of all plugins.
+    pub(crate) fn source(&self, limits: &LimitsTable) -> ToolSource {
+        let (name, limits) = (self.name.clone(), self.limits.over(limits));
+        match self.mcp.clone() {
+            Some(source) => ToolSource::Mcp(McpSpec {
+                name,
+                source,
+                api_key_env: self.api_key_env.clone(),
+                env: self.grant.env.clone(),
+                timeout: limits.deadline,
+                output: limits.output,
+            }),
+            None => ToolSource::from(PluginSpec {
+                name,
+                path: self.path.clone().unwrap_or_default(),
+                params: self.params.clone(),
+                limits,
+                reuse: self.reuse,
+                grants: self.grant.clone(),
+            }),
         }
     }
 }

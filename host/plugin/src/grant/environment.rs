@@ -10,7 +10,7 @@ const SECRET_BYTES: usize = 6;
 
 /// The granted variables with their values, read when the plugin was loaded.
 /// It has no `Debug`, so that no value is ever printed.
-pub(super) struct Environment(Vec<(String, String)>);
+pub struct Environment(Vec<(String, String)>);
 
 pub(super) fn check_names(names: &[String]) -> Result<(), GrantError> {
     match names.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
@@ -20,7 +20,11 @@ pub(super) fn check_names(names: &[String]) -> Result<(), GrantError> {
 }
 
 impl Environment {
-    pub(super) fn read(names: &[String]) -> Result<Self, GrantError> {
+    /// Reads the variables with these names.
+    ///
+    /// # Errors
+    /// One of them is not set, or is no text.
+    pub fn read(names: &[String]) -> Result<Self, GrantError> {
         check_names(names)?;
         let read = |name: &String| match std::env::var(name) {
             Ok(value) => Ok((name.clone(), value)),
@@ -34,8 +38,13 @@ impl Environment {
         wasi.envs(&self.0);
     }
 
+    /// The variables with their values.
+    pub fn values(&self) -> impl Iterator<Item = (String, String)> {
+        self.0.iter().cloned()
+    }
+
     /// Replaces the value of a variable by its name.
-    pub(super) fn redact(&self, text: String) -> String {
+    pub fn redact(&self, text: String) -> String {
         let secrets = self.0.iter().filter(|(_, value)| value.len() >= SECRET_BYTES);
         secrets.fold(text, |text, (name, value)| match text.contains(value.as_str()) {
             true => text.replace(value.as_str(), &format!("${name}")),

@@ -23,6 +23,7 @@ mod random;
 
 pub use chat::ChatReply;
 pub(crate) use clock::HasMonotonicClock;
+pub use environment::Environment;
 pub use error::GrantError;
 pub(crate) use folder::HasPreopens;
 pub(crate) use granted::{CallGrants, Granted};

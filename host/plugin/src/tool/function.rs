@@ -27,8 +27,11 @@ pub struct ToolFunction {
 }
 
 impl ToolFunction {
-    /// A function that a tool describes; the error says what is wrong with the description.
-    pub(crate) fn new(name: String, description: String, parameters: &str) -> Result<Self, String> {
+    /// A function that a tool describes, with the JSON Schema of its arguments.
+    ///
+    /// # Errors
+    /// The name or the schema cannot be used. The text says why.
+    pub fn new(name: String, description: String, parameters: &str) -> Result<Self, String> {
         let is_name = !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || "_-.".contains(char));
         if !is_name {
             return Err(format!("the name {name:?} of a function is not letters, digits, `_`, `-` and `.`"));

@@ -1,0 +1,75 @@
+//! A connection to a server.
+
+use super::error::McpError;
+use super::spec::{McpSource, McpSpec};
+use super::stdio::Process;
+use gavel_plugin::{Environment, tls_client_config};
+use reqwest::redirect::Policy;
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService};
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+
+/// Calls that a server over HTTP is asked at once; others wait.
+const MAX_REQUESTS: usize = 256;
+
+/// A connection to a server; it ends when this is dropped.
+pub(super) struct Connection {
+    pub(super) service: RunningService<RoleClient, ClientConfig>,
+    process: Option<Process>,
+}
+
+impl Connection {
+    /// Connects, by the revision of the protocol that the server speaks.
+    pub(super) async fn open(spec: &McpSpec, env: &Environment) -> Result<Self, McpError> {
+        let tool = || spec.name.clone();
+        let failed = |error: ClientInitializeError, process: Option<&Process>| {
+            let said = process.map(Process::last_words).filter(|said| !said.is_empty());
+            let said = said.map(|said| format!("; it wrote: {}", env.redact(said))).unwrap_or_default();
+            McpError::Connect { tool: tool(), server: spec.source.to_string(), what: format!("{error}{said}") }
+        };
+        match &spec.source {
+            McpSource::Program(command) => {
+                let (process, stdout, stdin) = Process::start(command, env.values()).map_err(|source| {
+                    McpError::Start { tool: tool(), program: command.first().cloned().unwrap_or_default(), source }
+                })?;
+                match client().serve_with_lifecycle((stdout, stdin), lifecycle()).await {
+                    Ok(service) => Ok(Self { service, process: Some(process) }),
+                    Err(error) => Err(failed(error, Some(&process))),
+                }
+            }
+            McpSource::Url(url) => {
+                let tls = tls_client_config().map_err(|source| McpError::Tls { tool: tool(), source })?;
+                let http = reqwest::Client::builder()
+                    // A redirect would carry the key elsewhere.
+                    .redirect(Policy::none())
+                    .tls_backend_preconfigured(tls)
+                    .build()
+                    .map_err(|source| McpError::Client { tool: tool(), source })?;
+                let mut config =
+                    StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(MAX_REQUESTS);
+                if let Some(variable) = &spec.api_key_env {
+                    let key = std::env::var(variable)
+                        .map_err(|_| McpError::NoKey { tool: tool(), variable: variable.clone() })?;
+                    config = config.auth_header(key.trim());
+                }
+                let transport = StreamableHttpClientTransport::with_client(http, config);
+                let service = client().serve_with_lifecycle(transport, lifecycle()).await;
+                Ok(Self { service: service.map_err(|error| failed(error, None))?, process: None })
+            }
+        }
+    }
+
+    /// The end of what the server's process wrote to stderr.
+    pub(super) fn last_words(&self) -> String {
+        self.process.as_ref().map(Process::last_words).unwrap_or_default()
+    }
+}
+
+fn client() -> ClientConfig {
+    ClientConfig::new(ClientCapabilities::default(), Implementation::new("gavel", env!("CARGO_PKG_VERSION")))
+}
+
+/// The revision of 2026-07-28, which has no `initialize`, or an earlier one where the server knows no other.
+fn lifecycle() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::V_2026_07_28], legacy_version: None }
+}

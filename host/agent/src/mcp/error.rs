@@ -1,0 +1,86 @@
+//! Why an MCP server cannot be used.
+
+use gavel_plugin::{GrantError, NoRootCertificates};
+use std::time::Duration;
+
+/// An MCP server that cannot be used. Each names the tool.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// Its program does not start.
+    #[error(
+        "tool `{tool}`: cannot start `{program}`: {source}\nhint: name a program of PATH, or its file, in tool.mcp"
+    )]
+    Start {
+        /// The tool.
+        tool: String,
+        /// The program.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A variable that it is to see.
+    #[error("tool `{tool}`: {source}")]
+    Environment {
+        /// The tool.
+        tool: String,
+        /// Which, and why.
+        source: GrantError,
+    },
+    /// There is no key for it.
+    #[error(
+        "tool `{tool}`: api_key_env: the variable {variable} is not set\nhint: set it in the environment of gavel, or remove api_key_env if the server needs no key"
+    )]
+    NoKey {
+        /// The tool.
+        tool: String,
+        /// The variable.
+        variable: String,
+    },
+    /// No HTTPS.
+    #[error("tool `{tool}`: {source}")]
+    Tls {
+        /// The tool.
+        tool: String,
+        /// Why.
+        source: NoRootCertificates,
+    },
+    /// The HTTP client cannot be made.
+    #[error("tool `{tool}`: cannot make an HTTP client: {source}")]
+    Client {
+        /// The tool.
+        tool: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// It does not answer as an MCP server does.
+    #[error("tool `{tool}`: {what}\nhint: check that {server} is an MCP server that works by itself")]
+    Connect {
+        /// The tool.
+        tool: String,
+        /// The program or the address.
+        server: String,
+        /// What happened.
+        what: String,
+    },
+    /// It does not answer in time.
+    #[error(
+        "tool `{tool}`: {server} did not describe its functions within {} s\nhint: check that it works, or give it longer with tool.limits.timeout",
+        limit.as_secs_f64()
+    )]
+    Slow {
+        /// The tool.
+        tool: String,
+        /// The program or the address.
+        server: String,
+        /// The time that it had.
+        limit: Duration,
+    },
+    /// A function that cannot be offered.
+    #[error("tool `{tool}`: {what}")]
+    Function {
+        /// The tool.
+        tool: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}

@@ -1,0 +1,14 @@
+//! MCP servers as tools: for what cannot be a component.
+
+mod answer;
+mod connection;
+mod error;
+mod server;
+mod spec;
+mod stdio;
+
+pub(crate) use server::McpAnswer;
+
+pub use error::McpError;
+pub use server::McpServer;
+pub use spec::{McpSource, McpSpec};

@@ -1,0 +1,114 @@
+//! A server as a child process, which speaks over stdin and stdout.
+
+use std::io;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+/// The variables of this process that every server sees: what it takes to start a program.
+const SHOWN: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
+/// The longest message that a server may send, in bytes.
+const MESSAGE_BYTES: usize = 16 << 20;
+/// How much of the end of its stderr is kept, in bytes.
+const STDERR_BYTES: usize = 2048;
+
+/// A server's process, which is killed when this is dropped.
+pub(super) struct Process {
+    _child: Child,
+    last_words: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Process {
+    /// Starts a program with its arguments. It sees the variables `env` and few others.
+    pub(super) fn start(
+        command: &[String],
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> io::Result<(Self, LimitedLines<ChildStdout>, ChildStdin)> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program to start"));
+        };
+        let shown = SHOWN.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(shown)
+            .envs(env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(io::Error::other("it has no stdin, stdout or stderr"));
+        };
+        let last_words = Arc::new(Mutex::new(Vec::new()));
+        tokio::spawn(keep_last(stderr, last_words.clone()));
+        Ok((Self { _child: child, last_words }, LimitedLines { inner: stdout, line: 0 }, stdin))
+    }
+
+    /// The end of what it wrote to stderr.
+    pub(super) fn last_words(&self) -> String {
+        let bytes = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+}
+
+async fn keep_last(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
+    let mut chunk = [0; STDERR_BYTES];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&chunk[..read]);
+        let over = kept.len().saturating_sub(STDERR_BYTES);
+        kept.drain(..over);
+    }
+}
+
+/// Ends with an error at a line that is longer than a message may be.
+pub(super) struct LimitedLines<R> {
+    inner: R,
+    /// Bytes of the line so far.
+    line: usize,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for LimitedLines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        let new = &buffer.filled()[before..];
+        self.line = match new.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => new.len() - end - 1,
+            None => self.line + new.len(),
+        };
+        if self.line > MESSAGE_BYTES {
+            let what = format!("it sent a message of more than {MESSAGE_BYTES} bytes");
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_is_limited_and_lines_are_not() {
+        let read = async |text: Vec<u8>| {
+            let mut lines = LimitedLines { inner: &text[..], line: 0 };
+            let mut read = Vec::new();
+            lines.read_to_end(&mut read).await.map(|_| read.len()).map_err(|error| error.to_string())
+        };
+        let lines = [vec![b'x'; MESSAGE_BYTES - 1], vec![b'\n']].concat().repeat(2);
+        assert_eq!(read(lines.clone()).await, Ok(lines.len()));
+        let error = read(vec![b'x'; 2 * MESSAGE_BYTES]).await.unwrap_err();
+        assert_eq!(error, format!("it sent a message of more than {MESSAGE_BYTES} bytes"));
+    }
+}
