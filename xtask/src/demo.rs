@@ -6,9 +6,10 @@ use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::summary::{self, Curve};
 use crate::{guests, setup, ui};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// The rewards of `demo/train.toml`. The other plugins are not built, as they
 /// take as long as the host.
@@ -44,10 +45,61 @@ fn train(root: &Path, plugins: &[&str], seed: u64, [first, second]: [&str; 2]) -
 
     let begun = Instant::now();
     let seed = format!("seed={seed}");
-    let warm_up = gavel(root, "warm-up", &["sft", "-c", first, "--set", &seed])?;
+    let warm_up = warm_up(root, first, &seed)?;
     let model = format!("model.path={}", warm_up.checkpoint);
     let run = gavel(root, "reinforcement learning", &["train", "-c", second, "--set", &seed, "--set", &model])?;
     Ok((run, begun.elapsed()))
+}
+
+/// The warm-up of a configuration. One that an earlier demo finished with the same settings and programs is used again.
+fn warm_up(root: &Path, config: &str, seed: &str) -> Result<Run> {
+    let settings = settings(root, config, seed)?;
+    let finished = Finished::at(root, config);
+    if let Some(run) = finished.read(root, &settings) {
+        return ui::step("warm-up", || {
+            let found = format!("{}/ is finished with the same settings and is used again", run.folder);
+            Ok((run, found))
+        });
+    }
+    let run = gavel(root, "warm-up", &["sft", "-c", config, "--set", seed])?;
+    finished.write(&settings, &run)?;
+    Ok(run)
+}
+
+/// Everything that a warm-up follows from: the configuration, the seed, and the programs that make its data and train.
+fn settings(root: &Path, config: &str, seed: &str) -> Result<Value> {
+    let text = fs::read_to_string(root.join(config))
+        .map_err(|error| Failure::new(format!("cannot read {config}")).why(error.to_string()))?;
+    let program = |name: &str| {
+        let about = fs::metadata(built(root, name)).ok()?;
+        let modified = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(json!([about.len(), modified.as_nanos().to_string()]))
+    };
+    Ok(json!({"config": text, "seed": seed, "gavel": program("gavel"), "data": program("demo-data")}))
+}
+
+/// The file that records a finished warm-up.
+struct Finished(PathBuf);
+
+impl Finished {
+    fn at(root: &Path, config: &str) -> Self {
+        let name = Path::new(config).file_stem().unwrap_or_default();
+        Self(root.join("target/demo").join(name).with_extension("finished.json"))
+    }
+
+    /// The run, if it had these settings and its checkpoint is still there.
+    fn read(&self, root: &Path, settings: &Value) -> Option<Run> {
+        let record: Value = serde_json::from_slice(&fs::read(&self.0).ok()?).ok()?;
+        let run = Run::parse(&record.get("run")?.to_string())?;
+        let is_there = root.join(&run.checkpoint).join("model.safetensors").is_file();
+        (record.get("settings")? == settings && is_there).then_some(run)
+    }
+
+    fn write(&self, settings: &Value, run: &Run) -> Result<()> {
+        let record = json!({"settings": settings, "run": {"folder": run.folder, "checkpoint": run.checkpoint}});
+        fs::write(&self.0, record.to_string())
+            .map_err(|error| Failure::new(format!("cannot write {}", self.0.display())).why(error.to_string()))
+    }
 }
 
 fn build_host(root: &Path, libtorch: &Path) -> Result<()> {
@@ -111,6 +163,31 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_finished_warm_up_is_used_again() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for folder in ["demo", "target/demo", "runs/warm/checkpoints/step-000010"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        fs::write(root.join("demo/sft.toml"), "seed = 1").unwrap();
+        let checkpoint = "runs/warm/checkpoints/step-000010";
+        let weights = root.join(checkpoint).join("model.safetensors");
+        fs::write(&weights, "").unwrap();
+        let run = || Run { folder: "runs/warm".into(), checkpoint: checkpoint.into() };
+        let finished = Finished::at(root, "demo/sft.toml");
+        let found = |seed: &str| finished.read(root, &settings(root, "demo/sft.toml", seed).unwrap());
+        assert_eq!(found("seed=1"), None);
+        finished.write(&settings(root, "demo/sft.toml", "seed=1").unwrap(), &run()).unwrap();
+        assert_eq!((found("seed=1"), found("seed=2")), (Some(run()), None));
+        assert_eq!(warm_up(root, "demo/sft.toml", "seed=1").unwrap(), run());
+        fs::write(root.join("demo/sft.toml"), "seed = 2").unwrap();
+        assert_eq!(found("seed=1"), None);
+        fs::write(root.join("demo/sft.toml"), "seed = 1").unwrap();
+        fs::remove_file(weights).unwrap();
+        assert_eq!(found("seed=1"), None);
+    }
 
     #[test]
     fn a_run_is_read_from_its_summary() {

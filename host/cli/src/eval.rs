@@ -8,9 +8,10 @@ use crate::terminal::{self, errln, outln};
 use crate::train::ConfigArgs;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use gavel_data::Group;
 use gavel_data::dataset::{check_writable, write_rows};
 use gavel_pipeline::config::load;
-use gavel_pipeline::{Config, EvalOptions, EvalProgress, Evaluated, SourceNumbers, evaluate, generations};
+use gavel_pipeline::{Config, EvalOptions, EvalProgress, Evaluated, RIGHT, SourceNumbers, evaluate, generations};
 use gavel_scoring::chat::ChatEndpoint;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -104,6 +105,9 @@ pub fn run(args: EvalArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     print(&evaluated, config.data.validation_samples);
+    if let Some(line) = config.accuracy_reward().and_then(|reward| nothing_right(&evaluated.groups, reward)) {
+        outln!("  {line}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -165,6 +169,14 @@ fn print(Evaluated { metrics, sources, groups }: &Evaluated, samples: usize) {
     let mut outcomes = Outcomes::default();
     groups.iter().flat_map(|group| &group.members).for_each(|member| outcomes.add(&member.outcome));
     outcomes.lines().for_each(|line| outln!("  {line}"));
+}
+
+/// A line for the case that no score of the reward that decides what is right counts as right.
+fn nothing_right(groups: &[Group], reward: &str) -> Option<String> {
+    let members = groups.iter().flat_map(|group| &group.members);
+    let scores = members.filter_map(|member| member.outcome.plugins.get(reward)?.outcome.score());
+    let highest = scores.reduce(f64::max).filter(|highest| *highest < RIGHT)?;
+    Some(format!("no score of `{reward}` reached {RIGHT}, which counts as a pass; the highest is {highest}"))
 }
 
 fn print_sources(sources: &[SourceNumbers], samples: usize) {

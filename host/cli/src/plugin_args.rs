@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use gavel_data::KnownColumn;
 use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
+use gavel_project::{MANIFEST, Project};
 use gavel_scoring::WeightedPlugin;
 use gavel_scoring::chat::ChatEndpoint;
 use serde::Deserialize;
@@ -11,13 +12,15 @@ use serde::de::value::StrDeserializer;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// One `--plugin`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginArg {
-    name: String,
+    /// Absent where the plugin's folder has the name.
+    name: Option<String>,
+    /// A component, or the folder of a plugin.
     path: PathBuf,
     weight: f64,
 }
@@ -43,13 +46,42 @@ impl std::str::FromStr for PluginArg {
         if path.is_empty() {
             return Err("the path is empty; write [NAME=]PATH[:WEIGHT]".into());
         }
-        let path = PathBuf::from(path);
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        match name.map(str::to_owned).or(stem).filter(|name| !name.is_empty()) {
-            Some(name) => Ok(Self { name, path, weight }),
-            None => Err(format!("{} has no file name; write NAME=PATH", path.display())),
+        if name.is_some_and(str::is_empty) {
+            return Err("the name is empty; write [NAME=]PATH[:WEIGHT]".into());
         }
+        Ok(Self { name: name.map(str::to_owned), path: path.into(), weight })
     }
+}
+
+impl PluginArg {
+    /// The plugin with its weight. A plugin's folder stands for its built component.
+    fn plugin(self, limits: Limits) -> Result<WeightedPlugin> {
+        let Self { name, path, weight } = self;
+        let (own_name, component) = component(&path)?;
+        let Some(name) = name.or(own_name) else {
+            bail!("--plugin {}: it has no file name\nhint: write NAME=PATH", path.display());
+        };
+        Ok(WeightedPlugin::new(PluginSpec { limits, ..PluginSpec::new(name, component) }, weight))
+    }
+}
+
+/// The name of a plugin, if its path has one, and its component: the path itself, or the built component of a plugin's
+/// folder.
+pub fn component(path: &Path) -> Result<(Option<String>, PathBuf)> {
+    if !path.join(MANIFEST).is_file() {
+        return Ok((path.file_stem().map(|stem| stem.to_string_lossy().into_owned()), path.to_owned()));
+    }
+    let project = Project::open(path)?;
+    let component = project.component();
+    if !component.is_file() {
+        bail!(
+            "the plugin `{}` is not built: there is no {}\nhint: run `gavel plugin build {}`",
+            project.manifest.name,
+            component.display(),
+            project.folder.display()
+        );
+    }
+    Ok((Some(project.manifest.name), component))
 }
 
 /// Threads for plugins: as given, or one for each core.
@@ -60,9 +92,24 @@ pub fn workers(given: Option<NonZeroUsize>) -> Result<NonZeroUsize> {
     }
 }
 
-/// `NAME=JSON`, where the JSON is an object.
-pub fn named_params(text: &str) -> Result<(&str, Map<String, Value>)> {
-    let (name, json) = text.split_once('=').with_context(|| format!("--params {text:?} is not NAME=JSON"))?;
+/// The plugin that the value of `flag` is about, and the rest of the value: `NAME=VALUE`, or the value alone where there
+/// is only one plugin. A value is a table, which begins with a brace.
+pub fn of_plugin<'a>(flag: &str, text: &'a str, names: &'a [String]) -> Result<(&'a str, &'a str)> {
+    match (text.trim_start().starts_with('{'), names) {
+        (false, _) => text.split_once('=').with_context(|| format!("{flag} {text:?} is not NAME={{…}}")),
+        (true, [only]) => Ok((only, text)),
+        (true, _) => {
+            bail!(
+                "{flag} {text} does not name its plugin\nhint: write NAME={{…}}, where NAME is one of: {}",
+                names.join(", ")
+            )
+        }
+    }
+}
+
+/// `NAME=JSON`, or the JSON alone for the only one of the plugins; the JSON is an object.
+pub fn params<'a>(text: &'a str, names: &'a [String]) -> Result<(&'a str, Map<String, Value>)> {
+    let (name, json) = of_plugin("--params", text, names)?;
     let params = serde_json::from_str(json).with_context(|| format!("--params for `{name}` is not a JSON object"))?;
     Ok((name, params))
 }
@@ -152,16 +199,14 @@ pub fn weighted(
     granted: &[String],
     limits: Limits,
 ) -> Result<Vec<WeightedPlugin>> {
-    let mut plugins: Vec<WeightedPlugin> = plugins
-        .into_iter()
-        .map(|arg| WeightedPlugin::new(PluginSpec { limits, ..PluginSpec::new(arg.name, arg.path) }, arg.weight))
-        .collect();
+    let mut plugins: Vec<WeightedPlugin> = plugins.into_iter().map(|arg| arg.plugin(limits)).collect::<Result<_>>()?;
+    let names: Vec<String> = plugins.iter().map(|plugin| plugin.spec.name.clone()).collect();
     for text in params {
-        let (name, params) = named_params(text)?;
+        let (name, params) = self::params(text, &names)?;
         named(&mut plugins, "--params", name)?.spec.params = params;
     }
     for text in granted {
-        let (name, table) = text.split_once('=').with_context(|| format!("--grant {text:?} is not NAME=TABLE"))?;
+        let (name, table) = of_plugin("--grant", text, &names)?;
         named(&mut plugins, "--grant", name)?.spec.grants =
             grants(table).map_err(|error| anyhow!("--grant for `{name}`: {error}"))?;
     }
@@ -193,13 +238,31 @@ mod tests {
     #[test]
     fn names_and_weights_are_optional() {
         let parse = |text: &str| text.parse::<PluginArg>();
-        let arg = |name: &str, path: &str, weight| PluginArg { name: name.into(), path: path.into(), weight };
-        assert_eq!(parse("a/math.wasm"), Ok(arg("math", "a/math.wasm", 1.0)));
-        assert_eq!(parse("m=a/math.wasm:0.5"), Ok(arg("m", "a/math.wasm", 0.5)));
-        assert_eq!(parse("a:b/math.wasm:-1"), Ok(arg("math", "a:b/math.wasm", -1.0)));
-        assert_eq!(parse("odd:name.wasm"), Ok(arg("odd:name", "odd:name.wasm", 1.0)));
+        let arg = |name: Option<&str>, path: &str, weight| {
+            Ok(PluginArg { name: name.map(str::to_owned), path: path.into(), weight })
+        };
+        assert_eq!(parse("a/math.wasm"), arg(None, "a/math.wasm", 1.0));
+        assert_eq!(parse("m=a/math.wasm:0.5"), arg(Some("m"), "a/math.wasm", 0.5));
+        assert_eq!(parse("a:b/math.wasm:-1"), arg(None, "a:b/math.wasm", -1.0));
+        assert_eq!(parse("odd:name.wasm"), arg(None, "odd:name.wasm", 1.0));
+        let plugin = |text: &str| parse(text).unwrap().plugin(Limits::default());
+        assert_eq!(plugin("a/math.wasm").unwrap().spec.name, "math");
+        assert!(plugin("..").is_err());
+        assert!(parse("=math.wasm").is_err());
         assert!(parse("math.wasm:heavy").unwrap_err().contains("not a weight"));
         assert!(parse("m=:1").is_err());
+    }
+
+    #[test]
+    fn the_only_plugin_needs_no_name() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let json = r#"{"pattern": "a=b"}"#;
+        assert_eq!(of_plugin("--params", json, &names(&["format"])).unwrap(), ("format", json));
+        let named = format!("format={json}");
+        assert_eq!(of_plugin("--params", &named, &names(&["format", "math"])).unwrap(), ("format", json));
+        let error = params(json, &names(&["format", "math"])).unwrap_err().to_string();
+        assert!(error.ends_with("hint: write NAME={…}, where NAME is one of: format, math"), "{error}");
+        assert!(params("format", &names(&["format"])).unwrap_err().to_string().ends_with("is not NAME={…}"));
     }
 
     #[test]

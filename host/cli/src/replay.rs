@@ -12,7 +12,7 @@ use gavel_plugin::SandboxConfig;
 use gavel_scoring::recording::Recording;
 use gavel_scoring::replay::{Change, Selection, compare, verify};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Repeat recorded verdicts, without a model, a GPU or a network.
@@ -33,11 +33,11 @@ pub struct ReplayArgs {
     /// Only the sample with this id, or those of the task with this id.
     #[arg(long, value_name = "ID")]
     sample: Option<String>,
-    /// Another component for a plugin of the run.
+    /// Another component, or the folder of a built plugin, for a plugin of the run.
     #[arg(long = "plugin", value_name = "[NAME=]PATH")]
     plugins: Vec<Component>,
-    /// Other parameters for a plugin of the run, a JSON object.
-    #[arg(long, value_name = "NAME=JSON")]
+    /// Other parameters for a plugin of the run, a JSON object. With one plugin, its name may be left out.
+    #[arg(long, value_name = "[NAME=]JSON")]
     params: Vec<String>,
     /// Grant plugins what they were granted of this machine: folders, variables, clock and random numbers.
     #[arg(long)]
@@ -90,7 +90,10 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
         bar.finish_and_clear();
         match args.json {
             true => terminal::json(&found)?,
-            false => print::verification(&args.run, &found, args.worst),
+            false => {
+                print::verification(&args.run, &found, args.worst);
+                print::recorded(&found.recorded);
+            }
         }
         found.is_same()
     } else {
@@ -98,7 +101,10 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
         bar.finish_and_clear();
         match args.json {
             true => terminal::json(&found)?,
-            false => print::comparison(&args.run, &found),
+            false => {
+                print::comparison(&args.run, &found);
+                print::recorded(&found.recorded);
+            }
         }
         found.is_same()
     };
@@ -108,18 +114,20 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
 /// The components and parameters of the arguments, plugin by plugin.
 fn changes(recording: &Recording, components: Vec<Component>, params: &[String]) -> Result<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
-    for Component { name, path } in components {
+    for Component { name, path: given } in components {
+        let (own_name, path) = plugin_args::component(&given)?;
         let name = match name {
             Some(name) => name,
-            None => implied_name(recording, &path)?,
+            None => implied_name(recording, &given, own_name.as_deref())?,
         };
         if changes.iter().any(|change| change.name == name) {
             bail!("--plugin names `{name}` twice");
         }
         changes.push(Change { name, path: Some(path), params: None });
     }
+    let names = names(recording);
     for text in params {
-        let (name, params) = plugin_args::named_params(text)?;
+        let (name, params) = plugin_args::params(text, &names)?;
         match changes.iter_mut().find(|change| change.name == name) {
             Some(change) => change.params = Some(params),
             None => changes.push(Change { name: name.to_owned(), path: None, params: Some(params) }),
@@ -128,15 +136,20 @@ fn changes(recording: &Recording, components: Vec<Component>, params: &[String])
     Ok(changes)
 }
 
-/// The plugin that a component without a name replaces: the one with the name of its file, or the only one.
-fn implied_name(recording: &Recording, path: &std::path::Path) -> Result<String> {
-    let mut names: Vec<&str> =
-        recording.plugin_sets().iter().flat_map(|set| &set.plugins).map(|plugin| plugin.name.as_str()).collect();
+/// The plugins of a recording.
+fn names(recording: &Recording) -> Vec<String> {
+    let mut names: Vec<String> =
+        recording.plugin_sets().iter().flat_map(|set| &set.plugins).map(|plugin| plugin.name.clone()).collect();
     names.sort_unstable();
     names.dedup();
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    match (names.iter().find(|name| stem.as_deref() == Some(**name)), &names[..]) {
-        (Some(name), _) | (None, [name]) => Ok((*name).to_owned()),
+    names
+}
+
+/// The plugin that a component without a name replaces: the one with its own name, or the only one.
+fn implied_name(recording: &Recording, path: &Path, own_name: Option<&str>) -> Result<String> {
+    let names = names(recording);
+    match (names.iter().find(|name| own_name == Some(name.as_str())), &names[..]) {
+        (Some(name), _) | (None, [name]) => Ok(name.clone()),
         _ => bail!(
             "--plugin {} does not name the plugin that it replaces\nhint: write NAME={0}, with one of {}",
             path.display(),

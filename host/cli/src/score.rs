@@ -40,14 +40,14 @@ use summary::Summary;
     after_help = "Example:\n  gavel score --plugin answer=exact-answer.wasm --plugin format.wasm:0.1 \\\n      --params format='{\"pattern\": \"Answer: .*\"}' --data completions.jsonl --out scores.jsonl\n  gavel score --plugin judge.wasm --data completions.jsonl --out scores.jsonl --record judged\n  gavel score --replay judged --out again.jsonl\n\nExit status: 0 all rows processed, whatever their outcomes; 1 a row could not be read; 2 usage or configuration."
 )]
 pub struct ScoreArgs {
-    /// A component, its name in the output and its weight in the reward, 1 by default.
+    /// A component or the folder of a built plugin, its name in the output and its weight in the reward, 1 by default.
     #[arg(long = "plugin", required_unless_present = "replay", value_name = "[NAME=]PATH[:WEIGHT]")]
     plugins: Vec<PluginArg>,
-    /// Parameters of a plugin, a JSON object.
-    #[arg(long, value_name = "NAME=JSON", requires = "plugins")]
+    /// Parameters of a plugin, a JSON object. With one plugin, its name may be left out.
+    #[arg(long, value_name = "[NAME=]JSON", requires = "plugins")]
     params: Vec<String>,
     /// What a plugin may reach, as in `[[reward]]`: NAME='{ http = ["https://HOST"] }'.
-    #[arg(long = "grant", value_name = "NAME=TABLE")]
+    #[arg(long = "grant", value_name = "[NAME=]TABLE")]
     grants: Vec<String>,
     /// The plugins that a judger waits for, to see their verdicts.
     #[arg(long, value_name = "NAME=OTHER[,OTHER]", requires = "plugins")]

@@ -58,6 +58,25 @@ fn a_setting_names_a_reward() {
 }
 
 #[test]
+fn a_dry_run_prints_the_values_that_count() {
+    let project = Project::new();
+    let written = project.read("train.toml");
+    project.write("train.toml", &written.replace("mini_batch_prompts = 2\n", ""));
+    let config = resolved(&project, "train.toml", &["limits.cpu=\"3s\"", "train.on_outcome.fault=\"drop\""]);
+    let limits = |key: &str| config["limits"][key].as_str();
+    let sizes = ["memory", "output", "log"].map(limits);
+    assert_eq!((limits("timeout"), limits("cpu")), (Some("10s"), Some("3s")));
+    assert_eq!(sizes, [Some("256.0 MiB"), Some("4.0 MiB"), Some("1.0 MiB")]);
+    let of_train = |key: &str| &config["train"][key];
+    assert_eq!(of_train("mini_batch_prompts"), of_train("prompts_per_step"));
+    assert_eq!(of_train("on_outcome")["out-of-budget"].as_str(), Some("lowest-if-caused"));
+    assert_eq!(of_train("on_outcome")["unavailable"].as_str(), Some("drop"));
+    // What was printed is a configuration of the same run.
+    project.write("again.toml", &toml::to_string(&config).unwrap());
+    assert_eq!(resolved(&project, "again.toml", &[]), config);
+}
+
+#[test]
 fn a_run_of_several_files_is_one_run() {
     let project = Project::new();
     std::fs::create_dir(project.path("conf")).unwrap();

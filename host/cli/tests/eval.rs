@@ -111,6 +111,11 @@ fn answers_are_saved_as_rows_that_score_reads_again() {
         assert_eq!(again[26]["id"], "validation/row-8", "{data}");
     }
 
+    let says = "  no score of `letter` reached 1, which counts as a pass; the highest is 0\n";
+    assert!(!table.contains("no score of"), "{table}");
+    let table = String::from_utf8(eval(&["--set", "reward.letter.params.pattern=never 123"]).stdout).unwrap();
+    assert!(table.ends_with(says), "{table}");
+
     // At another temperature, the one answer is not greedy any more.
     let one = |more: &[&str]| metrics(&project.succeed(&[&["eval", "-c", "train.toml", "--json"][..], more].concat()));
     let names: Vec<String> = one(&["--temperature", "0.7"]).keys().cloned().collect();

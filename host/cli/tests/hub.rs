@@ -92,6 +92,17 @@ fn a_run_has_its_model_and_its_rows_from_the_cache_of_the_hub() {
     let score = |data: &str| run(&["score", "--plugin", &plugin, "--data", data, "--out", "scores.jsonl"]);
     succeeds(&score("hf://datasets/tiny/letters/completions.jsonl"));
     assert_eq!(lines(&project.path("scores.jsonl"))[0]["reward"], 0.5);
+    for command in ["check", "bench", "diff"] {
+        let more: &[&str] = match command {
+            "bench" => &["--seconds", "1"],
+            "diff" => &[&plugin],
+            _ => &[],
+        };
+        let data = ["--data", "hf://datasets/tiny/letters/completions.jsonl"];
+        let output = run(&[&["plugin", command, &plugin], more, &data].concat());
+        // A check finds something.
+        assert_ne!(output.status.code(), Some(2), "{command}: {}", stderr(&output));
+    }
     fails(
         &score("hf://datasets/tiny/letters/none.jsonl"),
         "cannot find the dataset tiny/letters: it is not in the hub's cache ",

@@ -6,6 +6,7 @@
 //! the Python that comes first, and npm.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod exceptions;
 mod outside;
 mod project;
 
@@ -180,6 +181,7 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
         }
     }
     types_are_checked_before_a_plugin_in_typescript_is_built(&project);
+    exceptions::name_the_authors_lines(&project, "reward-ts");
 }
 
 /// Breaks a type of the reward in TypeScript, which no build takes.

@@ -377,6 +377,30 @@ hint: its SDK and this gavel are of different versions: take the SDK that `gavel
     );
 }
 
+#[test]
+fn parameters_that_a_plugin_refuses_are_those_of_its_manifest() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "polite", "--lang", "c"]);
+    place.edit("polite/plugin.toml", |text| {
+        let others: Vec<&str> = text.lines().filter(|line| !line.starts_with("params")).collect();
+        others.join("\n") + "\nparams = { prefx = 1 }\n"
+    });
+    let refused = |args: &[&str]| {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let in_manifest =
+        "error: polite/plugin.toml: [test] params: plugin `polite` refuses its parameters {\"prefx\":1}: ";
+    for command in ["test", "check", "bench"] {
+        let said = refused(&["plugin", command, "polite"]);
+        assert!(said.contains(in_manifest), "{command}: {said}");
+        // Those of an argument are not the manifest's.
+        let said = refused(&["plugin", command, "polite", "--params", "{\"prefx\": 2}"]);
+        assert!(said.contains("error: plugin `polite` refuses its parameters {\"prefx\":2}: "), "{command}: {said}");
+    }
+}
+
 /// A command that is killed if an assertion fails.
 struct Watch(std::process::Child);
 

@@ -55,6 +55,17 @@ fn a_run_replays_to_the_last_bit_without_its_data_and_components() {
     assert_eq!((&found(&output)["samples"], &found(&output)["verdicts"]), (&json!(1), &json!(4)));
     let line = &lines(&project.path("runs/run/trajectories/step-000002.jsonl"))[13];
     assert_eq!(line["id"], "2.3.1");
+    let recorded = &found(&output)["recorded"][0];
+    assert_eq!((&recorded["sample"], &recorded["reward"]), (&line["id"], &line["reward"]));
+    assert_eq!(recorded["plugins"], line["plugins"]);
+    let said = stdout(&project.succeed(&["replay", "runs/run", "--sample", "2.3.1"]));
+    for expected in
+        ["\n2.3.1, task ", "\n  letter  scored ", "\n  loop  out-of-budget (cpu)\n", "\n  trap  fault\n    reason   "]
+    {
+        assert!(said.contains(expected), "{expected:?}: {said}");
+    }
+    let said = stdout(&project.succeed(&["replay", "runs/run", "--step", "2"]));
+    assert!(!said.contains("task "), "{said}");
     let task = line["task_id"].as_str().unwrap();
     let output = project.succeed(&["replay", "runs/run", "--sample", task, "--json"]);
     assert_eq!(found(&output)["samples"], 4);

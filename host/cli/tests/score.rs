@@ -199,3 +199,41 @@ fn who_caused_a_failure_is_recorded_and_found_again() {
     assert_eq!((&found["different"], &difference["what"]), (&json!(1), &json!("caused by")), "{found}");
     assert_eq!((&difference["recorded"], &difference["replayed"]), (&json!("plugin"), &json!("response")));
 }
+
+#[test]
+fn a_plugin_is_its_folder_and_alone_it_needs_no_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |path: &str| folder.path().join(path);
+    std::fs::create_dir_all(path("polite/build")).unwrap();
+    std::fs::write(
+        path("polite/plugin.toml"),
+        "[plugin]\nname = \"order\"\nlanguage = \"c\"\nexports = [\"reward\"]\n",
+    )
+    .unwrap();
+    std::fs::write(path("data.jsonl"), "{\"prompt\":\"Order\",\"response\":\"So: 1 3\",\"answer\":\"1 3\"}\n").unwrap();
+    let score = |more: &[&str]| {
+        gavel(folder.path(), &[&["score", "--data", "data.jsonl", "--out", "scores.jsonl"], more].concat())
+    };
+    let params = r#"{"prefix": "So:"}"#;
+    let refused = |more: &[&str], expected: &str| {
+        let output = score(more);
+        assert_eq!((output.status.code(), stderr(&output)), (Some(2), expected.to_owned()));
+    };
+    let gone = "there is no polite/build/order.wasm\nhint: run `gavel plugin build polite`\n";
+    refused(&["--plugin", "polite"], &format!("error: the plugin `order` is not built: {gone}"));
+    refused(
+        &["--plugin", "polite/build/order.wasm"],
+        "error: plugin `order`: cannot read polite/build/order.wasm: No such file or directory (os error 2)\n\
+         hint: run `gavel plugin build polite`\n",
+    );
+    std::fs::copy(built("plugins/exact-answer.wasm"), path("polite/build/order.wasm")).unwrap();
+    let output = score(&["--plugin", "polite:0.5", "--params", params]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let row = &rows(&path("scores.jsonl"))[0];
+    assert_eq!((&row["reward"], &row["plugins"]["order"]["score"]), (&json!(0.5), &json!(1.0)));
+    refused(
+        &["--plugin", "polite", "--plugin", "b=polite", "--params", params],
+        "error: --params {\"prefix\": \"So:\"} does not name its plugin\n\
+         hint: write NAME={…}, where NAME is one of: order, b\n",
+    );
+}

@@ -57,7 +57,7 @@ pub use ledger::LongWait;
 pub use memory::{Part, Prediction};
 pub use sft::sft;
 pub use train::train;
-pub use validation_metrics::SourceNumbers;
+pub use validation_metrics::{RIGHT, SourceNumbers};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

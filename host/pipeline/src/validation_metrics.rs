@@ -8,7 +8,7 @@ use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
 
 /// A score of at least this is a right answer.
-const RIGHT: f64 = 1.0;
+pub const RIGHT: f64 = 1.0;
 
 /// The metric, named as in verl, in which a reward reports the answer that it found.
 const ANSWER: &str = "pred";

@@ -4,7 +4,8 @@
 use crate::compile::{LoadBudget, TooCostly};
 use crate::grant::GrantError;
 use gavel_data::{Shown, ShownLines};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// A plugin that does not load.
 #[derive(Debug, thiserror::Error)]
@@ -13,14 +14,14 @@ pub enum LoadError {
     #[error("cannot start the WebAssembly engine: {0}")]
     Engine(String),
     /// The file cannot be read.
-    #[error("plugin `{plugin}`: cannot read {}: {source}", path.display())]
+    #[error("plugin `{plugin}`: cannot read {}: {source}{}", path.display(), where_it_is_missing(path, source))]
     Read {
         /// The plugin's name in the run.
         plugin: String,
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A core module where a component is needed.
     #[error(
@@ -308,5 +309,39 @@ fn not_granted(plugin: &str, grant: Option<&str>) -> String {
             "add grant = {{ {line} }} to its [[reward]] table, or --grant '{plugin}={{ {line} }}' to gavel score"
         ),
         None => "no grant gives it; rebuild the plugin without that import".to_owned(),
+    }
+}
+
+/// The command that makes a component which is missing.
+fn where_it_is_missing(path: &Path, source: &io::Error) -> String {
+    if source.kind() != io::ErrorKind::NotFound {
+        return String::new();
+    }
+    // A plugin's component is FOLDER/build/NAME.wasm.
+    let folder = path.parent().filter(|folder| folder.ends_with("build")).and_then(Path::parent);
+    let command = match folder.map(|folder| if folder == Path::new("") { Path::new(".") } else { folder }) {
+        Some(folder) if folder.is_dir() => format!("run `gavel plugin build {}`", folder.display()),
+        _ if path.parent().is_some_and(|folder| folder.ends_with("target/plugins")) => {
+            "the standard plugins are built with `cargo xtask plugins`".to_owned()
+        }
+        _ => "build the plugin with `gavel plugin build FOLDER`, which prints the path of its component".to_owned(),
+    };
+    format!("\nhint: {command}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_component_has_the_command_that_makes_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        let missing = |path: &Path| where_it_is_missing(path, &io::ErrorKind::NotFound.into());
+        let build = folder.join("build/polite.wasm");
+        assert_eq!(missing(&build), format!("\nhint: run `gavel plugin build {}`", folder.display()));
+        assert!(missing(Path::new("target/plugins/math.wasm")).contains("`cargo xtask plugins`"));
+        assert!(missing(Path::new("x.wasm")).contains("`gavel plugin build FOLDER`"));
+        assert_eq!(where_it_is_missing(&build, &io::ErrorKind::PermissionDenied.into()), "");
     }
 }

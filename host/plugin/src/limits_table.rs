@@ -61,6 +61,23 @@ impl LimitsTable {
         }
     }
 
+    /// These limits, with the default where one is absent. Fuel is not metered by default and stays absent.
+    #[must_use]
+    pub fn complete(&self) -> Self {
+        let Limits { deadline, cpu, memory, fuel, output, log, requests, handles } = self.over(&Self::default());
+        let size = |bytes: usize| Some(ByteSize(bytes as u64));
+        Self {
+            timeout: Some(deadline),
+            cpu: Some(cpu),
+            memory: size(memory),
+            fuel,
+            output: size(output),
+            log: size(log),
+            requests: Some(requests),
+            handles: Some(handles),
+        }
+    }
+
     /// These limits, with those of `others` where one is absent.
     pub fn over(&self, others: &Self) -> Limits {
         let default = Limits::default();
@@ -93,6 +110,16 @@ mod tests {
         let limits = own.over(&all);
         let expected = Limits { deadline: Duration::from_secs(1), memory: 1 << 20, fuel: Some(7), ..Limits::default() };
         assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn a_complete_table_says_what_is_the_case() {
+        let table: LimitsTable = toml::from_str("cpu = \"3s\"").unwrap();
+        let complete = table.complete();
+        assert_eq!(complete.over(&LimitsTable::default()), table.over(&LimitsTable::default()));
+        let written = toml::to_string(&complete).unwrap();
+        assert!(written.contains("timeout = \"10s\"\ncpu = \"3s\"\nmemory = \"256.0 MiB\""), "{written}");
+        assert_eq!(toml::from_str::<LimitsTable>(&written).unwrap(), complete);
     }
 
     #[test]

@@ -19,7 +19,9 @@ impl Metrics {
     /// Sets a number; one that is not finite is left out, as JSON has none.
     pub fn set(&mut self, name: impl Into<String>, value: f64) {
         if value.is_finite() {
-            self.0.insert(name.into(), value.into());
+            // An empty sum of floats is -0.0, and so is a loss of advantages that are all 0.
+            let unsigned_zero = value + 0.0;
+            self.0.insert(name.into(), unsigned_zero.into());
         }
     }
 
@@ -72,5 +74,25 @@ impl Metrics {
 
 /// The mean; 0 without values.
 pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    // An empty sum of floats is -0.0.
+    values.iter().fold(0.0, |sum, value| sum + value) / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_zero_without_a_sign() {
+        let mut metrics = Metrics::default();
+        metrics.set("sum", [0.0_f64; 0].iter().sum());
+        metrics.set("mean", mean(&[]));
+        metrics.set("loss", -0.0);
+        metrics.set("below", -0.5);
+        assert_eq!(
+            serde_json::Value::from(metrics.as_json().clone()).to_string(),
+            r#"{"sum":0.0,"mean":0.0,"loss":0.0,"below":-0.5}"#
+        );
+        assert!(mean(&[]).is_sign_positive());
+    }
 }

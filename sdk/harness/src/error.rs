@@ -125,21 +125,6 @@ pub enum CaseError {
         /// The line, from 1.
         line: NonZeroUsize,
     },
-    /// A case without an expectation.
-    #[error(
-        "{}, line {line}: {} has no `expect`\nhint: add one, such as \"expect\": {}, or run `gavel plugin test --update`, which writes the actual results, and review them",
-        path.display(),
-        call.map_or_else(|| "the case".to_owned(), |number| format!("call {number} of the case")),
-        if call.is_some() { "{\"answer\": \"4\"}" } else { "{\"score\": 1}" }
-    )]
-    NoExpectation {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: NonZeroUsize,
-        /// For a session of a tool: the number of the call, from 1.
-        call: Option<usize>,
-    },
 }
 
 const EXAMPLE: &str = r#"{"prompt": "2 + 2?", "response": "4", "answer": "4", "expect": {"score": 1}}"#;

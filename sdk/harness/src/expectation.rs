@@ -48,6 +48,13 @@ pub struct Mismatch {
     pub difference: Option<f64>,
 }
 
+impl Mismatch {
+    /// A call without an expectation.
+    pub(crate) fn unstated(came: String) -> Self {
+        Self { what: "outcome".to_owned(), expected: "not stated".to_owned(), came, difference: None }
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, expected, came, difference } = self;

@@ -68,12 +68,10 @@ impl<'a> PluginBuilder<'a> {
     /// case's `replies` are those of its endpoints.
     ///
     /// # Errors
-    /// The file cannot be used (a case without `expect` included), or the plugin
-    /// does not load.
+    /// The file cannot be used, or the plugin does not load.
     pub fn cases(self, file: impl AsRef<Path>) -> Result<CaseResults, HarnessError> {
         let harness = self.harness;
         let file = CaseFile::read(file.as_ref())?;
-        file.require_expectations()?;
         run(harness, &self.checked()?, &BTreeMap::new(), &file)
     }
 

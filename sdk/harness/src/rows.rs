@@ -6,7 +6,7 @@ use crate::expectation::Expectation;
 use crate::golden::{Case, CaseFile, Question, is_session};
 use crate::plugin::LoadedPlugin;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{OutcomeKind, PriorVerdicts, Row, RowError, RowReader, Sample, SampleInput, Task};
+use gavel_data::{DatasetReader, DatasetRow, OutcomeKind, PriorVerdicts, Row, RowError, Sample, SampleInput, Task};
 use gavel_scoring::{Attempts, completion, has_completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -44,14 +44,15 @@ pub enum PluginData {
 }
 
 impl PluginData {
-    /// Reads a file: the sessions of a tool's golden cases, or rows as [`read_rows`] does. About `most` are taken.
+    /// Reads the sessions of a tool's golden cases, which are one file, or rows as [`read_rows`] does. About `most` are
+    /// taken.
     ///
     /// # Errors
     /// The file or a row cannot be read.
     pub fn read(path: &Path, most: usize) -> Result<Self, HarnessError> {
         let mut has_sessions = false;
-        for row in RowReader::open(path)? {
-            let columns = row?.columns;
+        for row in DatasetReader::open(path)? {
+            let columns = row?.row.columns;
             // Cases that are refused their parameters may come first.
             if columns.get("expect").is_none() || is_session(&columns) {
                 has_sessions = is_session(&columns);
@@ -78,8 +79,8 @@ impl PluginData {
     }
 }
 
-/// Reads a `.jsonl` or `.parquet` file. Of more than `most` rows, about `most`
-/// are taken, spread evenly over the file. Whole groups are taken: neighbours
+/// Reads a `.jsonl` or `.parquet` file, a folder of them, or a pattern. Of more than `most` rows, about `most`
+/// are taken, spread evenly over all of them. Whole groups are taken: neighbours
 /// with the same id. A row with a column `expect` is a golden case; its plugin
 /// does not see the columns that describe the case. Cases that expect refused
 /// parameters are left out, because they do not call the plugin.
@@ -101,21 +102,20 @@ pub fn read_rows(path: &Path, most: usize) -> Result<Vec<DataRow>, HarnessError>
     numbered(path)?.filter(kept).map(|numbered| Ok(numbered?.1)).collect()
 }
 
-/// The rows of a file, each with the number of its group.
+/// The rows of a dataset, each with the number of its group.
 fn numbered(path: &Path) -> Result<impl Iterator<Item = Result<(usize, DataRow), HarnessError>>, HarnessError> {
-    let shown = path.strip_prefix(".").unwrap_or(path).display();
     let mut attempts = Attempts::default();
     let mut groups = 0;
-    let mut next = move |row: Result<Row, RowError>| {
-        let row = row?;
-        let place = format!("{shown}, {}", row.place);
+    let mut next = move |row: Result<DatasetRow, RowError>| {
+        let DatasetRow { path, row } = row?;
+        let place = format!("{}, {}", path.strip_prefix(".").unwrap_or(&path).display(), row.place);
         let made = DataRow::new(row, &place, &mut attempts).map_err(|what| HarnessError::Row { place, what })?;
         let Some(made) = made else { return Ok(None) };
         let begins = made.sample.as_ref().is_none_or(|sample| sample.index == 0);
         groups += usize::from(begins);
         Ok(Some((groups - 1, made)))
     };
-    Ok(RowReader::open(path)?.filter_map(move |row| next(row).transpose()))
+    Ok(DatasetReader::open(path)?.filter_map(move |row| next(row).transpose()))
 }
 
 impl DataRow {

@@ -56,7 +56,6 @@ fn passes(root: &Path, folder: &Path) {
     };
     for file in hostile(folder).into_iter().chain([folder.join(&test.cases)]) {
         let file = CaseFile::read(&file).unwrap();
-        file.require_expectations().unwrap();
         run(&harness, &spec, &test.chat, &file).unwrap().assert_pass();
     }
 }

@@ -1,7 +1,5 @@
 // The places of exceptions in the author's own files, by the source map that
-// `gavel plugin build` appends to the bundle.
-
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+// `gavel plugin build` decodes and appends to the bundle.
 
 /**
  * The two innermost frames of a stack that are not the SDK's, as `function (main.js:3)`.
@@ -11,42 +9,24 @@ export function places(stack, map = globalThis.gavelSourceMap) {
   const frames = String(stack ?? "").split("\n").filter((frame) => frame.includes("@"));
   const named = frames.map((frame) => {
     const [, name, file, line, column] = /^(.*?)@(.*?)(?::(\d+))?(?::(\d+))?$/.exec(frame);
-    const source = map && file.endsWith("bundle.js") ? original(map, Number(line), Number(column)) : null;
+    const source = map?.lines && file.endsWith("bundle.js") ? original(map, Number(line), Number(column)) : null;
     return { name, place: source ?? frame.slice(name.length + 1) };
   });
-  const own = named.filter(({ place }) => !/^(build|gavel|node_modules\/gavel)\//.test(place));
+  // npm links `gavel` to the folder `vendor`, and esbuild names the files there. A file of componentize-js has a path
+  // from the root.
+  const own = named.filter(({ place }) => !/^(|build)\/|(^|\/)(vendor|node_modules)\/gavel\//.test(place));
   return own.slice(0, 2).map(({ name, place }) => `${name} (${place})`);
 }
 
-/** The file and line that a line and column of the bundle, both from 1, were made of; null for none. */
-export function original({ sources, mappings }, line, column) {
-  let [source, row, found] = [0, 0, null];
-  for (const [number, text] of mappings.split(";").slice(0, line).entries()) {
-    let start = 0;
-    for (const segment of text.split(",").filter(Boolean)) {
-      const [forward, nextSource = 0, nextRow = 0] = values(segment);
-      start += forward;
-      source += nextSource;
-      row += nextRow;
-      if (number === line - 1 && start < column) found = `${sources[source]}:${row + 1}`;
-    }
+/**
+ * The file and line that a line and column of the bundle, both from 1, were made of; null for none.
+ * `lines` has three numbers for each place in a line of the bundle: its first column, from 0, its file, and its line there.
+ */
+export function original({ sources, lines }, line, column) {
+  const numbers = lines[line - 1] ?? [];
+  let found = null;
+  for (let at = 0; at < numbers.length && numbers[at] < column; at += 3) {
+    found = `${sources[numbers[at + 1]]}:${numbers[at + 2]}`;
   }
-  // The map is in build/js/.
-  return found?.replace(/^(\.\.\/)+/, "") ?? null;
-}
-
-// The numbers of a segment: groups of five bits, the lowest first, then the sign in the lowest bit.
-function values(segment) {
-  const numbers = [];
-  let [number, shift] = [0, 0];
-  for (const character of segment) {
-    const digit = DIGITS.indexOf(character);
-    number |= (digit & 31) << shift;
-    shift += 5;
-    if ((digit & 32) === 0) {
-      numbers.push(number & 1 ? -(number >>> 1) : number >>> 1);
-      [number, shift] = [0, 0];
-    }
-  }
-  return numbers;
+  return found;
 }

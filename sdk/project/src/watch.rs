@@ -5,16 +5,20 @@ use crate::sources;
 use notify_debouncer_mini::new_debouncer;
 use notify_debouncer_mini::notify::RecursiveMode;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How long nothing must change before a change is handled: an editor may write
 /// several files at once.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Calls `changed` at once, and again after every change of the sources in
-/// `folder`, forever.
+/// Files that a build itself may write among the sources.
+const LOCKS: [&str; 2] = ["Cargo.lock", "package-lock.json"];
+
+/// Calls `changed` at once, and again after every change of the contents of the
+/// sources in `folder`, forever.
 ///
 /// # Errors
 /// The folder cannot be watched, or not any more.
@@ -25,10 +29,11 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     let watcher = debouncer.watcher();
     watcher.watch(folder, RecursiveMode::Recursive).map_err(|cause| error(cause.to_string()))?;
     loop {
-        // Taken before the build, so that a change during the build counts. A change by the build itself, such as of a
-        // lock file, counts once too.
-        let seen = fingerprint(folder);
+        // Taken before the build, so that a change during the build counts.
+        let mut seen = settled(folder);
         changed();
+        // One by the build does not.
+        seen.extend(fingerprint(folder).into_iter().filter(|(path, _)| is_lock(path)));
         while fingerprint(folder) == seen {
             match events.recv() {
                 Ok(Ok(_)) => {}
@@ -39,16 +44,36 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     }
 }
 
-/// The time and the size of every source; equal if nothing changed.
-fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
-    let files = sources::edited(folder).into_iter();
-    files.map(|(path, about)| (path, (about.modified().ok(), about.len()))).collect()
+/// The hash of every source; equal if no content changed, whatever events there were. A file that cannot be read, such
+/// as one that is just being replaced, has none.
+type Fingerprint = BTreeMap<PathBuf, Option<blake3::Hash>>;
+
+fn fingerprint(folder: &Path) -> Fingerprint {
+    let hash = |path: &Path| fs::read(path).ok().map(|content| blake3::hash(&content));
+    sources::edited(folder).into_iter().map(|(path, _)| (path.clone(), hash(&path))).collect()
+}
+
+/// The fingerprint once it stays the same for a while: some editors write a file in two steps.
+fn settled(folder: &Path) -> Fingerprint {
+    let mut seen = fingerprint(folder);
+    loop {
+        std::thread::sleep(PAUSE);
+        let now = fingerprint(folder);
+        if now == seen {
+            return seen;
+        }
+        seen = now;
+    }
+}
+
+fn is_lock(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| LOCKS.iter().any(|lock| name == *lock))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
 
     #[test]
     fn sources_count_and_what_is_made_does_not() {
@@ -67,7 +92,42 @@ mod tests {
         write("src/lib.rs", "ab");
         let changed = fingerprint(folder.path());
         assert_ne!(changed, before);
+        write("src/lib.rs", "ab");
+        assert_eq!(fingerprint(folder.path()), changed);
         write("cases.jsonl", "");
         assert_ne!(fingerprint(folder.path()), changed);
+    }
+
+    #[test]
+    fn an_edit_is_handled_once() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        let source = folder.join("main.py");
+        fs::write(&source, "a").unwrap();
+        let (sender, calls) = channel();
+        let watched = folder.clone();
+        std::thread::spawn(move || {
+            let lock = watched.join("Cargo.lock");
+            let mut builds = 0;
+            watch(&watched, || {
+                builds += 1;
+                // A build that writes its lock file.
+                fs::write(&lock, builds.to_string()).unwrap();
+                sender.send(builds).unwrap();
+            })
+        });
+        let next = || calls.recv_timeout(Duration::from_secs(60));
+        let none = || assert_eq!(calls.recv_timeout(8 * PAUSE), Err(RecvTimeoutError::Timeout));
+        assert_eq!(next(), Ok(1));
+        none();
+        // An editor that writes in two steps.
+        fs::write(&source, "").unwrap();
+        std::thread::sleep(PAUSE / 2);
+        fs::write(&source, "ab").unwrap();
+        assert_eq!(next(), Ok(2));
+        none();
+        // The same content again.
+        fs::write(&source, "ab").unwrap();
+        none();
+        fs::remove_dir_all(folder).unwrap();
     }
 }

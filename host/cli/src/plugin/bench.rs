@@ -2,6 +2,7 @@
 
 use super::subject::Subject;
 use super::test::{mib, ms};
+use crate::datasets;
 use crate::table;
 use crate::terminal::{self, outln};
 use anyhow::Result;
@@ -23,8 +24,9 @@ pub struct BenchArgs {
     /// The folder of the plugin, with its plugin.toml, or a component.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Completions, a .jsonl or .parquet file; by default the plugin's golden cases. For a tool, always golden cases.
-    #[arg(long, value_name = "FILE")]
+    /// Completions: a .jsonl or .parquet file, a folder of them, a pattern, or any of these on the hub,
+    /// hf://datasets/ORG/NAME/FILES; by default the plugin's golden cases. For a tool, always golden cases.
+    #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Parameters, in place of those in plugin.toml.
     #[arg(long, value_name = "JSON")]
@@ -39,9 +41,10 @@ pub struct BenchArgs {
 
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
-    let data = PluginData::read(&subject.data(args.data)?, ROWS)?;
+    let data = PluginData::read(&datasets::local(&subject.data(args.data)?)?, ROWS)?;
     subject.build()?;
-    let report = bench(&subject.spec, &subject.programs(), &data, Duration::from_secs(args.seconds))?;
+    let measured = bench(&subject.spec, &subject.programs(), &data, Duration::from_secs(args.seconds));
+    let report = measured.map_err(|error| subject.explain(error))?;
     if args.json {
         terminal::json_pretty(&report)?;
     } else {

@@ -2,6 +2,7 @@
 
 use super::subject::Subject;
 use super::test::{mib, ms};
+use crate::datasets;
 use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::Args;
@@ -25,8 +26,9 @@ pub struct CheckArgs {
     /// The folder of the plugin, with its plugin.toml, or a component.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// The rows: a .jsonl or .parquet file; by default the plugin's golden cases.
-    #[arg(long, value_name = "FILE")]
+    /// The rows: a .jsonl or .parquet file, a folder of them, a pattern, or any of these on the hub,
+    /// hf://datasets/ORG/NAME/FILES; by default the plugin's golden cases.
+    #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Parameters, in place of those in plugin.toml.
     #[arg(long, value_name = "JSON")]
@@ -38,9 +40,10 @@ pub struct CheckArgs {
 
 pub fn run(args: CheckArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
-    let data = PluginData::read(&subject.data(args.data)?, ROWS)?;
+    let data = PluginData::read(&datasets::local(&subject.data(args.data)?)?, ROWS)?;
     subject.build()?;
-    let report = check(&subject.harness()?, &subject.spec, &subject.table.chat, &data)?;
+    let checked = check(&subject.harness()?, &subject.spec, &subject.table.chat, &data);
+    let report = checked.map_err(|error| subject.explain(error))?;
     if args.json {
         terminal::json_pretty(&report)?;
     } else {

@@ -2,6 +2,7 @@
 
 use super::subject::Subject;
 use super::test::{mib, ms};
+use crate::datasets;
 use crate::plugin_args;
 use crate::replay::print;
 use crate::score::source::Source;
@@ -24,9 +25,9 @@ pub struct DiffArgs {
     old: PathBuf,
     /// The new version.
     new: PathBuf,
-    /// Completions: a .jsonl or .parquet file, a folder of them, or a pattern. Consecutive rows with the same `id` are
-    /// a group.
-    #[arg(long, value_name = "FILE")]
+    /// Completions: a .jsonl or .parquet file, a folder of them, a pattern, or any of these on the hub,
+    /// hf://datasets/ORG/NAME/FILES. Consecutive rows with the same `id` are a group.
+    #[arg(long, value_name = "PATH")]
     data: PathBuf,
     /// The name of a column in the completions, as in [data.columns]: ground_truth=final_answer.
     #[arg(long = "column", value_name = "NAME=COLUMN", value_parser = plugin_args::column)]
@@ -52,7 +53,8 @@ pub fn run(args: DiffArgs) -> Result<ExitCode> {
         );
     }
     let names: ColumnNames = args.columns.iter().cloned().collect();
-    let rows = Source::dataset(&args.data, &names, 0)?;
+    let data = datasets::local(&args.data)?;
+    let rows = Source::dataset(&data, &names, 0)?;
     old.build()?;
     new.build()?;
     let mut unreadable = None;

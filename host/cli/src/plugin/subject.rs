@@ -2,9 +2,9 @@
 
 use super::build::{compile, compile_quick};
 use super::shown_path::shown;
-use anyhow::{Context, Result, bail};
-use gavel_harness::{CaseFile, CaseResults, Harness, TestTable, run as run_cases};
-use gavel_plugin::{LimitsTable, PluginSpec, ProgramSpec};
+use anyhow::{Context, Error, Result, bail};
+use gavel_harness::{CaseFile, CaseResults, Harness, HarnessError, TestTable, run as run_cases};
+use gavel_plugin::{LimitsTable, LoadError, PluginSpec, ProgramSpec};
 use gavel_project::{MANIFEST, Project, QUICK_SOURCES};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,8 @@ pub struct Subject {
     pub cases: Option<PathBuf>,
     /// What the component is built from.
     project: Option<Project>,
+    /// Whether the parameters are those of an argument.
+    has_own_params: bool,
 }
 
 impl Subject {
@@ -28,6 +30,7 @@ impl Subject {
         };
         if let Some(params) = params {
             subject.spec.params = serde_json::from_str(params).context("--params is not a JSON object")?;
+            subject.has_own_params = true;
         }
         Ok(subject)
     }
@@ -59,7 +62,13 @@ impl Subject {
     /// A component by itself.
     fn component(path: &Path) -> Self {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        Self { spec: PluginSpec::new(name, path), table: TestTable::default(), cases: None, project: None }
+        Self {
+            spec: PluginSpec::new(name, path),
+            table: TestTable::default(),
+            cases: None,
+            project: None,
+            has_own_params: false,
+        }
     }
 
     /// The component of a project, with the settings of its `[test]`.
@@ -96,7 +105,7 @@ impl Subject {
             ..PluginSpec::new(&project.manifest.name, project.component())
         };
         let cases = Some(project.folder.join(&table.cases));
-        Ok(Self { spec, table, cases, project: Some(project) })
+        Ok(Self { spec, table, cases, project: Some(project), has_own_params: false })
     }
 
     pub fn file(&self) -> Result<CaseFile> {
@@ -109,7 +118,19 @@ impl Subject {
     }
 
     pub fn test(&self, file: &CaseFile) -> Result<CaseResults> {
-        Ok(run_cases(&self.harness()?, &self.spec, &self.table.chat, file)?)
+        run_cases(&self.harness()?, &self.spec, &self.table.chat, file).map_err(|error| self.explain(error))
+    }
+
+    /// An error with the place of the parameters, where the plugin refuses those of its plugin.toml.
+    pub fn explain(&self, error: HarnessError) -> Error {
+        let of_params = matches!(&error, HarnessError::Load(LoadError::Params { .. } | LoadError::Init { .. }));
+        match &self.project {
+            Some(project) if of_params && !self.has_own_params => {
+                let manifest = project.folder.join(MANIFEST);
+                Error::msg(format!("{}: [test] params: {error}", shown(&manifest)))
+            }
+            _ => error.into(),
+        }
     }
 
     /// A sandbox that has the programs of its `[test]`.

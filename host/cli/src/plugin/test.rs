@@ -6,7 +6,7 @@ use crate::terminal::{self, outln};
 use anyhow::{Context, Result};
 use clap::Args;
 use gavel_data::files::write_whole;
-use gavel_harness::{CaseFile, CaseResult, CaseResults, Change};
+use gavel_harness::{CaseFile, CaseResult, CaseResults, Change, Question};
 use gavel_project::Project;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,9 +55,6 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
         subject.spec.limits.fuel.get_or_insert(i64::MAX as u64);
     }
     let file = subject.file()?;
-    if !args.update {
-        file.require_expectations()?;
-    }
     match args.quick {
         true => subject.build_quick()?,
         false => subject.build()?,
@@ -91,9 +88,7 @@ pub fn test_quick(project: Project) -> Result<()> {
 }
 
 fn test_as_it_is(subject: &Subject) -> Result<()> {
-    let file = subject.file()?;
-    file.require_expectations()?;
-    print(&subject.test(&file)?);
+    print(&subject.test(&subject.file()?)?);
     Ok(())
 }
 
@@ -118,10 +113,20 @@ fn print(results: &CaseResults) {
         })
     });
     table::print(["case", "line", "what", "expected", "came", "difference"], rows);
-    for result in failed {
+    for result in &failed {
         outln!();
         outln!("{} ({}:{})", result.case.name, results.path.display(), result.case.line);
         terminal::out_lines(result.to_string().trim_end());
+    }
+    if let Some(result) = failed.iter().find(|result| result.case.is_unstated()) {
+        let (thing, example) = match result.case.question {
+            Question::Session(_) => ("call", r#"{"answer": "4"}"#),
+            Question::Row(_) => ("case", r#"{"row": {"answer": "4"}}"#),
+            Question::Sample(_) | Question::Nothing => ("case", r#"{"score": 1}"#),
+        };
+        outln!();
+        outln!("hint: a {thing} without `expect` fails: add what it must give, such as \"expect\": {example},");
+        outln!("      or run `gavel plugin test --update`, which writes what came, and review it");
     }
 }
 

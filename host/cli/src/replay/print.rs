@@ -2,10 +2,10 @@
 
 use crate::table::{self, cut};
 use crate::terminal::outln;
-use gavel_data::OutcomeKind;
+use gavel_data::{EvaluationRecord, OutcomeKind, Shown};
 use gavel_scoring::recording::Damage;
 use gavel_scoring::replay::{
-    Comparison, Difference, Disagreement, PluginChange, RewardChange, VerdictSummary, Verification,
+    Comparison, Difference, Disagreement, PluginChange, RecordedVerdicts, RewardChange, VerdictSummary, Verification,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,6 +47,47 @@ pub fn comparison(run: &Path, found: &Comparison) {
     }
     damage(&found.damage, found.worst.len().max(1));
     worst(found, ["recorded", "now"]);
+}
+
+/// The recorded verdicts of samples that were asked for.
+pub fn recorded(samples: &[RecordedVerdicts]) {
+    for RecordedVerdicts { sample, task_id, reward, reason, plugins, not_called } in samples {
+        outln!();
+        let reward = reward.map_or("no reward".to_owned(), |reward| format!("reward {reward}"));
+        outln!("{sample}, task {}: recorded with {reward}", cut(task_id));
+        item("reason", reason.as_deref().unwrap_or_default());
+        for (name, verdict) in plugins {
+            outln!("  {}  {}", Shown(name), said(verdict));
+            item(
+                if verdict.score.is_some() { "note" } else { "reason" },
+                verdict.reason.as_deref().unwrap_or_default(),
+            );
+            let metrics: Vec<_> = verdict.metrics.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            item("metrics", &metrics.join(", "));
+            item("printed", &verdict.diagnosis.stderr);
+            item("trapped", &verdict.diagnosis.backtrace.join("\n"));
+        }
+        for (name, why) in not_called {
+            outln!("  {}  not called ({})", Shown(name), why.as_str());
+        }
+    }
+}
+
+/// A recorded outcome in a few words.
+fn said(verdict: &EvaluationRecord) -> String {
+    let kind = verdict.outcome.as_str();
+    match (verdict.score, verdict.budget) {
+        (Some(score), _) => format!("{kind} {score}"),
+        (None, Some(budget)) => format!("{kind} ({budget})"),
+        (None, None) => kind.to_owned(),
+    }
+}
+
+/// A text with its title; its further lines are below its first.
+fn item(title: &str, text: &str) {
+    for (number, line) in text.lines().enumerate() {
+        outln!("    {:<8} {}", if number == 0 { title } else { "" }, Shown(line));
+    }
 }
 
 /// The parts of the recording that could not be read and were left out.

@@ -50,7 +50,7 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
             }
         }
     })?;
-    config.train.complete(config.schedule.max_staleness);
+    config.complete();
     config.validate()?;
     config.find_on_hub()?;
     Ok(config)

@@ -91,7 +91,7 @@ impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
     /// The configuration `written` with every default, also of keys that did not exist when it was written.
     pub(crate) fn with_defaults(written: toml::Table) -> toml::Table {
         let complete = |mut config: Self| {
-            config.train.complete(config.schedule.max_staleness);
+            config.complete();
             toml::Table::try_from(config).ok()
         };
         // A table that is not a configuration is compared unchanged.
@@ -100,6 +100,12 @@ impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
 }
 
 impl<T: TrainTable> Config<T> {
+    /// Fills in the defaults that are not those of a single key, so that a written configuration has every value.
+    pub(super) fn complete(&mut self) {
+        self.limits = self.limits.complete();
+        self.train.complete(self.schedule.max_staleness);
+    }
+
     /// Refuses values out of range and keys that do not fit together, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if T::LEARNS {

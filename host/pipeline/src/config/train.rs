@@ -155,6 +155,10 @@ impl TrainTable for RlTable {
             let off_policy = self.off_policy.unwrap_or(OffPolicyConfig::of_run(old));
             self.off_policy = Some(off_policy.complete());
         }
+        self.mini_batch_prompts = Some(self.mini_batch());
+        for kind in OutcomeKind::ALL.into_iter().filter(|kind| *kind != OutcomeKind::Scored) {
+            self.on_outcome.insert(kind, self.on_outcome(kind));
+        }
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -230,10 +234,23 @@ mod tests {
     #[test]
     fn a_run_that_is_on_policy_corrects_nothing() {
         for text in ["", "loss.old_logprobs = 'current'", "loss.old_logprobs = 'proximal'"] {
-            assert_eq!(completed(text, 0), rl_table(text));
+            let (table, written) = (completed(text, 0), rl_table(text));
+            assert_eq!((table.off_policy, table.loss), (None, written.loss));
         }
         assert!(!completed("", 0).loss().needs_proximal());
         assert!(completed("loss.old_logprobs = 'proximal'", 0).loss().needs_proximal());
+    }
+
+    #[test]
+    fn every_outcome_and_the_mini_batch_are_written_out() {
+        let table = completed("on_outcome = { fault = { score = -1.0 } }", 0);
+        let written: toml::Table = toml::to_string(&table).unwrap().parse().unwrap();
+        assert_eq!(written["mini_batch_prompts"].as_integer(), Some(1));
+        let expected: toml::Table = "out-of-budget = 'lowest-if-caused'\nabstained = 'drop'\nunavailable = 'drop'\n\
+                                     fault = { score = -1.0 }"
+            .parse()
+            .unwrap();
+        assert_eq!(written["on_outcome"].as_table(), Some(&expected));
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub trait TrainTable {
     /// Whether the command draws the samples that it learns from.
     const DRAWS: bool;
 
-    /// Fills in the defaults that depend on `schedule.max_staleness`.
+    /// Fills in the defaults that depend on `schedule.max_staleness` and on other keys.
     fn complete(&mut self, _max_staleness: u64) {}
 
     /// The share of samples that may fail.

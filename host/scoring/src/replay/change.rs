@@ -2,6 +2,7 @@
 
 use super::comparison::{Comparison, Tally};
 use super::error::{ReplayError, Result};
+use super::recorded_verdicts::RecordedVerdicts;
 use super::replayed::ReplayedSample;
 use super::rerun::{Rerun, Selection, rerun};
 use crate::recording::{self, PluginRecord, PluginSet, Recording};
@@ -41,14 +42,16 @@ pub fn compare(
     let plugins = |set: &PluginSet| changed(recording, set, changes);
     let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
     let is_kept = |set: &PluginSet, name: &str| !set.plugin(name).is_some_and(|plugin| set.is_affected(plugin, &names));
+    let mut verdicts = Vec::new();
     rerun(recording, selection, config, plugins, is_kept, |Rerun { set, scorer, recorded, outcome }| {
+        verdicts.extend(RecordedVerdicts::asked_for(selection, &recorded));
         match outcome {
             Some(outcome) => tally.add(set, scorer, &recorded, &ReplayedSample::from(&outcome)),
             None => tally.add_without_call(set, scorer, &recorded),
         }
         done();
     })?;
-    Ok(Comparison { damage: recording.damage(), ..tally.finish(selection.sample.is_none()) })
+    Ok(Comparison { recorded: verdicts, damage: recording.damage(), ..tally.finish(selection.sample.is_none()) })
 }
 
 fn check_names(recording: &Recording, changes: &[Change]) -> Result<()> {

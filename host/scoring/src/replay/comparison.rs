@@ -1,5 +1,6 @@
 //! Compares changed plugins with the recorded ones, sample by sample.
 
+use super::recorded_verdicts::RecordedVerdicts;
 use super::replayed::ReplayedSample;
 use super::rewards::{GroupRewards, Mean, RewardChange, Rewards};
 use super::worst::{Disagreement, Worst};
@@ -22,6 +23,9 @@ pub struct Comparison {
     pub without_call: u64,
     /// The largest disagreements.
     pub worst: Vec<Disagreement>,
+    /// The recorded verdicts of samples that were asked for by their id; empty if all samples were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recorded: Vec<RecordedVerdicts>,
     /// The parts that could not be compared.
     #[serde(skip_serializing_if = "Damage::is_none")]
     pub damage: Damage,
@@ -162,6 +166,7 @@ impl<'a> Tally<'a> {
             ..change
         });
         Comparison {
+            recorded: Vec::new(),
             plugins: plugins.collect(),
             rewards: whole_groups.then(|| self.rewards.finish()),
             without_call: self.without_call,

@@ -2,6 +2,7 @@
 
 use super::error::Result;
 use super::mismatch::{Mismatch, mismatches, number};
+use super::recorded_verdicts::RecordedVerdicts;
 use super::rerun::{Rerun, Selection, rerun};
 use crate::recording::{Damage, PluginSet, Recording};
 use gavel_data::{EvaluationRecord, NotCalled, SampleOutcome};
@@ -10,7 +11,7 @@ use gavel_runs::RecordedSample;
 use serde::Serialize;
 
 /// The result of a replay of a recording.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Verification {
     /// Samples that were compared.
     pub samples: u64,
@@ -22,6 +23,9 @@ pub struct Verification {
     pub different: u64,
     /// The differences.
     pub differences: Vec<Difference>,
+    /// The recorded verdicts of samples that were asked for by their id; empty if all samples were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recorded: Vec<RecordedVerdicts>,
     /// The parts that could not be compared.
     #[serde(skip_serializing_if = "Damage::is_none")]
     pub damage: Damage,
@@ -76,6 +80,7 @@ pub fn verify(
         |_, _| true,
         |Rerun { recorded, outcome, .. }| {
             found.samples += 1;
+            found.recorded.extend(RecordedVerdicts::asked_for(selection, &recorded));
             match outcome {
                 Some(replayed) => found.compare(&recorded, &replayed),
                 None => found.without_call += 1,

@@ -109,26 +109,17 @@ impl CaseFile {
             _ => false,
         })
     }
-
-    /// Refuses a case without an expectation.
-    ///
-    /// # Errors
-    /// The first such case.
-    pub fn require_expectations(&self) -> Result<(), CaseError> {
-        let missing = |case: &Case| match &case.question {
-            Question::Session(session) => {
-                session.calls.iter().position(|call| call.expected.is_none()).map(|at| Some(at + 1))
-            }
-            _ => case.expected.is_none().then_some(None),
-        };
-        match self.cases.iter().find_map(|case| Some((case.line, missing(case)?))) {
-            Some((line, call)) => Err(CaseError::NoExpectation { path: self.path.clone(), line, call }),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Case {
+    /// Whether it, or a call of its session, has no expectation. Such a case fails, whatever it gives.
+    pub fn is_unstated(&self) -> bool {
+        match &self.question {
+            Question::Session(session) => session.calls.iter().any(|call| call.expected.is_none()),
+            _ => self.expected.is_none(),
+        }
+    }
+
     /// Whether an earlier case of the same group shares its call.
     pub(super) fn is_later_of_group(&self) -> bool {
         matches!(&self.question, Question::Sample(input) if input.sample.index > 0)

@@ -5,11 +5,11 @@ use super::table::FakeChatTable;
 use crate::call::Call;
 use crate::endpoints::Endpoints;
 use crate::error::{CaseError, HarnessError};
-use crate::expectation::Mismatch;
+use crate::expectation::{Mismatch, no_row};
 use crate::harness::Harness;
 use crate::plugin::LoadedPlugin;
 use crate::plugins::Plugins;
-use crate::report::{Report, RowReport, line};
+use crate::report::{Report, RowReport, line, said};
 use crate::tool::FunctionCall;
 use gavel_data::{Diagnosis, Evaluation, Shown, Usage};
 use gavel_plugin::{LoadError, PluginSpec, RowCall};
@@ -39,7 +39,7 @@ pub struct CaseResult {
     pub case: Case,
     /// The plugin's answer.
     pub came: Came,
-    /// The differences from the expectation; empty if the case passes.
+    /// The differences from the expectation, or that there is none; empty if the case passes.
     pub mismatches: Vec<Mismatch>,
 }
 
@@ -166,6 +166,14 @@ fn refusal(harness: &Harness, spec: &PluginSpec, case: &Case) -> Result<Option<S
     }
 }
 
+/// What a taskset answered, in a few words.
+fn came_of_row(call: &RowCall) -> String {
+    match &call.row {
+        Ok(_) => "a row".to_owned(),
+        Err(outcome) => said(&no_row(call, outcome)),
+    }
+}
+
 /// What two calls used, one after the other.
 fn together(one: Usage, next: Usage) -> Usage {
     Usage {
@@ -205,6 +213,8 @@ impl CaseResult {
             (Came::Evaluation(evaluation), _, Some(expected)) => expected.check(evaluation),
             (Came::Row(call), _, Some(expected)) => expected.check_row(call),
             (Came::Refusal(refusal), _, Some(expected)) => expected.check_refusal(refusal.as_deref()),
+            (Came::Evaluation(evaluation), _, None) => vec![Mismatch::unstated(said(evaluation))],
+            (Came::Row(call), _, None) => vec![Mismatch::unstated(came_of_row(call))],
             _ => Vec::new(),
         };
         Self { case: case.clone(), came, mismatches }

@@ -3,7 +3,7 @@
 use crate::error::HarnessError;
 use crate::expectation::Mismatch;
 use crate::plugin::LoadedPlugin;
-use crate::tool::{CallExpectation, FunctionCall};
+use crate::tool::{CallExpectation, FunctionCall, said};
 use gavel_data::{Columns, Json, Shown};
 use serde::Deserialize;
 use serde_json::Value;
@@ -76,7 +76,10 @@ impl SessionCase {
     /// All differences between the calls and what was expected of them.
     pub(super) fn mismatches(&self, came: &[FunctionCall]) -> Vec<Mismatch> {
         let of_call = |(number, (case, came)): (usize, (&CallCase, &FunctionCall))| {
-            let found = case.expected.as_ref().map(|expected| expected.check(came.report())).unwrap_or_default();
+            let found = match &case.expected {
+                Some(expected) => expected.check(came.report()),
+                None => vec![Mismatch::unstated(said(came.report()))],
+            };
             found.into_iter().map(move |found| Mismatch { what: format!("call {number} {}", found.what), ..found })
         };
         (1..).zip(self.calls.iter().zip(came)).flat_map(of_call).collect()

@@ -132,7 +132,7 @@ impl FunctionCall {
 }
 
 /// How a call ended in a few words: `answered`, `out-of-budget (cpu)`.
-pub(super) fn said(report: &ToolReport) -> String {
+pub(crate) fn said(report: &ToolReport) -> String {
     let ending = report.ending().as_str();
     match &report.answer {
         Err(Outcome::OutOfBudget { which, .. }) => format!("{ending} ({which})"),

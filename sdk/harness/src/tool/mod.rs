@@ -5,5 +5,6 @@ mod expectation;
 mod session;
 
 pub use call::FunctionCall;
+pub(crate) use call::said;
 pub use expectation::CallExpectation;
 pub use session::Session;

@@ -2,6 +2,9 @@
 //! componentize-js. (QuickJS by componentize-qjs 0.4 is smaller, but returns a borrowed resource too late, so that
 //! every call would fail.)
 
+mod source_map;
+
+use self::source_map::SourceMap;
 use super::{Compiled, Prepared, Toolchain};
 use crate::build::Step;
 use crate::contract;
@@ -9,7 +12,7 @@ use crate::error::Error;
 use crate::inputs::{self, Inputs};
 use crate::manifest::{Import, Project};
 use crate::tool::{self, Tool};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -117,7 +120,8 @@ fn compile(project: &Project, root: &Path, entry: &str, known: &Inputs) -> Resul
     let bundled = tool::run(&mut esbuild, &ESBUILD, &format!("cannot bundle `{name}`"))
         .map_err(|error| refuse_modules_of_node(name, error))?;
     check_types(name, root, entry)?;
-    append_source_map(&bundle)?;
+    let map = SourceMap::read(&bundle.with_extension("js.map"))?;
+    append_source_map(&bundle, &map)?;
     let elsewhere = inputs::elsewhere(root, &modules(&bundled_from)?, known)?;
 
     let world = contract::write_without_http(project)?.canonicalize().map_err(Error::file("open", root))?;
@@ -131,7 +135,8 @@ fn compile(project: &Project, root: &Path, entry: &str, known: &Inputs) -> Resul
     }
     componentize.arg("--out").arg(&output).arg(bundle);
     componentize.current_dir(root);
-    let made = tool::run(&mut componentize, &COMPONENTIZE, &format!("cannot build `{name}`"))?;
+    let made = tool::run(&mut componentize, &COMPONENTIZE, &format!("cannot build `{name}`"))
+        .map_err(|error| in_sources(&map, error))?;
     let component = fs::read(&output).map_err(Error::file("read", &output))?;
     Ok(Compiled { component, said: made.err, warnings: bundled.err, elsewhere })
 }
@@ -156,20 +161,21 @@ fn refuse_modules_of_node(name: &str, error: Error) -> Error {
     }
 }
 
-/// Appends the bundle's source map to it, from which the SDK names the places of exceptions.
-fn append_source_map(bundle: &Path) -> Result<(), Error> {
-    #[derive(Serialize, Deserialize)]
-    struct SourceMap {
-        sources: Vec<String>,
-        mappings: String,
+/// The error of a tool with places in the author's files: the first run of a module is a part of the build.
+fn in_sources(map: &SourceMap, error: Error) -> Error {
+    match error {
+        Error::Failed { what, said } => Error::Failed { what, said: map.translate(&said) },
+        other => other,
     }
-    let path = bundle.with_extension("js.map");
-    let written = fs::read(&path).and_then(|text| {
-        let map: SourceMap = serde_json::from_slice(&text)?;
+}
+
+/// Appends the bundle's source map to it, from which the SDK names the places of exceptions.
+fn append_source_map(bundle: &Path, map: &SourceMap) -> Result<(), Error> {
+    let append = || {
         let mut file = fs::OpenOptions::new().append(true).open(bundle)?;
-        writeln!(file, "globalThis.gavelSourceMap = {};", serde_json::to_string(&map)?)
-    });
-    written.map_err(Error::file("append to the bundle", &path))
+        writeln!(file, "globalThis.gavelSourceMap = {};", serde_json::to_string(map)?)
+    };
+    append().map_err(Error::file("append to", bundle))
 }
 
 /// Checks the types of a plugin in TypeScript that has the compiler among its packages and a `tsconfig.json`. esbuild
