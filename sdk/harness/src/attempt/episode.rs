@@ -41,6 +41,8 @@ struct Open {
     prompt: Option<usize>,
     /// Messages that the policy has read or written.
     read: usize,
+    /// Turns of the policy in it, without those before a fork.
+    turns: usize,
 }
 
 /// What came of an episode.
@@ -69,9 +71,13 @@ impl ScriptedEpisode {
             Some(missing) => vec![missing],
             None => self.unused(state.turns, &state.answered),
         };
-        let wrote = |open: &Open| open.prompt.is_some_and(|prompt| open.read > prompt) && open.conversation.wrote();
         Played {
-            conversations: state.conversations.into_iter().filter(wrote).map(|open| open.conversation).collect(),
+            conversations: state
+                .conversations
+                .into_iter()
+                .filter(|open| open.turns > 0)
+                .map(|open| open.conversation)
+                .collect(),
             calls: state.calls,
             exhausted: state.said.filter(|_| state.exhausted),
             off_script,
@@ -136,6 +142,7 @@ impl ScriptedEpisode {
         *said = Some(turn.message.text());
         messages.push(turn.message.clone());
         open.read = messages.len();
+        open.turns += 1;
         Ok(Ok(turn))
     }
 
@@ -179,7 +186,7 @@ impl EpisodeLink for ScriptedEpisode {
     ) -> Result<usize, PolicyRefusal> {
         check_text(&messages)?;
         let conversation = ScriptedConversation { speaker, messages };
-        Ok(self.state().add(Open { conversation, prompt: None, read: 0 }))
+        Ok(self.state().add(Open { conversation, prompt: None, read: 0, turns: 0 }))
     }
 
     fn append(&self, conversation: usize, messages: Vec<Message>) -> Result<(), PolicyRefusal> {
@@ -194,6 +201,7 @@ impl EpisodeLink for ScriptedEpisode {
         let mut state = self.state();
         let mut fork = state.conversations.get(conversation).ok_or_else(|| unknown(conversation))?.clone();
         fork.conversation.speaker = speaker;
+        fork.turns = 0;
         Ok(state.add(fork))
     }
 

@@ -92,11 +92,6 @@ impl Attempt {
 }
 
 impl ScriptedConversation {
-    /// Whether the policy wrote in it.
-    pub(super) fn wrote(&self) -> bool {
-        self.messages.iter().any(|message| message.role == Role::Assistant)
-    }
-
     /// The messages that others wrote.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Message> {
         self.messages.iter().filter(|message| message.role != Role::Assistant)
