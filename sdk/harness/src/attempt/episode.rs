@@ -1,6 +1,6 @@
 //! The episode of an attempt: a script in place of the policy and the tools.
 
-use super::run::ScriptedConversation;
+use super::conversation::ScriptedConversation;
 use super::script::Script;
 use crate::expectation::Mismatch;
 use futures::FutureExt;

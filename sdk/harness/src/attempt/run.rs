@@ -1,12 +1,13 @@
 //! An attempt of an agent, and what came of it.
 
+use super::conversation::ScriptedConversation;
 use super::episode::{Played, ScriptedEpisode};
 use super::script::Script;
 use crate::error::HarnessError;
 use crate::expectation::Mismatch;
 use crate::plugin::LoadedPlugin;
 use crate::report::{details, head, line};
-use gavel_data::{Message, Outcome, Role, ToolCall};
+use gavel_data::{Outcome, ToolCall};
 use gavel_plugin::{AgentReport, AgentTask, OutsideWaits, SessionRooms};
 use std::fmt;
 use std::sync::Arc;
@@ -19,15 +20,6 @@ pub struct Attempt {
     pub(super) calls: Vec<ToolCall>,
     pub(super) off_script: Vec<Mismatch>,
     pub(super) ended: bool,
-}
-
-/// A conversation in which the policy wrote.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ScriptedConversation {
-    /// Whom the policy speaks for in it.
-    pub speaker: String,
-    /// All messages.
-    pub messages: Vec<Message>,
 }
 
 /// Lets the agent attempt the task.
@@ -88,13 +80,6 @@ impl Attempt {
             Err(Outcome::OutOfBudget { which, .. }) => format!("out-of-budget ({which})"),
             Err(outcome) => outcome.kind().as_str().to_owned(),
         }
-    }
-}
-
-impl ScriptedConversation {
-    /// The messages that others wrote.
-    pub(super) fn asked(&self) -> impl Iterator<Item = &Message> {
-        self.messages.iter().filter(|message| message.role != Role::Assistant)
     }
 }
 
