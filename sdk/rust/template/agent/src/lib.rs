@@ -45,7 +45,8 @@ impl Agent for Checking {
         let conversation = Conversation::open("", task.prompt(), &tools::specs())?;
         let mut answer = say(&conversation)?;
         for _ in 0..self.params.checks {
-            let check = format!("Check your answer. If it is right, say {RIGHT}, and nothing else. If not, answer again.");
+            let check =
+                format!("Check your answer. If it is right, say {RIGHT}, and nothing else. If not, answer again.");
             conversation.append(vec![Message::user(check)])?;
             let checked = say(&conversation)?;
             if is_right(&checked) {
