@@ -36,12 +36,15 @@ void gavel_free_call(void) {
     kept_count = 0;
 }
 
-/* Text of the host, with a NUL behind it. */
-static gavel_text keep_text(plugin_string_t text) {
+gavel_text gavel_kept(plugin_string_t text) {
     char *block = text.len ? realloc(text.ptr, text.len + 1) : malloc(1);
     keep(block);
     block[text.len] = 0;
     return (gavel_text){block, text.len};
+}
+
+plugin_string_t gavel_lent(gavel_text text) {
+    return (plugin_string_t){(uint8_t *)text.ptr, text.len};
 }
 
 /* Text for the host, which frees it. */
@@ -122,7 +125,7 @@ static void refuse_unknown(gavel_params *params) {
 /* Its memory is never freed: the plugin keeps its parameters. */
 bool exports_gavel_plugin_lifecycle_init(plugin_string_t *params_json, exports_gavel_plugin_lifecycle_info_t *ret,
                                          plugin_string_t *err) {
-    gavel_params params = {.json = keep_text(*params_json)};
+    gavel_params params = {.json = gavel_kept(*params_json)};
     gavel_info info = {0};
     if (!gavel_json_valid(params.json) || params.json.ptr[0] != '{') {
         gavel_refuse(&params, "the parameters must be a JSON object");
@@ -146,6 +149,31 @@ bool exports_gavel_plugin_lifecycle_init(plugin_string_t *params_json, exports_g
     return true;
 }
 
+#if defined(GAVEL_HAS_SAMPLES) || defined(GAVEL_EXPORT_AGENT)
+
+/* ---- Messages ---- */
+
+gavel_message gavel_joined(gavel_plugin_types_message_t *message) {
+    size_t len = 0;
+    for (size_t i = 0; i < message->content.len; i++) {
+        gavel_plugin_types_content_part_t part = message->content.ptr[i];
+        if (part.tag == GAVEL_PLUGIN_TYPES_CONTENT_PART_TEXT) len += part.val.text.len;
+    }
+    char *text = gavel_alloc(len + 1), *end = text;
+    for (size_t i = 0; i < message->content.len; i++) {
+        gavel_plugin_types_content_part_t part = message->content.ptr[i];
+        if (part.tag != GAVEL_PLUGIN_TYPES_CONTENT_PART_TEXT || !part.val.text.len) continue;
+        memcpy(end, part.val.text.ptr, part.val.text.len);
+        end += part.val.text.len;
+    }
+    *end = 0;
+    gavel_message found = {(gavel_role)message->role, {text, len}};
+    gavel_plugin_types_message_free(message);
+    return found;
+}
+
+#endif
+
 #ifdef GAVEL_HAS_SAMPLES
 
 /* ---- The sample and the reference ---- */
@@ -168,19 +196,19 @@ static gavel_plugin_references_borrow_reference_t of_reference(gavel_reference r
 gavel_text gavel_response(gavel_sample sample) {
     plugin_string_t text;
     gavel_plugin_samples_method_sample_response(of(sample), &text);
-    return keep_text(text);
+    return gavel_kept(text);
 }
 
 gavel_text gavel_task_id(gavel_sample sample) {
     plugin_string_t text;
     gavel_plugin_samples_method_sample_task_id(of(sample), &text);
-    return keep_text(text);
+    return gavel_kept(text);
 }
 
 bool gavel_data_source(gavel_sample sample, gavel_text *source) {
     plugin_string_t text;
     if (!gavel_plugin_samples_method_sample_data_source(of(sample), &text)) return false;
-    *source = keep_text(text);
+    *source = gavel_kept(text);
     return true;
 }
 
@@ -188,31 +216,11 @@ uint32_t gavel_group_index(gavel_sample sample) {
     return gavel_plugin_samples_method_sample_group_index(of(sample));
 }
 
-/* Joins the texts of a message and frees it. */
-static gavel_message joined(gavel_plugin_types_message_t *message) {
-    size_t len = 0;
-    for (size_t i = 0; i < message->content.len; i++) {
-        gavel_plugin_types_content_part_t part = message->content.ptr[i];
-        if (part.tag == GAVEL_PLUGIN_TYPES_CONTENT_PART_TEXT) len += part.val.text.len;
-    }
-    char *text = gavel_alloc(len + 1), *end = text;
-    for (size_t i = 0; i < message->content.len; i++) {
-        gavel_plugin_types_content_part_t part = message->content.ptr[i];
-        if (part.tag != GAVEL_PLUGIN_TYPES_CONTENT_PART_TEXT || !part.val.text.len) continue;
-        memcpy(end, part.val.text.ptr, part.val.text.len);
-        end += part.val.text.len;
-    }
-    *end = 0;
-    gavel_message found = {(gavel_role)message->role, {text, len}};
-    gavel_plugin_types_message_free(message);
-    return found;
-}
-
 const gavel_message *gavel_prompt(gavel_sample sample, size_t *count) {
     gavel_plugin_samples_list_message_t list;
     gavel_plugin_samples_method_sample_prompt(of(sample), &list);
     gavel_message *messages = gavel_alloc(list.len * sizeof *messages);
-    for (size_t i = 0; i < list.len; i++) messages[i] = joined(&list.ptr[i]);
+    for (size_t i = 0; i < list.len; i++) messages[i] = gavel_joined(&list.ptr[i]);
     if (list.len) free(list.ptr);
     *count = list.len;
     return messages;
@@ -228,16 +236,16 @@ bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *ver
         gavel_plugin_types_score_t *score = &said.val.scored;
         gavel_named_number *metrics = gavel_alloc(score->metrics.len * sizeof *metrics);
         for (size_t i = 0; i < score->metrics.len; i++) {
-            metrics[i] = (gavel_named_number){keep_text(score->metrics.ptr[i].name), score->metrics.ptr[i].value};
+            metrics[i] = (gavel_named_number){gavel_kept(score->metrics.ptr[i].name), score->metrics.ptr[i].value};
         }
         if (score->metrics.len) free(score->metrics.ptr);
         if (score->credit.len) free(score->credit.ptr);
         verdict->score = score->value;
         verdict->metrics = metrics;
         verdict->metrics_count = score->metrics.len;
-        if (score->note.is_some) verdict->text = keep_text(score->note.val);
+        if (score->note.is_some) verdict->text = gavel_kept(score->note.val);
     } else if (said.tag == GAVEL_PLUGIN_TYPES_PRIOR_VERDICT_ABSTAINED) {
-        verdict->text = keep_text(said.val.abstained);
+        verdict->text = gavel_kept(said.val.abstained);
     }
     return true;
 }
@@ -263,14 +271,14 @@ uint32_t gavel_message_count(gavel_trajectory trajectory) {
 bool gavel_message_at(gavel_trajectory trajectory, uint32_t index, gavel_message *message) {
     gavel_plugin_samples_message_t found;
     if (!gavel_plugin_samples_method_trajectory_message(of_trajectory(trajectory), index, &found)) return false;
-    *message = joined(&found);
+    *message = gavel_joined(&found);
     return true;
 }
 
 gavel_text gavel_trajectory_response(gavel_trajectory trajectory) {
     plugin_string_t text;
     gavel_plugin_samples_method_trajectory_response(of_trajectory(trajectory), &text);
-    return keep_text(text);
+    return gavel_kept(text);
 }
 
 gavel_finish_reason gavel_finished(gavel_trajectory trajectory) {
@@ -293,7 +301,7 @@ int64_t gavel_response_tokens(gavel_trajectory trajectory) {
 bool gavel_ground_truth(gavel_reference reference, gavel_text *truth) {
     plugin_string_t text;
     if (!gavel_plugin_references_method_reference_ground_truth(of_reference(reference), &text)) return false;
-    *truth = keep_text(text);
+    *truth = gavel_kept(text);
     return true;
 }
 
@@ -301,14 +309,14 @@ bool gavel_column(gavel_reference reference, const char *name, gavel_text *json)
     plugin_string_t asked, text;
     plugin_string_set(&asked, name);
     if (!gavel_plugin_references_method_reference_column(of_reference(reference), &asked, &text)) return false;
-    *json = keep_text(text);
+    *json = gavel_kept(text);
     return true;
 }
 
 gavel_text gavel_columns(gavel_reference reference) {
     plugin_string_t text;
     gavel_plugin_references_method_reference_columns(of_reference(reference), &text);
-    return keep_text(text);
+    return gavel_kept(text);
 }
 
 /* ---- Verdicts ---- */
@@ -474,10 +482,6 @@ bool exports_gavel_plugin_judger_judge(exports_gavel_plugin_judger_list_own_samp
 
 #ifdef GAVEL_IMPORT_CHAT
 
-static plugin_string_t lend(gavel_text text) {
-    return (plugin_string_t){(uint8_t *)text.ptr, text.len};
-}
-
 void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_reply *replies) {
     gavel_plugin_chat_list_request_t sent = {gavel_alloc(count * sizeof *sent.ptr), count};
     for (size_t i = 0; i < count; i++) {
@@ -487,15 +491,15 @@ void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_rep
         memset(messages, 0, request->count * sizeof *messages);
         for (size_t m = 0; m < request->count; m++) {
             parts[m].tag = GAVEL_PLUGIN_TYPES_CONTENT_PART_TEXT;
-            parts[m].val.text = lend(request->messages[m].text);
+            parts[m].val.text = gavel_lent(request->messages[m].text);
             messages[m].role = (gavel_plugin_types_role_t)request->messages[m].role;
             messages[m].content.ptr = &parts[m];
             messages[m].content.len = 1;
         }
-        sent.ptr[i].endpoint = lend(gavel_str(request->endpoint));
+        sent.ptr[i].endpoint = gavel_lent(gavel_str(request->endpoint));
         sent.ptr[i].messages.ptr = messages;
         sent.ptr[i].messages.len = request->count;
-        sent.ptr[i].options = lend(gavel_str(request->options ? request->options : ""));
+        sent.ptr[i].options = gavel_lent(gavel_str(request->options ? request->options : ""));
     }
     gavel_plugin_chat_list_result_own_reply_error_t received;
     gavel_plugin_chat_complete(&sent, &received);
@@ -505,13 +509,13 @@ void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_rep
         } else if (received.ptr[i].is_err) {
             gavel_plugin_chat_error_t error = received.ptr[i].val.err;
             gavel_chat_status status = (gavel_chat_status)(GAVEL_CHAT_INVALID_REQUEST + error.tag);
-            replies[i] = (gavel_chat_reply){status, keep_text(error.val.refused)};
+            replies[i] = (gavel_chat_reply){status, gavel_kept(error.val.refused)};
         } else {
             gavel_plugin_chat_own_reply_t reply = received.ptr[i].val.ok;
             plugin_string_t text;
             gavel_plugin_chat_method_reply_text(gavel_plugin_chat_borrow_reply(reply), &text);
             gavel_plugin_chat_reply_drop_own(reply);
-            replies[i] = (gavel_chat_reply){GAVEL_CHAT_OK, keep_text(text)};
+            replies[i] = (gavel_chat_reply){GAVEL_CHAT_OK, gavel_kept(text)};
         }
     }
     if (received.len) free(received.ptr);

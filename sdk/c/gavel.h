@@ -3,7 +3,7 @@
  * A reward is two functions, plugin_init and plugin_score; a judger is
  * plugin_init and plugin_judge; a taskset is plugin_init, plugin_len and
  * plugin_get; a tool is plugin_init, plugin_functions, plugin_open and
- * plugin_call. They may call every function that starts with gavel_. The results
+ * plugin_call; an agent is plugin_init and plugin_run. They may call every function that starts with gavel_. The results
  * of these functions live until the call ends, or as long as the plugin in
  * plugin_init. Do not free them.
  *
@@ -41,6 +41,11 @@ typedef struct {
 typedef struct {
     int32_t handle;
 } gavel_reference;
+
+/* What an agent is to attempt. */
+typedef struct {
+    int32_t handle;
+} gavel_task;
 
 typedef struct gavel_params gavel_params;
 
@@ -133,6 +138,10 @@ void *plugin_open(gavel_text settings, gavel_answer *answer);
  * the function's schema. */
 void plugin_call(void *state, const char *function, gavel_text arguments, gavel_answer *answer);
 
+/* For exports = ["agent"]: once an attempt. The answer is the response that
+ * rewards read. */
+void plugin_run(gavel_task task, gavel_answer *answer);
+
 /* ---- Parameters, in plugin_init ---- */
 
 /* The parameter `name`, or `otherwise` if the run does not set it. A parameter
@@ -214,19 +223,127 @@ void gavel_row_json(gavel_row *row, const char *column, const char *json);
 /* There is no such row, or the parameters do not allow it. */
 void gavel_no_row(gavel_row *row, const char *what);
 
-/* ---- Functions and answers of a tool. Texts are copied. ---- */
+/* ---- Functions of a tool, and answers of a tool and of an agent. Texts are
+ * copied. ---- */
 
 /* A function that the policy may call: its name, what it does, and the JSON
  * Schema of its arguments, which are an object. */
 void gavel_function(gavel_functions *functions, const char *name, const char *description, const char *parameters);
-/* The text that the policy reads. */
+/* The text that the policy reads, or the response of an agent. */
 void gavel_answer_text(gavel_answer *answer, const char *text);
-/* There is no answer. The policy reads why: it called the function wrongly; */
+/* There is no answer. The policy reads why a tool has none: it called the
+ * function wrongly; */
 void gavel_answer_invalid_input(gavel_answer *answer, const char *what);
-/* something that the tool needs did not answer; */
+/* something that the plugin needs did not answer; */
 void gavel_answer_unavailable(gavel_answer *answer, const char *what);
-/* or the tool itself is at fault. */
+/* or the plugin itself is at fault. */
 void gavel_answer_internal(gavel_answer *answer, const char *what);
+
+/* ---- The task of an agent ---- */
+
+/* The id of the task, the same in every attempt of a group; a NUL follows. */
+gavel_text gavel_agent_task_id(gavel_task task);
+/* Its data source; false if the row has none. */
+bool gavel_agent_data_source(gavel_task task, gavel_text *source);
+/* The number of this attempt in its group, from 0. */
+uint32_t gavel_agent_group_index(gavel_task task);
+/* The messages of the prompt; `count` is set. */
+const gavel_message *gavel_agent_prompt(gavel_task task, size_t *count);
+/* What the row sets for the agent, as a JSON object; a NUL follows. */
+gavel_text gavel_agent_settings(gavel_task task);
+
+/* ---- Conversations of an agent with the policy ---- */
+
+/* A conversation. If the policy wrote in it, it is a trajectory of the sample. */
+typedef struct {
+    int32_t handle;
+} gavel_conversation;
+
+/* A function that the policy may call. */
+typedef struct {
+    gavel_text name, description;
+    /* The JSON Schema of its arguments, which are an object. */
+    gavel_text parameters;
+} gavel_tool_function;
+
+/* A call that the policy asked for; `arguments` is JSON text. */
+typedef struct {
+    gavel_text id, name, arguments;
+} gavel_tool_call;
+
+/* The answer to the call `id` of the function `name`. */
+typedef struct {
+    gavel_text id, name, text;
+} gavel_tool_answer;
+
+/* How a conversation begins. */
+typedef struct {
+    /* It begins with the prompt of this task, unless that is NULL, */
+    const gavel_task *task;
+    /* and continues with these messages. */
+    const gavel_message *messages;
+    size_t count;
+    /* Functions that the policy may call, such as those of gavel_tools. */
+    const gavel_tool_function *functions;
+    size_t functions_count;
+    /* Whom the policy speaks for, where an agent has several; may be NULL. */
+    const char *speaker;
+} gavel_opening;
+
+typedef enum {
+    GAVEL_TURN,
+    /* The request cannot be met as it is. */
+    GAVEL_TURN_INVALID,
+    /* A budget of the sample is used up: tokens of the conversation, or turns. */
+    GAVEL_TURN_EXHAUSTED
+} gavel_turn_status;
+
+/* A turn of the policy. */
+typedef struct {
+    gavel_turn_status status;
+    /* What the policy wrote, or why there is no turn; a NUL follows. */
+    gavel_text text;
+    /* The tools that it calls. */
+    const gavel_tool_call *calls;
+    size_t calls_count;
+    /* What is wrong with calls that cannot be read. */
+    const gavel_text *malformed;
+    size_t malformed_count;
+    /* GAVEL_STOP or GAVEL_LENGTH. */
+    gavel_finish_reason finish_reason;
+    uint32_t tokens;
+} gavel_turn;
+
+/* These three return false where the policy refuses, and `answer` is then a
+ * failure that says why. */
+bool gavel_conversation_open(const gavel_opening *opening, gavel_conversation *conversation, gavel_answer *answer);
+bool gavel_conversation_append(gavel_conversation conversation, const gavel_message *messages, size_t count,
+                               gavel_answer *answer);
+/* A conversation with the same history. What the policy wrote before is learned
+ * in the first one alone. */
+bool gavel_conversation_fork(gavel_conversation conversation, const char *speaker, gavel_conversation *fork,
+                             gavel_answer *answer);
+/* Tokens that the conversation may still grow by. */
+uint32_t gavel_tokens_left(gavel_conversation conversation);
+
+/* Lets the policy write its next turn. `options` is a JSON object with
+ * `max_tokens` of the turn and `stop`, texts that end it and are part of it; it
+ * may be NULL. */
+gavel_turn gavel_generate(gavel_conversation conversation, const char *options);
+/* The same for several conversations at once; turns[i] is that of all[i]. */
+void gavel_generate_all(const gavel_conversation *all, size_t count, const char *options, gavel_turn *turns);
+
+/* ---- The tools of the run, for an agent ---- */
+
+/* Their functions; `count` is set. */
+const gavel_tool_function *gavel_tools(size_t *count);
+/* Makes all calls, those of different tools at once; answers[i] answers
+ * calls[i]. */
+void gavel_call_tools(const gavel_tool_call *calls, size_t count, gavel_tool_answer *answers);
+/* Appends answers of tools to a conversation, as gavel_conversation_append does
+ * with messages. */
+bool gavel_conversation_append_answers(gavel_conversation conversation, const gavel_tool_answer *answers, size_t count,
+                                       gavel_answer *answer);
 
 /* ---- Text ---- */
 

@@ -247,6 +247,43 @@ fn a_tool_answers_its_calls() {
 }
 
 #[test]
+fn an_agent_attempts_tasks() {
+    let project = Project::empty();
+    for language in ["rust", "python", "c", "cpp", "ts"] {
+        make(&project, language, "agent");
+    }
+    // In a component, it differs from TypeScript by nothing.
+    run(&project, &["plugin", "new", "agent-js", "--lang", "js", "--kind", "agent"]);
+    std::os::unix::fs::symlink(project.path("agent-ts/node_modules"), project.path("agent-js/node_modules")).unwrap();
+    let tested = Command::new("node").arg("--test").current_dir(project.path("agent-js")).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
+    for language in LANGUAGES {
+        let cases = project.read(&format!("agent-{language}/cases.jsonl"));
+        assert_eq!(cases, project.read("agent-rust/cases.jsonl"), "{language}");
+    }
+    an_agent_in_c_asks_for_everything(&project);
+}
+
+fn an_agent_in_c_asks_for_everything(project: &Project) {
+    project.write("agent-c/src/plugin.c", include_str!("echoes/agent.c"));
+    let call = |name: &str| json!({"name": name, "arguments": {"by": 2}});
+    let said = [
+        "7 | sums | {\"a\":1} | 2 + 3? | 0 | 0",
+        "one! | 4 | 1 | 4092 | 1 | there is no message to answer; append one",
+        "add | 4 | sub | error: there is no function `sub`; there are: add",
+        "0 | two | 2 | the sample has had its 2 turns (agent.max_turns)",
+    ];
+    let case = json!({
+        "id": 7, "data_source": "sums", "prompt": "2 + 3?", "settings": {"a": 1}, "max_turns": 2,
+        "policy": [{"content": "one! and", "tool_calls": [call("add"), call("sub")]}, "two"],
+        "tools": {"add": ["4"]},
+        "expect": {"response": said.join(" | "), "conversations": 1, "asked": "And?"},
+    });
+    project.write("agent-c/cases.jsonl", &format!("{case}\n"));
+    assert!(run(project, &["plugin", "test", "agent-c"]).contains("1 case passed"));
+}
+
+#[test]
 fn a_trap_in_c_names_its_functions() {
     let project = Project::empty();
     run(&project, &["plugin", "new", "traps", "--lang", "c"]);

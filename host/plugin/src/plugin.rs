@@ -1,5 +1,6 @@
 //! A loaded component and its calls.
 
+use crate::agent::Agent;
 use crate::call;
 use crate::call_report::{CallDetails, CallReport};
 use crate::error::LoadError;
@@ -92,6 +93,17 @@ impl Plugin {
     pub async fn tool(&self) -> Result<Option<Tool>, LoadError> {
         match self.loaded.linked.is_tool() {
             true => Tool::of(self.loaded.clone()).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The agent that it is; `None` where it is not one.
+    ///
+    /// # Errors
+    /// Its memory is more than all episodes may have.
+    pub fn agent(&self) -> Result<Option<Agent>, LoadError> {
+        match self.loaded.linked.is_agent() {
+            true => Agent::of(self.loaded.clone()).map(Some),
             false => Ok(None),
         }
     }

@@ -41,6 +41,9 @@ pub enum HarnessError {
     /// A component that is asked for a session, and is not a tool.
     #[error("plugin `{0}` is not a tool: it does not export `tool`")]
     NotATool(String),
+    /// A component that is asked for an attempt, and is not an agent.
+    #[error("plugin `{0}` is not an agent: it does not export `agent`")]
+    NotAnAgent(String),
     /// A tool, and rows for a plugin that scores.
     #[error(
         "plugin `{0}` is a tool, and the file has no sessions\nhint: give it golden cases with `calls`, each with `name` and `arguments`"
@@ -52,6 +55,11 @@ pub enum HarnessError {
     /// A component that does not score, such as a taskset.
     #[error("plugin `{0}` does not score samples: it exports neither `reward` nor `judger`")]
     ScoresNothing(String),
+    /// Cases of an agent, for a command that calls plugins again.
+    #[error(
+        "{} has cases of an agent, and only `gavel plugin test` runs them\nhint: `gavel plugin test --usage` reports what each attempt used", .0.display()
+    )]
+    Attempts(PathBuf),
     /// A benchmark would measure a language model.
     #[error(
         "plugin `{0}` asks language models, whose time a benchmark cannot separate from its own\nhint: `gavel plugin test --usage` reports the cost of each case with the replies of the test"
@@ -124,6 +132,19 @@ pub enum CaseError {
         path: PathBuf,
         /// The line, from 1.
         line: NonZeroUsize,
+    },
+    /// An agent that left the script of its case, so that nothing came of it that could be expected.
+    #[error(
+        "{}, line {line}: {what}\nhint: correct `policy` or `tools` of the case",
+        path.display()
+    )]
+    OffScript {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: NonZeroUsize,
+        /// The difference.
+        what: String,
     },
 }
 

@@ -101,12 +101,13 @@ impl Harness {
         if self.replaying {
             stand_in(&self.sandbox, &spec.grants.chat);
         }
-        let (plugin, tool) = self.sandbox.handle().block_on(async {
+        let (plugin, tool, agent) = self.sandbox.handle().block_on(async {
             let plugin = Plugin::load(&self.sandbox, spec).await?;
             let tool = plugin.tool().await?;
-            Ok::<_, LoadError>((plugin, tool))
+            let agent = plugin.agent()?;
+            Ok::<_, LoadError>((plugin, tool, agent))
         })?;
-        Ok(LoadedPlugin::new(plugin, tool, self.sandbox.clone()))
+        Ok(LoadedPlugin::new(plugin, tool, agent, self.sandbox.clone()))
     }
 
     /// What a component imports and exports, as a run with `spec` would have it.

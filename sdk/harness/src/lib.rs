@@ -20,6 +20,7 @@
 //! [`LoadedPlugin::assert_never_faults`] tries random samples.
 
 mod about;
+mod attempt;
 mod bench;
 mod call;
 mod chat;
@@ -43,6 +44,7 @@ mod tool;
 mod trajectory;
 mod verdicts;
 
+pub use attempt::{Attempt, AttemptExpectation, Script, ScriptedCall, ScriptedConversation, ScriptedTurn};
 pub use bench::{BenchReport, Reuse, bench};
 pub use call::Call;
 pub use chat::FakeChat;
@@ -51,8 +53,8 @@ pub use error::{CaseError, HarnessError};
 pub use expectation::{Expectation, Mismatch};
 pub use generate::{groups, json_values, messages, samples, samples_like, tasks, texts, trajectories};
 pub use golden::{
-    CallCase, Came, Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, Question, SessionCase, TestTable,
-    run,
+    AttemptCase, CallCase, Came, Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, Question, SessionCase,
+    TestTable, run,
 };
 pub use harness::{Harness, Recorded, recorded};
 pub use http::FakeHttp;

@@ -6,7 +6,7 @@ use crate::golden::{CaseFile, CaseResults, run};
 use crate::harness::{Harness, Recorded};
 use futures::future::join_all;
 use gavel_data::{Blame, Evaluation, Outcome, Sample, SampleInput};
-use gavel_plugin::{Grants, Info, Limits, Plugin, PluginSpec, RowCall, Sandbox, Tool};
+use gavel_plugin::{Agent, Grants, Info, Limits, Plugin, PluginSpec, RowCall, Sandbox, Tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -87,12 +87,13 @@ impl<'a> PluginBuilder<'a> {
 pub struct LoadedPlugin {
     plugin: Plugin,
     tool: Option<Tool>,
+    agent: Option<Agent>,
     sandbox: Arc<Sandbox>,
 }
 
 impl LoadedPlugin {
-    pub(crate) fn new(plugin: Plugin, tool: Option<Tool>, sandbox: Arc<Sandbox>) -> Self {
-        Self { plugin, tool, sandbox }
+    pub(crate) fn new(plugin: Plugin, tool: Option<Tool>, agent: Option<Agent>, sandbox: Arc<Sandbox>) -> Self {
+        Self { plugin, tool, agent, sandbox }
     }
 
     /// Its name in this test.
@@ -149,9 +150,9 @@ impl LoadedPlugin {
         self.plugin.is_taskset()
     }
 
-    /// Whether it is an agent.
-    pub(crate) fn is_agent(&self) -> bool {
-        self.plugin.is_agent()
+    /// The agent that it is, if it is one.
+    pub fn agent(&self) -> Option<&Agent> {
+        self.agent.as_ref()
     }
 
     /// The tool that it is, if it is one.

@@ -5,8 +5,8 @@ use gavel_data::{Columns, Diagnosis, Evaluation, Json, Outcome, Sample, ShownLin
 use gavel_plugin::RowCall;
 use std::fmt;
 
-/// Characters of a response that are shown.
-const RESPONSE: usize = 300;
+/// Characters of a long text that are shown.
+const SHOWN: usize = 300;
 
 /// Everything that is known of a call.
 pub(crate) struct Report<'a> {
@@ -31,7 +31,7 @@ impl fmt::Display for Report<'_> {
         details(f, diagnosis.as_ref(), usage)?;
         let Some(sample) = self.sample else { return Ok(()) };
         let response = sample.response();
-        let shown: String = response.chars().take(RESPONSE).collect();
+        let shown: String = response.chars().take(SHOWN).collect();
         let rest = if shown.len() < response.len() { format!("… ({} bytes)", response.len()) } else { String::new() };
         line(f, "response", &format!("{shown:?}{rest}"))
     }
@@ -69,6 +69,12 @@ pub(crate) fn line(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::
         writeln!(f, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+/// A long text's beginning, and its size.
+pub(crate) fn head(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() { format!("{shown}… ({} bytes)", text.len()) } else { shown }
 }
 
 /// An outcome in a few words: `scored 1`, `fault (trap)`.

@@ -3,7 +3,7 @@
 use crate::about::About;
 use crate::error::HarnessError;
 use crate::expectation::Expectation;
-use crate::golden::{Case, CaseFile, Question, is_session};
+use crate::golden::{Case, CaseFile, Question, is_attempt, is_session};
 use crate::plugin::LoadedPlugin;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{DatasetReader, DatasetRow, OutcomeKind, PriorVerdicts, Row, RowError, Sample, SampleInput, Task};
@@ -48,11 +48,14 @@ impl PluginData {
     /// taken.
     ///
     /// # Errors
-    /// The file or a row cannot be read.
+    /// The file or a row cannot be read, or it has cases of an agent.
     pub fn read(path: &Path, most: usize) -> Result<Self, HarnessError> {
         let mut has_sessions = false;
         for row in DatasetReader::open(path)? {
             let columns = row?.row.columns;
+            if is_attempt(&columns) {
+                return Err(HarnessError::Attempts(path.to_owned()));
+            }
             // Cases that are refused their parameters may come first.
             if columns.get("expect").is_none() || is_session(&columns) {
                 has_sessions = is_session(&columns);

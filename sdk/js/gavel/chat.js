@@ -1,7 +1,7 @@
 // Asks language models. The run's configuration names endpoints and grants
 // them; plugin.toml declares `imports = ["chat"]`.
 
-import { Media, Message } from "./sample.js";
+import { asMessages, toHost } from "./messages.js";
 import { Unavailable } from "./verdict.js";
 
 /** The request cannot be sent as it is. */
@@ -55,22 +55,6 @@ export function hostChat(host) {
         })),
       )
       .map(({ tag, val }) => (tag === "ok" ? fromHost(val) : asError(val)));
-}
-
-function asMessages(prompt) {
-  return typeof prompt === "string" ? [new Message({ role: "user", content: prompt })] : prompt.map(Message.of);
-}
-
-function toHost(message) {
-  const part = (part) =>
-    typeof part === "string" ? { tag: "text", val: part } : { tag: "media", val: Media.handle(part) };
-  return {
-    role: message.role,
-    content: message.content.map(part),
-    toolCalls: message.toolCalls,
-    toolCallId: message.toolCallId,
-    name: message.name,
-  };
 }
 
 function fromHost(reply) {

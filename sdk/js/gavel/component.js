@@ -2,33 +2,37 @@
 // plugin's author. `gavel plugin build` writes the module that uses it.
 
 import { answerWith, hostChat } from "./chat.js";
-import { exported, readParams } from "./exports.js";
+import { a, exported, readParams } from "./exports.js";
 import { followingFetch, interrupted, noFetch } from "./fetch.js";
+import { hostPolicy, policyWith } from "./policy.js";
 import { hostPrograms, runWith } from "./programs.js";
 import { Reference } from "./reference.js";
-import { answerText, rowJson } from "./row.js";
+import { answerText, responseText, rowJson } from "./row.js";
 import { Sample } from "./sample.js";
 import { places } from "./sources.js";
+import { Task } from "./task.js";
 import { asVerdict, InvalidInput, Unavailable } from "./verdict.js";
 
 const params = new Map();
 
 /**
  * The interfaces of the component; throws where the plugin lacks one. `host` has
- * the interfaces `chat` and `exec` where they are imported, and whether `http` is.
+ * the interfaces `chat`, `exec`, `policy` and `tools` where they are imported, and
+ * whether `http` is.
  */
 export function load(name, interfaces, host) {
   for (const kind of interfaces) {
     if (!exported.has(kind)) throw new Error(`main has no ${kind}, which plugin.toml exports: call \`${kind}(…)\` there`);
   }
   for (const kind of exported.keys()) {
-    if (!interfaces.includes(kind)) throw new Error(`main has a ${kind}, which plugin.toml does not name in \`exports\``);
+    if (!interfaces.includes(kind)) throw new Error(`main has ${a(kind)}, which plugin.toml does not name in \`exports\``);
   }
   if (host.chat !== undefined) answerWith(hostChat(host.chat));
   if (host.exec !== undefined) runWith(hostPrograms(host.exec));
+  if (host.policy !== undefined) policyWith(hostPolicy(host.policy, host.tools));
   globalThis.fetch = host.http ? followingFetch(globalThis.fetch) : noFetch;
   const lifecycle = { init: (json) => init(name, json) };
-  return { lifecycle, reward: { score }, judger: { judge }, taskset: { len, get }, tool: { specs, Session } };
+  return { lifecycle, reward: { score }, judger: { judge }, taskset: { len, get }, tool: { specs, Session }, agent: { run } };
 }
 
 function init(name, json) {
@@ -77,6 +81,12 @@ function len() {
 function get(index, seed) {
   return guarded(() => {
     return then(exported.get("taskset").rule({ index: Number(index), seed, params: params.get("taskset") }), rowJson);
+  });
+}
+
+function run(task) {
+  return guarded(() => {
+    return then(exported.get("agent").rule({ task: Task.ofHost(task), params: params.get("agent") }), responseText);
   });
 }
 

@@ -15,6 +15,10 @@ export function taskset(rule, options = {}) {
   return add("taskset", rule, options, ["params", "length", "version"]);
 }
 
+export function agent(rule, options = {}) {
+  return add("agent", rule, options, ["params", "pure", "version"]);
+}
+
 export function tool(described) {
   const { functions = {}, ...options } = described ?? {};
   check("tool", options, ["params", "open", "functions", "pure", "version"]);
@@ -29,7 +33,7 @@ export function tool(described) {
 }
 
 function add(kind, rule, options, known) {
-  if (typeof rule !== "function") throw new TypeError(`a ${kind} is a function, not ${typeof rule}`);
+  if (typeof rule !== "function") throw new TypeError(`${a(kind)} is a function, not ${typeof rule}`);
   check(kind, options, known);
   exported.set(kind, { rule, ...options });
   return rule;
@@ -37,8 +41,13 @@ function add(kind, rule, options, known) {
 
 function check(kind, options, known) {
   const unknown = Object.keys(options).find((key) => !known.includes(key));
-  if (unknown !== undefined) throw new TypeError(`a ${kind} has no option \`${unknown}\`; it has: ${known.join(", ")}`);
+  if (unknown !== undefined) throw new TypeError(`${a(kind)} has no option \`${unknown}\`; it has: ${known.join(", ")}`);
   if (exported.has(kind)) throw new TypeError(`there are two ${kind}s: a component has one`);
+}
+
+/** The kind with its article. */
+export function a(kind) {
+  return kind === "agent" ? "an agent" : `a ${kind}`;
 }
 
 /** The parameters of a run as the rule gets them; throws if one is wrong. */

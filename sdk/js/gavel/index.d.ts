@@ -1,4 +1,4 @@
-/** Rewards, judgers, tasksets and tools for Gavel, in JavaScript and TypeScript. */
+/** Rewards, judgers, tasksets, tools and agents for Gavel, in JavaScript and TypeScript. */
 
 /** Credit for bytes `[start, end)` of the UTF-8 text of one message. */
 export interface Credit {
@@ -246,6 +246,98 @@ export interface Tool<P, S> {
 
 /** Makes this the component's tool, and returns it. */
 export function tool<P = Record<string, never>, S = undefined>(tool: Tool<P, S>): Tool<P, S>;
+
+/** What an agent attempts: a row of the dataset, without its answer key. The host makes it; a test can. */
+export class Task {
+  constructor(
+    prompt: Messages,
+    options?: { id?: string; dataSource?: string; groupIndex?: number; settings?: Record<string, unknown> },
+  );
+  readonly prompt: Message[];
+  /** The id of the task, the same in every attempt of a group. */
+  readonly id: string;
+  readonly dataSource: string | null;
+  /** The number of this attempt in its group, from 0. */
+  readonly groupIndex: number;
+  /** What the row sets for the agent: `extra_info.agent_kwargs`. */
+  readonly settings: Record<string, unknown>;
+}
+
+export type AgentRule<P, R = string> = (call: { task: Task; params: P }) => R;
+
+export interface AgentOptions<P> {
+  params?: Params<P>;
+  /** No attempt depends on an earlier one. */
+  pure?: boolean;
+  version?: string;
+}
+
+/** Makes a function, which may be async, the component's agent: its text is the response that rewards read. */
+export function agent<P = Record<string, never>>(rule: AgentRule<P>, options?: AgentOptions<P>): AgentRule<P>;
+export function agent<P = Record<string, never>>(
+  rule: AgentRule<P, Promise<string>>,
+  options?: AgentOptions<P>,
+): AgentRule<P, Promise<string>>;
+
+/** The model that is trained, as an agent asks it, and the tools of the run. */
+export namespace policy {
+  /** The request cannot be met as it is. */
+  class InvalidRequest extends Error {}
+  /** A budget of the sample is used up: tokens of the conversation, or turns. */
+  class Exhausted extends Error {}
+
+  /** A function that the policy may call. */
+  interface Function {
+    name: string;
+    description: string;
+    /** The JSON Schema of its arguments, which are an object. */
+    parameters?: Record<string, unknown>;
+  }
+
+  /** A turn of the policy. */
+  interface Turn {
+    readonly message: Message;
+    /** The text of the message. */
+    readonly text: string;
+    /** The calls of the message. */
+    readonly toolCalls: ToolCall[];
+    /** What is wrong with calls that cannot be read. */
+    readonly malformedCalls: string[];
+    readonly finishReason: FinishReason;
+    readonly tokens: number;
+  }
+
+  interface TurnOptions {
+    /** The most tokens of the turn. */
+    maxTokens?: number;
+    /** Texts that end the turn and are part of it. */
+    stop?: string[];
+  }
+
+  /** A conversation. If the policy wrote in it, it is a trajectory of the sample. Its tokens stay in the host. */
+  class Conversation {
+    /** Begins with `messages` and offers `functions`. `speaker` says whom the policy speaks for, where an agent has several. */
+    constructor(messages: Messages, options?: { speaker?: string; functions?: Function[] });
+    /** Appends messages that others wrote. */
+    append(messages: Messages): void;
+    /**
+     * Lets the policy write its next turn; throws InvalidRequest or Exhausted. If the latter leaves the agent, what the
+     * policy said last is the response.
+     */
+    generate(options?: TurnOptions): Turn;
+    /** A conversation with the same history. What the policy wrote before is learned in the first one alone. */
+    fork(speaker?: string): Conversation;
+    /** Tokens that the conversation may still grow by. */
+    readonly tokensLeft: number;
+  }
+
+  /** Lets the policy write the next turn of each conversation, all at once; errors are returned, not thrown. */
+  function generateAll(conversations: Conversation[], options?: TurnOptions): (Turn | Error)[];
+  /** The functions of the run's tools. */
+  function functions(): Function[];
+  /** Calls tools, those of different tools at once. A message of the role `tool` answers each call, in their order. */
+  function call(calls: ToolCall[]): Message[];
+}
 
 export interface Reply {
   /** The text of the first choice. */

@@ -1,9 +1,11 @@
-// Rewards, judgers, tasksets and tools for Gavel. index.d.ts describes everything.
+// Rewards, judgers, tasksets, tools and agents for Gavel. index.d.ts describes everything.
 
 export { afterLast, lastBoxed, lastNumber, lastTag } from "./answers.js";
 export * as chat from "./chat.js";
-export { judger, reward, taskset, tool } from "./exports.js";
+export { agent, judger, reward, taskset, tool } from "./exports.js";
+export * as policy from "./policy.js";
 export * as programs from "./programs.js";
 export { Reference } from "./reference.js";
 export { Media, Message, Sample, Trajectory } from "./sample.js";
+export { Task } from "./task.js";
 export { abstain, InvalidInput, Unavailable } from "./verdict.js";

@@ -1,4 +1,4 @@
-// The rows of a taskset and the answers of a tool, as JSON.
+// What tasksets, tools and agents return.
 
 /** A row as JSON; throws if it has a value that JSON does not have. */
 export function rowJson(row) {
@@ -12,6 +12,12 @@ export function rowJson(row) {
 export function answerText(name, answer) {
   if (answer === undefined) throw new TypeError(`\`${name}\` returned nothing: return what the policy reads`);
   return typeof answer === "string" ? answer : JSON.stringify(answer);
+}
+
+/** The response of an agent. */
+export function responseText(response) {
+  if (typeof response !== "string") throw new TypeError(`an agent returns its response as a text, not ${typeof response}`);
+  return response;
 }
 
 // JSON.stringify turns NaN into null and leaves out undefined values: a column would be lost silently.

@@ -1,4 +1,4 @@
-import type { ChatRequest, Job, Output } from "gavel";
+import type { ChatRequest, Job, Message, MessageFields, Output, policy } from "gavel";
 
 /**
  * Calls `test` while every endpoint answers with its replies, one after the
@@ -14,6 +14,28 @@ export function scriptedChat<T>(replies: Record<string, (string | Error)[]>, tes
 export function scriptedPrograms<T>(
   outputs: Record<string, (string | Partial<Output> | Error)[]>,
   test: (asked: Job[]) => T,
+): T;
+
+/** A conversation of `scriptedPolicy`. */
+export interface ScriptedConversation {
+  readonly speaker: string;
+  readonly messages: Message[];
+  /** The texts of its messages. */
+  readonly texts: string[];
+  readonly functions: policy.Function[];
+}
+
+/**
+ * Calls `test` while the policy writes `turns`, one after the other; an error is
+ * the answer in place of a turn. `functions` are the tools of the run: each takes
+ * the arguments of a call. `test` gets the conversations so far.
+ */
+export function scriptedPolicy<T>(
+  script: {
+    turns: (string | Message | MessageFields | Error)[];
+    functions?: Record<string, (args: any) => unknown>;
+  },
+  test: (conversations: ScriptedConversation[]) => T,
 ): T;
 
 /**

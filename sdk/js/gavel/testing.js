@@ -1,7 +1,10 @@
 // For unit tests on your own machine, without the host.
 
 import { answerWith, InvalidRequest } from "./chat.js";
+import { Exhausted, policyWith, turnOf } from "./policy.js";
 import { outputOf, runWith } from "./programs.js";
+import { answerText } from "./row.js";
+import { Message } from "./sample.js";
 import { Unavailable } from "./verdict.js";
 
 /** Calls `test` while every endpoint answers with its replies, one after the other. */
@@ -41,6 +44,70 @@ export function scriptedPrograms(outputs, test) {
     return test(asked);
   } finally {
     runWith(before);
+  }
+}
+
+/** Calls `test` while the policy writes `turns`, one after the other, and the run's tools are `functions`. */
+export function scriptedPolicy({ turns, functions = {} }, test) {
+  const left = [...turns];
+  const conversations = [];
+  const opened = (speaker, messages, functions) => {
+    const conversation = new ScriptedConversation(speaker, messages, functions, opened);
+    conversations.push(conversation);
+    return conversation;
+  };
+  const write = (conversation) => {
+    if (left.length === 0) throw new Error("no turn of the policy is left");
+    const turn = left.shift();
+    if (turn instanceof InvalidRequest || turn instanceof Exhausted) return turn;
+    if (turn instanceof Error) throw turn;
+    const message = typeof turn === "string" ? new Message({ role: "assistant", content: turn }) : Message.of(turn);
+    conversation.messages.push(message);
+    return turnOf({ message, tokens: message.text.length });
+  };
+  const known = Object.keys(functions).sort();
+  const answer = ({ id, name, arguments: args }) => {
+    const content = known.includes(name)
+      ? answerText(name, functions[name](JSON.parse(args)))
+      : `error: there is no function \`${name}\`; there are: ${known.join(", ")}`;
+    return new Message({ role: "tool", content, toolCallId: id, name });
+  };
+  const before = policyWith({
+    open: opened,
+    generate: (conversations) => conversations.map(write),
+    functions: () => known.map((name) => ({ name, description: "", parameters: { type: "object" } })),
+    call: (calls) => calls.map(answer),
+  });
+  try {
+    return test(conversations);
+  } finally {
+    policyWith(before);
+  }
+}
+
+/** A conversation of `scriptedPolicy`. */
+class ScriptedConversation {
+  #opened;
+
+  constructor(speaker, messages, functions, opened) {
+    Object.assign(this, { speaker, messages: [...messages], functions });
+    this.#opened = opened;
+  }
+
+  get texts() {
+    return this.messages.map(({ text }) => text);
+  }
+
+  append(messages) {
+    this.messages.push(...messages);
+  }
+
+  fork(speaker) {
+    return this.#opened(speaker, this.messages, this.functions);
+  }
+
+  tokensLeft() {
+    return 1000;
   }
 }
 

@@ -48,6 +48,11 @@ pub(crate) fn interface(name: &str) -> String {
     format!("gavel:plugin/{name}@{}", embedded::CONTRACT_VERSION)
 }
 
+/// The interfaces that an agent imports, without which it has nothing to do.
+pub(crate) fn of_agent(manifest: &Manifest) -> &'static [&'static str] {
+    if manifest.exports.contains(&Export::Agent) { &["policy", "tools"] } else { &[] }
+}
+
 fn world(manifest: &Manifest, http: bool) -> String {
     let item = |word: &str, name: &str| format!("  {word} {name};\n");
     let own = |word: &str, name: &str| item(word, &interface(name));
@@ -55,8 +60,7 @@ fn world(manifest: &Manifest, http: bool) -> String {
     let imports = client.iter().map(|name| item("import", name));
     let granted = manifest.imports.iter().filter(|import| import.of_contract());
     let imports = imports.chain(granted.map(|import| own("import", import.as_str())));
-    let of_agent: &[&str] = if manifest.exports.contains(&Export::Agent) { &["policy", "tools"] } else { &[] };
-    let imports = imports.chain(of_agent.iter().map(|name| own("import", name)));
+    let imports = imports.chain(of_agent(manifest).iter().map(|name| own("import", name)));
     let exports = manifest.exports.iter().map(|export| own("export", export.as_str()));
     let items: String = imports.chain([own("export", "lifecycle")]).chain(exports).collect();
     format!("package local:plugin;\n\nworld {WORLD} {{\n{items}}}\n")

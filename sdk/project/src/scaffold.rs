@@ -24,11 +24,13 @@ pub enum Kind {
     Taskset,
     /// Offers functions that the policy may call.
     Tool,
+    /// Attempts a task, over conversations with the policy.
+    Agent,
 }
 
 impl Kind {
     /// All of them. Each has a template in every language.
-    pub const ALL: [Self; 4] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool];
+    pub const ALL: [Self; 5] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent];
 
     /// Its word in `--kind`; also its folder below `template/`.
     pub fn as_str(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Kind {
             Self::Judger => "judger",
             Self::Taskset => "taskset",
             Self::Tool => "tool",
+            Self::Agent => "agent",
         }
     }
 
@@ -47,6 +50,7 @@ impl Kind {
             Self::Judger => "Scores the samples of a group, which it may compare",
             Self::Taskset => "Gives the rows of a dataset",
             Self::Tool => "Offers functions that the policy may call",
+            Self::Agent => "Attempts a task, over conversations with the policy",
         }
     }
 }

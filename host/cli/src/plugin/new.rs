@@ -63,7 +63,8 @@ pub fn run(args: NewArgs) -> Result<ExitCode> {
     };
     let new = New { name: &args.name, template, kind: args.kind };
     let created = gavel_project::create(new, Path::new(""))?;
-    outln!("made {}/, a {} in {template}", created.project.folder.display(), new.kind.as_str());
+    let article = if new.kind == Kind::Agent { "an" } else { "a" };
+    outln!("made {}/, {article} {} in {template}", created.project.folder.display(), new.kind.as_str());
     next_steps(&args.name, &created);
     Ok(ExitCode::SUCCESS)
 }

@@ -24,6 +24,11 @@ impl Agent {
         if !loaded.linked.is_agent() {
             return Err(LoadError::NotAnAgent { plugin: loaded.name.clone() });
         }
+        Self::of(loaded)
+    }
+
+    /// The agent that a loaded component is.
+    pub(crate) fn of(loaded: Arc<Loaded>) -> Result<Self, LoadError> {
         loaded.check_session_room()?;
         Ok(Self { loaded })
     }

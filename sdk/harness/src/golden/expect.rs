@@ -87,8 +87,8 @@ impl Expectation {
         match came {
             Came::Evaluation(evaluation) => self.updated_outcome(evaluation, mismatches),
             Came::Refusal(refusal) => Self { refused: refusal.clone(), ..Self::default() },
-            // Its calls have expectations of their own.
-            Came::Calls(_) => self.clone(),
+            // They have expectations of their own.
+            Came::Calls(_) | Came::Attempt(_) => self.clone(),
             Came::Row(call) => match &call.row {
                 Err(outcome) => Self { row: None, ..self.clone() }.updated_outcome(&no_row(call, outcome), mismatches),
                 Ok(columns) => {

@@ -1,7 +1,8 @@
 //! Golden cases: a file of dataset rows with completions and their expected
-//! verdicts, of the expected rows of a taskset, or of sessions of a tool. `gavel plugin test` and
+//! verdicts, of the expected rows of a taskset, of sessions of a tool, or of attempts of an agent. `gavel plugin test` and
 //! [`PluginBuilder::cases`](crate::PluginBuilder::cases) run them.
 
+mod attempt;
 mod expect;
 pub(crate) mod fields;
 mod junit;
@@ -11,6 +12,8 @@ mod session;
 mod table;
 mod update;
 
+pub use attempt::AttemptCase;
+pub(crate) use attempt::is_attempt;
 pub(crate) use read::is_session;
 pub use read::{Case, CaseFile, Question};
 pub use run::{Came, CaseResult, CaseResults, run};

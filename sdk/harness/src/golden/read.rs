@@ -1,5 +1,6 @@
 //! Reading a file of cases.
 
+use super::attempt::{AttemptCase, is_attempt};
 use super::session::SessionCase;
 use crate::about::About;
 use crate::error::CaseError;
@@ -30,7 +31,8 @@ pub struct Case {
     pub params: Option<Map<String, Value>>,
     /// The replies of endpoints in it, in place of the common replies.
     pub replies: BTreeMap<String, Vec<String>>,
-    /// The expected result; absent until `--update` has written it, and for a session, whose calls have their own.
+    /// The expected result; absent until `--update` has written it, for a session, whose calls have their own, and for
+    /// an attempt, which has another kind.
     pub expected: Option<Expectation>,
 }
 
@@ -43,6 +45,8 @@ pub enum Question {
     Row(u64),
     /// To answer the calls of a session.
     Session(SessionCase),
+    /// To attempt a task.
+    Attempt(Box<AttemptCase>),
     /// Nothing: it refuses its parameters.
     Nothing,
 }
@@ -116,6 +120,7 @@ impl Case {
     pub fn is_unstated(&self) -> bool {
         match &self.question {
             Question::Session(session) => session.calls.iter().any(|call| call.expected.is_none()),
+            Question::Attempt(attempt) => attempt.expected.is_none(),
             _ => self.expected.is_none(),
         }
     }
@@ -127,6 +132,8 @@ impl Case {
 
     fn parse(text: &str, position: usize, line: NonZeroUsize, attempts: &mut Attempts) -> Result<Self, String> {
         let mut columns: Columns = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+        let of_attempt = is_attempt(&columns);
+        let expect_of_attempt = if of_attempt { columns.remove("expect") } else { None };
         let About { name, params, replies, verdicts, expected } = About::take(&mut columns)?;
         let name = name.unwrap_or_else(|| format!("line {line}"));
         let of_row = expected.as_ref().is_some_and(|expected| expected.row.is_some());
@@ -138,6 +145,9 @@ impl Case {
             }
             let seed = derive(0, 0, position as u64, Purpose::Tool);
             (Question::Session(SessionCase::take(&mut columns)?), seed)
+        } else if of_attempt {
+            let attempt = AttemptCase::take(columns, expect_of_attempt, position)?;
+            (Question::Attempt(Box::new(attempt)), derive(0, 0, position as u64, Purpose::Tool))
         } else if of_row || (columns.get("index").is_some() && !has_completion(&columns)) {
             row_question(&mut columns)?
         } else {

@@ -2,6 +2,7 @@
 
 use super::read::{Case, CaseFile, Question};
 use super::table::FakeChatTable;
+use crate::attempt::Attempt;
 use crate::call::Call;
 use crate::endpoints::Endpoints;
 use crate::error::{CaseError, HarnessError};
@@ -52,6 +53,8 @@ pub enum Came {
     Row(RowCall),
     /// The calls of a session of a tool.
     Calls(Vec<FunctionCall>),
+    /// The attempt of an agent.
+    Attempt(Box<Attempt>),
     /// Why the plugin refuses its parameters; `None` if it accepts them.
     Refusal(Option<String>),
 }
@@ -107,13 +110,17 @@ pub fn run(
         let plugin = plugins.of(first.params.as_ref());
         let inputs = group.iter().filter_map(|case| match &case.question {
             Question::Sample(input) => Some((case, input.clone())),
-            Question::Row(_) | Question::Session(_) | Question::Nothing => None,
+            Question::Row(_) | Question::Session(_) | Question::Attempt(_) | Question::Nothing => None,
         });
         match &first.question {
             Question::Row(index) => cases.push(CaseResult::new(first, Came::Row(plugin.row(*index, first.seed)))),
             Question::Session(session) => {
                 endpoints.restart(&first.replies);
                 cases.push(CaseResult::new(first, Came::Calls(session.run(plugin, first.seed)?)));
+            }
+            Question::Attempt(attempt) => {
+                endpoints.restart(&first.replies);
+                cases.push(CaseResult::new(first, Came::Attempt(Box::new(attempt.run(plugin, first.seed)?))));
             }
             _ if judged => {
                 endpoints.restart(&first.replies);
@@ -132,8 +139,13 @@ pub fn run(
 /// Refuses a question that the plugin has no function for.
 fn check_question(case: &Case, plugin: &LoadedPlugin) -> Result<(), String> {
     match case.question {
-        _ if plugin.is_agent() && plugin.tool().is_none() => Err(format!(
-            "`{}` is an agent, and agents have no golden cases yet\nhint: in Python, gavel.testing.scripted_policy tests its function",
+        Question::Attempt(_) if plugin.agent().is_none() => Err(format!(
+            "`policy` is the script of a case of an agent, and `{}` is not one\nhint: give the case {}",
+            plugin.name(),
+            if plugin.tool().is_some() { "`calls`" } else { "a `response`" }
+        )),
+        Question::Sample(_) | Question::Row(_) if plugin.agent().is_some() => Err(format!(
+            "`{}` is an agent and is asked for nothing but attempts\nhint: a case of an agent has a `prompt`, the turns of its `policy`, and `response` in `expect`",
             plugin.name()
         )),
         Question::Sample(_) | Question::Row(_) if plugin.tool().is_some() => Err(format!(
@@ -210,6 +222,7 @@ impl CaseResult {
     fn new(case: &Case, came: Came) -> Self {
         let mismatches = match (&came, &case.question, &case.expected) {
             (Came::Calls(calls), Question::Session(session), _) => session.mismatches(calls),
+            (Came::Attempt(came), Question::Attempt(attempt), _) => attempt.mismatches(came),
             (Came::Evaluation(evaluation), _, Some(expected)) => expected.check(evaluation),
             (Came::Row(call), _, Some(expected)) => expected.check_row(call),
             (Came::Refusal(refusal), _, Some(expected)) => expected.check_refusal(refusal.as_deref()),
@@ -231,6 +244,7 @@ impl CaseResult {
             Came::Evaluation(evaluation) => evaluation.usage,
             Came::Row(call) => call.usage,
             Came::Calls(calls) => calls.iter().map(|call| *call.usage()).fold(Usage::default(), together),
+            Came::Attempt(attempt) => attempt.report().usage,
             Came::Refusal(_) => Usage::default(),
         }
     }
@@ -241,6 +255,7 @@ impl CaseResult {
             Came::Evaluation(evaluation) => evaluation.diagnosis.as_ref(),
             Came::Row(call) => call.diagnosis.as_ref(),
             Came::Calls(calls) => calls.iter().rev().find_map(|call| call.report().diagnosis.as_ref()),
+            Came::Attempt(attempt) => attempt.report().diagnosis.as_ref(),
             Came::Refusal(_) => None,
         }
     }
@@ -265,6 +280,7 @@ impl fmt::Display for CaseResult {
             (Came::Calls(calls), _) => {
                 (1..).zip(calls).try_for_each(|(number, call)| call.fmt_with(f, &format!("call {number}")))
             }
+            (Came::Attempt(attempt), _) => attempt.fmt(f),
             (Came::Refusal(refusal), _) => {
                 line(f, "params", refusal.as_ref().map_or("accepted", |_| "refused"))?;
                 line(f, "reason", refusal.as_deref().unwrap_or_default())

@@ -1,9 +1,9 @@
 //! Writing expectations from actual results.
 
 use super::read::{CaseFile, Question};
-use super::run::{Came, CaseResults};
+use super::run::{Came, CaseResult, CaseResults};
 use crate::error::CaseError;
-use crate::expectation::Expectation;
+use crate::expectation::{Expectation, Mismatch};
 use crate::tool::CallExpectation;
 use gavel_data::files::write_whole;
 use serde::Serialize;
@@ -34,10 +34,15 @@ impl CaseFile {
     /// the others, only their `expect`.
     ///
     /// # Errors
-    /// The file cannot be written, or a case expects refused parameters and they are accepted: nothing was called.
+    /// The file cannot be written, a case expects refused parameters and they are accepted, so that nothing was called,
+    /// or an agent left the script of its case.
     pub fn update(&self, results: &CaseResults) -> Result<Vec<Change>, CaseError> {
         if let Some(accepted) = results.cases.iter().find(|result| matches!(result.came, Came::Refusal(None))) {
             return Err(CaseError::Accepted { path: self.path.clone(), line: accepted.case.line });
+        }
+        if let Some((off_script, difference)) = results.cases.iter().find_map(off_script) {
+            let (path, line) = (self.path.clone(), off_script.case.line);
+            return Err(CaseError::OffScript { path, line, what: difference.to_string() });
         }
         let mut changes = Vec::new();
         let mut texts: HashMap<NonZeroUsize, Written> = HashMap::new();
@@ -55,6 +60,20 @@ impl CaseFile {
                     result.case.line,
                     Written::Calls(written.into_iter().map(|call| call.map(after)).collect()),
                 );
+                continue;
+            }
+            if let (Question::Attempt(case), Came::Attempt(attempt)) = (&result.case.question, &result.came) {
+                if result.passed() && case.expected.is_some() {
+                    continue;
+                }
+                let after = case.expected.clone().unwrap_or_default().updated(attempt).to_json();
+                changes.push(Change {
+                    case: result.case.name.clone(),
+                    line: result.case.line,
+                    before: case.expected.as_ref().map(|stated| stated.to_json().to_string()),
+                    after: after.to_string(),
+                });
+                texts.insert(result.case.line, Written::Expect(after));
                 continue;
             }
             if result.passed() && result.case.expected.is_some() {
@@ -88,6 +107,14 @@ impl CaseFile {
         write_whole(&self.path, text.as_bytes())
             .map_err(|source| CaseError::Write { path: self.path.clone(), source })?;
         Ok(changes)
+    }
+}
+
+/// Where an agent left its script.
+fn off_script(result: &CaseResult) -> Option<(&CaseResult, &Mismatch)> {
+    match &result.came {
+        Came::Attempt(attempt) => Some((result, attempt.off_script().first()?)),
+        _ => None,
     }
 }
 

@@ -1,13 +1,10 @@
 //! A call of a tool's function, and the assertions of a test.
 
 use super::expectation::CallExpectation;
-use crate::report::{details, line};
+use crate::report::{details, head, line};
 use gavel_data::{Budget, Outcome, ToolEnding, Usage};
 use gavel_plugin::ToolReport;
 use std::fmt;
-
-/// Characters of arguments and answers that are shown.
-const SHOWN: usize = 300;
 
 /// One call of a function of a tool. A failed assertion shows everything that is known of it.
 #[derive(Debug, Clone)]
@@ -138,10 +135,4 @@ pub(crate) fn said(report: &ToolReport) -> String {
         Err(Outcome::OutOfBudget { which, .. }) => format!("{ending} ({which})"),
         _ => ending.to_owned(),
     }
-}
-
-/// A long text's beginning, and its size.
-fn head(text: &str) -> String {
-    let shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() { format!("{shown}… ({} bytes)", text.len()) } else { shown }
 }

@@ -67,7 +67,7 @@ impl Toolchain for Js {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in main.js with `reward(…)`, `judger(…)`, `taskset(…)` or `tool(…)` of the package `gavel`"
+        "export it in main.js with `reward(…)`, `judger(…)`, `taskset(…)`, `tool(…)` or `agent(…)` of the package `gavel`"
     }
 }
 
@@ -216,6 +216,7 @@ fn write_entry(project: &Project, root: &Path, entry: &str) -> Result<PathBuf, E
     let exports: Vec<_> = project.manifest.exports.iter().map(|export| export.as_str()).collect();
     let imports = &project.manifest.imports;
     let of_contract = imports.iter().filter(|import| import.of_contract()).map(|import| import.as_str());
+    let of_contract = of_contract.chain(contract::of_agent(&project.manifest).iter().copied());
     let http = imports.contains(&Import::Http).then_some("http: true");
     let host: Vec<_> = of_contract.clone().chain(http).collect();
     let import = |name: &str| format!("import * as {name} from {:?};\n", contract::interface(name));

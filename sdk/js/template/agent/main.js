@@ -1,0 +1,38 @@
+// An agent that answers, checks its answer, and answers again where it was wrong.
+
+import { agent, policy } from "gavel";
+
+export const CHECK = "Check your answer. If it is right, say RIGHT, and nothing else. If not, answer again.";
+
+// Once, before any attempt; an error stops a run before it starts.
+export function params({ checks = 1, ...others }) {
+  const unknown = Object.keys(others)[0];
+  if (unknown !== undefined) throw new Error(`unknown parameter \`${unknown}\`, expected \`checks\``);
+  if (!Number.isSafeInteger(checks) || checks < 0 || checks > 10) throw new Error("`checks` must be from 0 to 10");
+  return { checks };
+}
+
+// Once an attempt. The text is the response that rewards read.
+export const attempt = agent(
+  ({ task, params }) => {
+    const conversation = new policy.Conversation(task.prompt, { functions: policy.functions() });
+    let answer = say(conversation);
+    for (let check = 0; check < params.checks; check += 1) {
+      conversation.append(CHECK);
+      const checked = say(conversation);
+      if (checked.trim() === "RIGHT") break;
+      answer = checked;
+    }
+    return answer;
+  },
+  { params, pure: true },
+);
+
+/** What the policy says, after the calls of tools that it asks for. */
+function say(conversation) {
+  for (;;) {
+    const turn = conversation.generate();
+    if (turn.toolCalls.length === 0) return turn.text;
+    conversation.append(policy.call(turn.toolCalls));
+  }
+}
