@@ -5,6 +5,7 @@ use crate::command::Call;
 use crate::failure::Result;
 use crate::setup::cannot;
 use crate::{cache, ui};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,26 +35,52 @@ pub fn environment() -> Result<PathBuf> {
     })
 }
 
-/// The other packages from PyPI that the tests use, and their purpose.
-const TEST_TOOLS: [(&str, &str, &str); 2] = [
-    ("ziglang", "0.17.1", "which the tests compile C with"),
-    ("openai", "3.54.0", "which the tests ask `gavel serve` with"),
+/// The other packages from PyPI that the tests use.
+const TEST_TOOLS: [TestTool; 4] = [
+    TestTool { packages: &["ziglang==0.17.1"], purpose: "which the tests compile C with", folder: None },
+    TestTool { packages: &["openai==3.54.0"], purpose: "which the tests ask `gavel serve` with", folder: None },
+    TestTool {
+        packages: &["mcp-server-time==2026.10.19", "mcp==2.3.0"],
+        purpose: "which the tests call as a tool",
+        folder: None,
+    },
+    // The last that speaks no revision of MCP after 2025-11-25.
+    TestTool {
+        packages: &["mcp-server-time==2026.10.10", "mcp==1.30.0"],
+        purpose: "which the tests call as a tool",
+        folder: Some("mcp-1.30.0"),
+    },
 ];
+
+/// Packages that are installed together.
+struct TestTool {
+    packages: &'static [&'static str],
+    purpose: &'static str,
+    /// A folder of their own in the environment, for releases that do not go with the others.
+    folder: Option<&'static str>,
+}
 
 /// Provides the tools that a user would install for plugins in Python and C and
 /// to talk to a server. Returns the folder of their programs.
 pub fn test_tools() -> Result<PathBuf> {
     let environment = environment()?;
-    for (name, version, purpose) in TEST_TOOLS {
-        let package = format!("{name}=={version}");
-        ui::step(&format!("{name} {version}"), || {
-            let whole = environment.join(&package);
+    for TestTool { packages, purpose, folder } in TEST_TOOLS {
+        let all = packages.join(" ");
+        ui::step(&all.replace("==", " "), || {
+            let whole = environment.join(&all);
             if whole.exists() {
                 return Ok(((), "found".into()));
             }
             let _lock = cache::lock("componentize-py")?;
-            Call::new(environment.join("bin/python3"), ["-m", "pip", "install", "--only-binary=:all:", &package])
-                .read(&format!("cannot install {name} {version}, {purpose}"))
+            let mut arguments = ["-m", "pip", "install", "--only-binary=:all:"].map(OsString::from).to_vec();
+            if let Some(folder) = folder {
+                // Not every file of an interrupted installation is replaced.
+                cache::remove(&environment.join(folder))?;
+                arguments.extend(["--target".into(), environment.join(folder).into()]);
+            }
+            arguments.extend(packages.iter().map(OsString::from));
+            Call::new(environment.join("bin/python3"), arguments)
+                .read(&format!("cannot install {all}, {purpose}"))
                 .map_err(|failure| failure.hint("check the network, then repeat"))?;
             fs::write(&whole, "").map_err(|error| cannot("write", &whole, &error))?;
             Ok(((), "installed from PyPI".into()))

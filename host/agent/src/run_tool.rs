@@ -20,6 +20,12 @@ impl From<PluginSpec> for ToolSource {
     }
 }
 
+impl From<McpSpec> for ToolSource {
+    fn from(spec: McpSpec) -> Self {
+        Self::Mcp(spec)
+    }
+}
+
 /// A tool of a run.
 pub enum RunTool {
     /// A component.

@@ -95,8 +95,23 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     assert_eq!(with_call["rollout"]["tool_uses"][0]["name"], "calculator");
     assert_eq!(with_call["rollout"]["generating"].as_array().unwrap().len(), 2);
 
-    let output = project.succeed(&["replay", "runs/demo-tools"]);
-    let said = String::from_utf8(output.stdout).unwrap();
+    let replayed = |run: &str| String::from_utf8(project.succeed(&["replay", run]).stdout).unwrap();
+    let said = replayed("runs/demo-tools");
+    assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
+
+    // The same policy, and an MCP server in place of the component.
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/tests/mcp_server.py");
+    let tool = format!("tool=[{{name=\"remote\",mcp=[\"python3\",{script:?},\"newest\",\"stdio\"]}}]");
+    let mut arguments = [&TRAIN[..11], &["--set", "log.name=remote", "--set", &tool, "--dry-run"]].concat();
+    let checked = String::from_utf8(project.succeed(&arguments).stdout).unwrap();
+    assert!(checked.contains("tool: remote: MCP server `python3 ") && checked.contains("calculator"), "{checked}");
+    arguments.pop();
+    project.succeed(&arguments);
+    for line in &project.metrics("runs/remote")[1..] {
+        assert!(number(line, "tool/calculator/answered") >= 1.0, "{line:?}");
+        assert!(number(line, "logprob_mismatch") < 1e-4, "{line:?}");
+    }
+    let said = replayed("runs/remote");
     assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
 }
 
@@ -112,6 +127,21 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
     };
     let said = error(&["agent.kind=single"]);
     assert!(said.contains("there are [[tool]] tables, and agent.kind is \"single\"\nhint: set agent.kind"), "{said}");
+    for (table, wrong) in [
+        ("", "it has neither path nor mcp\nhint: "),
+        ("path=\"a.wasm\",mcp=[\"a\"]", "both path and mcp say what it is\nhint: "),
+        ("mcp=[]", "mcp has no program"),
+        ("mcp=\"mcp-server-time\"", "mcp is no URL\nhint: write mcp = "),
+        ("mcp=[\"a\"],params={b=1}", "params and reuse are those of a component\nhint: "),
+        ("mcp=[\"a\"],limits={memory=\"1GiB\"}", "of limits, it has timeout and output"),
+        ("mcp=[\"a\"],grant={chat=[\"x\"]}", "of grant, its program has env"),
+        ("mcp=[\"a\"],api_key_env=\"B\"", "api_key_env is for an MCP server at a URL\nhint: "),
+        ("path=\"a.wasm\",api_key_env=\"B\"", "api_key_env is for an MCP server at a URL"),
+        ("mcp=\"http://a\",grant={env=[\"B\"]}", "grant.env is for an MCP server that is a program\nhint: "),
+    ] {
+        let said = error(&[&format!("tool=[{{name=\"t\",{table}}}]")]);
+        assert!(said.starts_with("error: ") && said.contains("tool `t`: ") && said.contains(wrong), "{table}: {said}");
+    }
     let said = error(&["agent.max_turns=0"]);
     assert!(said.contains("agent.max_turns must be"), "{said}");
     let rows = json!({"prompt": "2 * 3", "ground_truth": "6"}).to_string() + "\n";

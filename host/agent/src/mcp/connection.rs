@@ -7,7 +7,10 @@ use gavel_plugin::{Environment, tls_client_config};
 use reqwest::redirect::Policy;
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService};
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use std::error::Error;
 
 /// Calls that a server over HTTP is asked at once; others wait.
 const MAX_REQUESTS: usize = 256;
@@ -25,7 +28,7 @@ impl Connection {
         let failed = |error: ClientInitializeError, process: Option<&Process>| {
             let said = process.map(Process::last_words).filter(|said| !said.is_empty());
             let said = said.map(|said| format!("; it wrote: {}", env.redact(said))).unwrap_or_default();
-            McpError::Connect { tool: tool(), server: spec.source.to_string(), what: format!("{error}{said}") }
+            McpError::Connect { tool: tool(), server: spec.source.to_string(), what: reason(&error) + &said }
         };
         match &spec.source {
             McpSource::Program(command) => {
@@ -63,6 +66,26 @@ impl Connection {
     pub(super) fn last_words(&self) -> String {
         self.process.as_ref().map(Process::last_words).unwrap_or_default()
     }
+}
+
+/// Why there is no connection. The library's own texts name its types.
+fn reason(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => reason(fallback),
+        ClientInitializeError::ConnectionClosed(_) => "the server ended the connection".to_owned(),
+        ClientInitializeError::JsonRpcError(error) => format!("the server answers: {}", error.message),
+        ClientInitializeError::TransportError { error, .. } => match error.error.downcast_ref() {
+            Some(StreamableHttpError::<reqwest::Error>::Client(error)) => root(error),
+            Some(error) => root(error),
+            None => root(&*error.error),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// The last error of the chain, which says what happened.
+fn root(error: &(dyn Error + 'static)) -> String {
+    error.source().map_or_else(|| error.to_string(), root)
 }
 
 fn client() -> ClientConfig {

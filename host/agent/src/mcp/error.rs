@@ -53,7 +53,7 @@ pub enum McpError {
         source: reqwest::Error,
     },
     /// It does not answer as an MCP server does.
-    #[error("tool `{tool}`: {what}\nhint: check that {server} is an MCP server that works by itself")]
+    #[error("tool `{tool}`: {server}: {what}\nhint: check that it is an MCP server, and that it works by itself")]
     Connect {
         /// The tool.
         tool: String,

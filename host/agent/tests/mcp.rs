@@ -1,0 +1,213 @@
+//! MCP servers as tools, of both eras of the protocol.
+//!
+//! They need what `cargo xtask test` provides: MCP's SDK and `mcp-server-time` in the Python that comes first, and
+//! earlier releases in a folder of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Scripted, limits, sandbox, task, text};
+use gavel_agent::{
+    Episode, EpisodeLimits, EpisodeProgress, McpSource, McpSpec, Policy, ToolLimits, ToolSet, ToolSource, Tools,
+};
+use gavel_data::{FinishReason, Role, ToolEnding, Trajectory};
+use gavel_text::RenderOptions;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The revision of 2026-07-28, which knows no `initialize`, and those before it.
+const SDKS: [&str; 2] = ["newest", "mcp-1.30.0"];
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_server.py");
+
+/// A server; starting Python takes seconds on a busy machine.
+fn server(source: McpSource) -> McpSpec {
+    let (timeout, output) = (Duration::from_secs(60), 64 << 10);
+    McpSpec { name: "server".into(), source, api_key_env: None, env: Vec::new(), timeout, output }
+}
+
+fn program(sdk: &str, what: &str) -> McpSpec {
+    server(McpSource::Program(["python3", SCRIPT, sdk, what].map(str::to_owned).to_vec()))
+}
+
+/// A server over HTTP, which ends when this is dropped.
+struct Served {
+    process: Child,
+    url: String,
+}
+
+impl Served {
+    fn start(sdk: &str, key: Option<&str>) -> Self {
+        let mut python = Command::new("python3");
+        python.args([SCRIPT, sdk, "http"]).stdout(Stdio::piped());
+        python.envs(key.map(|key| ("MCP_TEST_KEY", key)));
+        let mut process = python.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { process, url: url.trim().to_owned() }
+    }
+
+    fn spec(&self) -> McpSpec {
+        server(McpSource::Url(self.url.clone()))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// A trajectory in which the policy makes these calls, one a turn.
+fn calls(tool: impl Into<ToolSource>, calls: &[(&str, Value)]) -> Trajectory {
+    let turn = |(name, arguments): &(&str, Value)| {
+        format!("<tool_call>\n{}\n</tool_call>", json!({"name": name, "arguments": arguments}))
+    };
+    let turns: Vec<String> = calls.iter().map(turn).chain(["done".to_owned()]).collect();
+    let policy = Scripted::new(text("qwen2_5"), &turns.iter().map(String::as_str).collect::<Vec<_>>());
+    let sandbox = sandbox();
+    sandbox.handle().block_on(async {
+        let set = Arc::new(ToolSet::load(&sandbox, vec![tool.into()]).await.unwrap());
+        let task = task(json!({"prompt": "Go."}));
+        let options = set.definitions();
+        let prompt = policy.text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&options)).unwrap();
+        let tools = ToolLimits { max_output_tokens: 2_000, ..limits().tools };
+        let limits = EpisodeLimits { max_turns: 20, deadline: Duration::from_secs(300), tools, ..limits() };
+        let tools = Some(Tools { set, limits });
+        let (max_tokens, key) = (100_000, policy.conversation());
+        let episode = Episode { task, index: 0, prompt, max_tokens, seed: 1, tool_seed: 2, key, tools };
+        let first = policy.generate(vec![episode.first_request()]).await.unwrap().remove(0);
+        episode.play(&policy, first, &EpisodeProgress::default()).await.unwrap().trajectories.remove(0)
+    })
+}
+
+/// What came of each call, and what the policy read.
+fn answers(trajectory: &Trajectory) -> Vec<(ToolEnding, String)> {
+    assert_eq!(trajectory.finish_reason, FinishReason::Stop);
+    let read = trajectory.messages.iter().filter(|message| message.role == Role::Tool);
+    trajectory.report.tool_uses.iter().map(|tool_use| tool_use.ending).zip(read.map(|message| message.text())).collect()
+}
+
+fn refused(spec: McpSpec) -> String {
+    let sandbox = sandbox();
+    sandbox.handle().block_on(ToolSet::load(&sandbox, vec![spec.into()])).err().expect("it is taken").to_string()
+}
+
+#[test]
+fn a_published_server_of_either_era_answers_the_policy() {
+    for sdk in SDKS {
+        let at = json!({"source_timezone": "Asia/Tokyo", "time": "09:30", "target_timezone": "UTC"});
+        let mut no_time = at.clone();
+        no_time.as_object_mut().unwrap().remove("time");
+        let nowhere = json!({"timezone": "Mars/Olympus"});
+        let trajectory = calls(
+            program(sdk, "time"),
+            &[("convert_time", at), ("convert_time", no_time), ("get_current_time", nowhere)],
+        );
+        let [(answered, time), (wrong, missing), (failed, nowhere)] = &answers(&trajectory)[..] else { panic!() };
+        let time: Value = serde_json::from_str(time).unwrap();
+        assert_eq!((answered, &time["time_difference"]), (&ToolEnding::Answered, &json!("-9.0h")), "{sdk}");
+        assert!(time["target"]["datetime"].as_str().unwrap().ends_with("T00:30:00+00:00"), "{sdk}: {time}");
+        // Gavel checks arguments by itself; what the schema does not say, the server does.
+        assert_eq!((*wrong, missing.as_str()), (ToolEnding::CalledWrongly, "error: \"time\" is a required property"));
+        assert_eq!(*failed, ToolEnding::Failed, "{sdk}");
+        assert!(nowhere.starts_with("error: ") && nowhere.contains("Mars/Olympus"), "{sdk}: {nowhere}");
+    }
+}
+
+#[test]
+fn a_call_ends_in_every_way_over_stdio_and_http() {
+    for sdk in SDKS {
+        let served = Served::start(sdk, None);
+        for spec in [program(sdk, "stdio"), served.spec()] {
+            let way = format!("{sdk}, {}", spec.source);
+            let trajectory = calls(
+                spec,
+                &[
+                    ("add", json!({"a": 2, "b": 3})),
+                    ("fail", json!({})),
+                    ("flood", json!({"size": 70_000})),
+                    ("flood", json!({"size": 1_000})),
+                ],
+            );
+            let [add, fail, flood, short] = &answers(&trajectory)[..] else { panic!("{way}") };
+            assert_eq!(*add, (ToolEnding::Answered, "5".to_owned()), "{way}");
+            assert_eq!(fail.0, ToolEnding::Failed, "{way}");
+            assert!(fail.1.contains("it is broken"), "{way}: {}", fail.1);
+            let too_long = "error: the answer of `server` has 70000 bytes, and 65536 are allowed";
+            assert_eq!(*flood, (ToolEnding::OutOfBudget, too_long.to_owned()), "{way}");
+            assert_eq!(*short, (ToolEnding::Answered, "x".repeat(1_000)), "{way}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_slow_or_ends_costs_a_call_and_is_started_again() {
+    for sdk in SDKS {
+        let trajectory = calls(
+            McpSpec { timeout: Duration::from_secs(8), ..program(sdk, "stdio") },
+            &[("count", json!({})), ("end", json!({})), ("count", json!({})), ("wait", json!({"seconds": 60}))],
+        );
+        let away = (ToolEnding::Unavailable, "error: `server` does not answer".to_owned());
+        let slow = (ToolEnding::OutOfBudget, "error: `server` did not answer within 8 s".to_owned());
+        let one = || (ToolEnding::Answered, "1".to_owned());
+        assert_eq!(answers(&trajectory), [one(), away, one(), slow], "{sdk}");
+    }
+}
+
+#[test]
+fn secrets_reach_the_server_and_nobody_else() {
+    let key = "a-key-of-tests-0451";
+    // SAFETY: no other thread of this test program reads or writes these two variables.
+    unsafe {
+        std::env::set_var("GAVEL_TEST_MCP_KEY", key);
+        std::env::set_var("GAVEL_TEST_MCP_OTHER", "hidden");
+    }
+    let spec = McpSpec { env: vec!["GAVEL_TEST_MCP_KEY".into()], ..program("newest", "stdio") };
+    let names = ["GAVEL_TEST_MCP_KEY", "GAVEL_TEST_MCP_OTHER"];
+    let trajectory = calls(spec, &names.map(|name| ("variable", json!({"name": name}))));
+    let texts: Vec<String> = answers(&trajectory).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["$GAVEL_TEST_MCP_KEY", "absent"]);
+
+    for sdk in SDKS {
+        let served = Served::start(sdk, Some(key));
+        let with_key = McpSpec { api_key_env: Some("GAVEL_TEST_MCP_KEY".into()), ..served.spec() };
+        let trajectory = calls(with_key, &[("add", json!({"a": 1, "b": 1}))]);
+        assert_eq!(answers(&trajectory), [(ToolEnding::Answered, "2".to_owned())], "{sdk}");
+        let error = refused(served.spec());
+        assert!(error.starts_with("tool `server`: http://") && error.contains("401"), "{sdk}: {error}");
+        let wrong = McpSpec { api_key_env: Some("GAVEL_TEST_MCP_OTHER".into()), ..served.spec() };
+        let error = refused(wrong);
+        assert!(error.contains("401") && !error.contains("hidden"), "{sdk}: {error}");
+    }
+}
+
+#[test]
+fn what_is_no_server_is_refused_before_the_run() {
+    let command =
+        |command: &[&str]| server(McpSource::Program(command.iter().map(|part| (*part).to_owned()).collect()));
+    let missing = refused(command(&["no-such-program", "--stdio"]));
+    assert!(missing.starts_with("tool `server`: cannot start `no-such-program`: No such file"), "{missing}");
+    let ended = refused(command(&["python3", "-c", "import sys; sys.exit('the disk is full')"]));
+    assert!(ended.contains("the server ended the connection; it wrote: the disk is full\nhint: "), "{ended}");
+    let mute = McpSpec { timeout: Duration::from_secs(1), ..command(&["sleep", "60"]) };
+    let mute = refused(mute);
+    assert!(mute.starts_with("tool `server`: `sleep 60` did not describe its functions within 1 s\nhint: "), "{mute}");
+    let chatty = refused(McpSpec { timeout: Duration::from_secs(1), ..command(&["yes", "not JSON"]) });
+    assert!(chatty.contains(" did not describe its functions within 1 s\nhint: "), "{chatty}");
+    let endless = refused(command(&["cat", "/dev/zero"]));
+    assert!(endless.starts_with("tool `server`: `cat /dev/zero`: the server ended the connection"), "{endless}");
+    let nobody = refused(server(McpSource::Url("http://127.0.0.1:9/mcp".into())));
+    assert_eq!(
+        nobody,
+        "tool `server`: http://127.0.0.1:9/mcp: Connection refused (os error 111)\nhint: check that it is an MCP server, and that it works by itself"
+    );
+    let no_key = refused(McpSpec {
+        api_key_env: Some("GAVEL_TEST_NO_SUCH_KEY".into()),
+        ..server(McpSource::Url("http://127.0.0.1:9/mcp".into()))
+    });
+    assert!(no_key.contains("api_key_env: the variable GAVEL_TEST_NO_SUCH_KEY is not set\nhint: "), "{no_key}");
+}
