@@ -4,8 +4,9 @@ use crate::agent_episode::AgentEpisode;
 use crate::conversation::Conversation;
 use crate::episode::EpisodeError;
 use crate::policy::{ConversationKey, Policy, Turn, TurnRequest};
-use crate::progress::{EpisodeProgress, WaitsFor};
+use crate::progress::EpisodeProgress;
 use crate::tool_set::Sessions;
+use crate::waits_for::WaitsFor;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
 use gavel_data::seed::{Purpose, derive};
@@ -266,14 +267,7 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
     }
 
     fn specs(&self) -> Vec<ToolSpec> {
-        self.episode
-            .tools
-            .set
-            .tools()
-            .iter()
-            .flat_map(|tool| tool.functions())
-            .map(|function| function.spec().clone())
-            .collect()
+        self.episode.tools.set.functions().map(|function| function.spec().clone()).collect()
     }
 
     fn call(&self, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Message>, EpisodeOver>> {

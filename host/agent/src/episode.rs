@@ -2,9 +2,10 @@
 
 use crate::conversation::Conversation;
 use crate::policy::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
-use crate::progress::{EpisodeProgress, WaitsFor};
+use crate::progress::EpisodeProgress;
 use crate::row_settings::tool_settings;
 use crate::tool_set::{Sessions, ToolLimits, ToolSet};
+use crate::waits_for::WaitsFor;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, Trajectory};
 use gavel_text::{RenderOptions, TextError};

@@ -17,6 +17,7 @@ mod row_settings;
 mod run_tool;
 mod tool_output;
 mod tool_set;
+mod waits_for;
 
 pub use agent_episode::AgentEpisode;
 pub use conversation::Conversation;
@@ -24,7 +25,8 @@ pub use episode::{Episode, EpisodeError, EpisodeLimits, History, Tools};
 pub use mcp::{McpError, McpServer, McpSource, McpSpec};
 pub use policy::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 pub use policy_waits::{PolicyWait, PolicyWaits};
-pub use progress::{EpisodeProgress, EpisodeWait, WaitsFor};
+pub use progress::{EpisodeProgress, EpisodeWait};
 pub use run_tool::{RunTool, ToolSource};
 pub use tool_output::LeftOut;
 pub use tool_set::{ToolLimits, ToolSet, ToolSetError};
+pub use waits_for::WaitsFor;

@@ -1,6 +1,7 @@
 //! What an episode waits for at the moment, for display.
 
 use crate::policy_waits::PolicyWaits;
+use crate::waits_for::WaitsFor;
 use gavel_plugin::{OutsideWait, OutsideWaits};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -26,19 +27,6 @@ pub struct EpisodeWait {
     pub what: WaitsFor,
     /// When the wait began.
     pub since: Instant,
-}
-
-/// What an episode can wait for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WaitsFor {
-    /// A turn of the policy.
-    Policy,
-    /// Memory for the sessions of its tools.
-    Memory,
-    /// The agent's own logic.
-    Agent,
-    /// Calls of these functions.
-    Tools(Vec<String>),
 }
 
 impl Default for EpisodeProgress {

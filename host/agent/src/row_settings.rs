@@ -13,10 +13,27 @@ pub(crate) fn agent_settings(task: &Task) -> String {
     Value::Object(of_extra_info(task, "agent_kwargs").unwrap_or_default()).to_string()
 }
 
+/// The tools or functions that it may call, as verl names them: `extra_info.tool_selection`. Without it, all.
+///
+/// # Errors
+/// It is no list of names. The text says so.
+pub(crate) fn tool_selection(task: &Task) -> Result<Option<Vec<String>>, String> {
+    match extra_info(task, "tool_selection") {
+        None | Some(Value::Null) => Ok(None),
+        Some(selection) => serde_json::from_value(selection.clone())
+            .map(Some)
+            .map_err(|_| format!("extra_info.tool_selection must be a list of tools, not {selection}")),
+    }
+}
+
 fn of_extra_info(task: &Task, key: &str) -> Option<Map<String, Value>> {
-    let extra_info = task.reference.columns.present("extra_info")?;
-    match extra_info.parse::<Value>().ok()?.get_mut(key)?.take() {
+    match extra_info(task, key)? {
         Value::Object(settings) => Some(settings),
         _ => None,
     }
+}
+
+fn extra_info(task: &Task, key: &str) -> Option<Value> {
+    let extra_info = task.reference.columns.present("extra_info")?;
+    Some(extra_info.parse::<Value>().ok()?.get_mut(key)?.take())
 }

@@ -1,16 +1,17 @@
 //! The tools of a run: their functions, and the sessions of a trajectory.
 
 use crate::mcp::{McpError, McpServer};
+use crate::row_settings::tool_selection;
 use crate::run_tool::{RunSession, RunTool, ToolSource};
 use crate::tool_output::{self, LeftOut};
 use futures::future::join_all;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Message, Role, ToolCall, ToolEnding, ToolUse};
+use gavel_data::{Message, Role, Task, ToolCall, ToolEnding, ToolUse};
 use gavel_plugin::{Agent, LoadError, OutsideWaits, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport};
 use gavel_text::{MalformedCall, TextError, TextModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,8 +28,8 @@ pub struct ToolLimits {
 
 /// The tools of a run.
 pub struct ToolSet {
-    tools: Vec<RunTool>,
-    /// For each function, the number of its tool.
+    tools: Vec<Arc<RunTool>>,
+    /// For each function that may be called, the number of its tool.
     functions: BTreeMap<String, usize>,
     /// In the order of the tools, as chat templates take them.
     definitions: Arc<[Value]>,
@@ -66,8 +67,7 @@ impl ToolSet {
     /// # Errors
     /// One of them does not load, does not answer or is a quick build, or two have a function of one name.
     pub async fn load(sandbox: &Sandbox, sources: Vec<ToolSource>) -> Result<Self, ToolSetError> {
-        let (mut tools, mut functions, mut definitions) =
-            (Vec::<RunTool>::new(), BTreeMap::<String, usize>::new(), Vec::new());
+        let (mut tools, mut functions) = (Vec::<Arc<RunTool>>::new(), BTreeMap::<String, usize>::new());
         for (number, source) in sources.into_iter().enumerate() {
             let tool = match source {
                 ToolSource::Component(spec) => RunTool::Component(Tool::load(sandbox, *spec).await?),
@@ -77,16 +77,57 @@ impl ToolSet {
                 return Err(ToolSetError::Quick(tool.name().to_owned()));
             }
             for function in tool.functions() {
-                definitions.push(function.definition());
                 if let Some(earlier) = functions.insert(function.name().to_owned(), number) {
-                    let first = tools.get(earlier).map_or(tool.name(), RunTool::name).to_owned();
+                    let first = tools.get(earlier).map_or(tool.name(), |tool| tool.name()).to_owned();
                     let (function, second) = (function.name().to_owned(), tool.name().to_owned());
                     return Err(ToolSetError::Twice { function, first, second });
                 }
             }
-            tools.push(tool);
+            tools.push(Arc::new(tool));
         }
-        Ok(Self { tools, functions, definitions: definitions.into() })
+        Ok(Self::new(tools, functions))
+    }
+
+    fn new(tools: Vec<Arc<RunTool>>, functions: BTreeMap<String, usize>) -> Self {
+        let set = Self { tools, functions, definitions: Arc::from([]) };
+        Self { definitions: set.functions().map(ToolFunction::definition).collect(), ..set }
+    }
+
+    /// Those that a row may call, which it selects by the names of tools or functions; all where it selects none.
+    ///
+    /// # Errors
+    /// It selects something else. The text says what.
+    pub fn of_row(self: &Arc<Self>, task: &Task) -> Result<Arc<Self>, String> {
+        let Some(selection) = tool_selection(task)? else { return Ok(self.clone()) };
+        let names = |tool: &RunTool| {
+            let functions = tool.functions().iter().map(|function| function.name().to_owned());
+            std::iter::once(tool.name().to_owned()).chain(functions).collect::<Vec<_>>()
+        };
+        let known: BTreeSet<String> = self.tools.iter().flat_map(|tool| names(tool)).collect();
+        if let Some(unknown) = selection.iter().find(|name| !known.contains(*name)) {
+            let known: Vec<String> = known.into_iter().collect();
+            return Err(format!(
+                "extra_info.tool_selection: there is no tool or function `{unknown}`; there are: {}",
+                known.join(", ")
+            ));
+        }
+        let (mut tools, mut functions) = (Vec::new(), BTreeMap::new());
+        for tool in &self.tools {
+            let is_selected = |name: &str| selection.iter().any(|selected| selected == tool.name() || selected == name);
+            let selected = tool.functions().iter().map(ToolFunction::name).filter(|name| is_selected(name));
+            let before = functions.len();
+            functions.extend(selected.map(|name| (name.to_owned(), tools.len())));
+            if functions.len() > before {
+                tools.push(tool.clone());
+            }
+        }
+        Ok(Arc::new(Self::new(tools, functions)))
+    }
+
+    /// What may be called, in the order of the tools.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &ToolFunction> {
+        let all = self.tools.iter().flat_map(|tool| tool.functions());
+        all.filter(|function| self.functions.contains_key(function.name()))
     }
 
     /// Their functions, in the form that chat templates take.
@@ -95,13 +136,13 @@ impl ToolSet {
     }
 
     /// The tools, in their order.
-    pub fn tools(&self) -> &[RunTool] {
-        &self.tools
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = &RunTool> {
+        self.tools.iter().map(|tool| &**tool)
     }
 
     /// Waits for the rooms of one more trajectory, with one for `agent`; nothing once the sandbox is shut down.
     pub(crate) async fn rooms(&self, agent: Option<&Agent>) -> Option<SessionRooms> {
-        SessionRooms::wait(agent, self.tools.iter().filter_map(RunTool::component)).await
+        SessionRooms::wait(agent, self.tools().filter_map(RunTool::component)).await
     }
 
     /// Sessions for a trajectory. `settings` has what a row sets for each tool, by the tool's name or that of one of

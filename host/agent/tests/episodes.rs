@@ -19,6 +19,7 @@ fn play_with(sandbox: &Sandbox, policy: &Scripted, row: Value, limits: EpisodeLi
     sandbox.handle().block_on(async {
         let set = Arc::new(ToolSet::load(sandbox, vec![toolbox().into()]).await.unwrap());
         let task = task(row);
+        let set = set.of_row(&task).unwrap();
         let options = set.definitions();
         let prompt = policy.text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&options)).unwrap();
         let tools = Some(Tools { set, limits });
@@ -199,6 +200,31 @@ fn a_row_sets_its_tools_and_the_policy_does_not_see_it() {
     let sample = play_with(&sandbox(), &policy, row, limits(), 100_000);
     assert_eq!(answers(&sample.trajectories[0]), [r#"{"secret":41}"#]);
     assert!(!policy.saw(0).contains("41"));
+}
+
+#[test]
+fn a_row_selects_what_may_be_called() {
+    let (add, flood) = (call("add", &json!({"by": 2})), call("flood", &json!({"bytes": 3})));
+    let row = |selection: Value| json!({"prompt": "Go.", "extra_info": {"tool_selection": selection}});
+    for selection in [json!(["add"]), json!(["fail", "add"])] {
+        let policy = Scripted::new(text("qwen2_5"), &[&add, &flood, "well"]);
+        let sample = play_with(&sandbox(), &policy, row(selection.clone()), limits(), 100_000);
+        let known: Vec<&str> = ["add", "fail"].into_iter().take(selection.as_array().unwrap().len()).collect();
+        let unknown = format!("error: there is no function `flood`; there are: {}", known.join(", "));
+        assert_eq!(answers(&sample.trajectories[0]), ["2", &unknown], "{selection}");
+        assert!(policy.saw(0).contains("Adds to the sum") && !policy.saw(0).contains("\"flood\""), "{selection}");
+    }
+    let sandbox = sandbox();
+    let all = Arc::new(sandbox.handle().block_on(ToolSet::load(&sandbox, vec![toolbox().into()])).unwrap());
+    let selected = |selection: Value| all.of_row(&task(row(selection)));
+    assert_eq!(selected(json!(["toolbox"])).unwrap().definitions(), all.definitions());
+    assert_eq!(selected(Value::Null).unwrap().definitions(), all.definitions());
+    let none = selected(json!([])).unwrap();
+    assert_eq!((none.definitions().len(), none.tools().len()), (0, 0));
+    let error = selected(json!(["add", "subtract"])).err().unwrap();
+    assert!(error.starts_with("extra_info.tool_selection: there is no tool or function `subtract`; there are: add, "));
+    let error = selected(json!("add")).err().unwrap();
+    assert_eq!(error, "extra_info.tool_selection must be a list of tools, not \"add\"");
 }
 
 #[test]

@@ -149,6 +149,13 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
     let sizes = "model={init={vocab_size=259,hidden_size=32,intermediate_size=32,num_hidden_layers=1,num_attention_heads=2,max_position_embeddings=512}}";
     let said = error(&[sizes, "data.validation=\"tools-train.jsonl\""]);
     assert!(said.contains("the chat template has no form for tool calls that gavel reads"), "{said}");
+    let row = json!({"prompt": "2 * 3", "ground_truth": "6", "extra_info": {"tool_selection": ["abacus"]}});
+    project.write("other.jsonl", &format!("{row}\n"));
+    let said = error(&[sizes, "data.validation=\"other.jsonl\""]);
+    assert!(
+        said.contains("other.jsonl, line 1: extra_info.tool_selection: there is no tool or function `abacus`"),
+        "{said}"
+    );
     project.write(
         "drops.jinja",
         "{{ messages[0].content }}{# <tool_call> #}{{ messages[-1].content if messages[-1].role != 'tool' }}",

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::error::Result;
 use gavel_agent::{ToolSet, ToolSource, Tools};
+use gavel_data::Task;
 use gavel_plugin::{Agent, Sandbox};
 use gavel_scoring::recording::{ActorRecord, ActorRole};
 use serde_json::Value;
@@ -55,11 +56,24 @@ impl Logic {
         }
     }
 
-    /// The functions that prompts offer in place of what their rows say; nothing where an agent writes the prompts.
-    pub(crate) fn offered(&self) -> Option<Arc<[Value]>> {
-        match self {
-            Self::Single | Self::Agent(..) => None,
-            Self::Tools(tools) => Some(tools.set.definitions()),
+    /// The tools that a row may call.
+    ///
+    /// # Errors
+    /// The row selects one that is not there. The text says so.
+    pub(crate) fn tools_of(&self, task: &Task) -> std::result::Result<Option<Tools>, String> {
+        let of_row = |tools: &Tools| Ok(Tools { set: tools.set.of_row(task)?, ..tools.clone() });
+        self.tools().map(of_row).transpose()
+    }
+
+    /// The functions that the prompt of a row offers.
+    ///
+    /// # Errors
+    /// The row selects a tool that is not there, or its own column is no list of them. The text says so.
+    pub(crate) fn offered(&self, task: &Task) -> std::result::Result<Arc<[Value]>, String> {
+        match (self, self.tools_of(task)?) {
+            (Self::Tools(_), Some(tools)) => Ok(tools.set.definitions()),
+            // An agent writes its prompts by itself.
+            _ => task.reference.tools().map(Into::into).map_err(|error| error.to_string()),
         }
     }
 
@@ -67,7 +81,7 @@ impl Logic {
     pub(crate) fn actors<T>(&self, config: &Config<T>) -> Vec<ActorRecord> {
         let agent = self.agent().zip(config.agent.plugin(&config.limits));
         let agent = agent.map(|(agent, spec)| ActorRecord::new(ActorRole::Agent, spec, agent.hash(), agent.info()));
-        let loaded = self.tools().map(|tools| tools.set.tools()).unwrap_or_default();
+        let loaded = self.tools().into_iter().flat_map(|tools| tools.set.tools());
         // A server outside of the sandbox has no component to keep.
         let tools = config.tool.iter().zip(loaded).filter_map(|(table, tool)| {
             let (ToolSource::Component(spec), tool) = (table.source(&config.limits), tool.component()?) else {

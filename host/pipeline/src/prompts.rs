@@ -3,7 +3,9 @@
 use crate::config::{DataTable, Overlong};
 use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
+use crate::logic::Logic;
 use crate::mixture::Share;
+use gavel_agent::Tools;
 use gavel_data::{DatasetRow, Message, Row, Task, TaskError};
 use gavel_text::{RenderOptions, TextModel};
 use serde_json::Value;
@@ -11,10 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A task whose prompt the policy can read.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Prompt {
     pub(crate) task: Arc<Task>,
     pub(crate) ids: Vec<u32>,
+    /// The tools that its row may call, if there are any.
+    pub(crate) tools: Option<Tools>,
 }
 
 /// What is done with prompts that are too long.
@@ -80,19 +84,17 @@ pub(crate) fn prompts(
     split: &str,
     text: &TextModel,
     limit: PromptLimit,
-    functions: Option<&[Value]>,
+    logic: &Logic,
 ) -> Result<Drawable<Prompt>> {
     usable(datasets, |row, path| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
         let task = task(row, path, split)?;
-        let ids = match functions {
-            Some(functions) => prompt_ids(&task.prompt, functions, text),
-            None => prompt_ids(&task.prompt, &tools(&task).map_err(bad)?, text),
-        };
-        let ids = ids.map_err(bad)?;
+        let offered = logic.offered(&task).map_err(bad)?;
+        let ids = prompt_ids(&task.prompt, &offered, text).map_err(bad)?;
+        let tools = logic.tools_of(&task).map_err(bad)?;
         let task = Arc::new(task);
-        Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids }))
+        Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, tools }))
     })
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn task(row: Row, path: &Path, split: &str) -> Result<Task> {
     })
 }
 
-/// The tools that a task's row offers.
+/// The functions that a task's own column offers.
 pub(crate) fn tools(task: &Task) -> std::result::Result<Vec<Value>, String> {
     task.reference.tools().map_err(|error| error.to_string())
 }

@@ -57,7 +57,7 @@ impl Rollout {
             sampling: sampling.clone(),
             stop: self.table.stop.clone(),
         });
-        if let Logic::Agent(agent, tools) = &self.logic {
+        if let Logic::Agent(agent, all) = &self.logic {
             for draw in draws {
                 let episode = AgentEpisode {
                     task: draw.prompt.task.clone(),
@@ -67,14 +67,14 @@ impl Rollout {
                     seed: draw.seeds.sampling,
                     tool_seed: draw.seeds.plugin,
                     agent: agent.clone(),
-                    tools: tools.clone(),
+                    tools: draw.prompt.tools.as_ref().unwrap_or(all).clone(),
                 };
                 let (policy, progress) = (policy.clone(), draw.progress.clone());
                 self.push(draw, in_flight, async move { episode.play(policy, &progress).await });
             }
             return Ok(());
         }
-        let episodes: Vec<Episode> = draws.iter().map(|draw| self.episode(draw, &policy)).collect();
+        let episodes: Vec<Episode> = draws.iter().map(|draw| Self::episode(draw, &policy)).collect();
         let turns = policy.generate(episodes.iter().map(Episode::first_request).collect()).await?;
         for ((draw, episode), turn) in draws.iter().zip(episodes).zip(turns) {
             let (policy, progress) = (policy.clone(), draw.progress.clone());
@@ -161,8 +161,8 @@ impl Rollout {
         Ok((groups, waited))
     }
 
-    fn episode(&self, draw: &SampleDraw<'_>, policy: &EnginePolicy) -> Episode {
-        let tools = self.logic.tools().cloned();
+    fn episode(draw: &SampleDraw<'_>, policy: &EnginePolicy) -> Episode {
+        let tools = draw.prompt.tools.clone();
         Episode {
             task: draw.prompt.task.clone(),
             index: draw.key.index as u32,

@@ -43,10 +43,9 @@ impl Setup {
     /// The prompts of datasets; each has a reward that scores it.
     fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Drawable<Prompt>> {
         let rows = rows(config, datasets, self.scorer.sandbox())?;
-        let functions = self.logic.offered();
-        let prompts = prompts(rows, split, &self.text, self.limit, functions.as_deref())?;
-        if let (Some(functions), Some(prompt)) = (&functions, prompts.rows.first()) {
-            check_template(&self.text, &prompt.task, functions, config.agent.history)?;
+        let prompts = prompts(rows, split, &self.text, self.limit, &self.logic)?;
+        if let (Logic::Tools(tools), Some(prompt)) = (&self.logic, prompts.rows.first()) {
+            check_template(&self.text, &prompt.task, &tools.set.definitions(), config.agent.history)?;
         }
         check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
         Ok(prompts)
@@ -54,9 +53,8 @@ impl Setup {
 
     /// The rows that `gavel sft` imitates.
     pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
-        let functions = self.logic.offered();
         let rows = rows(config, &config.data.train, self.scorer.sandbox())?;
-        sft_rows(rows, &self.text, self.limit, functions.as_deref())
+        sft_rows(rows, &self.text, self.limit, &self.logic)
     }
 
     /// The prompts that `gavel train` learns from.

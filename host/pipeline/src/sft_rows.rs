@@ -3,24 +3,26 @@
 use crate::config::Overlong;
 use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
-use crate::prompts::{Drawable, PromptLimit, prompt_ids, tools, usable};
+use crate::logic::Logic;
+use crate::prompts::{Drawable, PromptLimit, prompt_ids, usable};
 use gavel_data::{Message, Role, Row, Sample, last_turn};
 use gavel_text::{RenderOptions, TextModel, Tokenizer};
 use gavel_train::SftRow;
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The rows to imitate from datasets: each message of the assistant that answers a prompt, with all messages before it.
 pub(crate) fn sft_rows(
     datasets: Vec<DatasetRows<'_>>,
     text: &TextModel,
     limit: PromptLimit,
-    functions: Option<&[Value]>,
+    logic: &Logic,
 ) -> Result<Drawable<SftRow>> {
     usable(datasets, |row, path| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-        let answered = Answered::read(row, functions).map_err(bad)?;
+        let answered = Answered::read(row, logic).map_err(bad)?;
         let mut rows = Vec::new();
         for at in answered.learned() {
             let row = sft_row(&answered.messages[..at], &answered.tools, &answered.messages[at], text).map_err(bad)?;
@@ -34,14 +36,13 @@ pub(crate) fn sft_rows(
 struct Answered {
     messages: Vec<Message>,
     /// The functions that it offers.
-    tools: Vec<Value>,
+    tools: Arc<[Value]>,
     /// The first message to imitate: the one after the prompt or, in a whole conversation, the first of the last turn.
     start: usize,
 }
 
 impl Answered {
-    /// Reads a row; the functions are those of the run's tools, or else those that the row offers.
-    fn read(row: Row, functions: Option<&[Value]>) -> std::result::Result<Self, String> {
+    fn read(row: Row, logic: &Logic) -> std::result::Result<Self, String> {
         let has_prompt = row.columns.present("prompt").is_some();
         let Sample { task, trajectories, .. } =
             gavel_scoring::completion(row, "train").map_err(|error| error.to_string())?;
@@ -54,7 +55,7 @@ impl Answered {
         if start == messages.len() {
             return Err("`messages` does not end with a message of the assistant: there is no answer to learn".into());
         }
-        let tools = functions.map_or_else(|| tools(&task), |functions| Ok(functions.to_vec()))?;
+        let tools = logic.offered(&task)?;
         Ok(Self { messages, tools, start })
     }
 
