@@ -44,7 +44,7 @@ async fn play(set: &Arc<ToolSet>, turns: &[&str], row: Value) -> (Trajectory, Sc
 fn with_tool<T>(spec: PluginSpec, test: impl AsyncFnOnce(&Arc<ToolSet>) -> T) -> T {
     let sandbox = sandbox();
     sandbox.handle().block_on(async {
-        let set = Arc::new(ToolSet::load(&sandbox, vec![spec]).await.unwrap());
+        let set = Arc::new(ToolSet::load(&sandbox, vec![spec.into()]).await.unwrap());
         test(&set).await
     })
 }

@@ -117,9 +117,10 @@ fn rewards(group: &Group) -> Vec<f64> {
 /// did not come to its end is wrong.
 fn right(member: &Member, accuracy: &str) -> Option<f64> {
     let outcome = &member.outcome;
+    // An answer that a server did not give has neither messages nor an error.
     let is_unfinished = |trajectory: &Trajectory| {
         matches!(trajectory.finish_reason, FinishReason::Timeout | FinishReason::Error)
-            && !trajectory.messages.is_empty()
+            && (!trajectory.messages.is_empty() || trajectory.report.error.is_some())
     };
     if member.sample.trajectories.iter().any(is_unfinished) {
         return Some(0.0);
@@ -159,7 +160,7 @@ fn answer(outcome: &Outcome) -> Option<String> {
 mod tests {
     use super::*;
     use crate::testing::group;
-    use gavel_data::{Evaluation, Metric, OutcomeKind, Score};
+    use gavel_data::{Evaluation, Metric, OutcomeKind, RolloutFault, RolloutStage, Score};
 
     /// A group whose samples the reward `answer` scored so, with these notes.
     fn noted(samples: &[(f64, Option<&str>)]) -> Group {
@@ -204,6 +205,23 @@ mod tests {
         for absent in ["val/unknown/mean@1", "val/unknown/best@1/mean", "val/unknown/maj@1/mean", "val/unknown/pass@3"]
         {
             assert_number(&found, absent, None);
+        }
+    }
+
+    #[test]
+    fn a_sample_that_did_not_come_to_its_end_is_wrong() {
+        let fault = RolloutFault { stage: RolloutStage::Agent, message: "the agent failed".into(), retryable: false };
+        for (reason, error, accuracy) in [
+            (FinishReason::Stop, None, 1.0),
+            (FinishReason::Length, None, 1.0),
+            (FinishReason::MaxTurns, None, 1.0),
+            (FinishReason::Timeout, Some(&fault), 0.5),
+            (FinishReason::Error, Some(&fault), 0.5),
+        ] {
+            let mut group = noted(&[(1.0, None), (1.0, None)]);
+            let trajectory = &mut group.members[0].sample.trajectories[0];
+            (trajectory.finish_reason, trajectory.report.error) = (reason, error.cloned());
+            assert_number(&describe(&[group], Some("answer"), 2), "val/accuracy", Some(accuracy));
         }
     }
 

@@ -3,9 +3,11 @@
 
 use gavel_sdk::policy::{self, Conversation, Options};
 use gavel_sdk::{Agent, Failure, Info, Message, Task};
+use std::num::NonZeroU32;
 
 struct Debate {
     rounds: usize,
+    options: Options,
 }
 
 /// The keys of `[agent.params]`.
@@ -15,6 +17,8 @@ struct Params {
     /// How often both speak.
     #[serde(default = "two")]
     rounds: usize,
+    /// The most tokens of a turn.
+    max_tokens: Option<NonZeroU32>,
 }
 
 fn two() -> usize {
@@ -24,9 +28,10 @@ fn two() -> usize {
 impl Agent for Debate {
     type Params = Params;
 
-    fn new(Params { rounds }: Params) -> Result<Self, String> {
+    fn new(Params { rounds, max_tokens }: Params) -> Result<Self, String> {
+        let options = Options { max_tokens: max_tokens.map(NonZeroU32::get), ..Options::default() };
         match rounds {
-            1.. => Ok(Self { rounds }),
+            1.. => Ok(Self { rounds, options }),
             0 => Err("rounds must be at least 1, not 0".into()),
         }
     }
@@ -38,25 +43,27 @@ impl Agent for Debate {
     fn run(&self, task: &Task) -> Result<String, Failure> {
         let first = Conversation::open("first", task.prompt(), &[])?;
         let second = Conversation::open("second", task.prompt(), &[])?;
-        let mut said = speak(&first, &second)?;
+        let mut said = self.speak(&first, &second)?;
         for _ in 1..self.rounds {
             first.append(vec![Message::user(heard(&said[1]))])?;
             second.append(vec![Message::user(heard(&said[0]))])?;
-            said = speak(&first, &second)?;
+            said = self.speak(&first, &second)?;
         }
         let [answer, _] = said;
         Ok(answer)
     }
 }
 
-gavel_sdk::export_agent!(Debate);
-
-/// Both speak at the same time.
-fn speak(first: &Conversation, second: &Conversation) -> Result<[String; 2], Failure> {
-    let mut turns = policy::generate(&[first, second], &Options::default()).into_iter();
-    let mut next = || turns.next().ok_or_else(|| Failure::internal("a turn is missing"));
-    Ok([next()??.text(), next()??.text()])
+impl Debate {
+    /// Both speak at the same time.
+    fn speak(&self, first: &Conversation, second: &Conversation) -> Result<[String; 2], Failure> {
+        let mut turns = policy::generate(&[first, second], &self.options).into_iter();
+        let mut next = || turns.next().ok_or_else(|| Failure::internal("a turn is missing"));
+        Ok([next()??.text(), next()??.text()])
+    }
 }
+
+gavel_sdk::export_agent!(Debate);
 
 fn heard(said: &str) -> String {
     format!("Somebody else answers:\n\n{said}\n\nSay where they are wrong or you were, and answer again.")

@@ -11,7 +11,7 @@ use gavel_harness::{
 };
 use gavel_plugin::{ChatError, Grants, Limits, PluginSpec, Sandbox, SandboxConfig, Tape};
 use gavel_runs::{SampleWriter, ScoredSample, TaskStore, layout};
-use gavel_scoring::recording::{Grouping, keep_plugin_set};
+use gavel_scoring::recording::{Grouping, PluginSet, keep_plugin_set};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use serde_json::{Value, json};
 use snapbox::str;
@@ -318,7 +318,7 @@ fn the_samples_of_a_recording_are_scored_as_they_were() {
     let spec = PluginSpec::new("random", built("guests/random.wasm"));
     let plugins = vec![WeightedPlugin::new(spec.clone(), 1.0)];
     let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN).into()).unwrap();
-    keep_plugin_set(folder.path(), &scorer, Grouping::default(), 0, false).unwrap();
+    keep_plugin_set(folder.path(), PluginSet::of(&scorer, Grouping::default(), 0), false).unwrap();
     let mut tasks = TaskStore::open(folder.path()).unwrap();
     let mut writer = SampleWriter::create(folder.path(), 0).unwrap();
     let mut outcomes = Vec::new();

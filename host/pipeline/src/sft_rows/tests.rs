@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Config;
+use crate::logic::Logic;
 use crate::prompts::prompts;
 use gavel_data::DatasetReader;
 use serde_json::json;
@@ -44,8 +45,8 @@ fn rendered(rows: &[Value]) -> Result<[Vec<String>; 2]> {
     let text = model(folder.path(), TEMPLATE, &[2]);
     let config = config(folder.path(), "error", rows);
     let limit = PromptLimit::new(&config.data, 512, 8).unwrap();
-    let prompts = prompts(read(&config), "train", &text, limit, None)?.rows;
-    let rows = sft_rows(read(&config), &text, limit, None)?.rows;
+    let prompts = prompts(read(&config), "train", &text, limit, &Logic::Single)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, &Logic::Single)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode(ids).unwrap();
     Ok([
         prompts.iter().map(|prompt| decode(&prompt.ids)).collect(),
@@ -59,7 +60,7 @@ fn imitated(template: &str, ends: &[u32], positions: i64, overlong: &str, rows: 
     let text = model(folder.path(), template, ends);
     let config = config(folder.path(), overlong, rows);
     let limit = PromptLimit::new(&config.data, positions, 8).unwrap();
-    let rows = sft_rows(read(&config), &text, limit, None)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, &Logic::Single)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode_with(ids, false).unwrap();
     Ok(rows.iter().map(|row| [decode(&row.prompt), decode(&row.response)]).collect())
 }
