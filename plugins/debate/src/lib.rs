@@ -29,7 +29,8 @@ impl Agent for Debate {
     type Params = Params;
 
     fn new(Params { rounds, max_tokens }: Params) -> Result<Self, String> {
-        let options = Options { max_tokens: max_tokens.map(NonZeroU32::get), ..Options::default() };
+        let options = Options::default();
+        let options = max_tokens.map_or(options.clone(), |most| options.max_tokens(most.get()));
         match rounds {
             1.. => Ok(Self { rounds, options }),
             0 => Err("rounds must be at least 1, not 0".into()),
