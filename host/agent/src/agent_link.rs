@@ -2,7 +2,7 @@
 
 use crate::agent_episode::AgentEpisode;
 use crate::conversation::Conversation;
-use crate::episode::EpisodeError;
+use crate::episode::{EpisodeError, History};
 use crate::policy::{ConversationKey, Policy, Turn, TurnRequest};
 use crate::progress::EpisodeProgress;
 use crate::tool_set::Sessions;
@@ -10,7 +10,7 @@ use crate::waits_for::WaitsFor;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{ContentPart, FinishReason, Message, Role, RolloutReport, ToolCall, Trajectory};
+use gavel_data::{ContentPart, FinishReason, Message, Role, RolloutReport, ToolCall, ToolEnding, ToolUse, Trajectory};
 use gavel_plugin::{AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
 use gavel_text::{RenderOptions, TextError};
 use serde_json::Value;
@@ -46,6 +46,10 @@ struct Open {
     pending: Vec<Message>,
     /// Absent before the first turn.
     conversation: Option<Conversation>,
+    /// Tokens of the prompt of the first turn.
+    prompt_tokens: usize,
+    /// The trajectories of earlier turns, where each is one.
+    ended: Vec<Trajectory>,
     key: Option<ConversationKey>,
     finish_reason: FinishReason,
     report: RolloutReport,
@@ -68,7 +72,7 @@ impl<P: Policy> AgentLink<P> {
         }
         let prompt = &self.episode.task.prompt;
         let conversations = std::mem::take(&mut state.conversations).into_iter();
-        Ok(conversations.filter_map(|open| open.end(prompt)).collect())
+        Ok(conversations.flat_map(|open| open.end(prompt)).collect())
     }
 
     /// What the policy said last, if the agent has met the end of a budget of tokens or turns.
@@ -137,19 +141,37 @@ impl<P: Policy> AgentLink<P> {
                     return Err(PolicyRefusal::Exhausted(what));
                 }
                 let prompt = std::mem::take(&mut open.pending);
+                open.prompt_tokens = long;
                 open.conversation = Some(Conversation::new(prompt, ids, open.functions.clone()));
                 episode.max_tokens
             }
             Some(conversation) => {
-                let ids = conversation.continuation(&open.pending, text).map_err(refused)?;
-                let left = episode.max_tokens.saturating_sub(conversation.response_len() + ids.len());
+                let (ids, after) = match episode.tools.limits.history {
+                    History::Exact => {
+                        let ids = conversation.continuation(&open.pending, text).map_err(refused)?;
+                        let after = conversation.tokens() + ids.len();
+                        (ids, after)
+                    }
+                    History::Split => {
+                        let all: Vec<Message> = conversation.history().chain(&open.pending).cloned().collect();
+                        let ids = text.prompt_ids_with(&all, &RenderOptions::prompt(&open.functions));
+                        let ids = ids.map_err(refused)?;
+                        let after = ids.len();
+                        (ids, after)
+                    }
+                };
+                let left = episode.max_tokens.saturating_sub(after.saturating_sub(open.prompt_tokens));
                 if left == 0 {
                     open.finish_reason = FinishReason::Length;
                     let most = episode.max_tokens;
                     let what = format!("the conversation has used up its {most} tokens (rollout.max_tokens)");
                     return Err(PolicyRefusal::Exhausted(what));
                 }
-                conversation.append(std::mem::take(&mut open.pending), ids);
+                let pending = std::mem::take(&mut open.pending);
+                match episode.tools.limits.history {
+                    History::Exact => conversation.append(pending, ids),
+                    History::Split => open.split(&episode.task.prompt, pending, ids),
+                }
                 left
             }
         };
@@ -169,6 +191,7 @@ impl<P: Policy> AgentLink<P> {
         seconds: f64,
     ) -> Result<Result<AgentTurn, PolicyRefusal>, TextError> {
         let mut state = self.state();
+        let number_of_turn = state.turns.saturating_sub(1) as u32;
         let Some(Open { conversation: Some(conversation), finish_reason, report, .. }) =
             state.conversations.get_mut(number)
         else {
@@ -178,7 +201,10 @@ impl<P: Policy> AgentLink<P> {
         *finish_reason = turn.finish_reason;
         let (tokens, finish_reason) = (turn.ids.len(), turn.finish_reason);
         let reply = conversation.append_turn(turn, self.policy.text())?;
-        let malformed_calls = reply.malformed.iter().map(|call| call.why.clone()).collect();
+        let malformed_calls: Vec<String> = reply.malformed.iter().map(|call| call.why.clone()).collect();
+        let ending = ToolEnding::CalledWrongly;
+        let unread = malformed_calls.iter().map(|_| ToolUse { name: None, ending, turn: number_of_turn, seconds: 0.0 });
+        report.tool_uses.extend(unread);
         Ok(Ok(AgentTurn { message: reply.into_message(), malformed_calls, finish_reason, tokens }))
     }
 
@@ -186,6 +212,7 @@ impl<P: Policy> AgentLink<P> {
         let episode = &self.episode;
         self.progress.wait_for(WaitsFor::Tools(calls.iter().map(|call| call.name.clone()).collect()));
         let turn = self.state().turns.saturating_sub(1) as u32;
+        let asked = Instant::now();
         let limits = &episode.tools.limits.tools;
         let answered = self.sessions.lock().await.answer(calls, &[], turn, limits, self.policy.text()).await;
         self.progress.wait_for(WaitsFor::Agent);
@@ -193,6 +220,7 @@ impl<P: Policy> AgentLink<P> {
         let mut state = self.state();
         let State { conversations, last, .. } = &mut *state;
         if let Some(open) = last.and_then(|last| conversations.get_mut(last)) {
+            open.report.in_tools.push(asked.elapsed().as_secs_f64());
             open.report.tool_uses.extend(uses);
         }
         Ok(messages)
@@ -218,7 +246,8 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
         let functions: Arc<[Value]> = functions.iter().map(ToolFunction::definition).collect();
         let (finish_reason, report) = (FinishReason::Stop, RolloutReport::default());
         let (pending, conversation, key) = (messages, None, self.policy.conversation());
-        let open = Open { speaker, functions, pending, conversation, key, finish_reason, report };
+        let (prompt_tokens, ended) = (0, Vec::new());
+        let open = Open { speaker, functions, pending, conversation, prompt_tokens, ended, key, finish_reason, report };
         Ok(self.state().add(open))
     }
 
@@ -238,6 +267,8 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
             functions: open.functions.clone(),
             pending: open.pending.clone(),
             conversation: open.conversation.as_ref().map(Conversation::fork),
+            prompt_tokens: open.prompt_tokens,
+            ended: Vec::new(),
             key: self.policy.conversation(),
             finish_reason: FinishReason::Stop,
             report: RolloutReport::default(),
@@ -254,8 +285,8 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
 
     fn tokens_left(&self, conversation: usize) -> usize {
         let state = self.state();
-        let open = state.conversations.get(conversation).and_then(|open| open.conversation.as_ref());
-        self.episode.max_tokens.saturating_sub(open.map_or(0, Conversation::response_len))
+        let grown = state.conversations.get(conversation).map_or(0, Open::grown);
+        self.episode.max_tokens.saturating_sub(grown)
     }
 
     fn generate(
@@ -283,12 +314,40 @@ impl<P: Policy> State<P> {
 }
 
 impl Open {
-    /// The trajectory, if the policy wrote in it.
-    fn end(self, prompt: &[Message]) -> Option<Trajectory> {
-        let conversation = self.conversation.filter(|conversation| conversation.turns() > 0)?;
-        let is_own = !self.speaker.is_empty() || !conversation.begins_with(prompt);
-        Some(conversation.end(is_own.then_some(self.speaker), self.finish_reason, self.report))
+    /// Tokens after the prompt of the first turn.
+    fn grown(&self) -> usize {
+        self.conversation.as_ref().map_or(0, |conversation| conversation.tokens().saturating_sub(self.prompt_tokens))
     }
+
+    /// Begins a trajectory whose prompt is all of the conversation and `pending`, with the tokens `ids`.
+    fn split(&mut self, prompt: &[Message], pending: Vec<Message>, ids: Vec<u32>) {
+        let Some(before) = self.conversation.take() else { return };
+        let all = before.history().cloned().chain(pending).collect();
+        self.conversation = Some(Conversation::new(all, ids, self.functions.clone()));
+        let report = std::mem::take(&mut self.report);
+        self.ended.extend(trajectory(before, &self.speaker, prompt, FinishReason::Stop, report));
+    }
+
+    /// The trajectories in which the policy wrote.
+    fn end(self, prompt: &[Message]) -> Vec<Trajectory> {
+        let Self { speaker, conversation, mut ended, finish_reason, report, .. } = self;
+        let last = conversation.and_then(|last| trajectory(last, &speaker, prompt, finish_reason, report));
+        ended.extend(last);
+        ended
+    }
+}
+
+/// The trajectory of a conversation, if the policy wrote in it.
+fn trajectory(
+    conversation: Conversation,
+    speaker: &str,
+    prompt: &[Message],
+    finish_reason: FinishReason,
+    report: RolloutReport,
+) -> Option<Trajectory> {
+    let is_own = !speaker.is_empty() || !conversation.begins_with(prompt);
+    let speaker = is_own.then(|| speaker.to_owned());
+    (conversation.turns() > 0).then(|| conversation.end(speaker, finish_reason, report))
 }
 
 /// The policy reads text only.

@@ -7,7 +7,9 @@ use crate::policy::Policy;
 use crate::progress::EpisodeProgress;
 use crate::row_settings::{agent_settings, tool_settings};
 use crate::waits_for::WaitsFor;
-use gavel_data::{Budget, FinishReason, Message, Outcome, Role, RolloutFault, RolloutStage, Sample, Trajectory};
+use gavel_data::{
+    Budget, Diagnosis, FinishReason, Message, Outcome, Role, RolloutFault, RolloutStage, Sample, Trajectory,
+};
 use gavel_plugin::{AgentReport, AgentTask};
 use std::sync::Arc;
 
@@ -32,14 +34,15 @@ impl AgentEpisode {
         let attempt = Arc::new(Sample::new(task.clone(), index, Vec::new()));
         let agent_task = AgentTask { attempt, settings: agent_settings(&task) };
         let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone()));
-        let AgentReport { answer, .. } = agent.run(rooms, agent_task, link.clone(), seed, waits.clone()).await;
+        let AgentReport { answer, diagnosis, .. } =
+            agent.run(rooms, agent_task, link.clone(), seed, waits.clone()).await;
         // It is not the agent that fails where the policy has used up its turns or tokens.
         let answer = answer.or_else(|outcome| match (&outcome, link.exhausted()) {
             (Outcome::Fault { .. }, Some(said)) => Ok(said),
             _ => Err(outcome),
         });
         let mut trajectories = link.end()?;
-        let failure = answer.as_ref().err().map(failure);
+        let failure = answer.as_ref().err().map(|outcome| failure(outcome, diagnosis));
         if trajectories.is_empty() {
             let said = answer.iter().map(|answer| Message::new(Role::Assistant, answer.as_str())).collect();
             trajectories.push(Trajectory::of(said));
@@ -55,16 +58,20 @@ impl AgentEpisode {
 }
 
 /// How the trajectories of an agent end that gave no answer, and why.
-fn failure(outcome: &Outcome) -> (FinishReason, RolloutFault) {
+fn failure(outcome: &Outcome, diagnosis: Option<Diagnosis>) -> (FinishReason, RolloutFault) {
     let (reason, retryable) = match outcome {
         Outcome::OutOfBudget { which: Budget::Deadline, .. } => (FinishReason::Timeout, true),
         Outcome::Unavailable(_) => (FinishReason::Error, true),
         _ => (FinishReason::Error, false),
+    };
+    let budget = match outcome {
+        Outcome::OutOfBudget { which, .. } => Some(*which),
+        _ => None,
     };
     let what = outcome.reason().unwrap_or_default();
     let message = match outcome {
         Outcome::OutOfBudget { which, .. } => format!("the agent used up its {}: {what}", which.as_str()),
         _ => format!("the agent failed: {what}"),
     };
-    (reason, RolloutFault { stage: RolloutStage::Agent, message, retryable })
+    (reason, RolloutFault { stage: RolloutStage::Agent, message, retryable, budget, diagnosis })
 }

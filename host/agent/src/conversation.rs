@@ -49,9 +49,9 @@ impl Conversation {
         [&self.tokens.prompt[..], &self.tokens.response].concat()
     }
 
-    /// Tokens after the prompt.
-    pub fn response_len(&self) -> usize {
-        self.tokens.response.len()
+    /// The number of all tokens so far.
+    pub fn tokens(&self) -> usize {
+        self.tokens.prompt.len() + self.tokens.response.len()
     }
 
     /// Turns of the policy so far.

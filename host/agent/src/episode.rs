@@ -7,7 +7,9 @@ use crate::row_settings::tool_settings;
 use crate::tool_set::{Sessions, ToolLimits, ToolSet};
 use crate::waits_for::WaitsFor;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, Trajectory};
+use gavel_data::{
+    FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, ToolEnding, ToolUse, Trajectory,
+};
 use gavel_text::{RenderOptions, TextError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,8 +172,9 @@ impl<P: Policy> Play<'_, P> {
                     self.sessions.insert(set.open(Arc::new(rooms), &settings, self.episode.tool_seed, waits))
                 }
             };
-            let names = reply.tool_calls.iter().map(|call| call.name.clone()).collect();
-            self.progress.wait_for(WaitsFor::Tools(names));
+            let names: Vec<String> = reply.tool_calls.iter().map(|call| call.name.clone()).collect();
+            self.progress.wait_for(WaitsFor::Tools(names.clone()));
+            let asked = Instant::now();
             let answered = sessions.answer(
                 &reply.tool_calls,
                 &reply.malformed,
@@ -179,7 +182,18 @@ impl<P: Policy> Play<'_, P> {
                 &limits.tools,
                 self.policy.text(),
             );
-            let Ok(answered) = timeout_at(deadline, answered).await else {
+            let answered = timeout_at(deadline, answered).await;
+            let seconds = asked.elapsed().as_secs_f64();
+            self.report.in_tools.push(seconds);
+            let Ok(answered) = answered else {
+                let cut = |name| ToolUse {
+                    name: Some(name),
+                    ending: ToolEnding::OutOfBudget,
+                    turn: turns as u32 - 1,
+                    seconds,
+                };
+                let known = names.into_iter().filter(|name| set.has(name));
+                self.report.tool_uses.extend(known.map(cut));
                 return Ok(self.timed_out(RolloutStage::Tools, &limits));
             };
             let (messages, uses) = answered?;
@@ -198,7 +212,8 @@ impl<P: Policy> Play<'_, P> {
     /// Appends messages to the conversation, and gives the tokens that are left; none where they do not fit.
     fn append(&mut self, messages: Vec<Message>) -> Result<usize, TextError> {
         let ids = self.conversation.continuation(&messages, self.policy.text())?;
-        let left = self.episode.max_tokens.saturating_sub(self.conversation.response_len() + ids.len());
+        let grown = self.conversation.tokens() + ids.len() - self.episode.prompt.len();
+        let left = self.episode.max_tokens.saturating_sub(grown);
         if left > 0 {
             self.conversation.append(messages, ids);
         }
@@ -240,7 +255,7 @@ impl<P: Policy> Play<'_, P> {
     /// The episode has used up its time.
     fn timed_out(&mut self, stage: RolloutStage, limits: &EpisodeLimits) -> FinishReason {
         let message = format!("the sample was not done after {} s", limits.deadline.as_secs_f64());
-        self.report.error = Some(RolloutFault { stage, message, retryable: true });
+        self.report.error = Some(RolloutFault { stage, message, retryable: true, budget: None, diagnosis: None });
         FinishReason::Timeout
     }
 }

@@ -1,39 +1,59 @@
-//! What a row sets for the tools and the agent, which the policy does not see.
+//! What a row sets for the tools and the agent, which the policy does not see. Numbers arrive as the row has them.
 
-use gavel_data::Task;
-use serde_json::{Map, Value};
+use gavel_data::{Columns, Json, Task};
 
 /// For its tools, as verl names it: `extra_info.tools_kwargs`.
-pub(crate) fn tool_settings(task: &Task) -> Map<String, Value> {
-    of_extra_info(task, "tools_kwargs").unwrap_or_default()
+pub(crate) fn tool_settings(task: &Task) -> Columns {
+    extra_info(task, "tools_kwargs").and_then(|settings| settings.fields()).unwrap_or_default()
 }
 
 /// For the agent, as a JSON object: `extra_info.agent_kwargs`.
 pub(crate) fn agent_settings(task: &Task) -> String {
-    Value::Object(of_extra_info(task, "agent_kwargs").unwrap_or_default()).to_string()
+    object(extra_info(task, "agent_kwargs"))
+}
+
+/// JSON of settings; an empty object where they are no object.
+pub(crate) fn object(settings: Option<Json>) -> String {
+    let settings = settings.filter(|settings| settings.fields().is_some());
+    settings.map_or_else(|| "{}".to_owned(), |settings| settings.as_text().to_owned())
 }
 
 /// The tools or functions that it may call, as verl names them: `extra_info.tool_selection`. Without it, all.
 ///
 /// # Errors
-/// It is no list of names. The text says so.
+/// It is not a list of names. The text says so.
 pub(crate) fn tool_selection(task: &Task) -> Result<Option<Vec<String>>, String> {
-    match extra_info(task, "tool_selection") {
-        None | Some(Value::Null) => Ok(None),
-        Some(selection) => serde_json::from_value(selection.clone())
-            .map(Some)
-            .map_err(|_| format!("extra_info.tool_selection must be a list of tools, not {selection}")),
-    }
+    let Some(selection) = extra_info(task, "tool_selection") else { return Ok(None) };
+    let wrong = |_| format!("extra_info.tool_selection must be a list of tools, not {}", selection.as_text());
+    selection.parse().map(Some).map_err(wrong)
 }
 
-fn of_extra_info(task: &Task, key: &str) -> Option<Map<String, Value>> {
-    match extra_info(task, key)? {
-        Value::Object(settings) => Some(settings),
-        _ => None,
-    }
+fn extra_info(task: &Task, key: &str) -> Option<Json> {
+    task.reference.columns.present("extra_info")?.present(key)
 }
 
-fn extra_info(task: &Task, key: &str) -> Option<Value> {
-    let extra_info = task.reference.columns.present("extra_info")?;
-    Some(extra_info.parse::<Value>().ok()?.get_mut(key)?.take())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(extra_info: &str) -> Task {
+        let row = format!(r#"{{"prompt": "Go.", "extra_info": {extra_info}}}"#);
+        Task::from_row(serde_json::from_str(&row).unwrap(), 0, "train").unwrap()
+    }
+
+    #[test]
+    fn numbers_are_as_the_row_has_them() {
+        let numbers = r#"{"price":4.50,"id":123456789012345678901234567890}"#;
+        let task = task(&format!(r#"{{"tools_kwargs": {{"shop": {numbers}}}, "agent_kwargs": {numbers}}}"#));
+        assert_eq!(object(tool_settings(&task).present("shop").cloned()), numbers);
+        assert_eq!(agent_settings(&task), numbers);
+    }
+
+    #[test]
+    fn settings_that_are_no_object_are_none() {
+        for extra_info in ["null", "7", r#"{"tools_kwargs": [1], "agent_kwargs": "x"}"#, r#"{"tools_kwargs": null}"#] {
+            let task = task(extra_info);
+            assert_eq!((tool_settings(&task).names().len(), agent_settings(&task).as_str()), (0, "{}"), "{extra_info}");
+        }
+    }
 }

@@ -16,22 +16,38 @@ pub enum LeftOut {
     Middle,
 }
 
+/// Of a longer output, only its ends are tokenised: few tokens have as many bytes, and megabytes take seconds.
+const BYTES_PER_TOKEN: usize = 64;
+
 /// `output` with at most about `most` tokens; what is left out is said in its place.
 pub(crate) fn cut(output: String, most: usize, left_out: LeftOut, tokenizer: &Tokenizer) -> Result<String, TextError> {
     // A token has a byte at least.
     if output.len() <= most {
         return Ok(output);
     }
-    let ids = tokenizer.encode(&output)?;
-    let Some(over) = ids.len().checked_sub(most).filter(|over| *over > 0) else { return Ok(output) };
-    let part = |ids: &[u32]| tokenizer.decode(ids);
-    let mark = format!("[{over} tokens left out]");
+    let (head, tail) = match left_out {
+        LeftOut::End => (most, 0),
+        LeftOut::Start => (0, most),
+        LeftOut::Middle => (most.div_ceil(2), most / 2),
+    };
+    // Texts that look like special tokens are text here.
+    let text = |ids: &[u32]| tokenizer.decode_with(ids, false);
+    let (first, last, mark) = if output.len() > BYTES_PER_TOKEN * most {
+        let first = &output[..output.floor_char_boundary(BYTES_PER_TOKEN * head)];
+        let last = &output[output.ceil_char_boundary(output.len() - BYTES_PER_TOKEN * tail)..];
+        let (first, last) = (tokenizer.encode(first)?, tokenizer.encode(last)?);
+        let first = text(&first[..head.min(first.len())])?;
+        let last = text(&last[last.len().saturating_sub(tail)..])?;
+        let over = output.len().saturating_sub(first.len() + last.len());
+        (first, last, format!("[{over} bytes left out]"))
+    } else {
+        let ids = tokenizer.encode(&output)?;
+        let Some(over) = ids.len().checked_sub(most).filter(|over| *over > 0) else { return Ok(output) };
+        (text(&ids[..head])?, text(&ids[head + over..])?, format!("[{over} tokens left out]"))
+    };
     Ok(match left_out {
-        LeftOut::End => format!("{}\n{mark}", part(&ids[..most])?),
-        LeftOut::Start => format!("{mark}\n{}", part(&ids[over..])?),
-        LeftOut::Middle => {
-            let head = most.div_ceil(2);
-            format!("{}\n{mark}\n{}", part(&ids[..head])?, part(&ids[head + over..])?)
-        }
+        LeftOut::End => format!("{first}\n{mark}"),
+        LeftOut::Start => format!("{mark}\n{last}"),
+        LeftOut::Middle => format!("{first}\n{mark}\n{last}"),
     })
 }

@@ -1,16 +1,16 @@
 //! The tools of a run: their functions, and the sessions of a trajectory.
 
 use crate::mcp::{McpError, McpServer};
-use crate::row_settings::tool_selection;
+use crate::row_settings::{object, tool_selection};
 use crate::run_tool::{RunSession, RunTool, ToolSource};
 use crate::tool_output::{self, LeftOut};
 use futures::future::join_all;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Message, Role, Task, ToolCall, ToolEnding, ToolUse};
+use gavel_data::{Columns, Json, Message, Role, Task, ToolCall, ToolEnding, ToolUse};
 use gavel_plugin::{Agent, LoadError, OutsideWaits, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport};
 use gavel_text::{MalformedCall, TextError, TextModel};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
@@ -124,6 +124,11 @@ impl ToolSet {
         Ok(Arc::new(Self::new(tools, functions)))
     }
 
+    /// Whether a function of this name may be called.
+    pub(crate) fn has(&self, function: &str) -> bool {
+        self.functions.contains_key(function)
+    }
+
     /// What may be called, in the order of the tools.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &ToolFunction> {
         let all = self.tools.iter().flat_map(|tool| tool.functions());
@@ -140,6 +145,14 @@ impl ToolSet {
         self.tools.iter().map(|tool| &**tool)
     }
 
+    /// Refuses tools that would never have room side by side, and beside `agent`.
+    ///
+    /// # Errors
+    /// Their memory limits together are above what all sessions may have.
+    pub fn check_room(&self, agent: Option<&Agent>) -> Result<(), LoadError> {
+        SessionRooms::check(agent, self.tools().filter_map(RunTool::component))
+    }
+
     /// Waits for the rooms of one more trajectory, with one for `agent`; nothing once the sandbox is shut down.
     pub(crate) async fn rooms(&self, agent: Option<&Agent>) -> Option<SessionRooms> {
         SessionRooms::wait(agent, self.tools().filter_map(RunTool::component)).await
@@ -150,24 +163,22 @@ impl ToolSet {
     pub(crate) fn open(
         self: &Arc<Self>,
         rooms: Arc<SessionRooms>,
-        settings: &Map<String, Value>,
+        settings: &Columns,
         seed: u64,
         waits: &OutsideWaits,
     ) -> Sessions {
         let sessions = self.tools.iter().map(|tool| {
             let names = std::iter::once(tool.name()).chain(tool.functions().iter().map(ToolFunction::name));
-            let own = names.into_iter().find_map(|name| settings.get(name)).map(of_verl);
-            let own = own.unwrap_or(&Value::Null);
-            let own = if own.is_object() { own.to_string() } else { "{}".to_owned() };
-            tool.session(rooms.clone(), own, waits.clone())
+            let own = names.into_iter().find_map(|name| settings.present(name)).map(of_verl);
+            tool.session(rooms.clone(), object(own), waits.clone())
         });
         Sessions { sessions: sessions.collect(), set: self.clone(), seed, calls: 0 }
     }
 }
 
 /// verl puts what a tool is made with below `create_kwargs`.
-fn of_verl(settings: &Value) -> &Value {
-    settings.get("create_kwargs").unwrap_or(settings)
+fn of_verl(settings: &Json) -> Json {
+    settings.present("create_kwargs").unwrap_or_else(|| settings.clone())
 }
 
 /// The tools of a run, in one trajectory.
@@ -243,13 +254,15 @@ impl Sessions {
             let Some(Answer { text: answer, ending, seconds }) = answer else { continue };
             let answer = tool_output::cut(answer, limits.max_output_tokens, limits.left_out, &text.tokenizer)?;
             let (id, name) = (Some(call.id.clone()), Some(call.name.clone()));
-            let is_known = self.set.functions.contains_key(&call.name);
+            let is_known = self.set.has(&call.name);
             uses.push(ToolUse { name: name.clone().filter(|_| is_known), ending, turn, seconds });
             messages.push(Message { tool_call_id: id, name, ..Message::new(Role::Tool, answer) });
         }
-        for MalformedCall { why, .. } in malformed {
+        for (number, MalformedCall { why, .. }) in malformed.iter().enumerate() {
             let report = ToolReport::called_wrongly(format!("the call cannot be read: {why}"));
-            messages.push(Message::new(Role::Tool, report.text()));
+            // Some chat templates refuse an answer without them, and an id that is not nine characters long.
+            let (id, name) = (Some(format!("bad{:06}", turn as usize * 100 + number)), Some("unknown".to_owned()));
+            messages.push(Message { tool_call_id: id, name, ..Message::new(Role::Tool, report.text()) });
             uses.push(ToolUse { name: None, ending: ToolEnding::CalledWrongly, turn, seconds: 0.0 });
         }
         Ok((messages, uses))

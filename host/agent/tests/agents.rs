@@ -4,10 +4,12 @@
 mod common;
 
 use common::{Scripted, built, limits, sandbox, task, text, toolbox};
-use gavel_agent::{AgentEpisode, EpisodeProgress, ToolSet, Tools};
+use futures::future::join_all;
+use gavel_agent::{AgentEpisode, EpisodeLimits, EpisodeProgress, History, ToolSet, Tools};
 use gavel_data::{FinishReason, Message, Role, RolloutStage, Sample, ToolEnding};
-use gavel_plugin::{Agent, Limits, PluginSpec};
+use gavel_plugin::{Agent, Limits, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +27,25 @@ fn agent(path: PathBuf, params: Value) -> PluginSpec {
 
 /// A sample that the agent makes of a row, with the toolbox beside it.
 fn play(spec: PluginSpec, policy: &Arc<Scripted>, row: Value, max_tokens: usize) -> Sample {
+    play_with(spec, policy, row, max_tokens, limits())
+}
+
+fn play_with(spec: PluginSpec, policy: &Arc<Scripted>, row: Value, max_tokens: usize, limits: EpisodeLimits) -> Sample {
     let sandbox = sandbox();
     sandbox.handle().block_on(async {
         let agent = Arc::new(Agent::load(&sandbox, spec).await.unwrap());
         let set = Arc::new(ToolSet::load(&sandbox, vec![toolbox().into()]).await.unwrap());
-        let tools = Tools { set, limits: limits() };
+        let tools = Tools { set, limits };
         let (task, max_prompt_tokens) = (task(row), 100_000);
         let episode =
             AgentEpisode { task, index: 1, max_prompt_tokens, max_tokens, seed: 5, tool_seed: 6, agent, tools };
         episode.play(policy.clone(), &EpisodeProgress::default()).await.unwrap()
     })
+}
+
+/// The row of an act of the guest `acts`.
+fn acting(act: &str) -> Value {
+    json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": act}}})
 }
 
 /// What comes of an act of the guest `acts`.
@@ -181,6 +192,74 @@ fn an_agent_that_misbehaves_costs_its_own_sample() {
         // What the policy wrote before is kept.
         assert_eq!(texts(&sample.trajectories[0].messages), turns, "{name}");
     }
+}
+
+#[test]
+fn agents_and_their_tools_do_not_wait_for_each_others_threads() {
+    let sandbox = sandbox();
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), &[]));
+    let short = Limits { cpu: Duration::from_millis(20), memory: 16 << 20, ..Limits::default() };
+    let (agent_spec, tool) = (agent(built("guests/acts.wasm"), json!({})), PluginSpec { limits: short, ..toolbox() });
+    let answers = sandbox.handle().block_on(async {
+        let agent_spec =
+            PluginSpec { limits: Limits { deadline: Duration::from_secs(60), ..agent_spec.limits }, ..agent_spec };
+        let agent = Arc::new(Agent::load(&sandbox, agent_spec).await.unwrap());
+        let set = Arc::new(ToolSet::load(&sandbox, vec![tool.into()]).await.unwrap());
+        // More than all threads of both lanes take at once.
+        let plays = (0..32).map(|index| {
+            let tools = Tools { set: set.clone(), limits: limits() };
+            let (task, agent) = (task(acting("wait")), agent.clone());
+            let (max_prompt_tokens, max_tokens, seed, tool_seed) = (1000, 1000, 5, 6);
+            let episode = AgentEpisode { task, index, max_prompt_tokens, max_tokens, seed, tool_seed, agent, tools };
+            let policy = policy.clone();
+            async move { episode.play(policy, &EpisodeProgress::default()).await.unwrap().response() }
+        });
+        tokio::time::timeout(Duration::from_secs(60), join_all(plays)).await.expect("agents wait for ever")
+    });
+    assert!(answers.iter().all(|answer| answer.starts_with("error: the call was ended: ")), "{answers:?}");
+}
+
+#[test]
+fn an_agent_and_tools_that_never_have_room_are_refused() {
+    let config = SandboxConfig { memory: 48 << 20, ..SandboxConfig::with_threads(NonZeroUsize::MIN) };
+    let sandbox = Sandbox::new(config).unwrap();
+    let (agent, set) = sandbox.handle().block_on(async {
+        let agent = Agent::load(&sandbox, agent(built("guests/acts.wasm"), json!({}))).await.unwrap();
+        (agent, ToolSet::load(&sandbox, vec![toolbox().into()]).await.unwrap())
+    });
+    set.check_room(None).unwrap();
+    let error = set.check_room(Some(&agent)).unwrap_err().to_string();
+    assert!(error.starts_with("the sessions of one sample (agent, toolbox) may use 33554432 bytes"), "{error}");
+}
+
+#[test]
+fn forks_share_the_tokens_of_a_conversation() {
+    let turns = ["One.", "Two.", "Three.", "Four."];
+    let sample = act("deep", &turns, 60);
+    assert_eq!(sample.response(), "the conversation has used up its 60 tokens (rollout.max_tokens)");
+    assert_eq!(sample.trajectories.len(), 2);
+}
+
+#[test]
+fn each_turn_of_an_agent_is_a_trajectory_where_the_template_rewrites_history() {
+    let thought = "<think>\nHm.\n</think>\n\n";
+    let turns = ["One.", "Two.", "Three."].map(|said| format!("{thought}{said}"));
+    let policy = Scripted::new(text("qwen3"), &turns.each_ref().map(String::as_str));
+    let limits = EpisodeLimits { max_turns: 3, history: History::Split, ..limits() };
+    let spec = agent(built("guests/acts.wasm"), json!({}));
+    let sample = play_with(spec, &Arc::new(policy), acting("turns"), 100_000, limits);
+    assert_eq!(sample.trajectories.len(), 3);
+    assert_eq!(sample.response(), format!("{thought}Three."));
+    for (number, trajectory) in sample.trajectories.iter().enumerate() {
+        let tokens = trajectory.tokens().unwrap();
+        assert!(tokens.loss_mask.iter().all(|learned| *learned), "{number}");
+        let prompt = text("qwen3").tokenizer.decode_with(&tokens.prompt, false).unwrap();
+        // What was thought before is left out of what is read.
+        assert_eq!((prompt.matches("Hm.").count(), prompt.matches("More.").count()), (0, number), "{prompt}");
+        assert_eq!(trajectory.opening.is_some(), number > 0);
+    }
+    use FinishReason::{MaxTurns, Stop};
+    assert_eq!(reasons(&sample), [Stop, Stop, MaxTurns]);
 }
 
 #[test]

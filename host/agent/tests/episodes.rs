@@ -194,6 +194,39 @@ fn a_long_answer_is_cut_and_says_so() {
 }
 
 #[test]
+fn of_a_very_long_answer_only_the_ends_are_read() {
+    let flood = call("flood", &json!({"bytes": 200_000}));
+    for (left_out, head, tail) in [(LeftOut::End, 200, 0), (LeftOut::Start, 0, 200), (LeftOut::Middle, 100, 100)] {
+        let policy = Scripted::new(text("qwen2_5"), &[&flood, "well"]);
+        let limits = EpisodeLimits { tools: ToolLimits { left_out, ..limits().tools }, ..limits() };
+        let sample = play_with(&sandbox(), &policy, json!({"prompt": "Go."}), limits, 100_000);
+        let parts = ["x".repeat(head), "[199800 bytes left out]".to_owned(), "x".repeat(tail)];
+        let expected = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+        assert_eq!(answers(&sample.trajectories[0]), [expected]);
+    }
+}
+
+#[test]
+fn a_call_that_cannot_be_read_is_answered_with_templates_that_ask_for_its_id() {
+    let broken = "[TOOL_CALLS] [{\"name\": \"add\", \"arguments\": {\"by\": 2}]";
+    let policy = Scripted::new(text("mistral_v3"), &[broken, "well"]);
+    let trajectory = play(&policy);
+    assert_eq!(endings(&trajectory), [(None, ToolEnding::CalledWrongly)]);
+    assert!(answers(&trajectory)[0].starts_with("error: the call cannot be read: "), "{:?}", answers(&trajectory));
+    assert_eq!(trajectory.response(), "well");
+}
+
+#[test]
+fn a_call_that_the_time_of_the_sample_ends_is_counted() {
+    let limits = EpisodeLimits { deadline: Duration::from_millis(50), ..limits() };
+    let policy = Scripted::new(text("qwen2_5"), &[&call("loop", &json!({}))]);
+    let sample = play_with(&sandbox(), &policy, json!({"prompt": "Go."}), limits, 100_000);
+    let trajectory = &sample.trajectories[0];
+    assert_eq!(endings(trajectory), [(Some("loop"), ToolEnding::OutOfBudget)]);
+    assert!(trajectory.report.in_tools.iter().sum::<f64>() >= 0.04, "{:?}", trajectory.report);
+}
+
+#[test]
 fn a_row_sets_its_tools_and_the_policy_does_not_see_it() {
     let policy = Scripted::new(text("qwen2_5"), &[&call("settings", &json!({})), "well"]);
     let row = json!({"prompt": "Go.", "extra_info": {"index": 0, "tools_kwargs": {"toolbox": {"create_kwargs": {"secret": 41}}}}});

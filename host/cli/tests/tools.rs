@@ -162,6 +162,13 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
     );
     let said = error(&[sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=drops.jinja"]);
     assert!(said.contains("drops.jinja") && said.contains("hint: set model.chat_template"), "{said}");
+    // It leaves out what the policy said before the last message.
+    project.write("forgets.jinja", "{{ messages[0].content }}{{ messages[-1].content if messages|length > 1 }}:");
+    let agent = format!("agent.path={:?}", built("plugins/debate.wasm"));
+    let agent =
+        [sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=forgets.jinja", &agent, "tool=[]"];
+    let said = error(&agent);
+    assert!(said.contains("so that a conversation of an agent cannot continue in one trajectory\nhint: "), "{said}");
     let said = error(&["agent.kind=many"]);
     assert!(said.contains("agent.kind") && said.contains("`single` or `tools`"), "{said}");
 }

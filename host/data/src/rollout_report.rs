@@ -1,5 +1,7 @@
 //! How a trajectory came about: what the clock and the tools said.
 
+use crate::evaluation::Diagnosis;
+use crate::outcome::Budget;
 use serde::{Deserialize, Serialize};
 
 /// How a trajectory came about. No plugin sees it.
@@ -7,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct RolloutReport {
     /// The seconds in which the policy wrote each of its turns, the wait for its device included.
     pub generating: Vec<f64>,
+    /// The seconds in which tools answered, once for all calls that were made together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_tools: Vec<f64>,
     /// The calls of tools, in the order in which the policy asked for them.
     pub tool_uses: Vec<ToolUse>,
     /// Why it did not come to its end.
@@ -77,6 +82,12 @@ pub struct RolloutFault {
     pub message: String,
     /// Whether another attempt may help.
     pub retryable: bool,
+    /// The budget of the agent that was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// What the agent printed, and where it trapped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// What an episode does at a moment.

@@ -1,7 +1,7 @@
 //! The numbers of samples with several turns: turns, calls of tools, and how trajectories ended.
 
 use crate::step_metrics::members;
-use gavel_data::{FinishReason, Group, Role, ToolEnding, ToolUse, Trajectory};
+use gavel_data::{FinishReason, Group, Role, ToolEnding, ToolUse};
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(crate) fn describe_episodes<'a>(
     }
     let generating = trajectories().map(|trajectory| trajectory.report.generating.iter().sum()).collect::<Vec<f64>>();
     metrics.set(format!("{prefix}time/sample_generating"), mean(&generating));
-    let in_tools = trajectories().map(seconds_in_tools).collect::<Vec<f64>>();
+    let in_tools = trajectories().map(|trajectory| trajectory.report.in_tools.iter().sum()).collect::<Vec<f64>>();
     metrics.set(format!("{prefix}time/sample_in_tools"), mean(&in_tools));
     let mut by_function: BTreeMap<&str, Vec<&ToolUse>> = BTreeMap::new();
     for tool_use in uses() {
@@ -36,16 +36,6 @@ pub(crate) fn describe_episodes<'a>(
     for (name, uses) in by_function {
         describe_function(&format!("{prefix}tool/{name}"), &uses, metrics);
     }
-}
-
-/// Calls of one turn are made side by side: the longest of them counts.
-fn seconds_in_tools(trajectory: &Trajectory) -> f64 {
-    let mut longest: BTreeMap<u32, f64> = BTreeMap::new();
-    for ToolUse { turn, seconds, .. } in &trajectory.report.tool_uses {
-        let longest = longest.entry(*turn).or_default();
-        *longest = longest.max(*seconds);
-    }
-    longest.values().sum()
 }
 
 /// The calls of a function, how they ended, and the nearest ranks of their seconds.

@@ -34,10 +34,12 @@ impl Logic {
         let specs = config.tool.iter().map(|tool| tool.source(&config.limits)).collect();
         let set = Arc::new(runtime.block_on(ToolSet::load(sandbox, specs))?);
         let tools = Tools { set, limits: table.limits() };
-        match agent {
-            None => Ok(Self::Tools(tools)),
-            Some(spec) => Ok(Self::Agent(Arc::new(runtime.block_on(Agent::load(sandbox, spec))?), tools)),
-        }
+        let agent = agent.map(|spec| runtime.block_on(Agent::load(sandbox, spec))).transpose()?;
+        tools.set.check_room(agent.as_ref())?;
+        Ok(match agent {
+            None => Self::Tools(tools),
+            Some(agent) => Self::Agent(Arc::new(agent), tools),
+        })
     }
 
     /// The agent of the user.

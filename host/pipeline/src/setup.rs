@@ -44,8 +44,14 @@ impl Setup {
     fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Drawable<Prompt>> {
         let rows = rows(config, datasets, self.scorer.sandbox())?;
         let prompts = prompts(rows, split, &self.text, self.limit, &self.logic)?;
-        if let (Logic::Tools(tools), Some(prompt)) = (&self.logic, prompts.rows.first()) {
-            check_template(&self.text, &prompt.task, &tools.set.definitions(), config.agent.history)?;
+        if let (Some(tools), Some(prompt)) = (self.logic.tools(), prompts.rows.first()) {
+            let functions = tools.set.definitions();
+            if self.logic.agent().is_none() {
+                check_calls(&self.text)?;
+            }
+            if config.agent.history == agent::History::Exact {
+                check_history(&self.text, &prompt.task, &functions, self.logic.agent().is_some())?;
+            }
         }
         check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
         Ok(prompts)
@@ -83,26 +89,37 @@ pub(crate) fn scorer<T>(config: &Config<T>) -> Result<Scorer> {
     Ok(Scorer::new(plugins, ScorerConfig { sandbox, chat, programs })?)
 }
 
-/// Refuses a chat template with which tools could not be used: calls that nobody can read, or a history that would be
-/// rewritten, so that the policy would not continue what it wrote.
-fn check_template(text: &TextModel, task: &Task, functions: &[Value], history: agent::History) -> Result<()> {
-    const HINT: &str = "hint: set model.chat_template to the file of another one";
-    if text.template.tool_call_format().is_none() {
-        return Err(PipelineError::Stopped(format!(
-            "the chat template has no form for tool calls that gavel reads: those of Hermes and Qwen, Qwen3-Coder, Llama 3 and Mistral\n{HINT}"
-        )));
+const OTHER_TEMPLATE: &str = "hint: set model.chat_template to the file of another one";
+
+/// Refuses a chat template whose calls gavel cannot read.
+fn check_calls(text: &TextModel) -> Result<()> {
+    match text.template.tool_call_format() {
+        Some(_) => Ok(()),
+        None => Err(PipelineError::Stopped(format!(
+            "the chat template has no form for tool calls that gavel reads: those of Hermes and Qwen, Qwen3-Coder, Llama 3 and Mistral\n{OTHER_TEMPLATE}"
+        ))),
     }
-    if history == agent::History::Split {
-        return Ok(());
-    }
-    match text.check_history(&task.prompt, &RenderOptions::prompt(functions))?.after_tool {
+}
+
+/// Refuses a chat template that rewrites the history of a conversation, so that the policy would not continue what it
+/// wrote. An agent may also let a user speak after a reply.
+fn check_history(text: &TextModel, task: &Task, functions: &[Value], is_agent: bool) -> Result<()> {
+    let check = text.check_history(&task.prompt, &RenderOptions::prompt(functions))?;
+    let (kept, what) = match is_agent {
+        true => (check.after_user, "a conversation of an agent"),
+        false => (check.after_tool, "a conversation with tools"),
+    };
+    let brief = |what: String| what.split("\nhint: ").next().unwrap_or_default().to_owned();
+    match kept {
         History::Kept => Ok(()),
-        History::Rewritten { what } | History::Refused { what } => {
-            let what = what.split("\nhint: ").next().unwrap_or_default().to_owned();
-            Err(PipelineError::Stopped(format!(
-                "{what}, so that a conversation with tools cannot continue in one trajectory\n{HINT}, or agent.history = \"split\" to make each turn a trajectory of its own"
-            )))
+        // No form of it, split or not, can be rendered.
+        History::Refused { what: why } => {
+            Err(PipelineError::Stopped(format!("{}, so that there cannot be {what}\n{OTHER_TEMPLATE}", brief(why))))
         }
+        History::Rewritten { what: why } => Err(PipelineError::Stopped(format!(
+            "{}, so that {what} cannot continue in one trajectory\n{OTHER_TEMPLATE}, or agent.history = \"split\" to make each turn a trajectory of its own",
+            brief(why)
+        ))),
     }
 }
 

@@ -210,7 +210,13 @@ mod tests {
 
     #[test]
     fn a_sample_that_did_not_come_to_its_end_is_wrong() {
-        let fault = RolloutFault { stage: RolloutStage::Agent, message: "the agent failed".into(), retryable: false };
+        let fault = RolloutFault {
+            stage: RolloutStage::Agent,
+            message: "the agent failed".into(),
+            retryable: false,
+            budget: None,
+            diagnosis: None,
+        };
         for (reason, error, accuracy) in [
             (FinishReason::Stop, None, 1.0),
             (FinishReason::Length, None, 1.0),

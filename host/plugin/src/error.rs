@@ -216,6 +216,19 @@ pub enum LoadError {
         /// The limit of all.
         allowed: usize,
     },
+    /// The sessions of a trajectory together may use more memory than all sessions may have.
+    #[error(
+        "the sessions of one sample ({}) may use {asked} bytes of memory together, more than the {allowed} bytes that all sessions may have\nhint: lower their memory limits, or raise resources.plugin_memory",
+        plugins.join(", ")
+    )]
+    SessionMemories {
+        /// Their names in the run.
+        plugins: Vec<String>,
+        /// The sum of their limits.
+        asked: usize,
+        /// The limit of all.
+        allowed: usize,
+    },
     /// It imports an interface that is not granted.
     #[error(
         "plugin `{plugin}` imports {}, which is not granted to it\nhint: {}",

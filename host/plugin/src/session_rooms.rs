@@ -2,6 +2,7 @@
 //! plugin with that of another in hand could wait for ever.
 
 use crate::agent::Agent;
+use crate::error::LoadError;
 use crate::instance_slots::SessionRoom;
 use crate::loaded::Loaded;
 use crate::tool::Tool;
@@ -12,13 +13,34 @@ pub struct SessionRooms {
 }
 
 impl SessionRooms {
+    /// Refuses an agent and tools whose sessions would never have room side by side.
+    ///
+    /// # Errors
+    /// Their memory limits together are above what all sessions may have.
+    pub fn check<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Result<(), LoadError> {
+        let kept = kept(agent, tools);
+        let Some(first) = kept.first() else { return Ok(()) };
+        let asked = kept.iter().map(|plugin| plugin.limits.memory).fold(0, usize::saturating_add);
+        let allowed = first.shared.instances.session_memory_bytes();
+        if asked <= allowed {
+            return Ok(());
+        }
+        let plugins = kept.iter().map(|plugin| plugin.name.clone()).collect();
+        Err(LoadError::SessionMemories { plugins, asked, allowed })
+    }
+
     /// Waits, in turn, until there is room for one more episode, which may run `agent` and call all of `tools`; nothing
     /// once the sandbox is shut down.
     pub async fn wait<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Option<Self> {
-        let tools = tools.into_iter().filter(|tool| tool.keeps_state()).map(|tool| &*tool.loaded);
-        let kept: Vec<&Loaded> = agent.map(|agent| &*agent.loaded).into_iter().chain(tools).collect();
+        let kept = kept(agent, tools);
         let Some(first) = kept.first() else { return Some(Self { _rooms: Vec::new() }) };
         let needed: Vec<_> = kept.iter().map(|plugin| (plugin.slots.clone(), plugin.limits.memory)).collect();
         Some(Self { _rooms: first.shared.instances.session_rooms(&needed).await? })
     }
+}
+
+/// Those whose instances live as long as an episode.
+fn kept<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Vec<&'a Loaded> {
+    let tools = tools.into_iter().filter(|tool| tool.keeps_state()).map(|tool| &*tool.loaded);
+    agent.map(|agent| &*agent.loaded).into_iter().chain(tools).collect()
 }

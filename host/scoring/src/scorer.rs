@@ -8,7 +8,7 @@ use crate::judges::{Judges, WeightedJudge, waits};
 use crate::pending_group::PendingGroup;
 use crate::progress::Progress;
 use crate::round::Round;
-use crate::unfinished::{leave_out, unfinished};
+use crate::unfinished::unfinished;
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
 use gavel_plugin::{Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
 use std::collections::BTreeMap;
@@ -187,10 +187,7 @@ impl Scorer {
         let seen = progress.clone();
         let scored = async move {
             match unfinished(&sample) {
-                Some(outcome) => {
-                    leave_out(&judges, &group, sample.index, seed).await;
-                    outcome
-                }
+                Some(unfinished) => unfinished.outcome(&judges, &group, &sample, seed).await,
                 None => Round::new(&judges, &group, &sample, seed, &recorded).with_progress(progress).evaluate().await,
             }
         };

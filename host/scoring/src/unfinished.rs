@@ -2,26 +2,77 @@
 
 use crate::judges::Judges;
 use crate::pending_group::{Arrival, PendingGroup};
+use crate::reward::{NoScore, Term, lowest_sum};
 use futures::future::join_all;
-use gavel_data::{FinishReason, OutcomeKind, Sample, SampleOutcome};
+use gavel_data::{FinishReason, NotCalled, OutcomeKind, Sample, SampleOutcome};
 
-/// The outcome of a sample that did not come to its end; nothing for one that did.
-pub(crate) fn unfinished(sample: &Sample) -> Option<SampleOutcome> {
-    let ended = |reason: FinishReason| sample.trajectories.iter().any(|trajectory| trajectory.finish_reason == reason);
-    if ended(FinishReason::Error) {
-        return Some(SampleOutcome::without_calls(OutcomeKind::Fault, "the sample could not be drawn to its end"));
-    }
-    let timeout = || SampleOutcome::without_calls(OutcomeKind::OutOfBudget, "the sample was not done in its time");
-    ended(FinishReason::Timeout).then(timeout)
+/// A sample that did not come to its end.
+pub(crate) struct Unfinished {
+    outcome: SampleOutcome,
+    /// Whether the agent computed too much. What the policy wrote may be the cause, as for a judge.
+    is_exhausted: bool,
 }
 
-/// Tells the judges of the whole group that the sample at `index` is not for them.
-pub(crate) async fn leave_out(judges: &Judges, group: &PendingGroup, index: u32, seed: u64) {
-    let of_groups = judges.iter().enumerate().filter(|(_, each)| each.judge.sees_groups());
-    let arrivals = of_groups.map(async |(number, each)| {
-        let arrival = Arrival { index, seed, input: None };
-        group.judged(number, &*each.judge, arrival).await
+/// What is known of a sample that did not come to its end; nothing for one that did.
+pub(crate) fn unfinished(sample: &Sample) -> Option<Unfinished> {
+    let ended = |reason: FinishReason| sample.trajectories.iter().find(|trajectory| trajectory.finish_reason == reason);
+    let (trajectory, is_late) = match (ended(FinishReason::Error), ended(FinishReason::Timeout)) {
+        (Some(trajectory), _) => (trajectory, false),
+        (None, Some(trajectory)) => (trajectory, true),
+        (None, None) => return None,
+    };
+    let fault = trajectory.report.error.as_ref();
+    let budget = fault.and_then(|fault| fault.budget);
+    let kind = match fault {
+        _ if is_late || budget.is_some() => OutcomeKind::OutOfBudget,
+        // Something that the agent needs did not answer.
+        Some(fault) if fault.retryable => OutcomeKind::Unavailable,
+        _ => OutcomeKind::Fault,
+    };
+    let reason = fault.map_or("the sample could not be drawn to its end", |fault| fault.message.as_str());
+    let is_exhausted = !is_late && budget.is_some_and(|budget| budget.is_computation());
+    Some(Unfinished { outcome: SampleOutcome::without_calls(kind, reason), is_exhausted })
+}
+
+impl Unfinished {
+    /// The outcome, once the judges of the whole group know that `sample` is not for them. If the agent comes to its
+    /// end with another sample of the group, what the policy wrote has exhausted it.
+    pub(crate) async fn outcome(
+        self,
+        judges: &Judges,
+        group: &PendingGroup,
+        sample: &Sample,
+        seed: u64,
+    ) -> SampleOutcome {
+        let of_groups = judges.iter().enumerate().filter(|(_, each)| each.judge.sees_groups());
+        let arrivals = of_groups.map(async |(number, each)| {
+            let arrival = Arrival { index: sample.index, seed, input: None };
+            group.judged(number, &*each.judge, arrival).await
+        });
+        join_all(arrivals).await;
+        group.end_sample(std::iter::empty());
+        let mut lowest_reward = None;
+        if self.is_exhausted {
+            let others = join_all((0..judges.iter().len()).map(|number| group.ends_well(number))).await;
+            let lowest = || lowest(judges, sample.task.data_source.as_deref());
+            lowest_reward = others.contains(&true).then(lowest).flatten();
+        }
+        SampleOutcome { lowest_reward, ..self.outcome }
+    }
+}
+
+/// The least that the judges of a data source could give; a shut gate adds 0.
+fn lowest(judges: &Judges, data_source: Option<&str>) -> Option<f64> {
+    let terms = judges.iter().map(|each| {
+        let score = match each.when.is_for(data_source) {
+            true => NoScore::Exhausted,
+            false => NoScore::NotCalled(NotCalled::DataSource),
+        };
+        let range = each.judge.score_range().map(|(min, max)| match each.waits.gate {
+            Some(_) => (min.min(0.0), max.max(0.0)),
+            None => (min, max),
+        });
+        Term { name: each.judge.name(), weight: each.weight, gate: None, score: Err(score), range }
     });
-    join_all(arrivals).await;
-    group.end_sample(std::iter::empty());
+    lowest_sum(&terms.collect::<Vec<_>>())
 }

@@ -1,7 +1,10 @@
 //! Who caused a failed call, and the effect on the reward.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{CausedBy, LastCall, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_data::{
+    Budget, CausedBy, FinishReason, LastCall, Message, OutcomeKind, Role, RolloutFault, RolloutStage, Sample,
+    SampleOutcome, Task, Trajectory,
+};
 use gavel_plugin::{ClockGrant, PluginSpec, SandboxConfig};
 use gavel_scoring::{PendingGroup, Scorer, WeightedPlugin};
 use serde_json::json;
@@ -28,14 +31,27 @@ fn obeys(name: &str, weight: f64) -> WeightedPlugin {
 
 /// Scores responses to a task as a group.
 fn scored(plugins: Vec<WeightedPlugin>, responses: &[&str]) -> Vec<SampleOutcome> {
+    scored_after(plugins, responses, &vec![None; responses.len()])
+}
+
+/// The same where some samples did not come to their end.
+fn scored_after(
+    plugins: Vec<WeightedPlugin>,
+    responses: &[&str],
+    failed: &[Option<RolloutFault>],
+) -> Vec<SampleOutcome> {
     let scorer = Scorer::new(plugins, SandboxConfig::with_threads(NonZeroUsize::MIN).into()).unwrap();
     let columns = serde_json::from_value(json!({"prompt": "?", "answer": "none"})).unwrap();
     let task = Arc::new(Task::from_row(columns, 0, "test").unwrap());
     let group = PendingGroup::new(responses.len());
     let start = |(index, response): (u32, &&str)| {
         let messages = vec![Message::new(Role::Assistant, *response)];
-        let trajectories = vec![Trajectory::of(messages)];
-        scorer.start(&group, Sample::new(task.clone(), index, trajectories), u64::from(index))
+        let mut trajectory = Trajectory::of(messages);
+        trajectory.report.error = failed[index as usize].clone();
+        if trajectory.report.error.is_some() {
+            trajectory.finish_reason = FinishReason::Error;
+        }
+        scorer.start(&group, Sample::new(task.clone(), index, vec![trajectory]), u64::from(index))
     };
     let started: Vec<_> = (0..).zip(responses).map(start).collect();
     started.into_iter().map(|pending| scorer.wait(pending)).collect()
@@ -93,6 +109,30 @@ fn a_response_that_exhausts_its_judge_counts_with_the_least_that_the_judge_can_g
     let outcomes = scored(vec![plugin("loop", "hostile/endless-loop", 1.0)], &["a", "b"]);
     assert_eq!(causes(&outcomes, "loop"), [PLUGIN; 2]);
     assert!(outcomes.iter().all(|outcome| outcome.lowest_reward.is_none()));
+}
+
+#[test]
+fn an_agent_that_the_policy_exhausts_counts_with_the_least_that_all_judges_can_give() {
+    let lowest = |budget: Budget, others: &[&str]| {
+        let fault = RolloutFault {
+            stage: RolloutStage::Agent,
+            message: format!("the agent used up its {}", budget.as_str()),
+            retryable: false,
+            budget: Some(budget),
+            diagnosis: None,
+        };
+        let failed: Vec<Option<RolloutFault>> =
+            std::iter::once(Some(fault)).chain(others.iter().map(|_| None)).collect();
+        let responses = [&[""], others].concat();
+        let plugins = vec![obeys("obeys", 2.0), plugin("shortest", "guests/shortest", 0.0)];
+        let outcome = scored_after(plugins, &responses, &failed).remove(0);
+        assert_eq!((outcome.outcome, outcome.reward), (OutcomeKind::OutOfBudget, None));
+        outcome.lowest_reward
+    };
+    assert_eq!(lowest(Budget::Cpu, &["score 1", "panic"]), Some(-2.0));
+    assert_eq!(lowest(Budget::Memory, &["score 1"]), Some(-2.0));
+    assert_eq!(lowest(Budget::Deadline, &["score 1"]), None, "a deadline is not held against the policy");
+    assert_eq!(lowest(Budget::Cpu, &[]), None, "the agent may fail with every sample");
 }
 
 #[test]

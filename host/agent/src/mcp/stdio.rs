@@ -15,9 +15,9 @@ const MESSAGE_BYTES: usize = 16 << 20;
 /// How much of the end of its stderr is kept, in bytes.
 const STDERR_BYTES: usize = 2048;
 
-/// A server's process, which is killed when this is dropped.
+/// A server's process, which is killed with all that it started when this is dropped.
 pub(super) struct Process {
-    _child: Child,
+    child: Child,
     last_words: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -39,6 +39,8 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Ctrl-C is for gavel, which ends its step first.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -47,13 +49,23 @@ impl Process {
         };
         let last_words = Arc::new(Mutex::new(Vec::new()));
         tokio::spawn(keep_last(stderr, last_words.clone()));
-        Ok((Self { _child: child, last_words }, LimitedLines { inner: stdout, line: 0 }, stdin))
+        Ok((Self { child, last_words }, LimitedLines { inner: stdout, line: 0 }, stdin))
     }
 
     /// The end of what it wrote to stderr.
     pub(super) fn last_words(&self) -> String {
         let bytes = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Programs such as `npx` start the server as a child of their own.
+        if let Some(group) = self.child.id().and_then(|id| libc::pid_t::try_from(id).ok()) {
+            // SAFETY: it only sends a signal. The child was not waited for, so its number is that of its group still.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+        }
     }
 }
 

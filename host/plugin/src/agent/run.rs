@@ -70,7 +70,10 @@ async fn run(
         Err(error) => return CallReport::lost(&format!("no store for an agent: {error:#}")),
     };
     match store.data().meter().hold(0) {
-        Ok(held) => store.data_mut().episode = Some(Episode { link, held }),
+        Ok(held) => {
+            let handle = agent.shared.lanes.handle().clone();
+            store.data_mut().episode = Some(Episode { link, held, handle });
+        }
         Err(error) => return CallReport::lost(&format!("no memory for an episode: {error}")),
     }
     let work = attempt(rooms, agent.clone(), FreshStore { store, permit: None }, task, seed);

@@ -9,6 +9,7 @@ use crate::tool::{ToolFunction, ToolSpec};
 use gavel_data::{Message, ToolCall};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::task::JoinSet;
 use wasmtime::component::Resource;
 use wasmtime::{Error, Result};
 
@@ -229,7 +230,16 @@ impl tools::Host for State {
         let episode = self.episode(0)?;
         // Until they are answered.
         let _held = self.meter().hold(COPIES * calls.iter().map(call_bytes).sum::<usize>())?;
-        let answers = episode.call(calls).await?;
+        let handle = self.episode.as_ref().map(|episode| episode.handle.clone());
+        let handle = handle.ok_or_else(|| Error::msg("the episode is over"))?;
+        // In a task of its own, so that a tool goes on while its agent waits for a thread, and its processor time is not
+        // measured as the agent's. Dropping the wait ends it.
+        let mut tools = JoinSet::new();
+        tools.spawn_on(async move { episode.call(calls).await }, &handle);
+        let Some(Ok(answers)) = tools.join_next().await else {
+            return Err(Error::msg("the host lost the calls of tools"));
+        };
+        let answers = answers?;
         answers.iter().map(|answer| self.lower_message(answer, |_| None)).collect()
     }
 }

@@ -45,6 +45,22 @@ impl Agent for Acts {
                 let turns = policy::generate(&[&left, &right], &Options::default().stop("!").max_tokens(50));
                 turns.into_iter().map(|turn| Ok(turn?.text())).collect()
             }
+            // A fork after each turn, as if each had a budget of its own.
+            "deep" => {
+                let mut conversation = begin()?;
+                loop {
+                    if let Err(error) = conversation.generate(&Options::default()) {
+                        return Ok(error.what().into());
+                    }
+                    conversation = conversation.fork("")?;
+                    conversation.append(vec![Message::user("More.")])?;
+                }
+            }
+            // A tool that computes for some time.
+            "wait" => {
+                let call = ToolCall { id: "1".into(), name: "loop".into(), arguments: "{}".into() };
+                Ok(tools::call(&[call]).iter().map(Message::text).collect())
+            }
             "twice" => {
                 let conversation = begin()?;
                 let turns = policy::generate(&[&conversation, &conversation], &Options::default());
