@@ -1,5 +1,6 @@
 //! How a trajectory came about: what the clock and the tools said.
 
+use crate::sample::FinishReason;
 use serde::{Deserialize, Serialize};
 
 /// How a trajectory came about. No plugin sees it.
@@ -77,6 +78,29 @@ pub struct RolloutFault {
     pub message: String,
     /// Whether another attempt may help.
     pub retryable: bool,
+}
+
+impl RolloutFault {
+    /// The kind of the fault of a trajectory that ended for `reason`.
+    pub fn kind(&self, reason: FinishReason) -> RolloutFaultKind {
+        match reason {
+            FinishReason::Timeout => RolloutFaultKind::Timeout,
+            _ if self.retryable => RolloutFaultKind::Unavailable,
+            _ => RolloutFaultKind::Failed,
+        }
+    }
+}
+
+/// The kinds of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RolloutFaultKind {
+    /// The time was used up.
+    Timeout,
+    /// Something outside did not answer.
+    Unavailable,
+    /// The agent failed, or exceeded another budget.
+    Failed,
 }
 
 /// What an episode does at a moment.
