@@ -250,6 +250,22 @@ void gavel_call_tools(const gavel_tool_call *calls, size_t count, gavel_tool_ans
     if (received.len) free(received.ptr);
 }
 
+bool gavel_conversation_answer(gavel_conversation conversation, gavel_turn turn, gavel_answer *answer) {
+    if (turn.calls_count) {
+        gavel_tool_answer *answers = gavel_alloc(turn.calls_count * sizeof *answers);
+        gavel_call_tools(turn.calls, turn.calls_count, answers);
+        if (!gavel_conversation_append_answers(conversation, answers, turn.calls_count, answer)) return false;
+    }
+    if (!turn.malformed_count) return true;
+    gavel_message *messages = gavel_alloc(turn.malformed_count * sizeof *messages);
+    for (size_t i = 0; i < turn.malformed_count; i++) {
+        const char *what = gavel_c_str(turn.malformed[i]);
+        gavel_text text = gavel_str(gavel_concat("error: the call cannot be read: ", what, NULL));
+        messages[i] = (gavel_message){.role = GAVEL_TOOL, .text = text};
+    }
+    return gavel_conversation_append(conversation, messages, turn.malformed_count, answer);
+}
+
 /* ---- The export ---- */
 
 bool exports_gavel_plugin_agent_run(exports_gavel_plugin_agent_borrow_task_t task, plugin_string_t *ret,

@@ -344,6 +344,9 @@ void gavel_call_tools(const gavel_tool_call *calls, size_t count, gavel_tool_ans
  * with messages. */
 bool gavel_conversation_append_answers(gavel_conversation conversation, const gavel_tool_answer *answers, size_t count,
                                        gavel_answer *answer);
+/* Makes all calls of a turn and appends the answers. A call that cannot be read
+ * is answered with what is wrong with it. */
+bool gavel_conversation_answer(gavel_conversation conversation, gavel_turn turn, gavel_answer *answer);
 
 /* ---- Text ---- */
 

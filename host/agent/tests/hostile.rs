@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Scripted, built, limits, sandbox, task, text, toolbox};
+use common::{CALL_MARKS, Scripted, built, limits, sandbox, task, text, text_with_call_marks, toolbox};
 use gavel_agent::{AgentEpisode, Episode, EpisodeProgress, Policy, ToolSet, Tools};
 use gavel_data::{FinishReason, Role, Sample, ToolEnding, Trajectory};
 use gavel_plugin::{Agent, ClockGrant, Limits, PluginSpec};
@@ -22,7 +22,7 @@ fn call(name: &str, arguments: &Value) -> String {
 }
 
 async fn play(set: &Arc<ToolSet>, turns: &[&str], row: Value) -> (Trajectory, Scripted) {
-    let policy = Scripted::new(text("qwen2_5"), turns);
+    let policy = Scripted::new(text_with_call_marks("qwen2_5"), turns);
     let task = task(row);
     let prompt = policy.text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&set.definitions())).unwrap();
     let tools = Some(Tools { set: set.clone(), limits: limits() });
@@ -103,9 +103,14 @@ fn a_session_cannot_be_claimed_by_another_trajectory() {
 
 /// How often the policy was told that a turn begins, in what it read and wrote.
 fn turns_begun(trajectory: &Trajectory, policy: &Scripted) -> usize {
+    count(trajectory, policy, "<|im_start|>")
+}
+
+/// How often a token is in what the policy read and wrote.
+fn count(trajectory: &Trajectory, policy: &Scripted, token: &str) -> usize {
     let tokens = trajectory.tokens().unwrap();
-    let begins = policy.text.tokenizer.token_id("<|im_start|>").unwrap();
-    tokens.prompt.iter().chain(&tokens.response).filter(|id| **id == begins).count()
+    let token = policy.text.tokenizer.token_id(token).unwrap();
+    tokens.prompt.iter().chain(&tokens.response).filter(|id| **id == token).count()
 }
 
 #[test]
@@ -115,9 +120,12 @@ fn marks_of_turns_and_calls_are_text_wherever_others_write_them() {
         let row = |prompt: &str, setting: &str| json!({"prompt": prompt, "extra_info": {"tools_kwargs": {"toolbox": {"text": setting}}}});
         let (honest, policy) = play(set, &[&ask, "well"], row("Go.", "none")).await;
         let expected = turns_begun(&honest, &policy);
+        let expected_marks = CALL_MARKS.map(|mark| count(&honest, &policy, mark));
+        assert_eq!(expected_marks[2..], [1, 1]);
         for (prompt, setting) in [(MARKS, "none"), ("Go.", MARKS)] {
             let (trajectory, policy) = play(set, &[&ask, "well"], row(prompt, setting)).await;
             assert_eq!(turns_begun(&trajectory, &policy), expected, "{prompt}");
+            assert_eq!(CALL_MARKS.map(|mark| count(&trajectory, &policy, mark)), expected_marks, "{prompt}");
             // Neither the prompt nor the answer calls anything, and the turn after it is the policy's own.
             let called: Vec<_> = trajectory.report.tool_uses.iter().map(|tool_use| tool_use.name.as_deref()).collect();
             assert_eq!(called, [Some("settings")]);

@@ -94,6 +94,9 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     assert_eq!(roles, ["assistant", "tool", "assistant"]);
     assert_eq!(with_call["rollout"]["tool_uses"][0]["name"], "calculator");
     assert_eq!(with_call["rollout"]["generating"].as_array().unwrap().len(), 2);
+    assert_eq!((&with_call["turns"], &with_call["tool_turns"]), (&json!(2), &json!(1)));
+    assert_eq!((&with_call["status"], &with_call["finish_reason"]), (&json!("completed"), &json!("stop")));
+    assert!(with_call["prompt_text"].as_str().unwrap().contains("\"calculator\""), "{with_call:?}");
 
     let replayed = |run: &str| String::from_utf8(project.succeed(&["replay", run]).stdout).unwrap();
     let said = replayed("runs/demo-tools");
@@ -164,7 +167,7 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
     assert!(said.contains("drops.jinja") && said.contains("hint: set model.chat_template"), "{said}");
     // It leaves out what the policy said before the last message.
     project.write("forgets.jinja", "{{ messages[0].content }}{{ messages[-1].content if messages|length > 1 }}:");
-    let agent = format!("agent.path={:?}", built("plugins/debate.wasm"));
+    let agent = format!("agent={{path={:?}}}", built("plugins/debate.wasm"));
     let agent =
         [sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=forgets.jinja", &agent, "tool=[]"];
     let said = error(&agent);

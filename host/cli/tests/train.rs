@@ -81,6 +81,9 @@ fn every_column_reaches_the_reward_in_training() {
         assert_eq!((&seen["data_source"], &seen["ground_truth"]), (&json!("letters"), &json!(index.to_string())));
         assert!(trajectory["advantage"].is_number() && trajectory["prompt_length"].as_u64().unwrap() > 0);
         assert!(trajectory["prompt"][0]["content"].is_string() && trajectory["response_length"].is_u64());
+        let prompt = trajectory["prompt"][0]["content"].as_str().unwrap();
+        let read = trajectory["prompt_text"].as_str().unwrap();
+        assert!(read.starts_with("<|im_start|>") && read.contains(prompt), "{read}");
     }
 }
 

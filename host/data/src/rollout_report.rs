@@ -2,6 +2,7 @@
 
 use crate::evaluation::Diagnosis;
 use crate::outcome::Budget;
+use crate::sample::FinishReason;
 use serde::{Deserialize, Serialize};
 
 /// How a trajectory came about. No plugin sees it.
@@ -88,6 +89,32 @@ pub struct RolloutFault {
     /// What the agent printed, and where it trapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Diagnosis>,
+}
+
+impl RolloutFault {
+    /// The kind of the fault of a trajectory that ended for `reason`.
+    pub fn kind(&self, reason: FinishReason) -> RolloutFaultKind {
+        match reason {
+            FinishReason::Timeout => RolloutFaultKind::Timeout,
+            _ if self.budget.is_some() => RolloutFaultKind::OutOfBudget,
+            _ if self.retryable => RolloutFaultKind::Unavailable,
+            _ => RolloutFaultKind::Failed,
+        }
+    }
+}
+
+/// The kinds of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RolloutFaultKind {
+    /// The time was used up.
+    Timeout,
+    /// The agent exceeded another budget.
+    OutOfBudget,
+    /// Something outside did not answer.
+    Unavailable,
+    /// The agent failed.
+    Failed,
 }
 
 /// What an episode does at a moment.

@@ -37,6 +37,30 @@ impl FinishReason {
             Self::Error => "error",
         }
     }
+
+    /// How far a trajectory came that ended so.
+    pub fn status(self) -> TrajectoryStatus {
+        match self {
+            Self::Stop => TrajectoryStatus::Completed,
+            Self::Length | Self::MaxTurns => TrajectoryStatus::Truncated,
+            Self::Timeout => TrajectoryStatus::Expired,
+            Self::Error => TrajectoryStatus::Failed,
+        }
+    }
+}
+
+/// How far a trajectory came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrajectoryStatus {
+    /// To its end.
+    Completed,
+    /// To the end of its tokens or turns.
+    Truncated,
+    /// To the end of its time.
+    Expired,
+    /// Something failed before its end.
+    Failed,
 }
 
 /// How a conversation began that an agent opened.

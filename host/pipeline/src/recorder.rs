@@ -12,6 +12,7 @@ use gavel_runs::Metrics;
 use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, ScoredSample, State};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Writes the metrics, samples and checkpoints of a run.
 pub(crate) struct Recorder {
@@ -43,7 +44,13 @@ impl Recorder {
     }
 
     /// Adds the samples of the groups that step `step` trained on or dropped.
-    pub(crate) fn keep_samples(&mut self, step: u64, groups: &[&DrawnGroup], numbering: &Numbering) -> Result<()> {
+    pub(crate) fn keep_samples(
+        &mut self,
+        step: u64,
+        groups: &[&DrawnGroup],
+        numbering: &Numbering,
+        text: &TextModel,
+    ) -> Result<()> {
         let samples = groups.iter().flat_map(|drawn| {
             let DrawnGroup { draw, group, dropped, .. } = drawn;
             let (drawn_for, number) = numbering.place(*draw);
@@ -57,7 +64,15 @@ impl Recorder {
                 advantage: *advantage,
             })
         });
-        Ok(self.folder.keep_samples(step, samples)?)
+        // The samples of a group follow each other, and most begin with the same prompt.
+        let mut last: (Vec<u32>, Option<Arc<str>>) = Default::default();
+        let prompt_text = |ids: &[u32]| {
+            if last.0 != ids {
+                last = (ids.to_vec(), text.tokenizer.decode_with(ids, false).ok().map(Arc::from));
+            }
+            last.1.clone()
+        };
+        Ok(self.folder.keep_samples(step, samples, prompt_text)?)
     }
 
     /// Counts a group that was trained on, or the reason why it was not.

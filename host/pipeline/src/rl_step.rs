@@ -287,7 +287,7 @@ impl RlRun<'_> {
         recorder.note_draws(self.groups.started());
         if config.log.trajectories {
             let all: Vec<&DrawnGroup> = considered().collect();
-            recorder.keep_samples(number, &all, &self.numbering)?;
+            recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
         let waits = self.ledger.end_step(&mut metrics);
         self.run.recorder.add_waits(&waits);

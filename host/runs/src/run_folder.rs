@@ -18,6 +18,7 @@ use gavel_data::files::make_folder;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::Table;
 
 /// Where and how a run is recorded.
@@ -131,11 +132,16 @@ impl RunFolder {
         config::write(&self.path, text)
     }
 
-    /// Records the samples of a step.
-    pub fn keep_samples<'a>(&mut self, step: u64, samples: impl IntoIterator<Item = ScoredSample<'a>>) -> Result<()> {
+    /// Records the samples of a step, with the prompts that `prompt_text` makes of their tokens.
+    pub fn keep_samples<'a>(
+        &mut self,
+        step: u64,
+        samples: impl IntoIterator<Item = ScoredSample<'a>>,
+        mut prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
+    ) -> Result<()> {
         let mut writer = SampleWriter::create(&self.path, step)?.token_ids(self.token_ids);
         for sample in samples {
-            writer.write(&mut self.tasks, &sample)?;
+            writer.write_with_prompts(&mut self.tasks, &sample, &mut prompt_text)?;
         }
         self.unsynced.push(writer.finish(&mut self.tasks)?);
         Ok(())

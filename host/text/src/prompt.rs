@@ -14,7 +14,8 @@ impl TextModel {
 
     /// The tokens of a conversation that is rendered with `options`. The text of a special token, such as
     /// `<|im_end|>`, stays text in messages and tools; it is a token only in what an assistant said or thought, which
-    /// may be raw text of the model.
+    /// may be raw text of the model. Where functions are offered, so does the mark of a call or of an answer to one in
+    /// what users and tools say.
     pub fn prompt_ids_with(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<Vec<u32>> {
         let write = |renderer: &Renderer<'_>| renderer.render(messages, options.add_generation_prompt);
         let pieces = self.pieces(messages, options, write)?;

@@ -22,8 +22,9 @@ impl Renderer<'_> {
     ) -> Result<String> {
         let mut messages = self.model.template.values(messages);
         if !self.mark.is_empty() {
+            let special = self.model.tokenizer.special_texts();
             for message in &mut messages {
-                self.model.tokenizer.special_texts().mark_message(message, self.mark);
+                special.mark_message(message, self.mark, !self.options.tools.is_empty());
             }
         }
         self.model.template.render_values(&messages, &RenderOptions { add_generation_prompt, ..self.options.clone() })
@@ -44,16 +45,17 @@ impl TextModel {
         let text = write(&Renderer { model: self, options: options.clone(), mark: "" })?;
 
         let mut tools = options.tools.to_vec();
-        let in_messages: usize =
-            self.template.values(messages).iter_mut().map(|message| special.mark_message(message, "")).sum();
-        if in_messages + mark_all(&mut tools, |tool| special.mark(tool, "")) == 0 {
+        let offers = !tools.is_empty();
+        let mut values = self.template.values(messages);
+        let in_messages = mark_all(&mut values, |message| special.mark_message(message, "", offers));
+        if in_messages + mark_all(&mut tools, |tool| special.mark_function(tool, "")) == 0 {
             return Ok(vec![text]);
         }
         // Digits pass through whatever a template does to a text.
         let marks = (0u64..).map(|number| format!("7{number}07"));
         #[expect(clippy::expect_used, reason = "a text does not have every number in it")]
         let mark = marks.into_iter().find(|mark| !text.contains(mark.as_str())).expect("a number that is not there");
-        mark_all(&mut tools, |tool| special.mark(tool, &mark));
+        mark_all(&mut tools, |tool| special.mark_function(tool, &mark));
         let marked =
             write(&Renderer { model: self, options: RenderOptions { tools: &tools, ..options.clone() }, mark: &mark })?;
         if marked.replace(&mark, "") != text {
@@ -67,6 +69,6 @@ impl TextModel {
     }
 }
 
-fn mark_all(tools: &mut [Value], mark: impl FnMut(&mut Value) -> usize) -> usize {
-    tools.iter_mut().map(mark).sum()
+fn mark_all(values: &mut [Value], mark: impl FnMut(&mut Value) -> usize) -> usize {
+    values.iter_mut().map(mark).sum()
 }

@@ -1,55 +1,94 @@
-//! Special tokens that are written out in messages, such as `<|im_end|>` in a question: they are text there.
+//! Special tokens that are written out in messages, such as `<|im_end|>` in a question, and marks of calls where
+//! functions are offered: they are text there.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use tokenizers::normalizer::Range;
 use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer};
 
-/// The texts of special tokens.
+/// The marks of calls and of their answers in the templates that Gavel reads calls of. Some tokenizers have tokens for
+/// them that are not special.
+const CALL_MARKS: [&str; 8] = [
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+    "<|python_tag|>",
+    "[TOOL_CALLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+];
+
+/// The texts of tokens that are text in messages.
 pub(crate) struct SpecialTexts {
-    /// By their first characters.
-    texts: HashMap<char, Vec<String>>,
-    /// What the tokenizer makes of a text before it looks for tokens, where that may become a special one: full-width
-    /// `＜ｓ＞` becomes `<s>`.
-    normalizer: Option<tokenizers::NormalizerWrapper>,
+    special: Texts,
+    /// Those and the marks of calls, for what users and tools say where functions are offered.
+    with_calls: Texts,
 }
 
 impl SpecialTexts {
     /// Of the added tokens that are special or that end a response. A text of one character cannot be divided: it
     /// stays a token.
     pub fn of(tokenizer: &tokenizers::Tokenizer, stop_ids: &[u32]) -> Self {
-        let mut texts: HashMap<char, Vec<String>> = HashMap::new();
-        // BPE makes no special token of a text in which none was found before it was normalized.
-        let mut late = !matches!(tokenizer.get_model(), ModelWrapper::BPE(_));
-        for (id, token) in tokenizer.get_added_vocabulary().get_added_tokens_decoder() {
-            let AddedToken { content, special, normalized, .. } = token;
-            if let Some(first) = content.chars().next().filter(|first| content.len() > first.len_utf8())
-                && (*special || stop_ids.contains(id))
-            {
-                texts.entry(first).or_default().push(content.clone());
-                late |= *normalized;
-            }
+        let is_special = |id: u32, token: &AddedToken| token.special || stop_ids.contains(&id);
+        let is_mark = |token: &AddedToken| CALL_MARKS.contains(&token.content.as_str());
+        Self {
+            special: Texts::of(tokenizer, is_special),
+            with_calls: Texts::of(tokenizer, |id, token| is_special(id, token) || is_mark(token)),
         }
-        Self { texts, normalizer: tokenizer.get_normalizer().filter(|_| late).cloned() }
     }
 
     /// Puts `mark` into each such text of a message as its template takes it, except in what an assistant said or
     /// thought: that is raw text of the policy. How many were found.
-    pub fn mark_message(&self, message: &mut Value, mark: &str) -> usize {
-        let is_assistant = message["role"] == "assistant";
+    pub fn mark_message(&self, message: &mut Value, mark: &str, offers_functions: bool) -> usize {
+        let role = message["role"].as_str().unwrap_or_default();
+        let is_assistant = role == "assistant";
+        let texts = if offers_functions && matches!(role, "user" | "tool") { &self.with_calls } else { &self.special };
         let Value::Object(fields) = message else { return 0 };
         let raw = |name: &str| is_assistant && matches!(name, "content" | "reasoning_content" | "thinking");
         let fields = fields.iter_mut().filter(|(name, _)| *name != "role" && !raw(name));
         fields
             .map(|(name, value)| match value {
-                Value::Array(parts) if name == "content" => self.mark_parts(parts, mark),
-                other => self.mark(other, mark),
+                Value::Array(parts) if name == "content" => texts.mark_parts(parts, mark),
+                other => texts.mark(other, mark),
             })
             .sum()
     }
 
+    /// Puts `mark` into each such text of a function. How many were found.
+    pub fn mark_function(&self, function: &mut Value, mark: &str) -> usize {
+        self.special.mark(function, mark)
+    }
+}
+
+struct Texts {
+    /// By their first characters.
+    texts: HashMap<char, Vec<String>>,
+    /// What the tokenizer makes of a text before it looks for tokens, where that may become one of these: full-width
+    /// `＜ｓ＞` becomes `<s>`.
+    normalizer: Option<tokenizers::NormalizerWrapper>,
+}
+
+impl Texts {
+    /// Of the added tokens that are wanted.
+    fn of(tokenizer: &tokenizers::Tokenizer, is_wanted: impl Fn(u32, &AddedToken) -> bool) -> Self {
+        let mut texts: HashMap<char, Vec<String>> = HashMap::new();
+        // BPE makes no special token of a text in which none was found before it was normalized.
+        let mut late = !matches!(tokenizer.get_model(), ModelWrapper::BPE(_));
+        for (id, token) in tokenizer.get_added_vocabulary().get_added_tokens_decoder() {
+            let content = &token.content;
+            if let Some(first) = content.chars().next().filter(|first| content.len() > first.len_utf8())
+                && is_wanted(*id, token)
+            {
+                texts.entry(first).or_default().push(content.clone());
+                late |= token.normalized;
+            }
+        }
+        Self { texts, normalizer: tokenizer.get_normalizer().filter(|_| late).cloned() }
+    }
+
     /// Puts `mark` into each such text of a JSON value. How many were found.
-    pub fn mark(&self, value: &mut Value, mark: &str) -> usize {
+    fn mark(&self, value: &mut Value, mark: &str) -> usize {
         match value {
             Value::String(text) => self.mark_text(text, mark),
             Value::Array(items) => items.iter_mut().map(|item| self.mark(item, mark)).sum(),
@@ -90,7 +129,7 @@ impl SpecialTexts {
         cuts.len()
     }
 
-    /// Where to divide a text so that no special token is left in it, in order.
+    /// Where to divide a text so that none of these tokens is left in it, in order.
     fn cuts(&self, text: &str) -> Vec<usize> {
         let mut cuts: Vec<usize> = self.found(text).map(|(start, _)| after_first(text, start)).collect();
         if let Some(normalizer) = &self.normalizer {

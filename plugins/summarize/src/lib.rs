@@ -4,8 +4,11 @@
 use gavel_sdk::policy::{Conversation, Error, Options, Turn};
 use gavel_sdk::{Agent, Failure, Info, Message, Task, tools};
 
+const ASK: &str = "Your context is full. Sum up what you have found out, and what is left to do.";
+const LEFT_OUT: &str = "The context is full. This answer follows in the next one.";
+
 struct Summarize {
-    reserve: u32,
+    reserve: usize,
 }
 
 /// The keys of `[agent.params]`.
@@ -25,7 +28,7 @@ impl Agent for Summarize {
     type Params = Params;
 
     fn new(Params { reserve }: Params) -> Result<Self, String> {
-        Ok(Self { reserve })
+        Ok(Self { reserve: reserve as usize })
     }
 
     fn info(&self) -> Info {
@@ -35,21 +38,24 @@ impl Agent for Summarize {
     fn run(&self, task: &Task) -> Result<String, Failure> {
         let functions = tools::specs();
         let mut conversation = Conversation::open("", task.prompt(), &functions)?;
+        let mut unread = 0;
         loop {
-            let turn = self.turn(&conversation)?;
-            let calls = turn.message().tool_calls;
-            if calls.is_empty() {
+            let turn = self.turn(&conversation, unread)?;
+            let answers = tools::answer(&turn);
+            if answers.is_empty() {
                 return Ok(turn.text());
             }
-            let answers = tools::call(&calls);
-            let observed: usize = answers.iter().map(|answer| answer.text().len()).sum();
-            if (conversation.tokens_left() as usize) < observed + 2 * self.reserve as usize {
-                let summary = self.summary(&conversation)?;
-                let mut prompt = task.prompt();
-                prompt.push(Message::user(format!("What you found out so far:\n\n{summary}")));
-                conversation = Conversation::open("", prompt, &functions)?;
-            } else {
+            // A token has at least one byte.
+            unread = answers.iter().map(|answer| answer.text().len()).sum();
+            let left = conversation.tokens_left() as usize;
+            if left >= unread + 2 * self.reserve {
                 conversation.append(answers)?;
+            } else {
+                let fits = left >= unread + self.reserve;
+                let mut prompt = task.prompt();
+                prompt.push(Message::user(summary(&conversation, answers, fits)?));
+                conversation = Conversation::open("", prompt, &functions)?;
+                unread = 0;
             }
         }
     }
@@ -58,15 +64,25 @@ impl Agent for Summarize {
 gavel_sdk::export_agent!(Summarize);
 
 impl Summarize {
-    /// A turn that leaves room for a summary.
-    fn turn(&self, conversation: &Conversation) -> Result<Turn, Error> {
-        let room = conversation.tokens_left().saturating_sub(self.reserve).max(1);
-        conversation.generate(&Options::default().max_tokens(room))
+    /// A turn after `unread` tokens that leaves room for a summary.
+    fn turn(&self, conversation: &Conversation, unread: usize) -> Result<Turn, Error> {
+        let room = (conversation.tokens_left() as usize).saturating_sub(unread + self.reserve).max(1);
+        conversation.generate(&Options::default().max_tokens(u32::try_from(room).unwrap_or(u32::MAX)))
     }
+}
 
-    fn summary(&self, conversation: &Conversation) -> Result<String, Failure> {
-        let ask = "Your context is full. Sum up what you have found out, and what is left to do.";
-        conversation.append(vec![Message::user(ask)])?;
-        Ok(conversation.generate(&Options::default())?.text())
+/// With what a new conversation begins. Answers that do not fit into this one follow the summary.
+fn summary(conversation: &Conversation, answers: Vec<Message>, fits: bool) -> Result<String, Failure> {
+    let mut carried = Vec::new();
+    if fits {
+        conversation.append(answers)?;
+    } else {
+        carried.extend(answers.iter().map(Message::text));
+        let left_out = answers.into_iter().map(|answer| Message { content: Message::user(LEFT_OUT).content, ..answer });
+        conversation.append(left_out.collect())?;
     }
+    conversation.append(vec![Message::user(ASK)])?;
+    let found = conversation.generate(&Options::default())?.text();
+    let carried = carried.iter().map(|answer| format!("\n\nA tool answered:\n\n{answer}"));
+    Ok(format!("What you found out so far:\n\n{found}{}", carried.collect::<String>()))
 }

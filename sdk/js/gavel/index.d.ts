@@ -337,6 +337,11 @@ export namespace policy {
   function functions(): Function[];
   /** Calls tools, those of different tools at once. A message of the role `tool` answers each call, in their order. */
   function call(calls: ToolCall[]): Message[];
+  /**
+   * Makes all calls of a turn, and returns their answers. A call that cannot be read is answered with what is wrong
+   * with it. Empty where the turn calls nothing.
+   */
+  function answer(turn: Turn): Message[];
 }
 
 export interface Reply {

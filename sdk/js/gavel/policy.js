@@ -67,6 +67,11 @@ export function call(calls) {
   return theHost().call(calls);
 }
 
+export function answer({ toolCalls, malformedCalls }) {
+  const unreadable = (why) => new Message({ role: "tool", content: `error: the call cannot be read: ${why}` });
+  return [...(toolCalls.length === 0 ? [] : call(toolCalls)), ...malformedCalls.map(unreadable)];
+}
+
 /** A turn over what was read of it. */
 export function turnOf({ message, malformedCalls = [], finishReason = "stop", tokens = 0 }) {
   return { message, text: message.text, toolCalls: message.toolCalls, malformedCalls, finishReason, tokens };

@@ -11,7 +11,7 @@ const attempt = agent(
   ({ task, params }) => {
     const first = new policy.Conversation(task.prompt, { speaker: "first", functions: policy.functions() });
     const turn = first.generate({ maxTokens: 9, stop: ["!"] });
-    first.append(policy.call(turn.toolCalls));
+    first.append(policy.answer(turn));
     const second = first.fork("second");
     second.append("And?");
     const turns = policy.generateAll([first, second]);
@@ -81,7 +81,7 @@ test("an agent asks its host", () => {
   assert.deepEqual(asked, [
     ["open", "first", 1, [{ name: "add", description: "Adds.", parameters: '{"type":"object"}' }]],
     ["generate", true, { max_tokens: 9, stop: ["!"] }],
-    ["append", ["tool", "2", "1"]],
+    ["append", ["tool", "2", "1"], ["tool", "error: the call cannot be read: no", null]],
     ["fork", "second"],
     ["append", ["user", "And?", null]],
     ["generate", true, { stop: [] }],

@@ -28,6 +28,7 @@ __all__ = [
     "Function",
     "InvalidRequest",
     "Turn",
+    "answer",
     "call",
     "functions",
     "generate_all",
@@ -133,6 +134,14 @@ def call(calls: Sequence[ToolCall]) -> list[Message]:
     """Calls tools of the run, those of different tools at once. A message of the
     role `tool` answers each call, in their order."""
     return _the_host().call(list(calls))
+
+
+def answer(turn: Turn) -> list[Message]:
+    """Makes all calls of a turn, and returns their answers. A call that cannot
+    be read is answered with what is wrong with it. Empty where the turn calls
+    nothing."""
+    answers = call(turn.tool_calls) if turn.tool_calls else []
+    return answers + [Message("tool", [f"error: the call cannot be read: {why}"]) for why in turn.malformed_calls]
 
 
 class Handle(Protocol):

@@ -137,7 +137,7 @@ class ScriptedConversation:
 
 @contextmanager
 def scripted_policy(
-    turns: Sequence[str | Message | Exception],
+    turns: Sequence[str | Message | policy.Turn | Exception],
     functions: Mapping[str, Callable[..., object]] | None = None,
 ) -> Iterator[list[ScriptedConversation]]:
     """Writes these turns, one after the other; an exception is the error that is
@@ -158,7 +158,7 @@ def scripted_policy(
 
 
 class _ScriptedPolicy:
-    def __init__(self, turns: list[str | Message | Exception], functions: dict[str, Callable[..., object]]) -> None:
+    def __init__(self, turns: list[str | Message | policy.Turn | Exception], functions: dict[str, Callable[..., object]]) -> None:
         self._turns = turns
         self._functions = functions
         self.conversations: list[ScriptedConversation] = []
@@ -181,9 +181,11 @@ class _ScriptedPolicy:
             return turn
         if isinstance(turn, Exception):
             raise turn
-        message = Message("assistant", [turn]) if isinstance(turn, str) else turn
-        conversation.messages.append(message)
-        return policy.Turn(message, tokens=len(message.text))
+        if not isinstance(turn, policy.Turn):
+            message = Message("assistant", [turn]) if isinstance(turn, str) else turn
+            turn = policy.Turn(message, tokens=len(message.text))
+        conversation.messages.append(turn.message)
+        return turn
 
     def functions(self) -> list[policy.Function]:
         return [policy.Function(name, (function.__doc__ or "").strip()) for name, function in self._functions.items()]

@@ -87,10 +87,21 @@ class Examples(unittest.TestCase):
     def test_a_summary_begins_a_new_context(self) -> None:
         module = example("summarize")
         turns = [calling('{"left": 2, "right": 3}'), "It was 5.", "5"]
-        with scripted_policy(turns, {"add": add}) as conversations:
-            self.assertEqual(module.attempt(Task("2 + 3?"), module.Params(reserve=600)), "5")
-        self.assertEqual(len(conversations), 2)
-        self.assertEqual(conversations[1].texts[:2], ["2 + 3?", "What you found out so far:\n\nIt was 5."])
+        # 1000 tokens are left.
+        for reserve, read, carried in [(600, "5", ""), (1000, module.LEFT_OUT, "\n\nA tool answered:\n\n5")]:
+            with scripted_policy(turns, {"add": add}) as conversations:
+                self.assertEqual(module.attempt(Task("2 + 3?"), module.Params(reserve=reserve)), "5")
+            self.assertEqual(len(conversations), 2)
+            self.assertEqual(conversations[0].texts[2:4], [read, module.ASK])
+            found = f"What you found out so far:\n\nIt was 5.{carried}"
+            self.assertEqual(conversations[1].texts[:2], ["2 + 3?", found])
+
+    def test_a_call_that_cannot_be_read_is_answered(self) -> None:
+        module = example("summarize")
+        written = policy.Turn(Message("assistant", ["<tool_call>{</tool_call>"]), malformed_calls=["it is not JSON"])
+        with scripted_policy([written, "5"]) as conversations:
+            self.assertEqual(module.attempt(Task("2 + 3?"), module.Params()), "5")
+        self.assertEqual(conversations[0].texts[2], "error: the call cannot be read: it is not JSON")
 
 
 if __name__ == "__main__":

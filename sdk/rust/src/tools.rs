@@ -9,13 +9,27 @@
 //!     let conversation = Conversation::open("", task.prompt(), &tools::specs())?;
 //!     loop {
 //!         let turn = conversation.generate(&Options::default())?;
-//!         let calls = turn.message().tool_calls;
-//!         if calls.is_empty() {
+//!         let answers = tools::answer(&turn);
+//!         if answers.is_empty() {
 //!             return Ok(turn.text());
 //!         }
-//!         conversation.append(tools::call(&calls))?;
+//!         conversation.append(answers)?;
 //!     }
 //! }
 //! ```
 
 pub use crate::bindings::gavel::plugin::tools::{call, specs};
+
+use crate::policy::Turn;
+use crate::{Message, Role};
+
+/// Makes all calls of a turn, and returns their answers. A call that cannot be
+/// read is answered with what is wrong with it. Empty where the turn calls
+/// nothing.
+pub fn answer(turn: &Turn) -> Vec<Message> {
+    let calls = turn.message().tool_calls;
+    let mut answers = if calls.is_empty() { Vec::new() } else { call(&calls) };
+    let unreadable = |why| Message::new(Role::Tool, format!("error: the call cannot be read: {why}"));
+    answers.extend(turn.malformed_calls().into_iter().map(unreadable));
+    answers
+}

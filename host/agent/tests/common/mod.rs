@@ -8,7 +8,7 @@ use gavel_agent::{
 use gavel_data::{FinishReason, Task};
 use gavel_plugin::{Limits, PluginSpec, Sandbox, SandboxConfig};
 use gavel_text::TextModel;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
@@ -31,6 +31,25 @@ pub fn text(template: &str) -> TextModel {
     std::fs::copy(templates.join(template).with_extension("jinja"), folder.path().join("chat_template.jinja")).unwrap();
     TextModel::load(folder.path()).unwrap()
 }
+
+/// The same, with tokens for the marks of calls and their answers that are not special ones, as Qwen has them.
+pub fn text_with_call_marks(template: &str) -> TextModel {
+    let folder = tempfile::tempdir().unwrap();
+    text(template).save(folder.path()).unwrap();
+    let path = folder.path().join("tokenizer.json");
+    let mut definition: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let tokens = definition["added_tokens"].as_array_mut().unwrap();
+    for (content, id) in CALL_MARKS.into_iter().zip(300..) {
+        tokens.push(json!({
+            "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": false,
+        }));
+    }
+    std::fs::write(path, definition.to_string()).unwrap();
+    TextModel::load(folder.path()).unwrap()
+}
+
+pub const CALL_MARKS: [&str; 4] = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"];
 
 /// A policy that writes what it is told, and remembers what it was asked.
 pub struct Scripted {

@@ -2,9 +2,10 @@
 
 use super::packed::PackedTokens;
 use gavel_data::{
-    EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Opening, OutcomeKind, RolloutReport, SampleOutcome,
+    EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Opening, OutcomeKind, RolloutFault,
+    RolloutFaultKind, RolloutReport, SampleOutcome, TokenCounts, ToolUse, Trajectory, TrajectoryRecord,
+    TrajectoryStatus,
 };
-use gavel_data::{TokenCounts, TrajectoryRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,22 +24,62 @@ pub(super) struct WrittenLine<'a> {
     pub(super) trajectory: usize,
     /// For people; the task has it.
     pub(super) prompt: &'a [Message],
+    /// For people: as the policy read it. Absent where its tokens are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_text: Option<&'a str>,
+    /// For people; it follows from the finish reason.
+    pub(super) status: TrajectoryStatus,
     #[serde(flatten)]
     pub(super) transcript: &'a TrajectoryRecord<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<WrittenFault<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<&'a str>,
     /// For people; the messages have it.
     pub(super) response: String,
+    /// For people; the messages have them, and the answers of tools.
+    pub(super) turns: u32,
+    pub(super) tool_turns: u32,
     pub(super) prompt_length: usize,
     pub(super) response_length: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) token_ids: Option<PackedTokens>,
-    /// Absent where the policy wrote one turn and called nothing.
+    /// Absent where the policy wrote one turn, called nothing and came to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rollout: Option<&'a RolloutReport>,
+    pub(super) rollout: Option<WrittenReport<'a>>,
     pub(super) advantage: Option<f64>,
     #[serde(flatten)]
     pub(super) outcome: &'a SampleOutcome,
+}
+
+/// Why a trajectory did not come to its end.
+#[derive(Serialize)]
+pub(super) struct WrittenFault<'a> {
+    kind: RolloutFaultKind,
+    #[serde(flatten)]
+    fault: &'a RolloutFault,
+}
+
+impl<'a> WrittenFault<'a> {
+    pub(super) fn of(trajectory: &'a Trajectory) -> Option<Self> {
+        let fault = trajectory.report.error.as_ref()?;
+        Some(Self { kind: fault.kind(trajectory.finish_reason), fault })
+    }
+}
+
+/// How a trajectory came about.
+#[derive(Serialize)]
+pub(super) struct WrittenReport<'a> {
+    generating: &'a [f64],
+    tool_uses: &'a [ToolUse],
+}
+
+impl<'a> WrittenReport<'a> {
+    pub(super) fn of(trajectory: &'a Trajectory) -> Option<Self> {
+        let RolloutReport { generating, tool_uses, error } = &trajectory.report;
+        let is_plain = generating.len() <= 1 && tool_uses.is_empty() && error.is_none();
+        (!is_plain).then_some(Self { generating, tool_uses })
+    }
 }
 
 /// A line that was read, without the fields that its task and its messages
@@ -59,8 +100,10 @@ pub(super) struct ReadLine {
     #[serde(default)]
     pub(super) response_length: usize,
     token_ids: Option<PackedTokens>,
+    /// In older recordings, it has the error.
     #[serde(default)]
-    pub(super) rollout: RolloutReport,
+    rollout: RolloutReport,
+    error: Option<RolloutFault>,
     pub(super) advantage: Option<f64>,
     pub(super) reward: Option<f64>,
     pub(super) outcome: OutcomeKind,
@@ -72,6 +115,12 @@ pub(super) struct ReadLine {
 }
 
 impl ReadLine {
+    /// How it came about.
+    pub(super) fn report(&self) -> RolloutReport {
+        let error = self.error.clone().or_else(|| self.rollout.error.clone());
+        RolloutReport { error, ..self.rollout.clone() }
+    }
+
     /// Its tokens, or their counts, if they are known.
     ///
     /// # Errors

@@ -166,11 +166,11 @@ impl Lines<'_> {
         };
         let tokens = line.tokens().map_err(|what| format!("sample {id}: {what}"))?;
         let trajectory = Trajectory {
+            report: line.report(),
             opening: line.opening,
             messages: line.messages,
             tokens,
             finish_reason: line.finish_reason,
-            report: line.rollout,
         };
         let sample = Sample { answer: line.answer, ..Sample::new(task.clone(), line.sample, vec![trajectory]) };
         Ok(RecordedSample {

@@ -1,9 +1,11 @@
 use super::*;
 use crate::tasks::TaskStore;
 use gavel_data::{
-    Evaluation, EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Outcome, OutcomeKind, Role, Sample,
-    SampleOutcome, Score, Task, TokenCounts, Tokens, Trajectory,
+    Evaluation, EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Outcome, OutcomeKind, Role,
+    RolloutFault, RolloutReport, RolloutStage, Sample, SampleOutcome, Score, Task, TokenCounts, Tokens, ToolEnding,
+    ToolUse, Trajectory,
 };
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,17 +47,16 @@ fn outcome() -> SampleOutcome {
 
 /// Writes the sample as the only one of step 1 and gives the file.
 fn written(run: &Path, token_ids: bool) -> PathBuf {
+    written_of(&sample(), run, token_ids)
+}
+
+fn written_of(sample: &Sample, run: &Path, token_ids: bool) -> PathBuf {
     let mut tasks = TaskStore::open(run).unwrap();
     let mut writer = SampleWriter::create(run, 1).unwrap().token_ids(token_ids);
-    let scored = ScoredSample {
-        step: 1,
-        group: 2,
-        trained_step: Some(4),
-        sample: &sample(),
-        outcome: &outcome(),
-        advantage: Some(-0.7),
-    };
-    writer.write(&mut tasks, &scored).unwrap();
+    let scored =
+        ScoredSample { step: 1, group: 2, trained_step: Some(4), sample, outcome: &outcome(), advantage: Some(-0.7) };
+    let prompt_text = |ids: &[u32]| token_ids.then(|| format!("{ids:?}").into());
+    writer.write_with_prompts(&mut tasks, &scored, prompt_text).unwrap();
     writer.finish(&mut tasks).unwrap()
 }
 
@@ -91,7 +92,7 @@ fn all_that_is_written_is_read_again() {
 }
 
 #[test]
-fn a_line_without_token_ids_has_the_keys_that_it_always_had() {
+fn a_line_of_one_turn_without_token_ids_has_these_keys() {
     let run = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(written(run.path(), false)).unwrap();
     let line: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text.lines().next().unwrap()).unwrap();
@@ -107,10 +108,13 @@ fn a_line_without_token_ids_has_the_keys_that_it_always_had() {
         "sample",
         "trajectory",
         "prompt",
+        "status",
         "messages",
         "finish_reason",
         "tokens",
         "response",
+        "turns",
+        "tool_turns",
         "prompt_length",
         "response_length",
         "advantage",
@@ -121,6 +125,61 @@ fn a_line_without_token_ids_has_the_keys_that_it_always_had() {
         "not_called",
     ];
     assert_eq!(keys, expected);
+}
+
+/// The lines of a file as JSON.
+fn lines(path: &Path) -> Vec<Value> {
+    fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_line_has_how_the_trajectory_came_about() {
+    let run = tempfile::tempdir().unwrap();
+    let mut sample = sample();
+    let [called, failed] = &mut sample.trajectories[..] else { panic!("two trajectories") };
+    let tool_use = ToolUse { name: Some("add".into()), ending: ToolEnding::Answered, turn: 0, seconds: 0.5 };
+    // As a trajectory of `agent.history = "split"`: one turn, which calls a tool.
+    called.report = RolloutReport { generating: vec![0.25], tool_uses: vec![tool_use.clone()], error: None };
+    called.messages.push(Message::new(Role::Tool, "5"));
+    let fault = RolloutFault { stage: RolloutStage::Tools, message: "too late".into(), retryable: true };
+    failed.finish_reason = FinishReason::Timeout;
+    failed.report = RolloutReport { generating: vec![0.75], tool_uses: vec![], error: Some(fault.clone()) };
+
+    let path = written_of(&sample, run.path(), true);
+    let [called, failed] = &lines(&path)[..] else { panic!("two lines") };
+    assert_eq!(
+        (&called["status"], &called["turns"], &called["tool_turns"]),
+        (&json!("completed"), &json!(1), &json!(1))
+    );
+    assert_eq!((&called["prompt_text"], called.get("error")), (&json!("[1, 2]"), None));
+    let uses = json!([{"name": "add", "ending": "answered", "turn": 0, "seconds": 0.5}]);
+    assert_eq!(called["rollout"], json!({"generating": [0.25], "tool_uses": uses}));
+    assert_eq!((&failed["status"], &failed["tool_turns"]), (&json!("expired"), &json!(0)));
+    let error = json!({"kind": "timeout", "stage": "tools", "message": "too late", "retryable": true});
+    assert_eq!((&failed["error"], &failed["rollout"]["generating"]), (&error, &json!([0.75])));
+
+    let is_back = || {
+        let (samples, damage) = read(run.path());
+        assert_eq!(damage, Vec::<String>::new());
+        let [called, failed] = &samples[0].sample.trajectories[..] else { panic!("{samples:?}") };
+        assert_eq!(called.report.tool_uses, std::slice::from_ref(&tool_use));
+        assert_eq!(failed.report.error.as_ref(), Some(&fault));
+    };
+    is_back();
+    // Older recordings have the error in the report, and not what follows from the rest.
+    let mut older = lines(&path);
+    for line in &mut older {
+        let line = line.as_object_mut().unwrap();
+        for key in ["status", "turns", "tool_turns", "prompt_text"] {
+            line.remove(key).unwrap();
+        }
+        if let Some(mut error) = line.remove("error") {
+            error.as_object_mut().unwrap().remove("kind").unwrap();
+            line["rollout"]["error"] = error;
+        }
+    }
+    fs::write(&path, older.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    is_back();
 }
 
 #[test]

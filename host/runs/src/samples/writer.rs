@@ -1,14 +1,15 @@
 //! Writing the samples of a step.
 
-use super::line::WrittenLine;
+use super::line::{WrittenFault, WrittenLine, WrittenReport};
 use super::packed::PackedTokens;
 use crate::error::{Result, RunError};
 use crate::layout;
 use crate::tasks::TaskStore;
 use gavel_data::files::{WholeFile, make_folder};
-use gavel_data::{KnownTokens, Sample, SampleOutcome, Trajectory};
+use gavel_data::{KnownTokens, Role, Sample, SampleOutcome, Trajectory};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A sample with its outcome and its advantage.
 pub struct ScoredSample<'a> {
@@ -51,12 +52,23 @@ impl SampleWriter {
 
     /// Adds a sample, and its task to `tasks` if it is new.
     pub fn write(&mut self, tasks: &mut TaskStore, scored: &ScoredSample<'_>) -> Result<()> {
+        self.write_with_prompts(tasks, scored, |_| None)
+    }
+
+    /// The same, with prompts as the policy read them; `prompt_text` makes them of their tokens.
+    pub(crate) fn write_with_prompts(
+        &mut self,
+        tasks: &mut TaskStore,
+        scored: &ScoredSample<'_>,
+        mut prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
+    ) -> Result<()> {
         let ScoredSample { step, group, trained_step, sample, outcome, advantage } = scored;
         let (id, task) = (format!("{step}.{group}.{}", sample.index), tasks.keep(&sample.task)?);
         for (number, (transcript, trajectory)) in
             sample.record().trajectories.iter().zip(&sample.trajectories).enumerate()
         {
             let (prompt_length, response_length) = lengths(trajectory);
+            let prompt_text = trajectory.tokens().and_then(|tokens| prompt_text(&tokens.prompt));
             let line = WrittenLine {
                 id: &id,
                 task: &task,
@@ -68,14 +80,18 @@ impl SampleWriter {
                 sample: sample.index,
                 trajectory: number,
                 prompt: &sample.task.prompt,
+                prompt_text: prompt_text.as_deref(),
+                status: trajectory.finish_reason.status(),
                 transcript,
+                error: WrittenFault::of(trajectory),
                 answer: sample.answer.as_deref(),
                 response: trajectory.response(),
+                turns: trajectory.turns(Role::Assistant),
+                tool_turns: trajectory.turns(Role::Tool),
                 prompt_length,
                 response_length,
                 token_ids: trajectory.tokens().filter(|_| self.token_ids).map(PackedTokens::from),
-                rollout: Some(&trajectory.report)
-                    .filter(|report| report.generating.len() > 1 || report.error.is_some()),
+                rollout: WrittenReport::of(trajectory),
                 advantage: *advantage,
                 outcome,
             };

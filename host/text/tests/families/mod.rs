@@ -74,6 +74,9 @@ pub fn ends(name: &str) -> &'static [&'static str] {
     }
 }
 
+/// Marks of calls that are tokens without being special ones, as in the tokenizers of Qwen.
+pub const CALL_MARKS: [&str; 4] = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"];
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/chat_templates")
 }
@@ -90,11 +93,13 @@ pub fn model_with(template: &str, ends: &[&str]) -> TextModel {
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     let path = dir.path().join("tokenizer.json");
     let mut definition: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    for (content, id) in SPECIAL.iter().zip(300..) {
+    let special = SPECIAL.iter().map(|content| (content, true));
+    let tokens = special.chain(CALL_MARKS.iter().map(|content| (content, false)));
+    for ((content, special), id) in tokens.zip(300..) {
         if definition["model"]["vocab"].get(content).is_none() {
             definition["added_tokens"].as_array_mut().unwrap().push(json!({
                 "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
-                "normalized": false, "special": true,
+                "normalized": false, "special": special,
             }));
         }
     }

@@ -27,6 +27,8 @@ pub struct ScriptedTurn {
     pub text: String,
     /// The tools that it calls.
     pub calls: Vec<ScriptedCall>,
+    /// Why other calls in its text cannot be read, one text a call.
+    pub malformed: Vec<String>,
 }
 
 /// A call of a function.
@@ -53,13 +55,16 @@ impl ScriptedTurn {
             arguments: call.arguments.clone(),
         };
         // A turn that is cut ends before its calls.
-        let calls = if cut.is_some() { &[][..] } else { &self.calls };
+        let (calls, malformed) = match cut {
+            Some(_) => (&[][..], &[][..]),
+            None => (&self.calls[..], &self.malformed[..]),
+        };
         AgentTurn {
             message: Message {
                 tool_calls: (1..).zip(calls).map(call).collect(),
                 ..Message::new(Role::Assistant, text)
             },
-            malformed_calls: Vec::new(),
+            malformed_calls: malformed.to_vec(),
             finish_reason: if cut.is_some() { FinishReason::Length } else { FinishReason::Stop },
             tokens: text.chars().count(),
         }
@@ -74,10 +79,12 @@ mod tests {
     #[test]
     fn a_turn_ends_at_a_stop_text_and_after_its_last_token() {
         let call = ScriptedCall { function: "add".into(), arguments: "{}".into() };
-        let turn = ScriptedTurn { text: "one! two? thrée".into(), calls: vec![call] };
+        let malformed = vec!["it is not JSON".to_owned()];
+        let turn = ScriptedTurn { text: "one! two? thrée".into(), calls: vec![call], malformed };
         let drawn = |left, max_tokens, stop: &[&str]| {
             let stop = stop.iter().map(|&stop| stop.to_owned()).collect();
             let turn = turn.drawn(1, left, &TurnOptions { max_tokens: NonZeroUsize::new(max_tokens), stop });
+            assert_eq!(turn.malformed_calls.len(), turn.message.tool_calls.len());
             (turn.message.text(), turn.message.tool_calls.len(), turn.finish_reason, turn.tokens)
         };
         assert_eq!(drawn(15, 0, &[]), ("one! two? thrée".into(), 1, FinishReason::Stop, 15));

@@ -32,6 +32,8 @@ struct WrittenTurn {
     content: String,
     #[serde(default)]
     tool_calls: Vec<WrittenCall>,
+    #[serde(default)]
+    malformed_calls: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -108,12 +110,12 @@ impl AttemptCase {
 fn read_turn(number: usize, turn: &Json) -> Result<ScriptedTurn, String> {
     let place = format!("policy, turn {number}");
     if let Some(text) = turn.string() {
-        return Ok(ScriptedTurn { text, calls: Vec::new() });
+        return Ok(ScriptedTurn { text, ..ScriptedTurn::default() });
     }
     if turn.fields().is_none() {
-        return Err(must(&place, "a text, or an object with `content` and `tool_calls`", turn));
+        return Err(must(&place, "a text, or an object with `content`, `tool_calls` and `malformed_calls`", turn));
     }
-    let WrittenTurn { content, tool_calls } = turn.parse().map_err(|error| {
+    let WrittenTurn { content, tool_calls, malformed_calls: malformed } = turn.parse().map_err(|error| {
         let error = error.to_string();
         // The position is one in the turn and looks like one in the file.
         format!("`{place}`: {}", error.rsplit_once(" at line ").map_or(error.as_str(), |(what, _)| what))
@@ -121,7 +123,7 @@ fn read_turn(number: usize, turn: &Json) -> Result<ScriptedTurn, String> {
     // A text is what the policy wrote.
     let arguments = |arguments: Option<Json>| arguments.map_or_else(|| "{}".to_owned(), |given| given.plain_text());
     let call = |call: WrittenCall| ScriptedCall { function: call.name, arguments: arguments(call.arguments) };
-    Ok(ScriptedTurn { text: content, calls: tool_calls.into_iter().map(call).collect() })
+    Ok(ScriptedTurn { text: content, calls: tool_calls.into_iter().map(call).collect(), malformed })
 }
 
 fn must(field: &str, must: &str, value: &Json) -> String {

@@ -32,7 +32,8 @@ export const attempt = agent(
 function say(conversation) {
   for (;;) {
     const turn = conversation.generate();
-    if (turn.toolCalls.length === 0) return turn.text;
-    conversation.append(policy.call(turn.toolCalls));
+    const answers = policy.answer(turn);
+    if (answers.length === 0) return turn.text;
+    conversation.append(answers);
   }
 }

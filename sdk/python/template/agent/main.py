@@ -40,6 +40,7 @@ def say(conversation: policy.Conversation) -> str:
     """What the policy says, after the calls of tools that it asks for."""
     while True:
         turn = conversation.generate()
-        if not turn.tool_calls:
+        answers = policy.answer(turn)
+        if not answers:
             return turn.text
-        conversation.append(policy.call(turn.tool_calls))
+        conversation.append(answers)

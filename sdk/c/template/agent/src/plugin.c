@@ -23,10 +23,8 @@ static bool say(gavel_conversation conversation, gavel_text *said, gavel_answer 
             gavel_answer_internal(answer, turn.text.ptr);
             return false;
         }
-        if (turn.calls_count == 0) return true;
-        gavel_tool_answer *answers = gavel_alloc(turn.calls_count * sizeof *answers);
-        gavel_call_tools(turn.calls, turn.calls_count, answers);
-        if (!gavel_conversation_append_answers(conversation, answers, turn.calls_count, answer)) return false;
+        if (turn.calls_count + turn.malformed_count == 0) return true;
+        if (!gavel_conversation_answer(conversation, turn, answer)) return false;
     }
 }
 

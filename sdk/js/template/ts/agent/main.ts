@@ -40,7 +40,8 @@ export const attempt = agent<Params>(
 function say(conversation: policy.Conversation): string {
   for (;;) {
     const turn = conversation.generate();
-    if (turn.toolCalls.length === 0) return turn.text;
-    conversation.append(policy.call(turn.toolCalls));
+    const answers = policy.answer(turn);
+    if (answers.length === 0) return turn.text;
+    conversation.append(answers);
   }
 }

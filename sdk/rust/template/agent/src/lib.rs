@@ -64,11 +64,11 @@ gavel_sdk::export_agent!(Checking);
 fn say(conversation: &Conversation) -> Result<String, Failure> {
     loop {
         let turn = conversation.generate(&Options::default())?;
-        let calls = turn.message().tool_calls;
-        if calls.is_empty() {
+        let answers = tools::answer(&turn);
+        if answers.is_empty() {
             return Ok(turn.text());
         }
-        conversation.append(tools::call(&calls))?;
+        conversation.append(answers)?;
     }
 }
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace {
 
@@ -22,12 +21,8 @@ std::optional<std::string> say(gavel_conversation conversation, gavel_answer *an
             gavel_answer_internal(answer, turn.text.ptr);
             return std::nullopt;
         }
-        if (turn.calls_count == 0) return std::string(turn.text.ptr, turn.text.len);
-        std::vector<gavel_tool_answer> answers(turn.calls_count);
-        gavel_call_tools(turn.calls, turn.calls_count, answers.data());
-        if (!gavel_conversation_append_answers(conversation, answers.data(), answers.size(), answer)) {
-            return std::nullopt;
-        }
+        if (turn.calls_count + turn.malformed_count == 0) return std::string(turn.text.ptr, turn.text.len);
+        if (!gavel_conversation_answer(conversation, turn, answer)) return std::nullopt;
     }
 }
 
