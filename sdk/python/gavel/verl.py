@@ -15,7 +15,7 @@ from .params import ParameterError
 from .reference import Reference
 from .sample import Sample
 
-__all__ = ["from_verl"]
+__all__ = ["from_verl", "scorer"]
 
 _GIVEN = ("data_source", "solution_str", "ground_truth", "extra_info")
 
@@ -36,15 +36,8 @@ def from_verl(
     """
 
     def score(sample: Sample, reference: Reference, params: dict[str, Any]) -> Any:
-        return _result(
-            compute_score(
-                data_source=sample.data_source or "",
-                solution_str=sample.response,
-                ground_truth=reference.ground_truth_value,
-                extra_info=reference.get("extra_info") or {},
-                **params,
-            )
-        )
+        value = _call(compute_score, sample, reference, params)
+        return asyncs.run(value) if inspect.iscoroutine(value) else value
 
     signature = inspect.signature(compute_score)
 
@@ -63,5 +56,21 @@ def from_verl(
     return score
 
 
-def _result(value: Any) -> Any:
-    return asyncs.run(value) if inspect.iscoroutine(value) else value
+def scorer(compute_score: Callable[..., Any]) -> Callable[[Sample, Reference], Any]:
+    """A function of a sample and its reference that calls one written for verl,
+    plain or async."""
+
+    def score(sample: Sample, reference: Reference) -> Any:
+        return _call(compute_score, sample, reference, {})
+
+    return score
+
+
+def _call(compute_score: Callable[..., Any], sample: Sample, reference: Reference, params: dict[str, Any]) -> Any:
+    return compute_score(
+        data_source=sample.data_source or "",
+        solution_str=sample.response,
+        ground_truth=reference.ground_truth_value,
+        extra_info=reference.get("extra_info") or {},
+        **params,
+    )

@@ -11,6 +11,7 @@ mod loading;
 mod reward;
 mod run_config;
 mod schedule;
+mod service;
 mod set;
 mod tables;
 mod train;
@@ -25,7 +26,7 @@ pub use learning::LearningConfig;
 
 pub use load::load;
 pub use loading::LoadingTable;
-pub use reward::RewardTable;
+pub use reward::{RewardTable, ServiceBatch};
 pub use run_config::Config;
 pub(crate) use run_config::MAY_DIFFER;
 pub use schedule::ScheduleTable;

@@ -14,7 +14,20 @@ pub struct RewardTable {
     /// Its name in metrics and logs.
     pub name: String,
     /// The component.
-    pub path: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// In place of a component: a server that gives verdicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The variable with the key that the server is asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// Attempts to ask the server after the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// What the server is asked at once.
+    #[serde(default, skip_serializing_if = "is_sample")]
+    pub batch: ServiceBatch,
     /// The factor of its score in the reward; 1 by default. With 0, the score is only recorded.
     #[serde(default = "weight")]
     pub weight: f64,
@@ -44,6 +57,21 @@ pub struct RewardTable {
     pub grant: Grants,
 }
 
+/// What a server is asked at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceBatch {
+    /// One sample, as soon as it is drawn.
+    #[default]
+    Sample,
+    /// A group, once it is whole.
+    Group,
+}
+
+fn is_sample(batch: &ServiceBatch) -> bool {
+    *batch == ServiceBatch::Sample
+}
+
 fn weight() -> f64 {
     1.0
 }
@@ -67,20 +95,16 @@ impl RewardTable {
                 found,
             ));
         }
+        self.check_service().map_err(|what| ConfigError::Invalid(format!("reward `{}`: {what}", self.name)))?;
         self.grant.check().map_err(|error| ConfigError::Invalid(format!("reward `{}`: {error}", self.name)))?;
         Ok(self.limits.validate("reward.limits")?)
     }
 
     /// The plugin that it names; `limits` are those of all plugins.
     pub fn plugin(&self, limits: &LimitsTable) -> WeightedPlugin {
-        let spec = PluginSpec {
-            name: self.name.clone(),
-            path: self.path.clone(),
-            params: self.params.clone(),
-            limits: self.limits.over(limits),
-            reuse: self.reuse,
-            grants: self.grant.clone(),
-        };
+        let (path, params, grants) = self.component();
+        let (name, limits, reuse) = (self.name.clone(), self.limits.over(limits), self.reuse);
+        let spec = PluginSpec { name, path, params, limits, reuse, grants };
         let (only_if, after) = (self.only_if.clone(), self.after.clone());
         let when = When { only_if, data_sources: self.data_sources.clone().unwrap_or_default(), after };
         WeightedPlugin { spec, weight: self.weight, when }

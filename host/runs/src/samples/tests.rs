@@ -141,7 +141,13 @@ fn a_line_has_how_the_trajectory_came_about() {
     // As a trajectory of `agent.history = "split"`: one turn, which calls a tool.
     called.report = RolloutReport { generating: vec![0.25], tool_uses: vec![tool_use.clone()], error: None };
     called.messages.push(Message::new(Role::Tool, "5"));
-    let fault = RolloutFault { stage: RolloutStage::Tools, message: "too late".into(), retryable: true };
+    let fault = RolloutFault {
+        stage: RolloutStage::Tools,
+        message: "too late".into(),
+        retryable: true,
+        budget: None,
+        diagnosis: None,
+    };
     failed.finish_reason = FinishReason::Timeout;
     failed.report = RolloutReport { generating: vec![0.75], tool_uses: vec![], error: Some(fault.clone()) };
 
