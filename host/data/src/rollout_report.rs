@@ -1,8 +1,8 @@
 //! How a trajectory came about: what the clock and the tools said.
 
 use crate::evaluation::Diagnosis;
+use crate::finish_reason::FinishReason;
 use crate::outcome::Budget;
-use crate::sample::FinishReason;
 use serde::{Deserialize, Serialize};
 
 /// How a trajectory came about. No plugin sees it.

@@ -71,14 +71,16 @@ impl<'a> WrittenFault<'a> {
 #[derive(Serialize)]
 pub(super) struct WrittenReport<'a> {
     generating: &'a [f64],
+    #[serde(skip_serializing_if = "<[f64]>::is_empty")]
+    in_tools: &'a [f64],
     tool_uses: &'a [ToolUse],
 }
 
 impl<'a> WrittenReport<'a> {
     pub(super) fn of(trajectory: &'a Trajectory) -> Option<Self> {
-        let RolloutReport { generating, tool_uses, error } = &trajectory.report;
+        let RolloutReport { generating, in_tools, tool_uses, error } = &trajectory.report;
         let is_plain = generating.len() <= 1 && tool_uses.is_empty() && error.is_none();
-        (!is_plain).then_some(Self { generating, tool_uses })
+        (!is_plain).then_some(Self { generating, in_tools, tool_uses })
     }
 }
 
