@@ -40,7 +40,7 @@ pub struct Inspection {
 
 /// Inspects a component with these parameters and grants.
 pub async fn inspect(sandbox: &Sandbox, spec: PluginSpec) -> Result<Inspection, LoadError> {
-    let bytes = read(&spec.name, &spec.path)?;
+    let bytes = read(sandbox.shared(), &spec.name, &spec.path)?;
     let (component, plugin, info_missing) = match Plugin::load(sandbox, spec.clone()).await {
         Ok(plugin) => (plugin.component().clone(), Some(plugin), None),
         Err(error) => (component::compiled(sandbox.shared(), &spec, &bytes)?, None, Some(error.to_string())),
