@@ -137,6 +137,26 @@ fn a_run_whose_reward_abstains_from_everything_stops() {
 }
 
 #[test]
+fn a_run_whose_reward_tells_no_responses_apart_does_not_end_well() {
+    let project = Project::new();
+    let output = project.run(&[
+        "train",
+        "-c",
+        "train.toml",
+        "--set",
+        "train.steps=2",
+        "--set",
+        "reward.letter.params.pattern=never 123",
+    ]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let error = "error: step 2: nothing was learned in any step of the run: the rewards of each group are equal (letter: always 0)\nhint: ";
+    assert!(said.contains(error), "{said}");
+    let steps = project.metrics("runs/run");
+    assert!(steps[1..].iter().all(|step| step["frac_reward_zero_std"] == json!(1.0)), "{steps:?}");
+}
+
+#[test]
 fn a_looping_shadow_does_not_hold_up_the_run() {
     let project = Project::new();
     project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"100ms\" }");
