@@ -4,6 +4,7 @@ use crate::config::{AgentKind, Config, ModelTable};
 use crate::endpoint_rollout::{EndpointRollout, Question};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
+use crate::probe::{tasks, try_rewards_on};
 use crate::prompts::{task, tools, usable};
 use crate::rollout::Rollout;
 use crate::setup::{Setup, check_data_sources, scorer};
@@ -94,6 +95,7 @@ fn draw(
     config.model.validate()?;
     let Setup { scorer, validation, limit, logic, .. } = Setup::new(config)?;
     let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
+    try_rewards_on(config, &scorer, tasks(&validation))?;
     let answers = config.data.validation_samples * validation.len();
     let engine = AsyncEngine::start(model, text, config.rollout.engine(answers), Arc::new(()))?;
     let max_prompt_tokens = limit.tokens();
@@ -132,6 +134,8 @@ fn ask(
         check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;
     }
     progress(EvalProgress::Started(config.data.validation_samples * questions.len()));
+    // Before the server is asked, which may cost money.
+    try_rewards_on(config, &scorer, questions.iter().map(|question| question.task.clone()).collect())?;
     let scored = || progress(EvalProgress::Scored);
     let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature, &scored)?;
     let seeds = |row| validation::seeds(config, row);
