@@ -134,3 +134,20 @@ fn a_checkpoint_without_hashes_is_resumed_with_a_word_of_it() {
     // Later checkpoints have them.
     assert!(project.path("runs/run/checkpoints/step-000008/BLAKE3SUMS").exists());
 }
+#[test]
+fn what_cannot_be_resumed_is_found_before_a_reward_is_tried() {
+    let project = Project::new();
+    project.succeed(&TRAIN);
+    flip_a_bit(&project, "runs/run/checkpoints/step-000006/state.json");
+    let absent = ["--set", "log.name=absent"];
+    for (more, says) in
+        [(&[][..], "is damaged"), (&["--resume-from", "4"], "no checkpoint of step 4"), (&absent, "absent")]
+    {
+        let output = project.run(&[&TRAIN[..], &["--resume"], more].concat());
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains(says), "{said}");
+        assert!(!said.contains("trying each reward"), "{said}");
+    }
+    assert!(!project.path("runs/absent").exists());
+}
+

@@ -10,6 +10,7 @@ use crate::ledger::Ledger;
 use crate::memory::predict_train;
 use crate::pace::Pace;
 use crate::probe::try_rewards;
+use crate::resume::find_run;
 use crate::rl_step::{RlRun, StepReport};
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
@@ -28,6 +29,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     let table = &config.train;
     let learning = table.learning();
     let learning_rate = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
+    let found = find_run(config, start)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
     if let Some(warning) = predict_train(config, &setup, &prompts.rows)?.warning() {
@@ -41,7 +43,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         grouping: table.grouping(),
         needs_reference: table.loss.kl.is_some(),
     };
-    let mut run = Run::open(config, setup, shape, start)?;
+    let mut run = Run::open(config, setup, shape, found)?;
     let numbering = Numbering {
         seed: config.seed,
         prompts_per_step: table.prompts_per_step,
