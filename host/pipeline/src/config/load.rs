@@ -91,7 +91,7 @@ fn written_key(table: &Table, path: &serde_path_to_error::Path) -> String {
 
 /// serde's message about a value, with words in place of Rust's types.
 fn expected(what: &str) -> String {
-    const TYPES: [(&str, &str); 9] = [
+    const TYPES: [(&str, &str); 15] = [
         ("u64", "a whole number of at least 0"),
         ("usize", "a whole number of at least 0"),
         ("u32", "a whole number of at least 0"),
@@ -103,11 +103,20 @@ fn expected(what: &str) -> String {
         ("parsable string", "a size, such as \"64MiB\" or \"8GiB\""),
     ];
     let Some((found, wanted)) = what.rsplit_once(", expected ") else { return what.to_owned() };
+        ("a nonzero u32", "a whole number of at least 1"),
+        ("a nonzero usize", "a whole number of at least 1"),
+        ("a sequence", "a list"),
+        ("a map", "a table"),
+        ("an array of length 2", "a list of 2 values"),
+        ("string only", "a text or a table"),
     match TYPES.iter().find(|(name, _)| *name == wanted) {
         Some((_, words)) => format!("{found}, expected {words}"),
         None => what.to_owned(),
+    // toml reports any value that cannot be a variant so.
+    let found = if found == "invalid type: unit variant" { "invalid type" } else { found };
     }
 }
+        None if wanted.starts_with("struct ") => format!("{found}, expected a table"),
 
 #[cfg(test)]
 mod tests {
@@ -127,6 +136,12 @@ mod tests {
             ("unknown field `setps`, expected `steps`", "unknown field `setps`, expected `steps`"),
         ] {
             assert_eq!(expected(what), words);
+            ("invalid type: integer `8`, expected struct LoraConfig", "invalid type: integer `8`, expected a table"),
+            ("invalid type: integer `3`, expected a sequence", "invalid type: integer `3`, expected a list"),
+            (
+                "invalid value: integer `0`, expected a nonzero u32",
+                "invalid value: integer `0`, expected a whole number of at least 1",
+            ),
         }
     }
 }
