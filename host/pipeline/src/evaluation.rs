@@ -12,7 +12,7 @@ use crate::validation::{self, Validation};
 use crate::validation_metrics::{SourceNumbers, by_source, describe};
 use gavel_data::Group;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::Metrics;
+use gavel_runs::{Metrics, check_weights};
 use gavel_scoring::chat::ChatEndpoint;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,9 +93,10 @@ fn draw(
         ));
     }
     config.model.validate()?;
+    config.model.path.as_deref().map_or(Ok(()), check_weights)?;
     let Setup { scorer, validation, limit, logic, .. } = Setup::new(config)?;
-    let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
     try_rewards_on(config, &scorer, tasks(&validation))?;
+    let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
     let engine = AsyncEngine::start(model, text, config.rollout.engine(answers), Arc::new(()))?;
     let max_prompt_tokens = limit.tokens();
@@ -133,9 +134,9 @@ fn ask(
         .rows;
         check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;
     }
-    progress(EvalProgress::Started(config.data.validation_samples * questions.len()));
     // Before the server is asked, which may cost money.
     try_rewards_on(config, &scorer, questions.iter().map(|question| question.task.clone()).collect())?;
+    progress(EvalProgress::Started(config.data.validation_samples * questions.len()));
     let scored = || progress(EvalProgress::Scored);
     let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature, &scored)?;
     let seeds = |row| validation::seeds(config, row);
