@@ -8,8 +8,8 @@ use crate::terminal::{self, errln, outln};
 use crate::train::ConfigArgs;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use gavel_data::Group;
 use gavel_data::dataset::{check_writable, write_rows};
+use gavel_data::{Group, ShownLines};
 use gavel_pipeline::config::load;
 use gavel_pipeline::{Config, EvalOptions, EvalProgress, Evaluated, RIGHT, SourceNumbers, evaluate, generations};
 use gavel_scoring::chat::ChatEndpoint;
@@ -102,13 +102,27 @@ pub fn run(args: EvalArgs) -> Result<ExitCode> {
     }
     if args.json {
         terminal::json(evaluated.metrics.as_json())?;
+        check_rewarded(&config, &evaluated.groups)?;
         return Ok(ExitCode::SUCCESS);
     }
     print(&evaluated, config.data.validation_samples);
     if let Some(line) = config.accuracy_reward().and_then(|reward| nothing_right(&evaluated.groups, reward)) {
         outln!("  {line}");
     }
+    check_rewarded(&config, &evaluated.groups)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses an evaluation in which no answer has a reward: it has no result.
+fn check_rewarded(config: &Config<toml::Table>, groups: &[Group]) -> Result<()> {
+    let mut members = groups.iter().flat_map(|group| &group.members).peekable();
+    let Some(first) = members.peek().map(|member| member.outcome.reason.clone()) else { return Ok(()) };
+    if !config.reward.iter().any(|reward| reward.weight != 0.0) || members.any(|member| member.outcome.reward.is_some())
+    {
+        return Ok(());
+    }
+    let reason = first.map(|reason| format!("; the first: {}", ShownLines(&reason))).unwrap_or_default();
+    bail!("no answer has a reward{reason}\nhint: look at the `reason` of each answer, which --out FILE saves")
 }
 
 /// The endpoint of the arguments, and its name in errors.
@@ -142,7 +156,8 @@ fn endpoint(args: &EvalArgs, named: &str, config: &Config<toml::Table>) -> Resul
 fn save(out: &Path, evaluated: &Evaluated) -> Result<()> {
     let rows = generations(&evaluated.groups);
     let Err(error) = write_rows(out, &rows) else {
-        errln!("{} answers -> {}", rows.len(), out.display());
+        let answers = if rows.len() == 1 { "answer" } else { "answers" };
+        errln!("{} {answers} -> {}", rows.len(), out.display());
         return Ok(());
     };
     let lines = out.with_extension("jsonl");

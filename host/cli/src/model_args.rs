@@ -7,6 +7,7 @@ use clap::Args;
 use gavel_pipeline::hub;
 use gavel_policy::{Dtype, EngineConfig, device};
 use gavel_rollout::{AsyncEngine, Observer, load};
+use gavel_runs::check_weights;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,7 +44,9 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Loads the model and starts the thread of its device.
     pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
-        let (model, text) = load(&hub::model(&self.model)?, &self.place.device, self.place.dtype)?;
+        let folder = hub::model(&self.model)?;
+        check_weights(&folder)?;
+        let (model, text) = load(&folder, &self.place.device, self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
         let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
         let engine = AsyncEngine::start(model, text, EngineConfig { cache_bytes, ..config }, observer)?;

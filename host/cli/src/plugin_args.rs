@@ -125,7 +125,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A number of bytes with its unit, such as `256MiB`.
 pub fn bytes(text: &str) -> Result<usize, String> {
-    let size: bytesize::ByteSize = text.parse().map_err(|error| format!("{error}; write 256MiB"))?;
+    let size: bytesize::ByteSize = text.parse().map_err(|_| format!("{text:?} is not a size; write 256MiB"))?;
     usize::try_from(size.0).map_err(|_| format!("{text} is more than this machine can address"))
 }
 

@@ -248,7 +248,7 @@ impl Output {
             bail!("--out {} is a folder\nhint: name a file in it", path.display());
         }
         let partial = partial(path);
-        let file = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
+        let file = File::create(&partial).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { writer: BufWriter::new(file), partial, path: path.to_owned() })
     }
 
@@ -256,12 +256,12 @@ impl Output {
         serde_json::to_writer(&mut self.writer, &row)
             .map_err(std::io::Error::from)
             .and_then(|()| self.writer.write_all(b"\n"))
-            .with_context(|| format!("cannot write {}", self.partial.display()))
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     fn finish(mut self) -> Result<()> {
         let written = self.writer.flush().and_then(|()| disk::sync(self.writer.get_ref(), &self.partial));
-        written.with_context(|| format!("cannot write {}", self.partial.display()))?;
+        written.with_context(|| format!("cannot write {}", self.path.display()))?;
         disk::rename(&self.partial, &self.path)
             .and_then(|()| disk::sync_folder(disk::folder_of(&self.path)))
             .with_context(|| format!("cannot write {}", self.path.display()))

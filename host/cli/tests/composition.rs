@@ -77,8 +77,8 @@ fn a_gate_that_cannot_be_is_refused() {
         ),
         ("only_if = \"letter\"", "\"letter\" is not a condition"),
         ("only_if = \"digit > 0\"", "`only_if` of `digit` names `digit`"),
-        ("weight = nan", "reward.weight must be a finite number, not NaN"),
-        ("data_sources = []", "reward.data_sources must be"),
+        ("weight = nan", "reward.digit.weight must be a finite number, not NaN"),
+        ("data_sources = []", "reward.digit.data_sources must be"),
     ] {
         let project = Project::new();
         project.add_reward("digit", "plugins/format.wasm", &format!("{written}\n{DIGIT}"));

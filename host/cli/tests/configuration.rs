@@ -135,6 +135,11 @@ fn mistakes_name_the_file_in_which_they_stand() {
             "[model.init]\nhiden_size = 8",
             "error: more.toml, line 2: model.init: unknown field `hiden_size`",
         ),
+        (
+            base.clone(),
+            "[train]\n\"a\\nhint: forged\" = 1",
+            "error: more.toml, line 2: train.a\\nhint: forged: unknown field `a\\nhint: forged`, expected one of ",
+        ),
         (base.clone(), "include = \"none.toml\"", "error: cannot read the configuration none.toml: "),
         (
             base.clone(),

@@ -131,6 +131,29 @@ fn answers_are_saved_as_rows_that_score_reads_again() {
     fails(&project, &["eval", "-c", "train.toml", "--data", "none.jsonl"], "cannot open dataset none.jsonl");
 }
 
+#[test]
+fn an_evaluation_without_a_reward_fails_before_a_server_is_asked() {
+    let project = evaluated("");
+    let exact = built("plugins/exact-answer.wasm");
+    let reward = format!("[[reward]]\nname = \"exact\"\npath = {exact:?}\n");
+    let text = project.read("eval.toml");
+    project.write("eval.toml", &text.replace("[[reward]]", &format!("{reward}[[reward]]")));
+    project.write("none.jsonl", "{\"prompt\": \"Say 1\"}\n");
+    let server = Server::start([]);
+    let endpoint = ["--endpoint", &server.base_url, "--endpoint-model", "m"];
+    let eval = [&["eval", "-c", "eval.toml", "--data", "none.jsonl"][..], &endpoint].concat();
+    fails(
+        &project,
+        &eval,
+        "the reward `exact` was tried with the response \"I do not know.\" and failed on 1 of 1 row of none.jsonl",
+    );
+    assert_eq!(server.asked().len(), 0);
+
+    let out = ["--out", "answers.jsonl", "--set", "train.max_failure_rate=1"];
+    fails(&project, &[&eval[..], &out].concat(), "error: no answer has a reward; the first: ");
+    assert_eq!((server.asked().len(), lines(&project.path("answers.jsonl")).len()), (1, 1));
+}
+
 /// `gavel serve`, which ends with the test.
 struct Serve(Child, String);
 

@@ -217,4 +217,20 @@ fn a_dataset_is_no_reward() {
     let output = project.run(&["score", "--plugin", &sums, "--data", "rows.jsonl", "--out", "out.jsonl"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("plugin `sums` scores nothing"), "{}", stderr(&output));
+
+    let place = |component: &str, params: &str| {
+        let component = format!("x={}", built(component).display());
+        let score = ["score", "--plugin", &component, "--params", params, "--data", "rows.jsonl", "--out", "out.jsonl"];
+        let output = project.run(&score);
+        assert_eq!(output.status.code(), Some(2));
+        let said = stderr(&output);
+        assert!(said.contains("plugin `x` scores nothing: it exports neither `reward` nor `judger`\nhint: "), "{said}");
+        said
+    };
+    // With parameters that it refuses, too.
+    for params in ["{}", "{\"prefix\": \"Answer:\"}"] {
+        assert!(place("plugins/calculator.wasm", params).contains("it is a tool, which belongs into a [[tool]] table"));
+        assert!(place("plugins/react.wasm", params).contains("it is an agent; name it in agent.path"));
+    }
+    assert!(place("guests/sums.wasm", "{}").contains("a taskset belongs under [data]"));
 }

@@ -6,7 +6,9 @@ use gavel_plugin::{
     Limits, LoadBudget, LoadError, LoadLimits, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig,
 };
 use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,6 +77,51 @@ fn a_compiler_that_does_not_start_is_no_fault_of_the_plugin() {
     let error = load_python(LoadLimits::default(), "/no/such/gavel").unwrap_err();
     assert!(matches!(error, LoadError::Engine(_)), "{error}");
     assert!(error.to_string().contains("cannot compile plugin `python`: /no/such/gavel: No such file"), "{error}");
+}
+
+#[test]
+fn only_a_regular_file_within_the_limit_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    let load = |path: &Path| {
+        let spec = ProgramSpec { name: "program".into(), path: path.into(), limits: Limits::default() };
+        sandbox(place.path(), LoadLimits::default(), Some(GAVEL)).add_program(spec).unwrap_err()
+    };
+    // It takes no room on the disk, and would take 1 TiB of memory.
+    let large = place.path().join("large.wasm");
+    std::fs::File::create(&large).unwrap().set_len(1 << 40).unwrap();
+    let error = load(&large);
+    assert!(matches!(error, LoadError::TooCostly { .. }), "{error}");
+    assert!(error.to_string().contains("536870912 are allowed\nhint: raise resources.loading.size"), "{error}");
+
+    let pipe = place.path().join("pipe.wasm");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let error = load(&pipe).to_string();
+    assert!(error.ends_with("pipe.wasm: it is not a regular file"), "{error}");
+    assert!(matches!(load(place.path()), LoadError::Source { .. }));
+}
+
+#[tokio::test]
+async fn a_compiler_that_is_killed_is_no_fault_of_the_plugin_and_not_remembered() {
+    let place = tempfile::tempdir().unwrap();
+    let killed = place.path().join("killed");
+    for (signal, ends_with) in [("INT", "signal: 2 (SIGINT)"), ("KILL", "signal: 9 (SIGKILL)")] {
+        let script = format!(
+            "#!/bin/sh\nread -r id name state parent group rest < /proc/$$/stat\n\
+             [ \"$group\" = $$ ] && echo its own group >&2\nkill -{signal} $$\n"
+        );
+        std::fs::write(&killed, script).unwrap();
+        std::fs::set_permissions(&killed, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let spec = PluginSpec::new("answer", built("plugins/exact-answer"));
+        let loaded = Plugin::load(&sandbox(place.path(), LoadLimits::default(), killed.to_str()), spec.clone()).await;
+        let error = loaded.err().unwrap();
+        assert!(matches!(error, LoadError::Engine(_)), "{error}");
+        // Ctrl-C reaches the group of the run alone.
+        let expected = format!("cannot compile plugin `answer`: the compiler ended with {ends_with}: its own group");
+        assert!(error.to_string().contains(&expected), "{error}");
+        let again = Plugin::load(&sandbox(place.path(), LoadLimits::default(), Some(GAVEL)), spec).await.unwrap();
+        assert_eq!(again.no_snapshot(), None);
+        std::fs::remove_dir_all(place.path().join("components")).unwrap();
+    }
 }
 
 #[tokio::test]

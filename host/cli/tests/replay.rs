@@ -169,6 +169,11 @@ fn a_torn_line_is_left_out_counted_and_named() {
         let said = judged(line);
         assert!(said.contains(&expected), "line {line}: {said}");
     }
+    let output = project.run(&["replay", "runs/run", "--step", "1", "--sample", "zz"]);
+    let says = "error: runs/run has no sample `zz` (it has the steps 1 to 2; 1 damaged line was left out)\n";
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), says));
+    let output = project.run(&["replay", "absent"]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), "error: there is no folder absent\n"));
     project.write(path, "{\n");
     let output = project.run(&["replay", "runs/run", "--step", "1"]);
     assert_eq!(output.status.code(), Some(2));

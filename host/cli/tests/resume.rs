@@ -107,6 +107,35 @@ fn a_damaged_checkpoint_is_named_and_an_older_one_is_taken_when_asked_for() {
 }
 
 #[test]
+fn damaged_weights_are_not_used_and_other_files_may_be_edited() {
+    let project = Project::new();
+    project.succeed(&TRAIN);
+    let newest = "runs/run/checkpoints/step-000006";
+    let eval = ["eval", "-c", "train.toml", "--checkpoint", newest];
+    let path = format!("model.path={newest:?}");
+    let train = ["train", "-c", "path.toml", "--set", &path];
+    let config = project.read("train.toml");
+    let (before, after) = config.split_once("[model.init]").unwrap();
+    project.write("path.toml", &format!("{before}[model]\n{}", &after[after.find("[data]").unwrap()..]));
+    let generate = ["generate", "-m", newest, "--prompt", "a", "--max-tokens", "2"];
+    let edited = project.read(&format!("{newest}/config.json")) + "\n";
+    project.write(&format!("{newest}/config.json"), &edited);
+    std::fs::remove_file(project.path(&format!("{newest}/optimizer.safetensors"))).unwrap();
+    project.succeed(&eval);
+    project.succeed(&generate);
+    flip_a_bit(&project, &format!("{newest}/model.safetensors"));
+    for args in [&eval[..], &train, &generate] {
+        let output = project.run(args);
+        let says = format!(
+            "error: {newest}/model.safetensors: its content is not what was saved (its hash differs)\nhint: take another checkpoint; "
+        );
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(&says), "{}", stderr(&output));
+    }
+    std::fs::remove_file(project.path(&format!("{newest}/BLAKE3SUMS"))).unwrap();
+    project.succeed(&eval);
+}
+
+#[test]
 fn without_a_checkpoint_a_run_is_not_started_over() {
     let project = Project::new();
     project.succeed(&TRAIN);
@@ -120,6 +149,23 @@ fn without_a_checkpoint_a_run_is_not_started_over() {
     }
     assert_eq!(project.metrics("runs/run"), metrics);
     assert_eq!(lines(&project.path("runs/run/trajectories/step-000006.jsonl")).len(), 16);
+}
+
+#[test]
+fn what_cannot_be_resumed_is_found_before_a_reward_is_tried() {
+    let project = Project::new();
+    project.succeed(&TRAIN);
+    flip_a_bit(&project, "runs/run/checkpoints/step-000006/state.json");
+    let absent = ["--set", "log.name=absent"];
+    for (more, says) in
+        [(&[][..], "is damaged"), (&["--resume-from", "4"], "no checkpoint of step 4"), (&absent, "absent")]
+    {
+        let output = project.run(&[&TRAIN[..], &["--resume"], more].concat());
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains(says), "{said}");
+        assert!(!said.contains("trying each reward"), "{said}");
+    }
+    assert!(!project.path("runs/absent").exists());
 }
 
 #[test]

@@ -140,6 +140,26 @@ fn a_run_whose_reward_abstains_from_everything_stops() {
 }
 
 #[test]
+fn a_run_whose_reward_tells_no_responses_apart_does_not_end_well() {
+    let project = Project::new();
+    let output = project.run(&[
+        "train",
+        "-c",
+        "train.toml",
+        "--set",
+        "train.steps=2",
+        "--set",
+        "reward.letter.params.pattern=never 123",
+    ]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let error = "error: step 2: nothing was learned in any step of the run: the rewards of each group are equal (letter: always 0)\nhint: ";
+    assert!(said.contains(error), "{said}");
+    let steps = project.metrics("runs/run");
+    assert!(steps[1..].iter().all(|step| step["frac_reward_zero_std"] == json!(1.0)), "{steps:?}");
+}
+
+#[test]
 fn a_looping_shadow_does_not_hold_up_the_run() {
     let project = Project::new();
     project.add_reward("loop", "hostile/endless-loop.wasm", "weight = 0.0\nlimits = { cpu = \"100ms\" }");
@@ -179,7 +199,10 @@ fn a_response_ends_at_a_stop_text_and_keeps_it() {
     // The tokens of "a" and "b", which random weights draw as often as any other.
     let often = "rollout.logit_bias={100 = 6.0, 101 = 6.0}";
     let stop = "rollout.stop=[\"ab\"]";
-    project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2", "--set", often, "--set", stop]);
+    // Rewards that differ, so that the run has something to learn.
+    let reward = "reward.letter.params.pattern=(?s)a.*";
+    let settings = ["train.steps=2", often, stop, reward].map(|setting| ["--set", setting]).concat();
+    project.succeed(&[&["train", "-c", "train.toml"][..], &settings].concat());
     let step = |step: u64| lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl")));
     let trajectories: Vec<Map<String, Value>> = (1..=2).flat_map(step).collect();
     assert_eq!(trajectories.len(), 32);
@@ -276,7 +299,7 @@ fn a_byte_order_mark_is_not_a_part_of_a_configuration_or_a_dataset() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 30] = [
+    let cases: [(&[&str], &str); 40] = [
         (&["train.setps=3"], "--set train.setps=3: unknown field `setps`"),
         (
             &["train.steps=many"],
@@ -294,6 +317,25 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
             &["train.on_outcome={fault = {score = nan}}"],
             "train.on_outcome.fault must be a score from -1e30 to 1e30, not NaN",
         ),
+        (
+            &["train.on_outcome.faulty=drop"],
+            "--set train.on_outcome.faulty=drop: train.on_outcome: unknown field `faulty`, expected one of `scored`",
+        ),
+        (&["train.on_outcome.fault=3"], "--set train.on_outcome.fault=3: invalid type, expected a text or a table"),
+        (
+            &["data.columns.promt=x"],
+            "--set data.columns.promt=x: data.columns: unknown field `promt`, expected one of `prompt`",
+        ),
+        (&["model.lora=8"], "--set model.lora=8: invalid type: integer `8`, expected a table"),
+        (&["train.loss=3"], "--set train.loss=3: invalid type: integer `3`, expected a table"),
+        (&["train.optimizer.betas=0.9"], "expected a list of 2 values"),
+        (&["rollout.stop=3"], "--set rollout.stop=3: invalid type: integer `3`, expected a list"),
+        (
+            &["reward.letter.reuse=0"],
+            "--set reward.letter.reuse=0: invalid value: integer `0`, expected a whole number of at least 1",
+        ),
+        (&["reward.letter.weight=inf"], "reward.letter.weight must be a finite number, not inf"),
+        (&["reward.letter.limits.cpu=\"0s\""], "reward.letter.limits.cpu must be more than 0, not 0"),
         (&["train.learning_rate=-1.0"], "train.learning_rate must be a number above 0"),
         (&["train.loss.clip_low=2.0"], "train.loss.clip_low must be"),
         (

@@ -1,6 +1,7 @@
 //! The names in a file of the columns that Gavel reads.
 
 use crate::json::{Columns, Json};
+use crate::named_keys::named_keys;
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ pub enum KnownColumn {
 /// `extra_info.answer`, is a field within a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ColumnNames(BTreeMap<KnownColumn, String>);
+pub struct ColumnNames(#[serde(deserialize_with = "named_keys")] BTreeMap<KnownColumn, String>);
 
 /// A row lacks a column that was named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

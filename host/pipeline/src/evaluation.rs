@@ -4,6 +4,7 @@ use crate::config::{AgentKind, Config, ModelTable};
 use crate::endpoint_rollout::{EndpointRollout, Question};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
+use crate::probe::{tasks, try_rewards_on};
 use crate::prompts::{task, tools, usable};
 use crate::rollout::Rollout;
 use crate::setup::{Setup, check_data_sources, scorer};
@@ -11,7 +12,7 @@ use crate::validation::{self, Validation};
 use crate::validation_metrics::{SourceNumbers, by_source, describe};
 use gavel_data::Group;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::Metrics;
+use gavel_runs::{Metrics, check_weights};
 use gavel_scoring::chat::ChatEndpoint;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,7 +93,9 @@ fn draw(
         ));
     }
     config.model.validate()?;
+    config.model.path.as_deref().map_or(Ok(()), check_weights)?;
     let Setup { scorer, validation, limit, logic, .. } = Setup::new(config)?;
+    try_rewards_on(config, &scorer, tasks(&validation))?;
     let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
     let engine = AsyncEngine::start(model, text, config.rollout.engine(answers), Arc::new(()))?;
@@ -131,6 +134,8 @@ fn ask(
         .rows;
         check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;
     }
+    // Before the server is asked, which may cost money.
+    try_rewards_on(config, &scorer, questions.iter().map(|question| question.task.clone()).collect())?;
     progress(EvalProgress::Started(config.data.validation_samples * questions.len()));
     let scored = || progress(EvalProgress::Scored);
     let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature, &scored)?;

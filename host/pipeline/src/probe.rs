@@ -6,9 +6,10 @@ use crate::error::{PipelineError, Result};
 use crate::failure_rate::diagnosis;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
-use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, Shown, ShownLines};
+use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, Shown, ShownLines, Task};
 use gavel_runs::RunFolder;
-use gavel_scoring::{PROBED_RESPONSE, Probe, ProbedRow};
+use gavel_scoring::{PROBED_RESPONSE, Probe, ProbedRow, Scorer};
+use std::sync::Arc;
 
 /// The results.
 #[derive(Default)]
@@ -26,13 +27,21 @@ pub(crate) struct Probed {
 /// that no response could have caused.
 pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: &[Prompt]) -> Result<Probed> {
     RunFolder::check(&config.log.folder())?;
-    let tasks = |prompts: &[Prompt]| prompts.iter().map(|prompt| prompt.task.clone()).collect::<Vec<_>>();
+    probe_on(config, &setup.scorer, [tasks(train), tasks(&setup.validation)])
+}
+
+/// The tasks of prompts.
+pub(crate) fn tasks(prompts: &[Prompt]) -> Vec<Arc<Task>> {
+    prompts.iter().map(|prompt| prompt.task.clone()).collect()
+}
+
+/// Tries the rewards on tasks of `data.train` and of `data.validation`.
+fn probe_on<T: TrainTable>(config: &Config<T>, scorer: &Scorer, datasets: [Vec<Arc<Task>>; 2]) -> Result<Probed> {
     let names = [Some(&config.data.train), config.data.validation.as_ref()];
     let names = names.map(|dataset| dataset.map(ToString::to_string).unwrap_or_default());
-    let datasets = [tasks(train), tasks(&setup.validation)];
-    let probes = setup.scorer.probe(&datasets);
+    let probes = scorer.probe(&datasets);
     let mut probed = Probed::default();
-    for probe in setup.scorer.sandbox().handle().block_on(probes) {
+    for probe in scorer.sandbox().handle().block_on(probes) {
         let dataset = &names[probe.dataset];
         probed.checks.push(Check { what: "reward tried", found: said(&probe, dataset) });
         let Some(first) = probe.calls.iter().find(|row| !row.evaluation.ended_well()) else { continue };
@@ -50,11 +59,33 @@ pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: &[P
 
 /// The same at the start of a run, which logs what failed and does not stop it.
 pub(crate) fn try_rewards<T: TrainTable>(config: &Config<T>, setup: &Setup, train: &[Prompt]) -> Result<()> {
-    if setup.scorer.plugins().next().is_some() {
+    announce(&setup.scorer);
+    warn(&probe(config, setup, train)?);
+    Ok(())
+}
+
+/// Tries the rewards on tasks of the validation set before an evaluation.
+///
+/// # Errors
+/// As those of [`probe`].
+pub(crate) fn try_rewards_on<T: TrainTable>(
+    config: &Config<T>,
+    scorer: &Scorer,
+    validation: Vec<Arc<Task>>,
+) -> Result<()> {
+    announce(scorer);
+    warn(&probe_on(config, scorer, [Vec::new(), validation])?);
+    Ok(())
+}
+
+fn announce(scorer: &Scorer) {
+    if scorer.plugins().next().is_some() {
         tracing::info!("trying each reward on a few rows");
     }
-    probe(config, setup, train)?.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    Ok(())
+}
+
+fn warn(probed: &Probed) {
+    probed.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
 }
 
 /// How often a reward had which outcome: `letter: 4 rows of train.jsonl: 3 scored, 1 abstained (the first: no letter)`.

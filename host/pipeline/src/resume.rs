@@ -20,22 +20,35 @@ pub(crate) struct Opened {
     checkpoint: Option<(PathBuf, State)>,
 }
 
-/// Makes the folder of a new run, or finds the one to resume. Nothing in that folder is dropped yet.
-pub(crate) fn open_folder<T: TrainTable + Serialize + DeserializeOwned>(
+/// A run that was found to be resumed.
+pub(crate) struct Found {
+    folder: RunFolder,
+    checkpoint: (PathBuf, State),
+    allow_changed_plugins: bool,
+}
+
+/// Finds the run to resume and its checkpoint, before anything is asked or computed; `None` for a new run.
+pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
+    config: &Config<T>,
+    start: Start,
+) -> Result<Option<Found>> {
+    let Start::Resume { from, allow_changed_plugins } = start else { return Ok(None) };
+    let folder = RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
+    let checkpoint = folder.checkpoints().find(from)?;
+    Ok(Some(Found { folder, checkpoint, allow_changed_plugins }))
+}
+
+/// Makes the folder of a new run, or takes the one that was found. Nothing in that folder is dropped yet.
+pub(crate) fn open_folder<T: TrainTable + Serialize>(
     config: &Config<T>,
     scorer: &Scorer,
     logic: &Logic,
     grouping: Grouping,
-    start: Start,
+    found: Option<Found>,
 ) -> Result<Opened> {
-    let (folder, checkpoint, allow_changes) = match start {
-        Start::New => (RunFolder::create(&config.log.folder(), &config.resolved()?)?, None, false),
-        Start::Resume { from, allow_changed_plugins } => {
-            let folder =
-                RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
-            let checkpoint = folder.checkpoints().find(from)?;
-            (folder, Some(checkpoint), allow_changed_plugins)
-        }
+    let (folder, checkpoint, allow_changes) = match found {
+        None => (RunFolder::create(&config.log.folder(), &config.resolved()?)?, None, false),
+        Some(Found { folder, checkpoint, allow_changed_plugins }) => (folder, Some(checkpoint), allow_changed_plugins),
     };
     let step = checkpoint.as_ref().map_or(0, |(_, state)| state.step);
     let plugins = PluginSet { actors: logic.actors(config), ..PluginSet::of(scorer, grouping, step + 1) };

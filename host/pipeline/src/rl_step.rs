@@ -13,7 +13,7 @@ use crate::pace::Pace;
 use crate::run::Run;
 use crate::step_metrics::{describe, outcomes};
 use crate::task_stream::Numbering;
-use crate::unlearned::why_unlearned;
+use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
@@ -34,8 +34,7 @@ pub(crate) struct RlRun<'a> {
 /// The result of a step.
 pub(crate) struct StepReport {
     pub(crate) metrics: Metrics,
-    /// Why nothing was learned in it, if so.
-    pub(crate) unlearned: Option<String>,
+    pub(crate) lesson: Lesson,
 }
 
 /// A step under way.
@@ -49,6 +48,8 @@ struct Step {
     /// Groups that were dropped, with others drawn in their place.
     dropped: Vec<DrawnGroup>,
     updates: Vec<UpdateStats>,
+    /// Whether any token had an advantage other than 0.
+    has_advantage: bool,
     staleness: Staleness,
     seconds: Seconds,
 }
@@ -219,6 +220,8 @@ impl RlRun<'_> {
         let next = &mut step.taken[step.trained..step.trained + count];
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let experiences = advantages(&mut groups, table, &CreditRule::new(config, text));
+        let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
+        step.has_advantage |= of_tokens.any(|advantage| *advantage != 0.0);
         let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
         let mut mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| !mini_batch.is_empty()).collect();
         mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
@@ -243,7 +246,7 @@ impl RlRun<'_> {
 
     /// The metrics of a step that is done; records its samples.
     fn describe(&mut self, step: Step, start: Instant) -> Result<StepReport> {
-        let Step { number, learning_rate, taken, dropped, updates, staleness, seconds, .. } = step;
+        let Step { number, learning_rate, taken, dropped, updates, has_advantage, staleness, seconds, .. } = step;
         let (config, table) = (self.run.config, &self.run.config.train);
         let mut metrics = Metrics::of_step(number);
         metrics.set("time/generate", seconds.generate);
@@ -259,10 +262,12 @@ impl RlRun<'_> {
         };
         metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
         let considered = || taken.iter().chain(&dropped);
-        let unlearned = updates.is_empty().then(|| {
-            let groups: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
-            why_unlearned(&groups, config, &self.credit_rule())
-        });
+        let all: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
+        let lesson = match (updates.is_empty(), has_advantage) {
+            (true, _) => Lesson::NoUpdate(why_unlearned(&all, config, &self.credit_rule())),
+            (false, false) => Lesson::NoAdvantage(why_no_advantage(&all, config)),
+            (false, true) => Lesson::Learned,
+        };
         metrics.count("groups/dropped", considered().filter(|drawn| drawn.dropped.is_some()).count() as u64);
         if table.filter_groups.is_some() {
             metrics.count("groups/tried", considered().count() as u64);
@@ -294,7 +299,7 @@ impl RlRun<'_> {
         let seconds = metrics.time("step", start);
         let tokens = metrics.get("tokens/response").unwrap_or(0.0) + metrics.get("tokens/prompt").unwrap_or(0.0);
         metrics.set("perf/tokens_per_second", tokens / seconds);
-        Ok(StepReport { metrics, unlearned })
+        Ok(StepReport { metrics, lesson })
     }
 }
 

@@ -1,26 +1,25 @@
 //! What `gavel sft` and `gavel train` have in common: a run is opened, validated, recorded and checkpointed.
 
+use crate::Summary;
 use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::failure_rate::sample_name;
 use crate::policy::Policy;
 use crate::prompts::Prompt;
 use crate::recorder::Recorder;
-use crate::resume::open_folder;
+use crate::resume::{Found, open_folder};
 use crate::rollout::Rollout;
 use crate::setup::Setup;
 use crate::task_stream::Numbering;
 use crate::updater::Updater;
 use crate::validation::{Validation, validate};
-use crate::{Start, Summary};
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::{Metrics, QueuedGroup};
+use gavel_runs::{Metrics, QueuedGroup, check_weights};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// A run under way: its rollout, its updater and its recorder.
@@ -55,14 +54,16 @@ pub(crate) struct RunShape {
     pub(crate) needs_reference: bool,
 }
 
-impl<'a, T: TrainTable + Serialize + DeserializeOwned> Run<'a, T> {
-    /// Starts a run in a new folder, or resumes one.
-    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: RunShape, start: Start) -> Result<Self> {
+impl<'a, T: TrainTable + Serialize> Run<'a, T> {
+    /// Starts a run in a new folder, or resumes the one that was found.
+    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: RunShape, found: Option<Found>) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference } = shape;
-        let opened = open_folder(config, &setup.scorer, &setup.logic, grouping, start)?;
+        let opened = open_folder(config, &setup.scorer, &setup.logic, grouping, found)?;
         let mut table = config.model.clone();
         if let Some(checkpoint) = opened.checkpoint() {
             (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
+        } else if let Some(path) = &table.path {
+            check_weights(path)?;
         }
         let policy = Policy::load(&table, &config.resources, config.seed)?;
         policy.report(&config.model)?;

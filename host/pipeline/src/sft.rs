@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::probe::try_rewards;
 use crate::prompts::Drawable;
+use crate::resume::find_run;
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
 use crate::task_stream::TaskStream;
@@ -23,6 +24,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
     let table = &config.train;
     let learning = table.learning();
     let schedule = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
+    let found = find_run(config, start)?;
     let setup = Setup::new(config)?;
     let Drawable { rows, shares } = setup.sft_rows(config)?;
     if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
@@ -30,7 +32,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
     }
     try_rewards(config, &setup, &[])?;
     let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false };
-    let mut run = Run::open(config, setup, shape, start)?;
+    let mut run = Run::open(config, setup, shape, found)?;
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(run.begin())?;
     let enough =

@@ -10,11 +10,12 @@ use crate::ledger::Ledger;
 use crate::memory::predict_train;
 use crate::pace::Pace;
 use crate::probe::try_rewards;
+use crate::resume::find_run;
 use crate::rl_step::{RlRun, StepReport};
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
 use crate::task_stream::Numbering;
-use crate::unlearned::UnlearnedSteps;
+use crate::unlearned::{Lesson, UnlearnedSteps};
 use crate::{Start, Summary};
 use gavel_runs::Metrics;
 use std::time::Instant;
@@ -28,6 +29,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     let table = &config.train;
     let learning = table.learning();
     let learning_rate = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
+    let found = find_run(config, start)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
     if let Some(warning) = predict_train(config, &setup, &prompts.rows)?.warning() {
@@ -41,7 +43,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         grouping: table.grouping(),
         needs_reference: table.loss.kl.is_some(),
     };
-    let mut run = Run::open(config, setup, shape, start)?;
+    let mut run = Run::open(config, setup, shape, found)?;
     let numbering = Numbering {
         seed: config.seed,
         prompts_per_step: table.prompts_per_step,
@@ -61,10 +63,10 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         let mut unlearned = UnlearnedSteps::new(table);
         let mut is_stopped = false;
         for step in steps {
-            let StepReport { metrics, unlearned: why } = rl.step(step, learning_rate.at(step - 1)).await?;
-            report(step, table.steps, &metrics, why.as_deref());
+            let StepReport { metrics, lesson } = rl.step(step, learning_rate.at(step - 1)).await?;
+            report(step, table.steps, &metrics, &lesson);
             rl.end_step(step, metrics, control.is_stopping()).await?;
-            unlearned.add(step, why.as_deref())?;
+            unlearned.add(step, &lesson)?;
             if control.is_stopping() && step < table.steps {
                 is_stopped = true;
                 break;
@@ -75,10 +77,10 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     })
 }
 
-fn report(step: u64, steps: u64, metrics: &Metrics, unlearned: Option<&str>) {
+fn report(step: u64, steps: u64, metrics: &Metrics, lesson: &Lesson) {
     let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
     let (length, seconds) = (number("response_length/mean"), number("time/step"));
-    if let Some(why) = unlearned {
+    if let Lesson::NoUpdate(why) = lesson {
         tracing::warn!("step {step}/{steps}: {why}; nothing was learned; length {length:.1}, {seconds:.2} s");
         return;
     }

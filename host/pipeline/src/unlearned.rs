@@ -6,44 +6,85 @@ use crate::credit::CreditRule;
 use crate::error::{PipelineError, Result};
 use crate::failure_rate::sample_name;
 use crate::step_metrics::{members, outcomes};
-use gavel_data::{Group, OutcomeKind, ShownLines};
+use gavel_data::{Group, Member, OutcomeKind, ShownLines};
 
-/// Counts the last steps in a row without an update.
+/// What a step learned from its rewards.
+pub(crate) enum Lesson {
+    /// There was an update, and an advantage other than 0.
+    Learned,
+    /// All advantages were 0, for this reason.
+    NoAdvantage(String),
+    /// There was no update, for this reason.
+    NoUpdate(String),
+}
+
+/// Counts the steps that learned nothing.
 pub(crate) struct UnlearnedSteps {
     most: u64,
     steps: u64,
+    /// The last steps in a row without an update.
     in_a_row: u64,
+    /// The steps without an advantage, those without an update included.
+    unlearned: u64,
 }
 
 impl UnlearnedSteps {
     pub(crate) fn new(table: &RlTable) -> Self {
-        Self { most: table.max_steps_without_update, steps: table.steps, in_a_row: 0 }
+        Self { most: table.max_steps_without_update, steps: table.steps, in_a_row: 0, unlearned: 0 }
     }
 
-    /// Adds a step, in which nothing was learned for the reason `why`.
+    /// Adds a step.
     ///
     /// # Errors
-    /// There were too many in a row, or all steps of the run.
-    pub(crate) fn add(&mut self, step: u64, why: Option<&str>) -> Result<()> {
-        let Some(why) = why else {
-            self.in_a_row = 0;
-            return Ok(());
+    /// There were too many without an update in a row, or all steps of the run learned nothing.
+    pub(crate) fn add(&mut self, step: u64, lesson: &Lesson) -> Result<()> {
+        let why = match lesson {
+            Lesson::Learned => {
+                self.in_a_row = 0;
+                return Ok(());
+            }
+            Lesson::NoAdvantage(why) => {
+                self.in_a_row = 0;
+                why
+            }
+            Lesson::NoUpdate(why) => {
+                self.in_a_row += 1;
+                why
+            }
         };
-        self.in_a_row += 1;
+        self.unlearned += 1;
         let count = self.in_a_row;
-        if count < self.most && (step < self.steps || count < self.steps) {
+        // A run that was resumed may have learned before.
+        if count < self.most && (step < self.steps || self.unlearned < self.steps) {
             return Ok(());
         }
-        let when = match (count < self.most, count) {
-            (true, 1) => "the run's only step".to_owned(),
-            (true, _) => "any step of the run".to_owned(),
-            (false, 1) => format!("this step (train.max_steps_without_update = {count})"),
-            (false, _) => format!("{count} steps in a row (train.max_steps_without_update = {count})"),
+        let when = match (count < self.most, count, self.steps) {
+            (true, _, 1) => "the run's only step".to_owned(),
+            (true, ..) => "any step of the run".to_owned(),
+            (false, 1, _) => format!("this step (train.max_steps_without_update = {count})"),
+            (false, ..) => format!("{count} steps in a row (train.max_steps_without_update = {count})"),
         };
-        Err(PipelineError::Stopped(format!(
-            "step {step}: nothing was learned in {when}: {why}\nhint: look at the `reason` of each sample in the step's trajectories"
-        )))
+        let hint = match lesson {
+            Lesson::NoAdvantage(_) => "compare the responses with their scores in the step's trajectories",
+            _ => "look at the `reason` of each sample in the step's trajectories",
+        };
+        Err(PipelineError::Stopped(format!("step {step}: nothing was learned in {when}: {why}\nhint: {hint}")))
     }
+}
+
+/// Why all advantages of a step were 0, with the rewards whose score is always the same:
+/// `the rewards of each group are equal (letter: always 0)`.
+pub(crate) fn why_no_advantage(groups: &[&Group], config: &Config<RlTable>) -> String {
+    let weighted = config.reward.iter().filter(|reward| reward.weight != 0.0);
+    let constant = weighted.filter_map(|reward| {
+        let score = |member: &Member| member.outcome.plugins.get(&reward.name)?.outcome.score();
+        let mut scores = members(groups.iter().copied()).filter_map(score);
+        let first = scores.next()?;
+        scores.all(|score| score == first).then(|| format!("{}: always {first}", reward.name))
+    });
+    let constant = constant.collect::<Vec<_>>().join(", ");
+    let constant = if constant.is_empty() { constant } else { format!(" ({constant})") };
+    format!("the rewards of each group are equal{constant}")
 }
 
 /// Why the groups of a step gave nothing to learn from.
@@ -92,7 +133,11 @@ mod tests {
     fn stopped(text: &str, learned: &[bool]) -> (usize, String) {
         let mut steps = UnlearnedSteps::new(&RlTable { steps: learned.len() as u64, ..rl_table(text) });
         for (step, learned) in (1..).zip(learned) {
-            if let Err(error) = steps.add(step, (!learned).then_some("no sample had a reward")) {
+            let lesson = match learned {
+                true => Lesson::Learned,
+                false => Lesson::NoUpdate("no sample had a reward".into()),
+            };
+            if let Err(error) = steps.add(step, &lesson) {
                 return (step as usize, error.to_string());
             }
         }
@@ -118,5 +163,25 @@ mod tests {
             let (step, error) = stopped("", &vec![false; steps]);
             assert!(step == steps && error.starts_with(said), "{error}");
         }
+    }
+
+    #[test]
+    fn a_run_without_an_advantage_does_not_end_well() {
+        let last = |lessons: &[Lesson]| {
+            let mut steps = UnlearnedSteps::new(&RlTable { steps: 4, ..rl_table("") });
+            let mut results = (1..).zip(lessons).map(|(step, lesson)| steps.add(step, lesson));
+            let last = results.next_back().unwrap();
+            assert!(results.all(|result| result.is_ok()));
+            last.map_err(|error| error.to_string())
+        };
+        let equal = || Lesson::NoAdvantage("the rewards of each group are equal (letter: always 0)".into());
+        let none = || Lesson::NoUpdate("no sample had a reward".into());
+        let error = last(&[none(), none(), equal(), equal()]).unwrap_err();
+        let expected = "step 4: nothing was learned in any step of the run: the rewards of each group are equal (letter: always 0)\nhint: compare";
+        assert!(error.starts_with(expected), "{error}");
+        let error = last(&[equal(), equal(), equal(), none()]).unwrap_err();
+        assert!(error.starts_with("step 4: nothing was learned in any step of the run: no sample had"), "{error}");
+        assert_eq!(last(&[equal(), equal(), Lesson::Learned, equal()]), Ok(()));
+        assert_eq!(last(&[equal(), equal(), equal()]), Ok(()));
     }
 }

@@ -8,6 +8,9 @@ use crate::engine::Engines;
 use crate::error::LoadError;
 use crate::shared::Shared;
 use crate::spec::PluginSpec;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wasmtime::component::Component;
 
@@ -21,12 +24,29 @@ const KEPT_FUNCTIONS: usize = 512 << 10;
 /// The extensions of source code in the languages of plugins.
 const SOURCES: [&str; 7] = ["py", "rs", "js", "ts", "c", "cpp", "toml"];
 
-/// The bytes of a component.
-pub(crate) fn read(plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
-    if path.is_dir() {
+/// The bytes of a component. A file that is larger than `resources.loading.size` is not read.
+pub(crate) fn read(shared: &Shared, plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
+    let allowed = shared.compiler.limits.size;
+    let failed = |source| LoadError::Read { plugin: plugin.into(), path: path.into(), source };
+    // Otherwise opening a pipe waits for a writer.
+    let mut open = OpenOptions::new();
+    let file = open.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
         return Err(LoadError::Source { plugin: plugin.into(), path: path.into() });
     }
-    std::fs::read(path).map_err(|source| LoadError::Read { plugin: plugin.into(), path: path.into(), source })
+    if !metadata.is_file() {
+        return Err(failed(io::Error::other("it is not a regular file")));
+    }
+    let found = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    if found > allowed {
+        let what = TooCostly::Size { found, allowed };
+        return Err(LoadError::TooCostly { plugin: plugin.into(), path: path.into(), what });
+    }
+    let mut bytes = Vec::with_capacity(found);
+    // A file that grows is refused by the compiler.
+    file.take(allowed.saturating_add(1) as u64).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
 }
 
 /// The code of a component, compiled now or at an earlier start.

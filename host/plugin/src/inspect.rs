@@ -38,9 +38,19 @@ pub struct Inspection {
     pub info_missing: Option<String>,
 }
 
+/// The interfaces of the contract that a component exports, whether it loads with its parameters or not.
+///
+/// # Errors
+/// It is not a component.
+pub fn exports(sandbox: &Sandbox, spec: &PluginSpec) -> Result<Vec<String>, LoadError> {
+    let bytes = read(sandbox.shared(), &spec.name, &spec.path)?;
+    let component = component::compiled(sandbox.shared(), spec, &bytes)?;
+    Ok(contract::exports(component.engine(), &component))
+}
+
 /// Inspects a component with these parameters and grants.
 pub async fn inspect(sandbox: &Sandbox, spec: PluginSpec) -> Result<Inspection, LoadError> {
-    let bytes = read(&spec.name, &spec.path)?;
+    let bytes = read(sandbox.shared(), &spec.name, &spec.path)?;
     let (component, plugin, info_missing) = match Plugin::load(sandbox, spec.clone()).await {
         Ok(plugin) => (plugin.component().clone(), Some(plugin), None),
         Err(error) => (component::compiled(sandbox.shared(), &spec, &bytes)?, None, Some(error.to_string())),

@@ -75,7 +75,7 @@ pub use contract::CONTRACT;
 pub use error::LoadError;
 pub use grant::{ClockGrant, Environment, GrantError, GrantStatus, Grants, Import, RandomGrant};
 pub use info::Info;
-pub use inspect::{Inspection, inspect};
+pub use inspect::{Inspection, exports, inspect};
 pub use limits::Limits;
 pub use limits_table::{LimitsTable, ZeroLimit};
 pub use memory_budget::NoMemory;

@@ -38,7 +38,7 @@ pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<L
     }
     let granted = Granted::open(&spec.grants, &shared.outside)
         .map_err(|source| LoadError::Grant { plugin: spec.name.clone(), source })?;
-    let bytes = read(&spec.name, &spec.path)?;
+    let bytes = read(shared, &spec.name, &spec.path)?;
     let params = serde_json::Value::Object(spec.params.clone()).to_string();
     let loading =
         Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params, granted };

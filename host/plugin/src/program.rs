@@ -50,7 +50,7 @@ impl Program {
         if limits.memory > allowed {
             return Err(LoadError::MemoryLimit { plugin: name, asked: limits.memory, allowed });
         }
-        let bytes = read(&name, &path)?;
+        let bytes = read(shared, &name, &path)?;
         let engines = shared.engines(&limits);
         let code = compile_once(shared, engines, &name, &path, &bytes, Form::Plain)?;
         let placed = engines.place_on_demand(&code)?;

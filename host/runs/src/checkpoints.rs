@@ -210,5 +210,15 @@ impl Checkpoints {
     }
 }
 
+/// Compares the weights in a model's folder with their hashes, where the folder is a checkpoint that has them. The other
+/// files may have been edited since.
+///
+/// # Errors
+/// They are not what was saved.
+pub fn check_weights(folder: &Path) -> Result<()> {
+    let is_weights = |name: &str| name.ends_with(".safetensors") && name != OPTIMIZER;
+    sums::check_some(folder, is_weights).map_err(|Damage { file, what }| RunError::DamagedWeights { file, what })
+}
+
 #[cfg(test)]
 mod tests;

@@ -86,6 +86,17 @@ pub enum RunError {
         /// The newest step before it whose checkpoint is whole.
         whole: Option<u64>,
     },
+    /// The weights of a checkpoint differ from what was saved.
+    #[error(
+        "{}: {what}\nhint: take another checkpoint; to take this one as it is, remove the file BLAKE3SUMS beside it",
+        file.display()
+    )]
+    DamagedWeights {
+        /// The file at fault.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A component's file changed while it was in use.
     #[error(
         "plugin `{plugin}`: {} changed after it was loaded: its hash is {found}, not {expected}\nhint: start again",

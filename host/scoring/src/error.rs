@@ -12,11 +12,14 @@ pub enum ScorerError {
     /// An endpoint cannot be used.
     #[error(transparent)]
     Chat(#[from] ChatEndpointError),
-    /// A component that is only a taskset.
-    #[error(
-        "plugin `{0}` scores nothing: it exports neither `reward` nor `judger`\nhint: a taskset belongs under [data], as \"plugin:PATH\""
-    )]
-    ScoresNothing(String),
+    /// A component that is a taskset, a tool or an agent.
+    #[error("plugin `{plugin}` scores nothing: it exports neither `reward` nor `judger`\nhint: {}", place_of(exported))]
+    ScoresNothing {
+        /// Its name in the run.
+        plugin: String,
+        /// The interfaces of the contract that it exports.
+        exported: Vec<String>,
+    },
     /// A component of `gavel plugin test --quick`.
     #[error(
         "plugin `{0}` is a quick build for tests: it reads its sources from a folder\nhint: run `gavel plugin build`, and name build/NAME.wasm"
@@ -81,4 +84,14 @@ pub enum Uncovered {
         /// The data source of the rows.
         data_source: String,
     },
+}
+
+/// Where a component that scores nothing belongs.
+fn place_of(exported: &[String]) -> &'static str {
+    let exports = |name: &str| exported.iter().any(|found| found == name);
+    match (exports("tool"), exports("agent")) {
+        (true, _) => "it is a tool, which belongs into a [[tool]] table",
+        (_, true) => "it is an agent; name it in agent.path",
+        _ => "a taskset belongs under [data], as \"plugin:PATH\"",
+    }
 }

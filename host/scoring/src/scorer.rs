@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::round::Round;
 use crate::unfinished::unfinished;
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
-use gavel_plugin::{Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape};
+use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, exports};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -109,12 +109,24 @@ impl Scorer {
             if loaded.iter().any(|other| other.spec.name == spec.name) {
                 return Err(ScorerError::SameName(spec.name));
             }
-            let plugin = Arc::new(sandbox.handle().block_on(Plugin::load(&sandbox, spec.clone()))?);
+            let plugin = match sandbox.handle().block_on(Plugin::load(&sandbox, spec.clone())) {
+                Ok(plugin) => Arc::new(plugin),
+                // A tool or an agent refuses the parameters of a reward.
+                Err(error @ (LoadError::Params { .. } | LoadError::Init { .. })) => {
+                    let exported = exports(&sandbox, &spec)?;
+                    return Err(match exported.iter().any(|name| name == "reward" || name == "judger") {
+                        true => error.into(),
+                        false => ScorerError::ScoresNothing { plugin: spec.name, exported },
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            };
             if plugin.info().is_quick() {
                 return Err(ScorerError::Quick(spec.name));
             }
             if !plugin.is_reward() && !plugin.is_judger() {
-                return Err(ScorerError::ScoresNothing(spec.name));
+                let exported = exports(&sandbox, &spec)?;
+                return Err(ScorerError::ScoresNothing { plugin: spec.name, exported });
             }
             judges.push(WeightedJudge { judge: plugin.clone(), weight, when, waits });
             loaded.push(LoadedPlugin { plugin, spec });

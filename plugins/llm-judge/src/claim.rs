@@ -8,6 +8,8 @@ use std::ops::Range;
 pub(crate) struct Form<T> {
     /// The words that it follows, such as `score`, in lower case.
     pub(crate) labels: &'static [&'static str],
+    /// Words that are labels only where a verdict follows, such as `overall`: they are also used in other ways.
+    pub(crate) weak_labels: &'static [&'static str],
     /// The verdict that a text begins with, and the rest of the text.
     pub(crate) read: fn(&str) -> Option<(T, &str)>,
     /// Whether a text that begins with a verdict needs no label, such as
@@ -41,9 +43,12 @@ const BEFORE: &[&str] = &[
     "give",
     "hence",
     "i",
+    "i'd",
+    "i’d",
     "it",
     "my",
     "overall",
+    "rate",
     "receives",
     "response",
     "so",
@@ -52,6 +57,7 @@ const BEFORE: &[&str] = &[
     "this",
     "thus",
     "total",
+    "would",
 ];
 /// The words that may follow a verdict.
 const AFTER: &[&str] = &["because", "point", "points", "since"];
@@ -112,7 +118,9 @@ fn alone<T: Copy + PartialEq>(line: &str, previous: Option<&str>, form: &Form<T>
                 let line = line.trim_end_matches(':');
                 find_label(&line.to_ascii_lowercase(), form.labels).is_some_and(|label| label.end == line.len())
             };
-            let (verdict, after) = (form.read)(line)?;
+            let Some((verdict, after)) = (form.read)(line) else {
+                return if previous.is_none() { sentence(line, form) } else { None };
+            };
             let is_plain = (form.is_plain)(line) || previous.is_none_or(is_heading);
             (is_plain && is_end(after)).then_some(verdict)
         }
@@ -120,12 +128,25 @@ fn alone<T: Copy + PartialEq>(line: &str, previous: Option<&str>, form: &Form<T>
     }
 }
 
+/// The verdict that a sentence ends with and that needs no label: `I'd give it a 7 out of 10.`
+fn sentence<T>(line: &str, form: &Form<T>) -> Option<T> {
+    let words = line.match_indices(' ').map(|(at, _)| line.split_at(at + 1));
+    let (verdict, after) = words
+        .take_while(|(before, _)| is_lead(before))
+        .filter(|(_, value)| (form.is_plain)(value))
+        .find_map(|(_, value)| (form.read)(value))?;
+    is_end(after).then_some(verdict)
+}
+
 /// All that a line claims, from left to right.
 fn claims<'a, T>(line: &'a str, form: &Form<T>) -> Vec<Claim<'a, T>> {
     let lower = line.to_ascii_lowercase();
     let (mut claims, mut from) = (Vec::new(), 0);
     loop {
-        let label = find_label(&lower[from..], form.labels).map(|label| from + label.start..from + label.end);
+        let find = |labels| find_label(&lower[from..], labels).map(|label| from + label.start..from + label.end);
+        let (label, weak) = (find(form.labels), find(form.weak_labels));
+        let is_weak = weak.as_ref().is_some_and(|weak| label.as_ref().is_none_or(|label| weak.start < label.start));
+        let label = if is_weak { weak } else { label };
         let mark = line[from..].find("[[").map(|at| from + at);
         let (before, value, is_marked, next) = match (label, mark) {
             (Some(label), mark) if mark.is_none_or(|mark| label.start < mark) => {
@@ -139,8 +160,12 @@ fn claims<'a, T>(line: &'a str, form: &Form<T>) -> Vec<Claim<'a, T>> {
         from = next;
         let Some(value) = value else { continue };
         let read = (form.read)(value);
+        if read.is_none() && is_weak && !value.starts_with("[[") {
+            continue;
+        }
         let after = read.as_ref().map_or("", |(_, after)| after.trim_start_matches("</"));
-        let after = form.labels.iter().find_map(|label| after.strip_prefix(label)?.strip_prefix('>')).unwrap_or(after);
+        let mut labels = form.labels.iter().chain(form.weak_labels);
+        let after = labels.find_map(|label| after.strip_prefix(label)?.strip_prefix('>')).unwrap_or(after);
         if read.is_some() {
             from = line.len() - after.len();
         }

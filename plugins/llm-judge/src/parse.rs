@@ -12,13 +12,15 @@ pub(crate) enum Better {
 
 const SCORE: Form<f64> = Form {
     labels: &["score", "rating", "grade"],
+    weak_labels: &["overall", "points", "verdict"],
     read: number,
     is_plain: |text| {
         text.contains("/10") || text.contains("/ 10") || text.contains("out of 10") || text.contains("\\boxed")
     },
 };
 
-const BETTER: Form<Better> = Form { labels: &["better", "winner", "verdict"], read: letter, is_plain: |_| false };
+const BETTER: Form<Better> =
+    Form { labels: &["better", "winner", "verdict"], weak_labels: &[], read: letter, is_plain: |_| false };
 
 /// The score of a reply, from 0 to 10, as a share of 10.
 pub(crate) fn score(reply: &str) -> Option<f64> {
@@ -43,9 +45,15 @@ fn number(text: &str) -> Option<(f64, &str)> {
     (0.0..=10.0).contains(&value).then_some((value, rest))
 }
 
-/// A text without the `/10` or `out of 10` at its beginning; `None` if it is out of another number.
+/// A text without the `/10`, `out of 10` or `(out of 10)` at its beginning; `None` if it is out of another number.
 fn out_of_ten(text: &str) -> Option<&str> {
     let trimmed = text.trim_start();
+    if let Some(inside) = trimmed.strip_prefix('(')
+        && let Some((of, rest)) = inside.split_once(')')
+        && (of.starts_with('/') || of.starts_with("out of "))
+    {
+        return out_of_ten(of)?.trim().is_empty().then_some(rest);
+    }
     let Some(of) = trimmed.strip_prefix('/').or_else(|| trimmed.strip_prefix("out of ")) else { return Some(text) };
     let rest = of.trim_start().strip_prefix("10")?;
     let goes_on =
@@ -142,6 +150,20 @@ mod tests {
             ("It greets.\n\n\\boxed{6}", 0.6),
             ("Score: $\\boxed{6}$", 0.6),
             ("<score>7</score>", 0.7),
+            ("Score: 7 (out of 10)", 0.7),
+            ("It greets. Score: 7 (out of 10). It is polite.", 0.7),
+            ("Score: 7 (/10)", 0.7),
+            ("I'd give it a 7 out of 10.", 0.7),
+            ("I rate this 7/10", 0.7),
+            ("I would rate the response 7.5/10.", 0.75),
+            ("Verdict: 7 / 10", 0.7),
+            ("Overall: 7", 0.7),
+            ("Points: 7", 0.7),
+            ("It greets. Overall: 7.", 0.7),
+            ("<verdict>7</verdict>", 0.7),
+            ("It has two points: it greets, and it is polite. Score: 7", 0.7),
+            ("My verdict is positive. Score: 7", 0.7),
+            (r#"{"verdict": "good", "score": 7}"#, 0.7),
             ("It greets.\n<score>7.5</score>", 0.75),
             ("It greets.\n\n7/10", 0.7),
             ("### Score\n7", 0.7),
@@ -184,6 +206,17 @@ mod tests {
             "Score: 70%",
             "Score: 7%",
             "Score: 7 out of 8",
+            "Score: 7 (out of 8)",
+            "Score: 7 (out of 10",
+            "Score: 7 (or 8)",
+            "I would not give it 7/10.",
+            "I'd give it a 7/10 if it greeted.",
+            "The response asks for 10/10.",
+            "It greets. I rate this 7/10, or 8/10.",
+            "I'd give it a 7.",
+            "Points: 7 of them.",
+            "Overall: 7 or 8",
+            "Overall: 7. Verdict: 8.",
             "Score: 7 if it greeted, else 3.",
             "Score: 7 would be too much.",
             "Score: 7\nScore: 8\nHard to say.",

@@ -33,7 +33,8 @@ impl Summary {
 
     pub fn print(&self, out: &Path) {
         let rate = self.rows as f64 / self.seconds.max(1e-9);
-        errln!("{} rows in {:.2} s ({rate:.0} rows/s) -> {}", self.rows, self.seconds, out.display());
+        let rows = if self.rows == 1 { "row" } else { "rows" };
+        errln!("{} {rows} in {:.2} s ({rate:.0} rows/s) -> {}", self.rows, self.seconds, out.display());
         if self.rows > 0 {
             let mean = self.reward_mean.map_or_else(|| "none".to_owned(), |mean| format!("mean {mean:.4}"));
             errln!("  reward    {mean}; {}", listed(&self.outcomes));

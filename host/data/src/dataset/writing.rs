@@ -1,6 +1,6 @@
 //! Writes rows to a file, JSON Lines or Parquet.
 
-use super::RowError;
+use super::{RowError, parquet_rows};
 use crate::files::WholeFile;
 use crate::json::{Columns, Json};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -33,8 +33,8 @@ pub fn check_writable(path: &Path) -> Result<(), RowError> {
 }
 
 /// Writes rows to a file whose name ends in `.jsonl` or `.parquet`; the file has its name once it is whole. A column of
-/// Parquet has one type. Where the values differ in type, or have a type that Parquet lacks, their JSON is written as
-/// text.
+/// Parquet has one type. Where the values differ in type, have a type that Parquet lacks, or have a number that would be
+/// read again as another text, such as `4.50`, their JSON is written as text.
 ///
 /// # Errors
 /// The file cannot be written, or has a prompt or a response of several types in Parquet.
@@ -84,9 +84,6 @@ fn write_parquet(out: &mut (impl Write + Send), rows: &[Columns]) -> Result<(), 
 
 /// The values as a column of the one type that they have.
 fn typed(values: &[Option<&Json>]) -> Result<ArrayRef, ArrowError> {
-    if !are_exact(values.iter().flatten().flat_map(|value| numbers(value.as_text()))) {
-        return Err(ArrowError::SchemaError("a number has too many digits".into()));
-    }
     let text = |value: &Option<&Json>| format!("{{\"v\":{}}}\n", value.map_or("null", Json::as_text));
     let lines: String = values.iter().map(text).collect();
     let (schema, _) = infer_json_schema(Cursor::new(&lines), None)?;
@@ -96,25 +93,33 @@ fn typed(values: &[Option<&Json>]) -> Result<ArrayRef, ArrowError> {
     }
     let mut reader =
         ReaderBuilder::new(Arc::new(schema)).with_batch_size(values.len().max(1)).build(Cursor::new(&lines))?;
-    match reader.next() {
-        Some(batch) => Ok(batch?.column(0).clone()),
-        None => Err(ArrowError::SchemaError("it has no values".into())),
+    let Some(batch) = reader.next().transpose()? else {
+        return Err(ArrowError::SchemaError("it has no values".into()));
+    };
+    if !keeps_numbers(&batch, values) {
+        return Err(ArrowError::SchemaError("a number in it would change".into()));
     }
+    Ok(batch.column(0).clone())
 }
 
-/// Whether numbers are the same as 64-bit integers, if all of them are integers, or as 64-bit floats.
-fn are_exact<'a>(numbers: impl Iterator<Item = &'a str> + Clone) -> bool {
-    // A float keeps any 15 digits.
-    let is_float = |number: &str| {
-        let (digits, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-        let digits = digits.trim_start_matches(['-', '0', '.']).bytes().filter(u8::is_ascii_digit).count();
-        digits <= 15 && exponent.parse::<i32>().is_ok_and(|exponent| exponent.abs() <= 290)
+/// Whether the rows of the column are read with the numbers as they are written in `values`.
+fn keeps_numbers(column: &RecordBatch, values: &[Option<&Json>]) -> bool {
+    // The order of fields may be another one.
+    let sorted = |text: &str| {
+        let mut found: Vec<String> = numbers(text).map(str::to_owned).collect();
+        found.sort_unstable();
+        found
     };
-    numbers.clone().all(|number| number.parse::<i64>().is_ok()) || numbers.clone().all(is_float)
+    let Ok(rows) = parquet_rows::read(column) else { return false };
+    rows.len() == values.len()
+        && rows.iter().zip(values).all(|(row, value)| {
+            let [read, written] = [row.present("v"), *value].map(|json| json.map_or("", Json::as_text));
+            sorted(read) == sorted(written)
+        })
 }
 
 /// The numbers in a JSON text, as they are written.
-fn numbers(json: &str) -> impl Iterator<Item = &str> + Clone {
+fn numbers(json: &str) -> impl Iterator<Item = &str> {
     let mut is_string = false;
     let mut is_escaped = false;
     let outside = json.split(move |c: char| {
@@ -195,13 +200,33 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_a_number_where_none_of_its_column_would_be_rounded() {
+    fn a_number_is_a_number_where_its_text_stays() {
         let found = numbers(r#"{"a1":[-1.50e+3,true],"b":"7 \" 8","c":null,"d":false,"e":9}"#);
         assert_eq!(found.collect::<Vec<_>>(), ["-1.50e+3", "9"]);
-        let exact = |numbers: &[&str]| are_exact(numbers.iter().copied());
-        assert!(exact(&["9223372036854775807", "-1"]) && exact(&["0.000123456789012345", "1e-290", "3"]));
-        assert!(!exact(&["9223372036854775808"]) && !exact(&["9223372036854775807", "0.5"]));
-        assert!(!exact(&["0.1234567890123456789"]) && !exact(&["1e400"]));
+        let read = |numbers: &[&str]| {
+            let lines: Vec<String> =
+                numbers.iter().map(|number| format!(r#"{{"v":{{"b":"x","a":{number}}}}}"#)).collect();
+            let values = as_parquet(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+            values.iter().map(|row| row["v"].as_object().map(|fields| fields["a"].to_string())).collect::<Vec<_>>()
+        };
+        for kept in [&["9223372036854775807", "-1"][..], &["0.30000000000000004", "1e-290"], &["4.5", "3.0"]] {
+            assert_eq!(read(kept), kept.iter().map(|number| Some((*number).to_owned())).collect::<Vec<_>>());
+        }
+        for text in [
+            &["4.50"][..],
+            &["4.5", "3"],
+            &["1E5"],
+            &["-0"],
+            &["9223372036854775808"],
+            &["9223372036854775807", "0.5"],
+            &["0.1234567890123456789"],
+            &["1e400"],
+        ] {
+            assert_eq!(read(text), vec![None; text.len()], "{text:?}");
+        }
+        // Each field of an object has its own type.
+        assert_eq!(as_parquet(&[r#"{"v":{"n":1,"x":0.5}}"#])[0], json!({"v": {"n": 1, "x": 0.5}}));
+        assert_eq!(as_parquet(&[r#"{"answer":4.50}"#, r#"{"answer":3}"#])[0], json!({"answer": "4.50"}));
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl ToolTable {
         if let Err(error) = self.grant.check() {
             return wrong(error.to_string());
         }
-        self.limits.validate("tool.limits")?;
+        self.limits.validate(&format!("tool.{}.limits", self.name))?;
         match (&self.path, &self.mcp) {
             (Some(_), None) if self.api_key_env.is_none() => Ok(()),
             (Some(_), None) => wrong("api_key_env is for an MCP server at a URL".into()),

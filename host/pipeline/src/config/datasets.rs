@@ -211,7 +211,7 @@ mod tests {
             ("{ path = \"a\", wieght = 2 }", "unknown field `wieght`"),
             ("{ path = \"a\", weight = 0 }", "data.train: weight must be a number above 0, not 0"),
             ("{ path = \"a\", weight = inf }", "data.train: weight must be a number above 0, not inf"),
-            ("{ path = \"a\", columns = { promt = \"b\" } }", "unknown variant `promt`, expected one of `prompt`"),
+            ("{ path = \"a\", columns = { promt = \"b\" } }", "unknown field `promt`, expected one of `prompt`"),
             (
                 "[\"a\", { path = \"b\", weight = 2 }]",
                 "1 of 2 datasets have a weight\nhint: give every dataset a weight",

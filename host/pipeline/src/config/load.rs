@@ -5,6 +5,7 @@ use super::run_config::Config;
 use super::set::set;
 use super::train_table::TrainTable;
 use super::unknown_key;
+use gavel_data::Shown;
 use gavel_runs::{ConfigFile, table_names};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -23,9 +24,11 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     }
     let mut config: Config<T> = serde_path_to_error::deserialize(file.table.clone()).map_err(|error| {
         let key = written_key(&file.table, error.path());
-        let what = expected(error.into_inner().message());
+        // Both may have text of the file, in which a line must not pass for a hint.
+        let shown = Shown(&key).to_string();
+        let what = Shown(expected(error.into_inner().message())).to_string();
         let is_unknown =
-            key.rsplit('.').next().is_some_and(|last| what.starts_with(&format!("unknown field `{last}`")));
+            shown.rsplit('.').next().is_some_and(|last| what.starts_with(&format!("unknown field `{last}`")));
         let what = format!("{what}{}", unknown_key::hint(&what));
         // A setting is also at fault for values inside its own, and for the unknown table that it is in.
         let is_at_fault = |setting: &&String| {
@@ -41,12 +44,12 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
             Some(setting) if setting.starts_with(&format!("{key}=")) => {
                 ConfigError::Set { setting: setting.clone(), what }
             }
-            Some(setting) => ConfigError::Set { setting: setting.clone(), what: format!("{key}: {what}") },
+            Some(setting) => ConfigError::Set { setting: setting.clone(), what: format!("{shown}: {what}") },
             None => {
                 // An unknown field may be in another file than the rest of its table.
                 let field = what.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
                 let place = field.filter(|_| !is_unknown).map_or(key.clone(), |field| format!("{key}.{field}"));
-                ConfigError::Key { path: file.file_of(&place).to_owned(), line: file.line_of(&place), key, what }
+                ConfigError::Key { path: file.file_of(&place).to_owned(), line: file.line_of(&place), key: shown, what }
             }
         }
     })?;
@@ -91,7 +94,7 @@ fn written_key(table: &Table, path: &serde_path_to_error::Path) -> String {
 
 /// serde's message about a value, with words in place of Rust's types.
 fn expected(what: &str) -> String {
-    const TYPES: [(&str, &str); 9] = [
+    const TYPES: [(&str, &str); 15] = [
         ("u64", "a whole number of at least 0"),
         ("usize", "a whole number of at least 0"),
         ("u32", "a whole number of at least 0"),
@@ -100,11 +103,20 @@ fn expected(what: &str) -> String {
         ("f32", "a number"),
         ("a boolean", "true or false"),
         ("a duration", "a duration, such as \"500ms\", \"10s\" or \"2m\""),
+        ("a nonzero u32", "a whole number of at least 1"),
+        ("a nonzero usize", "a whole number of at least 1"),
+        ("a sequence", "a list"),
+        ("a map", "a table"),
+        ("an array of length 2", "a list of 2 values"),
+        ("string only", "a text or a table"),
         ("parsable string", "a size, such as \"64MiB\" or \"8GiB\""),
     ];
     let Some((found, wanted)) = what.rsplit_once(", expected ") else { return what.to_owned() };
+    // toml reports any value that cannot be a variant so.
+    let found = if found == "invalid type: unit variant" { "invalid type" } else { found };
     match TYPES.iter().find(|(name, _)| *name == wanted) {
         Some((_, words)) => format!("{found}, expected {words}"),
+        None if wanted.starts_with("struct ") => format!("{found}, expected a table"),
         None => what.to_owned(),
     }
 }
@@ -123,6 +135,12 @@ mod tests {
             (
                 "invalid type: integer `5`, expected a duration",
                 "invalid type: integer `5`, expected a duration, such as \"500ms\", \"10s\" or \"2m\"",
+            ),
+            ("invalid type: integer `8`, expected struct LoraConfig", "invalid type: integer `8`, expected a table"),
+            ("invalid type: integer `3`, expected a sequence", "invalid type: integer `3`, expected a list"),
+            (
+                "invalid value: integer `0`, expected a nonzero u32",
+                "invalid value: integer `0`, expected a whole number of at least 1",
             ),
             ("unknown field `setps`, expected `steps`", "unknown field `setps`, expected `steps`"),
         ] {

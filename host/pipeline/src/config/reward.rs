@@ -82,22 +82,19 @@ impl RewardTable {
         if self.name.is_empty() || self.name.contains(path_like) {
             return Err(ConfigError::value("reward.name", "a word without `/` (it names metrics)", &self.name));
         }
+        let key = |name: &str| format!("reward.{}.{name}", self.name);
         if !self.weight.is_finite() {
-            return Err(ConfigError::value("reward.weight", "a finite number", self.weight));
+            return Err(ConfigError::value(&key("weight"), "a finite number", self.weight));
         }
         if let Some(sources) = &self.data_sources
             && (sources.is_empty() || sources.iter().any(|source| source.0.is_empty()))
         {
             let found = format!("{sources:?}");
-            return Err(ConfigError::value(
-                "reward.data_sources",
-                "names such as \"openai/gsm8k\" or \"math*\"",
-                found,
-            ));
+            return Err(ConfigError::value(&key("data_sources"), "names such as \"openai/gsm8k\" or \"math*\"", found));
         }
         self.check_service().map_err(|what| ConfigError::Invalid(format!("reward `{}`: {what}", self.name)))?;
         self.grant.check().map_err(|error| ConfigError::Invalid(format!("reward `{}`: {error}", self.name)))?;
-        Ok(self.limits.validate("reward.limits")?)
+        Ok(self.limits.validate(&key("limits"))?)
     }
 
     /// The plugin that it names; `limits` are those of all plugins.

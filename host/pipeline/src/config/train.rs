@@ -4,7 +4,7 @@ use super::checks::at_least_one;
 use super::error::ConfigError;
 use super::learning::{LearningConfig, train_table};
 use super::train_table::TrainTable;
-use gavel_data::{MOST_REWARD, OutcomeKind};
+use gavel_data::{MOST_REWARD, OutcomeKind, named_keys};
 use gavel_scoring::recording::{Grouping, OfSample, Substitute};
 use gavel_train::{AdvantageConfig, Estimator, LossConfig, OffPolicyConfig, OldLogProbs};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ train_table! {
         #[serde(skip_serializing_if = "Option::is_none")]
         pub off_policy: Option<OffPolicyConfig>,
         /// What becomes of samples without a reward, by outcome; [`RlTable::on_outcome`] has the defaults.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_keys")]
         pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
         /// With this table, groups that teach nothing are dropped and others drawn in their place; absent by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,9 @@
 
 use super::error::ConfigError;
 
+/// The default of `max_failure_rate`.
+const HALF: f64 = 0.5;
+
 /// The `[train]` table of a command.
 pub trait TrainTable {
     /// Whether the command changes weights.
@@ -14,7 +17,7 @@ pub trait TrainTable {
 
     /// The share of samples that may fail.
     fn max_failure_rate(&self) -> f64 {
-        0.5
+        HALF
     }
 
     /// Refuses values out of range and keys that do not fit together, naming the key.
@@ -25,6 +28,12 @@ pub trait TrainTable {
 impl TrainTable for toml::Table {
     const LEARNS: bool = false;
     const DRAWS: bool = false;
+
+    /// Evaluation tries its rewards, too.
+    fn max_failure_rate(&self) -> f64 {
+        let given = self.get("max_failure_rate");
+        given.and_then(|rate| rate.as_float().or(rate.as_integer().map(|rate| rate as f64))).unwrap_or(HALF)
+    }
 
     fn validate(&self) -> Result<(), ConfigError> {
         Ok(())

@@ -1,4 +1,5 @@
-//! Asking the hub over HTTP: which files a revision has, and their content.
+//! Asking the hub over HTTP: which files a revision has, and their content. The crate `hf-hub` is not used: it does not
+//! compare a download with its hash.
 
 use super::cache::home;
 use super::error::HubError;

@@ -9,7 +9,7 @@ use super::order::{Form, NotCompiled, Order};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
@@ -25,6 +25,9 @@ const REFUSED: u8 = 3;
 /// The most threads of the compiler. Each compiles one function at a time with
 /// memory of its own, and the memory limit is meant for this many.
 const MAX_THREADS: usize = 8;
+/// The signals of a process that crashes by what it does itself, and not by the user or the system.
+const CRASHES: [i32; 7] =
+    [libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV, libc::SIGSYS, libc::SIGTRAP];
 /// The most bytes of an error that are read: a line, or the end of a panic.
 const ERROR_BYTES: u64 = 64 << 10;
 
@@ -67,6 +70,8 @@ fn run(program: &Path, limits: &LoadLimits, order: Order<'_>) -> io::Result<(Exi
             command.env(name, value);
         }
     }
+    // Ctrl-C is for the run, which may finish its step first.
+    command.process_group(0);
     command.stdin(component).stdout(code.try_clone()?).stderr(error.try_clone()?);
     Ok((command.status()?, code, error))
 }
@@ -81,9 +86,14 @@ fn reason(status: ExitStatus, told: &str) -> NotCompiled {
         (Some(code), _) if code == i32::from(REFUSED) => serde_json::from_str(told.trim())
             .unwrap_or_else(|_| NotCompiled::Host(format!("the compiler's answer cannot be parsed: {told}"))),
         (_, Some(libc::SIGXCPU)) => NotCompiled::Exceeded(LoadBudget::Cpu),
-        _ => {
+        (_, Some(libc::SIGXFSZ)) => NotCompiled::Exceeded(LoadBudget::Memory),
+        (_, signal) => {
             let last = told.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
-            NotCompiled::Invalid(format!("the compiler ended with {status}: {last}"))
+            let what = format!("the compiler ended with {status}: {last}");
+            match signal.is_some_and(|signal| !CRASHES.contains(&signal)) {
+                true => NotCompiled::Host(what),
+                false => NotCompiled::Invalid(what),
+            }
         }
     }
 }

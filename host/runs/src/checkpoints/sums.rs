@@ -27,29 +27,47 @@ pub(super) fn write(folder: &Path) -> Result<()> {
 /// Compares the files in `folder` with their hashes. Returns whether there are
 /// hashes: older checkpoints have none.
 pub(super) fn check(folder: &Path, needed: &[&str]) -> std::result::Result<bool, Damage> {
+    let Some(sums) = read(folder)? else { return Ok(false) };
+    for (expected, name) in &sums {
+        compare(&folder.join(name), expected)?;
+    }
+    match needed.iter().find(|needed| !sums.iter().any(|(_, name)| name == *needed)) {
+        Some(name) => Err(Damage::new(&folder.join(FILE), format!("it has no hash of {name}"))),
+        None => Ok(true),
+    }
+}
+
+/// Compares the files in `folder` that `is_meant` chooses with their hashes, as far as both are there.
+pub(super) fn check_some(folder: &Path, is_meant: impl Fn(&str) -> bool) -> std::result::Result<(), Damage> {
+    let sums = read(folder)?.unwrap_or_default();
+    let meant = sums.iter().filter(|(_, name)| is_meant(name)).map(|(expected, name)| (expected, folder.join(name)));
+    meant.filter(|(_, file)| file.exists()).try_for_each(|(expected, file)| compare(&file, expected))
+}
+
+/// The hashes in `folder` and the names of their files; `None` if there are none.
+fn read(folder: &Path) -> std::result::Result<Option<Vec<(blake3::Hash, String)>>, Damage> {
     let path = folder.join(FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Damage::new(&path, error)),
     };
-    let mut named = Vec::new();
-    for line in text.lines() {
+    let sum = |line: &str| {
         let known = line.split_once("  ").and_then(|(hash, name)| Some((blake3::Hash::from_hex(hash).ok()?, name)));
-        let Some((expected, name)) = known.filter(|(_, name)| !name.contains('/')) else {
-            return Err(Damage::new(&path, format!("the line {line:?} is not a hash and a file's name")));
-        };
-        let file = folder.join(name);
-        match hash(&file) {
-            Ok(found) if found == expected => named.push(name),
-            Ok(_) => return Err(Damage::new(&file, "its content is not what was saved (its hash differs)")),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(Damage::new(&file, "it is missing")),
-            Err(error) => return Err(Damage::new(&file, error)),
+        match known.filter(|(_, name)| !name.contains('/')) {
+            Some((hash, name)) => Ok((hash, name.to_owned())),
+            None => Err(Damage::new(&path, format!("the line {line:?} is not a hash and a file's name"))),
         }
-    }
-    match needed.iter().find(|name| !named.contains(name)) {
-        Some(name) => Err(Damage::new(&path, format!("it has no hash of {name}"))),
-        None => Ok(true),
+    };
+    text.lines().map(sum).collect::<std::result::Result<_, _>>().map(Some)
+}
+
+fn compare(file: &Path, expected: &blake3::Hash) -> std::result::Result<(), Damage> {
+    match hash(file) {
+        Ok(found) if found == *expected => Ok(()),
+        Ok(_) => Err(Damage::new(file, "its content is not what was saved (its hash differs)")),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Damage::new(file, "it is missing")),
+        Err(error) => Err(Damage::new(file, error)),
     }
 }
 

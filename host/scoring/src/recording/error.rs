@@ -10,6 +10,12 @@ pub enum RecordingError {
     /// A file of the recording cannot be read or written.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// There is no such folder.
+    #[error("there is no folder {}", folder.display())]
+    Absent {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The folder has no recorded samples.
     #[error(
         "{} holds no recorded samples\nhint: name the folder of a `gavel train` run with log.trajectories = true, or one that `gavel score --record` wrote",

@@ -22,6 +22,9 @@ impl Recording {
     /// Reads the plugins and the steps; [`samples`](Self::samples) reads the
     /// samples.
     pub fn open(folder: &Path) -> Result<Self> {
+        if !folder.is_dir() {
+            return Err(RecordingError::Absent { folder: folder.to_owned() });
+        }
         let plugin_sets = read(folder)?;
         let samples = SampleReader::open(folder)?;
         if plugin_sets.is_empty() || samples.steps().next().is_none() {

@@ -19,12 +19,25 @@ pub enum ReplayError {
     #[error(transparent)]
     Tape(#[from] TapeError),
     /// No sample is in the selection.
-    #[error("{} has no sample that was asked for (it has the steps {steps})", folder.display())]
+    #[error(
+        "{} has no sample {} (it has the steps {steps}{})",
+        folder.display(),
+        sample.as_ref().map_or_else(|| "that was asked for".to_owned(), |id| format!("`{}`", Shown(id))),
+        match left_out {
+            0 => String::new(),
+            1 => "; 1 damaged line was left out".to_owned(),
+            _ => format!("; {left_out} damaged lines were left out"),
+        }
+    )]
     NothingSelected {
         /// The recording's folder.
         folder: PathBuf,
+        /// The id that was asked for.
+        sample: Option<String>,
         /// The steps that there are.
         steps: String,
+        /// Damaged lines, of which one may have been the sample.
+        left_out: usize,
     },
     /// The recording does not have this plugin.
     #[error("{} has no plugin `{name}`; its plugins are: {}", folder.display(), Shown(known.join(", ")))]

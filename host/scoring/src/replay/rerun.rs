@@ -93,7 +93,7 @@ pub(super) fn rerun(
         in_flight.into_iter().for_each(&mut finish);
     }
     match found {
-        0 => Err(nothing_selected(recording)),
+        0 => Err(nothing_selected(recording, selection)),
         _ => Ok(()),
     }
 }
@@ -142,9 +142,11 @@ fn verdicts(recorded: &RecordedSample, names: &[&str]) -> PriorVerdicts {
     names.iter().filter_map(|name| Some(((*name).to_owned(), verdict(name)?))).collect()
 }
 
-fn nothing_selected(recording: &Recording) -> ReplayError {
-    if let Some(damaged) = recording.damage().lines.into_iter().next() {
-        return RecordingError::from(damaged).into();
+fn nothing_selected(recording: &Recording, selection: &Selection) -> ReplayError {
+    let damaged = recording.damage().lines;
+    let left_out = damaged.len();
+    if let (None, Some(first)) = (&selection.sample, damaged.into_iter().next()) {
+        return RecordingError::from(first).into();
     }
     let steps: Vec<u64> = recording.steps().collect();
     let steps = match (steps.first(), steps.last()) {
@@ -152,7 +154,8 @@ fn nothing_selected(recording: &Recording) -> ReplayError {
         (Some(only), _) => only.to_string(),
         _ => String::new(),
     };
-    ReplayError::NothingSelected { folder: recording.folder().to_owned(), steps }
+    let (folder, sample) = (recording.folder().to_owned(), selection.sample.clone());
+    ReplayError::NothingSelected { folder, sample, steps, left_out }
 }
 
 /// The selected steps of a set of plugins, and the plugins and programs that run for them.
