@@ -10,6 +10,7 @@ pub mod disk;
 pub mod evaluation;
 pub mod evaluation_record;
 pub mod files;
+pub mod finish_reason;
 pub mod group;
 pub mod json;
 pub mod message;
