@@ -1,8 +1,9 @@
 //! The record of a sample as a plugin sees it. A call's input is rebuilt from
 //! it, and the hash of the input is computed from it.
 
+use crate::finish_reason::FinishReason;
 use crate::message::Message;
-use crate::sample::{FinishReason, Opening, Sample, Trajectory};
+use crate::sample::{Opening, Sample, Trajectory};
 use crate::task::Task;
 use crate::tokens::{KnownTokens, TokenCounts};
 use serde::{Deserialize, Serialize};
