@@ -1,6 +1,5 @@
 //! How a trajectory came about: what the clock and the tools said.
 
-use crate::sample::FinishReason;
 use serde::{Deserialize, Serialize};
 
 /// How a trajectory came about. No plugin sees it.
@@ -78,17 +77,6 @@ pub struct RolloutFault {
     pub message: String,
     /// Whether another attempt may help.
     pub retryable: bool,
-}
-
-impl RolloutFault {
-    /// The kind of the fault of a trajectory that ended for `reason`.
-    pub fn kind(&self, reason: FinishReason) -> RolloutFaultKind {
-        match reason {
-            FinishReason::Timeout => RolloutFaultKind::Timeout,
-            _ if self.retryable => RolloutFaultKind::Unavailable,
-            _ => RolloutFaultKind::Failed,
-        }
-    }
 }
 
 /// The kinds of faults.

@@ -1,7 +1,7 @@
 //! One attempt at a task.
 
 use crate::message::{Message, Role};
-use crate::rollout_report::RolloutReport;
+use crate::rollout_report::{RolloutFaultKind, RolloutReport};
 use crate::task::Task;
 use crate::tokens::{KnownTokens, Tokens};
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,16 @@ impl Trajectory {
             KnownTokens::Full(tokens) => Some(tokens),
             KnownTokens::Counts(_) => None,
         }
+    }
+
+    /// The kind of what kept it from its end, if something did.
+    pub fn fault_kind(&self) -> Option<RolloutFaultKind> {
+        let fault = self.report.error.as_ref()?;
+        Some(match self.finish_reason {
+            FinishReason::Timeout => RolloutFaultKind::Timeout,
+            _ if fault.retryable => RolloutFaultKind::Unavailable,
+            _ => RolloutFaultKind::Failed,
+        })
     }
 
     /// The text of the last message of the assistant.
