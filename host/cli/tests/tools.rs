@@ -96,7 +96,9 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     assert_eq!(with_call["rollout"]["generating"].as_array().unwrap().len(), 2);
     assert_eq!((&with_call["turns"], &with_call["tool_turns"]), (&json!(2), &json!(1)));
     assert_eq!((&with_call["status"], &with_call["finish_reason"]), (&json!("completed"), &json!("stop")));
-    assert!(with_call["prompt_text"].as_str().unwrap().contains("\"calculator\""), "{with_call:?}");
+    let question = with_call["prompt"][0]["content"].as_str().unwrap();
+    let read = format!("<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n");
+    assert_eq!(with_call["prompt_text"], read);
 
     let replayed = |run: &str| String::from_utf8(project.succeed(&["replay", run]).stdout).unwrap();
     let said = replayed("runs/demo-tools");

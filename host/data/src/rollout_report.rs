@@ -1,7 +1,6 @@
 //! How a trajectory came about: what the clock and the tools said.
 
 use crate::evaluation::Diagnosis;
-use crate::finish_reason::FinishReason;
 use crate::outcome::Budget;
 use serde::{Deserialize, Serialize};
 
@@ -89,18 +88,6 @@ pub struct RolloutFault {
     /// What the agent printed, and where it trapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Diagnosis>,
-}
-
-impl RolloutFault {
-    /// The kind of the fault of a trajectory that ended for `reason`.
-    pub fn kind(&self, reason: FinishReason) -> RolloutFaultKind {
-        match reason {
-            FinishReason::Timeout => RolloutFaultKind::Timeout,
-            _ if self.budget.is_some() => RolloutFaultKind::OutOfBudget,
-            _ if self.retryable => RolloutFaultKind::Unavailable,
-            _ => RolloutFaultKind::Failed,
-        }
-    }
 }
 
 /// The kinds of faults.

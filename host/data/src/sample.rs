@@ -2,7 +2,7 @@
 
 use crate::finish_reason::FinishReason;
 use crate::message::{Message, Role};
-use crate::rollout_report::RolloutReport;
+use crate::rollout_report::{RolloutFaultKind, RolloutReport};
 use crate::task::Task;
 use crate::tokens::{KnownTokens, Tokens};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,17 @@ impl Trajectory {
             KnownTokens::Full(tokens) => Some(tokens),
             KnownTokens::Counts(_) => None,
         }
+    }
+
+    /// The kind of what kept it from its end, if something did.
+    pub fn fault_kind(&self) -> Option<RolloutFaultKind> {
+        let fault = self.report.error.as_ref()?;
+        Some(match self.finish_reason {
+            FinishReason::Timeout => RolloutFaultKind::Timeout,
+            _ if fault.budget.is_some() => RolloutFaultKind::OutOfBudget,
+            _ if fault.retryable => RolloutFaultKind::Unavailable,
+            _ => RolloutFaultKind::Failed,
+        })
     }
 
     /// The text of the last message of the assistant.

@@ -62,8 +62,7 @@ pub(super) struct WrittenFault<'a> {
 
 impl<'a> WrittenFault<'a> {
     pub(super) fn of(trajectory: &'a Trajectory) -> Option<Self> {
-        let fault = trajectory.report.error.as_ref()?;
-        Some(Self { kind: fault.kind(trajectory.finish_reason), fault })
+        Some(Self { kind: trajectory.fault_kind()?, fault: trajectory.report.error.as_ref()? })
     }
 }
 
