@@ -54,7 +54,7 @@ fn columns_of_other_names_reach_the_policy_and_the_reward() {
     let expected = "train.jsonl, line 1: the row has neither `prompt` nor `messages` (it has: question, extra, answer)\nhint: say which column it is, such as --set 'data.columns.prompt=\"question\"'";
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     let output = project.run(&[&ONE_STEP[..], &["--set", "data.columns.promt=question"]].concat());
-    assert!(stderr(&output).contains("unknown variant `promt`, expected one of `prompt`"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("unknown field `promt`, expected one of `prompt`"), "{}", stderr(&output));
 }
 
 #[test]

@@ -168,6 +168,6 @@ mod tests {
         assert!(applied(r#"{"prompt":"a.b"}"#, r#"{"a":{"c":1}}"#).is_err());
         assert!(applied(r#"{"ground_truth":"a"}"#, r#"{"a":null}"#).is_ok());
         let unknown = serde_json::from_str::<ColumnNames>(r#"{"promt":"a"}"#).unwrap_err().to_string();
-        assert!(unknown.contains("unknown variant `promt`, expected one of `prompt`, `response`"), "{unknown}");
+        assert!(unknown.contains("unknown field `promt`, expected one of `prompt`, `response`"), "{unknown}");
     }
 }

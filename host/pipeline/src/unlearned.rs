@@ -169,9 +169,9 @@ mod tests {
     fn a_run_without_an_advantage_does_not_end_well() {
         let last = |lessons: &[Lesson]| {
             let mut steps = UnlearnedSteps::new(&RlTable { steps: 4, ..rl_table("") });
-            let mut results = (1..).zip(lessons).map(|(step, lesson)| steps.add(step, lesson));
-            let last = results.next_back().unwrap();
-            assert!(results.all(|result| result.is_ok()));
+            let mut results: Vec<_> = (1..).zip(lessons).map(|(step, lesson)| steps.add(step, lesson)).collect();
+            let last = results.pop().unwrap();
+            assert!(results.iter().all(Result::is_ok));
             last.map_err(|error| error.to_string())
         };
         let equal = || Lesson::NoAdvantage("the rewards of each group are equal (letter: always 0)".into());
