@@ -303,7 +303,7 @@ fn a_summary_begins_a_new_context() {
     let (sample, policy) = ask("summarize", json!({"reserve": 200}), &turns, 800);
     assert_eq!(sample.response(), "It is 5.");
     assert_eq!(sample.trajectories.len(), 2);
-    assert_eq!(sample.trajectories[0].turns(Role::Tool), 1);
+    assert_eq!(sample.trajectories[0].turns(Role::Tool), 2);
     assert!(policy.saw(3).contains("What you found out so far:\n\nIt was all x."), "{}", policy.saw(3));
     assert!(!policy.saw(3).contains("xxxx"));
 }

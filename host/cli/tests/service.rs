@@ -74,7 +74,7 @@ fn a_run_learns_from_a_server_and_its_verdicts_replay_without_it() {
         let of = |name: &str| &line["plugins"][name];
         match of("letter")["outcome"].as_str().unwrap() {
             // The same rule as a component.
-            "scored" => assert_eq!(of("letter")["score"], of("here")["score"], "{line}"),
+            "scored" => assert_eq!(of("letter")["score"], of("here")["score"], "{line:?}"),
             outcome => {
                 assert_eq!((outcome, &of("letter")["reason"]), ("unavailable", &json!("no worker is free")));
                 assert_eq!(line["reward"], Value::Null);
@@ -157,7 +157,7 @@ fn each_answer_has_its_outcome() {
     ] {
         let line = score(path, 1);
         let found = &line["plugins"]["s"];
-        assert_eq!((found["outcome"].as_str(), &line["reward"]), (Some(outcome), &Value::Null), "{path}: {line}");
-        assert!(found["reason"].as_str().unwrap().contains(reason), "{path}: {line}");
+        assert_eq!((found["outcome"].as_str(), &line["reward"]), (Some(outcome), &Value::Null), "{path}: {line:?}");
+        assert!(found["reason"].as_str().unwrap().contains(reason), "{path}: {line:?}");
     }
 }
