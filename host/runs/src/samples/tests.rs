@@ -139,7 +139,8 @@ fn a_line_has_how_the_trajectory_came_about() {
     let [called, failed] = &mut sample.trajectories[..] else { panic!("two trajectories") };
     let tool_use = ToolUse { name: Some("add".into()), ending: ToolEnding::Answered, turn: 0, seconds: 0.5 };
     // As a trajectory of `agent.history = "split"`: one turn, which calls a tool.
-    called.report = RolloutReport { generating: vec![0.25], tool_uses: vec![tool_use.clone()], error: None };
+    called.report =
+        RolloutReport { generating: vec![0.25], in_tools: vec![0.5], tool_uses: vec![tool_use.clone()], error: None };
     called.messages.push(Message::new(Role::Tool, "5"));
     let fault = RolloutFault {
         stage: RolloutStage::Tools,
@@ -149,7 +150,7 @@ fn a_line_has_how_the_trajectory_came_about() {
         diagnosis: None,
     };
     failed.finish_reason = FinishReason::Timeout;
-    failed.report = RolloutReport { generating: vec![0.75], tool_uses: vec![], error: Some(fault.clone()) };
+    failed.report = RolloutReport { generating: vec![0.75], error: Some(fault.clone()), ..RolloutReport::default() };
 
     let path = written_of(&sample, run.path(), true);
     let [called, failed] = &lines(&path)[..] else { panic!("two lines") };
@@ -159,7 +160,7 @@ fn a_line_has_how_the_trajectory_came_about() {
     );
     assert_eq!((&called["prompt_text"], called.get("error")), (&json!("[1, 2]"), None));
     let uses = json!([{"name": "add", "ending": "answered", "turn": 0, "seconds": 0.5}]);
-    assert_eq!(called["rollout"], json!({"generating": [0.25], "tool_uses": uses}));
+    assert_eq!(called["rollout"], json!({"generating": [0.25], "in_tools": [0.5], "tool_uses": uses}));
     assert_eq!((&failed["status"], &failed["tool_turns"]), (&json!("expired"), &json!(0)));
     let error = json!({"kind": "timeout", "stage": "tools", "message": "too late", "retryable": true});
     assert_eq!((&failed["error"], &failed["rollout"]["generating"]), (&error, &json!([0.75])));
