@@ -13,7 +13,7 @@ const FACTORS: std::ops::RangeInclusive<u64> = 11..=99;
 
 /// The share of the warm-up's rows that ask the calculator. The others answer at once, so that the policy learns both,
 /// and at first prefers to answer at once.
-const CALCULATOR_SHARE: f64 = 0.3;
+const CALCULATOR_SHARE: f64 = 0.45;
 
 /// One question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! A tool of a run: a component or an MCP server, and its session in a trajectory.
 
-use crate::mcp::{McpAnswer, McpServer, McpSpec};
-use gavel_data::ToolEnding;
-use gavel_plugin::{OutsideWaits, PluginSpec, SessionRooms, Tool, ToolFunction, ToolReport, ToolSession};
+use crate::mcp::{McpServer, McpSpec};
+use gavel_plugin::{OutsideWaits, PluginSpec, SessionRooms, Tool, ToolFunction, ToolSession};
 use std::sync::Arc;
 
 /// A tool, as a configuration names it.
@@ -72,20 +71,4 @@ impl RunTool {
 pub(crate) enum RunSession {
     Component(Box<ToolSession>),
     Mcp(Arc<McpServer>),
-}
-
-impl RunSession {
-    /// Calls a function with arguments that fit its schema: a text for the policy, and what came of the call.
-    pub(crate) async fn call(&mut self, function: &str, arguments: &str, seed: u64) -> (String, ToolEnding) {
-        match self {
-            Self::Component(session) => {
-                let report: ToolReport = session.call(function, arguments, seed).await;
-                (report.text(), report.ending())
-            }
-            Self::Mcp(server) => {
-                let McpAnswer { text, ending } = server.call(function, arguments).await;
-                (text, ending)
-            }
-        }
-    }
 }

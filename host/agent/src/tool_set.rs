@@ -1,6 +1,6 @@
 //! The tools of a run: their functions, and the sessions of a trajectory.
 
-use crate::mcp::{McpError, McpServer};
+use crate::mcp::{McpAnswer, McpError, McpServer};
 use crate::row_settings::{object, tool_selection};
 use crate::run_tool::{RunSession, RunTool, ToolSource};
 use crate::tool_output::{self, LeftOut};
@@ -205,6 +205,12 @@ struct Answer {
     seconds: f64,
 }
 
+async fn timed(call: impl Future<Output = (String, ToolEnding)>) -> Answer {
+    let start = Instant::now();
+    let (text, ending) = call.await;
+    Answer { text, ending, seconds: start.elapsed().as_secs_f64() }
+}
+
 impl Sessions {
     /// Answers calls of a turn, the `turn`-th from 0, and those in it that could not be read: a message and a report
     /// each, in the order of the calls.
@@ -236,15 +242,30 @@ impl Sessions {
             }
             self.calls += 1;
         }
-        // Tools work side by side; the calls of one come one after the other.
-        let working = self.sessions.iter_mut().zip(by_tool).map(async |(session, calls)| {
-            let mut answered = Vec::with_capacity(calls.len());
-            for Call { place, call, seed } in calls {
-                let start = Instant::now();
-                let (text, ending) = session.call(&call.name, &call.arguments, seed).await;
-                answered.push((place, Answer { text, ending, seconds: start.elapsed().as_secs_f64() }));
+        // Tools work side by side.
+        let working = self.sessions.iter_mut().zip(by_tool).map(async |(session, calls)| match session {
+            // The calls of a component share its state, so they come one after the other.
+            RunSession::Component(session) => {
+                let mut answered = Vec::with_capacity(calls.len());
+                for Call { place, call, seed } in calls {
+                    let answer = timed(async {
+                        let report = session.call(&call.name, &call.arguments, seed).await;
+                        (report.text(), report.ending())
+                    });
+                    answered.push((place, answer.await));
+                }
+                answered
             }
-            answered
+            RunSession::Mcp(server) => {
+                let calls = calls.into_iter().map(async |Call { place, call, .. }| {
+                    let answer = timed(async {
+                        let McpAnswer { text, ending } = server.call(&call.name, &call.arguments).await;
+                        (text, ending)
+                    });
+                    (place, answer.await)
+                });
+                join_all(calls).await
+            }
         });
         for (place, answer) in join_all(working).await.into_iter().flatten() {
             answers[place] = Some(answer);

@@ -63,10 +63,16 @@ impl Drop for Served {
 
 /// A trajectory in which the policy makes these calls, one a turn.
 fn calls(tool: impl Into<ToolSource>, calls: &[(&str, Value)]) -> Trajectory {
-    let turn = |(name, arguments): &(&str, Value)| {
+    turns(tool, calls.chunks(1))
+}
+
+/// A trajectory whose turns make these calls.
+fn turns<'a>(tool: impl Into<ToolSource>, calls: impl Iterator<Item = &'a [(&'a str, Value)]>) -> Trajectory {
+    let call = |(name, arguments): &(&str, Value)| {
         format!("<tool_call>\n{}\n</tool_call>", json!({"name": name, "arguments": arguments}))
     };
-    let turns: Vec<String> = calls.iter().map(turn).chain(["done".to_owned()]).collect();
+    let turn = |calls: &[(&str, Value)]| calls.iter().map(call).collect::<Vec<_>>().join("\n");
+    let turns: Vec<String> = calls.map(turn).chain(["done".to_owned()]).collect();
     let policy = Scripted::new(text("qwen2_5"), &turns.iter().map(String::as_str).collect::<Vec<_>>());
     let sandbox = sandbox();
     sandbox.handle().block_on(async {
@@ -155,6 +161,17 @@ fn a_server_that_is_slow_or_ends_costs_a_call_and_is_started_again() {
         let slow = (ToolEnding::OutOfBudget, "error: `server` did not answer within 8 s".to_owned());
         let one = || (ToolEnding::Answered, "1".to_owned());
         assert_eq!(answers(&trajectory), [one(), away, one(), slow], "{sdk}");
+    }
+}
+
+#[test]
+fn the_calls_of_a_turn_are_made_at_once() {
+    let served = Served::start("newest", None);
+    for spec in [program("newest", "stdio"), served.spec()] {
+        let way = spec.source.to_string();
+        let calls = [("meet", json!({})), ("meet", json!({}))];
+        let met = || (ToolEnding::Answered, "met".to_owned());
+        assert_eq!(answers(&turns(spec, [&calls[..]].into_iter())), [met(), met()], "{way}");
     }
 }
 

@@ -5,6 +5,7 @@ PyPI. The others have functions that end in every way; `http` prints its address
 if there is one.
 """
 
+import asyncio
 import os
 import socket
 import sys
@@ -67,6 +68,20 @@ def flood(size: int) -> str:
 def wait(seconds: float) -> str:
     time.sleep(seconds)
     return "waited"
+
+
+waiting = []
+
+
+@server.tool()
+async def meet() -> str:
+    """Answers once it was called twice."""
+    waiting.append(asyncio.Event())
+    if len(waiting) == 2:
+        for event in waiting:
+            event.set()
+    await waiting[-1].wait()
+    return "met"
 
 
 @server.tool()

@@ -96,14 +96,19 @@ fn inspect_says_how_each_import_stands_and_what_to_add() {
     let (runs, child) = (guest("runs"), guest("child"));
     let program = format!("[exec.child]\npath = \"{child}\"\n");
     let reward = format!("[[reward]]\nname = \"runs\"\npath = \"{runs}\"\ngrant = {{ exec = [\"child\"] }}\n");
-    std::fs::write(folder.join("exec.toml"), reward + &program).unwrap();
+    // Those without a component are passed over.
+    let servers = "[[reward]]\nname = \"lean\"\nurl = \"http://a\"\n[[tool]]\nname = \"time\"\nmcp = [\"a\"]\n";
+    let agent = format!("[agent]\npath = \"{}\"\ngrant = {{ http = [\"http://a\"] }}\n", guest("acts"));
+    std::fs::write(folder.join("exec.toml"), reward + servers + &program + &agent).unwrap();
     let output = gavel(&folder, &["plugin", "inspect", &runs, "-c", "exec.toml"]);
     assert!(line(&output, "name ").contains("runs"), "{}", text(&output.stdout));
     assert!(line(&output, "gavel:plugin/exec@").contains("granted"));
+    let output = gavel(&folder, &["plugin", "inspect", &guest("acts"), "-c", "exec.toml"]);
+    assert!(line(&output, "exports ").contains("agent"), "{}", text(&output.stdout));
 
     let other = gavel(&folder, &["plugin", "inspect", &guest("probe"), "-c", "run.toml"]);
     assert!(
-        text(&other.stderr).contains("no [[reward]] and no [[tool]] of run.toml has the component"),
+        text(&other.stderr).contains("no [[reward]], no [[tool]] and no [agent] of run.toml has the component"),
         "{}",
         text(&other.stderr)
     );

@@ -173,7 +173,10 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
     let agent =
         [sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=forgets.jinja", &agent, "tool=[]"];
     let said = error(&agent);
-    assert!(said.contains("it leaves a reply out, so that there cannot be a conversation of an agent\nhint: "), "{said}");
+    assert!(
+        said.contains("it leaves a reply out, so that there cannot be a conversation of an agent\nhint: "),
+        "{said}"
+    );
     let said = error(&["agent.kind=many"]);
     assert!(said.contains("agent.kind") && said.contains("`single` or `tools`"), "{said}");
 }

@@ -7,6 +7,7 @@ use crate::policy::Policy;
 use crate::probe::{tasks, try_rewards_on};
 use crate::prompts::{task, tools, usable};
 use crate::rollout::Rollout;
+use crate::sample_waits::ValidationWaits;
 use crate::setup::{Setup, check_data_sources, scorer};
 use crate::validation::{self, Validation};
 use crate::validation_metrics::{SourceNumbers, by_source, describe};
@@ -101,7 +102,7 @@ fn draw(
     let engine = AsyncEngine::start(model, text, config.rollout.engine(answers), Arc::new(()))?;
     let max_prompt_tokens = limit.tokens();
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
-    let rollout = Rollout { engine, scorer, table, logic, max_prompt_tokens };
+    let rollout = Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
     let runtime = rollout.scorer.sandbox().handle().clone();
     progress(EvalProgress::Started(answers));
     let scored = || progress(EvalProgress::Scored);

@@ -32,6 +32,7 @@ mod resume;
 mod rl_step;
 mod rollout;
 mod run;
+mod sample_waits;
 mod samples_in_flight;
 mod setup;
 mod sft;

@@ -5,6 +5,7 @@ use crate::engine_policy::EnginePolicy;
 use crate::error::Result;
 use crate::logic::Logic;
 use crate::prompts::Prompt;
+use crate::sample_waits::ValidationWaits;
 use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::Seeds;
 use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy};
@@ -36,6 +37,8 @@ pub(crate) struct Rollout {
     pub(crate) logic: Logic,
     /// The most tokens of a prompt.
     pub(crate) max_prompt_tokens: usize,
+    /// What the samples of a validation wait for.
+    pub(crate) validating: ValidationWaits,
 }
 
 impl Rollout {
@@ -131,22 +134,26 @@ impl Rollout {
         for (number, prompt) in prompts.iter().enumerate() {
             let seeds = seeds(number);
             let judged_together = PendingGroup::new(seeds.len());
-            draws.extend(seeds.into_iter().enumerate().map(|(index, seeds)| SampleDraw {
-                key: SampleKey { draw: number as u64, index },
-                prompt,
-                seeds,
-                judged_together: judged_together.clone(),
-                progress: EpisodeProgress::default(),
+            draws.extend(seeds.into_iter().enumerate().map(|(index, seeds)| {
+                let key = SampleKey { draw: number as u64, index };
+                let progress = self.validating.draw(key, format!("{}.{index}", prompt.task.id));
+                SampleDraw { key, prompt, seeds, judged_together: judged_together.clone(), progress }
             }));
         }
         self.start(&draws, sampling, &mut in_flight).await?;
+        // An episode asks the policy no more once nobody holds its progress.
+        drop(draws);
         let mut members = BTreeMap::new();
         let mut last_drawn = Instant::now();
         while let Some(event) = in_flight.next().await {
             match event? {
-                Event::Drawn(..) => last_drawn = Instant::now(),
+                Event::Drawn(key, _, progress) => {
+                    last_drawn = Instant::now();
+                    self.validating.score(key, progress);
+                }
                 Event::Scored(key, sample, outcome) => {
                     scored();
+                    self.validating.end(key);
                     members.insert(key, Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None });
                 }
             }

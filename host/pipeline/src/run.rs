@@ -9,10 +9,12 @@ use crate::prompts::Prompt;
 use crate::recorder::Recorder;
 use crate::resume::{Found, open_folder};
 use crate::rollout::Rollout;
+use crate::sample_waits::ValidationWaits;
 use crate::setup::Setup;
 use crate::task_stream::Numbering;
 use crate::updater::Updater;
 use crate::validation::{Validation, validate};
+use gavel_agent::PolicyWait;
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
@@ -42,6 +44,8 @@ pub(crate) struct StepEnd {
     pub(crate) is_checkpoint_due: bool,
     /// Seconds that the validation waited for its rewards alone.
     pub(crate) validation_wait: f64,
+    /// When the policy had nothing to do in it, as its episodes waited for something else.
+    pub(crate) validation_waits: Vec<PolicyWait>,
 }
 
 /// What a command asks of its run.
@@ -102,7 +106,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let queued = opened.queue()?;
         let recorder = opened.into_recorder(config)?;
         let (scorer, table, max_prompt_tokens) = (Arc::new(scorer), config.rollout.clone(), limit.tokens());
-        let rollout = Rollout { engine, scorer, table, logic, max_prompt_tokens };
+        let rollout =
+            Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
         let updater = Updater::new(trained, trainer, reference);
         Ok(Self { config, rollout, updater, recorder, queued, validation, learning })
     }
@@ -138,7 +143,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             return Ok(());
         }
         let mut metrics = Metrics::of_step(0);
-        if let (Some(accuracy), _) = self.validate(&mut metrics).await? {
+        if let (Some(accuracy), ..) = self.validate(&mut metrics).await? {
             self.recorder.note_accuracy(accuracy);
             tracing::info!("step 0: validation accuracy {accuracy:.3}");
         }
@@ -154,9 +159,9 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
         let is_last = step == self.learning.steps;
         self.recorder.end_step(step);
-        let (mut accuracy, mut validation_wait, mut is_best) = (None, 0.0, false);
+        let (mut accuracy, mut validation_wait, mut validation_waits, mut is_best) = (None, 0.0, Vec::new(), false);
         if self.is_validated(step) {
-            (accuracy, validation_wait) = self.validate(&mut metrics).await?;
+            (accuracy, validation_wait, validation_waits) = self.validate(&mut metrics).await?;
             if let Some(accuracy) = accuracy {
                 tracing::info!("step {step}: validation accuracy {accuracy:.3}");
                 is_best = self.recorder.note_accuracy(accuracy);
@@ -164,7 +169,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         }
         self.recorder.log(step, &metrics)?;
         let is_checkpoint_due = is_last || self.recorder.is_checkpoint_due(is_best);
-        Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait })
+        Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait, validation_waits })
     }
 
     /// Saves a checkpoint: the policy as it is now, and the groups that it has not been trained on yet.
@@ -172,10 +177,10 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         self.recorder.save(&self.updater, self.rollout.engine.text(), queue)
     }
 
-    /// The accuracy, and the seconds in which the device waited for rewards.
-    async fn validate(&mut self, metrics: &mut Metrics) -> Result<(Option<f64>, f64)> {
+    /// The accuracy, the seconds in which the device waited for rewards alone, and the waits for tools and agents.
+    async fn validate(&mut self, metrics: &mut Metrics) -> Result<(Option<f64>, f64, Vec<PolicyWait>)> {
         if self.validation.is_empty() {
-            return Ok((None, 0.0));
+            return Ok((None, 0.0, Vec::new()));
         }
         let Validation { metrics: found, groups, waited } =
             validate(self.config, &self.rollout, &self.validation).await?;
@@ -188,7 +193,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             );
         }
         metrics.extend(found);
-        Ok((accuracy, waited))
+        Ok((accuracy, waited, self.rollout.validating.policy.take()))
     }
 
     /// The results of the run.

@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::GroupQueue;
-use crate::ledger::Ledger;
+use crate::ledger::{Cause, Ledger};
 use crate::memory::predict_train;
 use crate::pace::Pace;
 use crate::probe::try_rewards;
@@ -52,7 +52,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
-        run.begin().await?;
+        groups.meanwhile(run.begin()).await?;
         let score_again = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
         // Before anything is drawn again.
         run.publish(run.recorder.state().step).await?;
@@ -115,6 +115,10 @@ impl RlRun<'_> {
         let end = self.groups.meanwhile(self.run.end_step(step, metrics)).await?;
         if end.validation_wait > 0.0 {
             self.ledger.charge("validation", end.validation_wait);
+        }
+        for wait in end.validation_waits {
+            self.ledger.wait(wait.seconds, Some(Cause::of_episode(wait)));
+            self.ledger.end_wait();
         }
         if end.is_checkpoint_due || is_last {
             let start = Instant::now();

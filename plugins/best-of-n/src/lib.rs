@@ -46,7 +46,14 @@ impl Agent for BestOfN {
         let mut prompt = task.prompt();
         prompt.push(Message::user(question(&answers)));
         let verdict = Conversation::open("verify", prompt, &[])?.generate(&Options::default());
-        let best = verdict.map_or(0, |verdict| choice(&verdict.text(), answers.len()));
+        let best = match verdict {
+            Ok(verdict) => choice(&verdict.text(), answers.len()),
+            Err(why) => {
+                // The report of the sample shows it.
+                eprintln!("the first of {} answers is taken, since none was chosen: {}", answers.len(), why.what());
+                0
+            }
+        };
         Ok(answers.swap_remove(best))
     }
 }

@@ -41,7 +41,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
         Some(config) => configured(config, &args.path)?,
         None => {
             let grant = args.grant.clone().unwrap_or_default();
-            (Configured { name, path: args.path.clone(), params: Map::new(), grant }, BTreeMap::new())
+            (Configured { name, path: None, params: Map::new(), grant }, BTreeMap::new())
         }
     };
     let spec = PluginSpec {
@@ -66,18 +66,25 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The keys of a `[[reward]]` or a `[[tool]]` that matter here; a run checks the others.
+/// The keys of a `[[reward]]`, a `[[tool]]` or `[agent]` that matter here; a run checks the others.
 #[derive(Deserialize)]
 struct Configured {
+    #[serde(default = "agent")]
     name: String,
-    path: PathBuf,
+    /// Servers have none.
+    path: Option<PathBuf>,
     #[serde(default)]
     params: Map<String, Value>,
     #[serde(default)]
     grant: Grants,
 }
 
-/// The reward or tool in `config` whose component is `path`, and the programs there.
+/// The one component that its table gives no name.
+fn agent() -> String {
+    "agent".into()
+}
+
+/// The reward, tool or agent in `config` whose component is `path`, and the programs there.
 fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String, ExecTable>)> {
     #[derive(Deserialize)]
     struct Run {
@@ -85,17 +92,21 @@ fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String
         reward: Vec<Configured>,
         #[serde(default)]
         tool: Vec<Configured>,
+        agent: Option<Configured>,
         #[serde(default)]
         exec: BTreeMap<String, ExecTable>,
     }
     let table = ConfigFile::read(config)?.table;
     let run: Run = table.try_into().with_context(|| format!("{} is not a configuration", config.display()))?;
     let wanted = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
-    let same = |reward: &Configured| reward.path.canonicalize().is_ok_and(|path| path == wanted);
-    match run.reward.into_iter().chain(run.tool).find(same) {
+    let is_wanted = |table: &Configured| {
+        let path = table.path.as_ref().and_then(|path| path.canonicalize().ok());
+        path.is_some_and(|path| path == wanted)
+    };
+    match run.reward.into_iter().chain(run.tool).chain(run.agent).find(is_wanted) {
         Some(reward) => Ok((reward, run.exec)),
         None => bail!(
-            "no [[reward]] and no [[tool]] of {} has the component {}\nhint: paths in it are relative to the current folder",
+            "no [[reward]], no [[tool]] and no [agent] of {} has the component {}\nhint: paths in it are relative to the current folder",
             config.display(),
             path.display()
         ),

@@ -95,6 +95,23 @@ fn waits_for_an_endpoint_are_told_and_charged_to_it() {
     assert!(waited("chat/judge") > 1.0 && waited("chat/judge") > 5.0 * waited("reward/asks"), "{metrics:?}");
 }
 
+#[test]
+fn samples_of_a_validation_are_told_too() {
+    let project = project("milliseconds = 500");
+    let args = args("run", "train.steps=1");
+    let log = project.path("run.log");
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut run = project.command(&args).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    let said = || std::fs::read_to_string(&log).unwrap();
+    wait_for(&mut run, said, || said().contains("run folder"));
+    while !said().contains("\n  sample validation/0.0: reward slow, ") {
+        signal(&run, "-USR1");
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(run.try_wait().unwrap().is_none(), "{}", said());
+    }
+    assert!(run.wait().unwrap().success(), "{}", said());
+}
+
 /// Sends a signal to a run.
 fn signal(child: &std::process::Child, name: &str) {
     let id = child.id().to_string();
