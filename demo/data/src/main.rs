@@ -113,7 +113,7 @@ mod tests {
         let warm_up = read(folder.path(), "tools-sft.jsonl");
         let asks = |row: &&Row| row.columns.get("messages").unwrap().plain_text().contains("tool_calls");
         let share = warm_up.iter().filter(asks).count() as f64 / TRAIN_PRODUCTS as f64;
-        assert!((0.25..0.35).contains(&share), "{share}");
+        assert!((0.4..0.5).contains(&share), "{share}");
     }
 
     #[test]
