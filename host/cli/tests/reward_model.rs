@@ -47,7 +47,8 @@ fn a_file_is_scored_by_a_reward_model_and_again_without_it() {
     };
     let found = rewards("out.jsonl");
     for (response, found) in responses.iter().zip(&found) {
-        let conversation = [Message::new(gavel_data::Role::User, "Say it."), Message::new(gavel_data::Role::Assistant, response)];
+        let conversation =
+            [Message::new(gavel_data::Role::User, "Say it."), Message::new(gavel_data::Role::Assistant, response)];
         let expected = alone(&model, &conversation);
         assert!((found - expected).abs() < 1e-5, "{response:?}: {found} {expected}");
     }

@@ -36,7 +36,8 @@ fn load(table: &RewardModelTable) -> Result<gavel_rollout::RewardModel> {
         if let Some(path) = &table.chat_template {
             text.template = text.template.replaced_by(path)?;
         }
-        let model = Model::load(&table.path, table.dtype.kind(), device).map_err(|error| error.during(Phase::Loading))?;
+        let model =
+            Model::load(&table.path, table.dtype.kind(), device).map_err(|error| error.during(Phase::Loading))?;
         let started = gavel_rollout::RewardModel::start(model, text, table.batching());
         started.map_err(|error| PipelineError::Stopped(error.to_string()))
     })

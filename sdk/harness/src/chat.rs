@@ -65,7 +65,9 @@ impl RewardModel for FakeChat {
         let request = ChatRequest { endpoint: String::new(), messages: conversation, options: Default::default() };
         let score = match self.0.ask(request) {
             (Some(answer), _) => answer.and_then(|text| {
-                text.trim().parse().map_err(|_| ChatError::Unavailable(format!("the test's score is no number: {text:?}")))
+                text.trim()
+                    .parse()
+                    .map_err(|_| ChatError::Unavailable(format!("the test's score is no number: {text:?}")))
             }),
             (None, number) => {
                 Err(ChatError::Unavailable(format!("the test has no reply for request {number} to the reward model")))

@@ -38,7 +38,8 @@ pub fn load(
         tables.insert(name, RewardModelTable::of(path));
     }
     let is_granted = |name: &String| plugins.iter().any(|plugin| plugin.spec.grants.reward_model.contains(name));
-    let rewards: Vec<_> = tables.keys().filter(|name| !is_granted(name)).map(|name| RewardTable::of_model(name)).collect();
+    let rewards: Vec<_> =
+        tables.keys().filter(|name| !is_granted(name)).map(|name| RewardTable::of_model(name)).collect();
     plugins.extend(rewards.into_iter().map(|reward| {
         let mut plugin = reward.plugin(&LimitsTable::default());
         plugin.spec.limits = limits;

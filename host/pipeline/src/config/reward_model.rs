@@ -69,9 +69,11 @@ impl RewardModelTable {
             return Err(ConfigError::value(&key("max_tokens_per_batch"), "at least 1", 0));
         }
         match &self.yes_no {
-            Some([yes, no]) if yes == no || yes.is_empty() || no.is_empty() => {
-                Err(ConfigError::value(&key("yes_no"), "two different texts, such as [\"Yes\", \"No\"]", format!("{:?}", [yes, no])))
-            }
+            Some([yes, no]) if yes == no || yes.is_empty() || no.is_empty() => Err(ConfigError::value(
+                &key("yes_no"),
+                "two different texts, such as [\"Yes\", \"No\"]",
+                format!("{:?}", [yes, no]),
+            )),
             _ => Ok(()),
         }
     }

@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_reward_model_is_asked_by_a_component_that_is_granted_it() {
-        let spec = table("reward_model = \"quality\"\nscale = 0.5\nclip = [-1, 1]").plugin(&LimitsTable::default()).spec;
+        let spec =
+            table("reward_model = \"quality\"\nscale = 0.5\nclip = [-1, 1]").plugin(&LimitsTable::default()).spec;
         assert!(spec.path.ends_with("plugins/reward-model.wasm"), "{}", spec.path.display());
         let params = json!({"model": "quality", "scale": 0.5, "clip": [-1.0, 1.0]});
         assert_eq!(serde_json::Value::Object(spec.params), params);

@@ -8,10 +8,7 @@ use futures::future::try_join_all;
 use wasmtime::Result;
 
 impl reward_model::Host for State {
-    async fn score(
-        &mut self,
-        requests: Vec<reward_model::Request>,
-    ) -> Result<Vec<Result<f64, reward_model::Error>>> {
+    async fn score(&mut self, requests: Vec<reward_model::Request>) -> Result<Vec<Result<f64, reward_model::Error>>> {
         let meter = self.grants.reward_model.meter().clone();
         meter.request(requests.len())?;
         // Held until all are answered, as for `chat`.

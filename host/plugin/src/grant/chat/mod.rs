@@ -114,7 +114,9 @@ impl ChatCalls {
         let ChatAccess { asked, models } = &*self.access;
         let (article, noun) = asked.noun();
         if !self.open {
-            return Err(ChatError::InvalidRequest(format!("`init` cannot ask {article} {noun}; ask in the call itself")));
+            return Err(ChatError::InvalidRequest(format!(
+                "`init` cannot ask {article} {noun}; ask in the call itself"
+            )));
         }
         models.get(name).cloned().ok_or_else(|| {
             let granted: Vec<&str> = models.keys().map(String::as_str).collect();

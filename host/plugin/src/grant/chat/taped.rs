@@ -7,11 +7,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 /// The hash by which a request is found.
-pub(super) async fn hash(
-    kind: &str,
-    request: &ChatRequest,
-    progress: &mut Progress,
-) -> Result<RequestHash, ChatError> {
+pub(super) async fn hash(kind: &str, request: &ChatRequest, progress: &mut Progress) -> Result<RequestHash, ChatError> {
     let pieces = request.pieces().map_err(|error| ChatError::InvalidRequest(error.to_string()))?;
     let mut hash = RequestHash::new(kind);
     for chunk in pieces.chunks() {

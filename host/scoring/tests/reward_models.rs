@@ -1,12 +1,9 @@
 //! Reward models that a plugin asks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::{asking, sample};
 use futures::future::{BoxFuture, ready};
-use gavel_data::{Message, OutcomeKind, SampleOutcome};
-use gavel_plugin::{ChatError, Grants, RewardModel, SandboxConfig, Tape};
+use gavel_data::{Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_plugin::{ChatError, Grants, PluginSpec, RewardModel, SandboxConfig, Tape};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -32,9 +29,12 @@ impl RewardModel for Lengths {
 }
 
 fn plugin(params: Value) -> WeightedPlugin {
-    let mut plugin = asking("quality", "plugins/reward-model.wasm", params);
-    plugin.spec.grants = Grants { reward_model: vec!["quality".into()], ..Grants::default() };
-    plugin
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/reward-model.wasm");
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
+    let mut spec = PluginSpec::new("quality", path);
+    spec.params = serde_json::from_value(params).unwrap();
+    spec.grants = Grants { reward_model: vec!["quality".into()], ..Grants::default() };
+    WeightedPlugin::new(spec, 1.0)
 }
 
 fn scorer(params: Value, model: Option<Arc<Lengths>>, tape: Tape) -> Result<Scorer, String> {
@@ -47,7 +47,9 @@ fn scorer(params: Value, model: Option<Arc<Lengths>>, tape: Tape) -> Result<Scor
 }
 
 fn score(scorer: &Scorer, response: &str) -> SampleOutcome {
-    let sample = sample(json!({"prompt": [{"role": "user", "content": "Greet me."}]}), 0, response);
+    let columns = json!({"prompt": [{"role": "user", "content": "Greet me."}]});
+    let task = Arc::new(Task::from_row(serde_json::from_value(columns).unwrap(), 0, "data").unwrap());
+    let sample = Sample::new(task, 0, vec![Trajectory::of(vec![Message::new(Role::Assistant, response)])]);
     scorer.wait(scorer.start_alone(sample, 1))
 }
 
