@@ -87,7 +87,7 @@ fn what_cannot_be_scored_says_why() {
     // Weights that went wrong.
     let broken = model(json!({}));
     let (_, mut norm) = broken.parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
-    tch::no_grad(|| norm.fill_(f64::NAN));
+    let _ = tch::no_grad(|| norm.fill_(f64::NAN));
     let error = Runtime::new().unwrap().block_on(start(broken, config(100)).unwrap().score(&conversation(1)));
     assert_eq!(error.unwrap_err().to_string(), "the reward model's score is NaN");
 }
@@ -120,7 +120,8 @@ fn a_language_model_says_yes_or_no() {
         let ids = ids(&conversation(number), &RenderOptions::prompt(&[]));
         let model = language_model();
         let logits = model.logits(&model.hidden(&ids).unwrap()).unwrap().select(1, -1).softmax(1, Kind::Double);
-        let [yes, no] = [b'y', b'n'].map(|byte| logits.double_value(&[0, i64::from(byte)]));
+        let token = |text: &str| i64::from(TextModel::byte_level().tokenizer.encode(text).unwrap()[0]);
+        let [yes, no] = ["y", "n"].map(|text| logits.double_value(&[0, token(text)]));
         let found = runtime.block_on(rewards.score(&conversation(number))).unwrap();
         assert!((found - yes / (yes + no)).abs() < 1e-5, "{found} {yes} {no}");
     }

@@ -78,8 +78,10 @@ impl RewardModelTable {
         }
     }
 
-    pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
-        self.path = hub::model(&self.path)?.into_owned();
+    pub(super) fn find_on_hub(&mut self, name: &str) -> Result<(), ConfigError> {
+        let found = hub::model(&self.path);
+        self.path =
+            found.map_err(|error| ConfigError::Invalid(format!("reward_model.{name}.path: {error}")))?.into_owned();
         Ok(())
     }
 
