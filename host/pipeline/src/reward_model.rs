@@ -48,7 +48,8 @@ struct Asked(gavel_rollout::RewardModel);
 
 impl RewardModel for Asked {
     fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, std::result::Result<f64, ChatError>> {
-        async move { self.0.score(&conversation).await.map_err(refused) }.boxed()
+        let score = self.0.score(&conversation);
+        async move { score.await.map_err(refused) }.boxed()
     }
 }
 

@@ -83,6 +83,9 @@ fn what_cannot_be_scored_says_why() {
     let error = Runtime::new().unwrap().block_on(rewards.score(&long)).unwrap_err();
     assert!(error.is_of_conversation(), "{error}");
     assert!(error.to_string().ends_with(" tokens, and the reward model reads at most 512"), "{error}");
+    let longer = [Message::new(Role::User, "a"), Message::new(Role::Assistant, "b".repeat(64 << 20))];
+    let error = Runtime::new().unwrap().block_on(rewards.score(&longer)).unwrap_err();
+    assert!(error.is_of_conversation() && error.to_string().contains("has 67108865 bytes"), "{error}");
 
     // Weights that went wrong.
     let broken = model(json!({}));

@@ -21,6 +21,14 @@ pub enum RewardModelError {
         /// The most that there may be.
         positions: usize,
     },
+    /// A conversation has so many bytes that it need not be tokenised.
+    #[error("the conversation has {bytes} bytes, and the reward model reads at most {positions} tokens")]
+    TooManyBytes {
+        /// Its bytes.
+        bytes: usize,
+        /// The most tokens that there may be.
+        positions: usize,
+    },
     /// The score is infinite or not a number.
     #[error("the reward model's score is {0}")]
     NotFinite(f64),
@@ -38,6 +46,6 @@ pub enum RewardModelError {
 impl RewardModelError {
     /// Whether the conversation is at fault, so that asking again cannot help.
     pub fn is_of_conversation(&self) -> bool {
-        matches!(self, Self::Text(_) | Self::TooLong { .. } | Self::NotFinite(_))
+        matches!(self, Self::Text(_) | Self::TooLong { .. } | Self::TooManyBytes { .. } | Self::NotFinite(_))
     }
 }

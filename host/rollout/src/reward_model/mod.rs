@@ -24,6 +24,12 @@ use usage::Counters;
 use waiting::Request;
 use worker::Worker;
 
+/// Few tokens have as many bytes, and megabytes take seconds to tokenise.
+const BYTES_PER_TOKEN: usize = 64;
+
+/// What comes of a conversation.
+type Answer = oneshot::Receiver<Result<f64, RewardModelError>>;
+
 /// A reward model. Clones are the same model, whose thread ends with the last of them.
 #[derive(Clone)]
 pub struct RewardModel(Arc<Handle>);
@@ -62,14 +68,28 @@ impl RewardModel {
         Ok(Self(Arc::new(handle)))
     }
 
-    /// The score of a conversation, whose last message is what is scored.
+    /// The score of a conversation, whose last message is what is scored. Its text is made and tokenised before this
+    /// returns; the future waits for the model.
     ///
     /// # Errors
     /// It is too long or cannot be rendered, or the model failed.
-    pub async fn score(&self, conversation: &[Message]) -> Result<f64, RewardModelError> {
+    pub fn score(
+        &self,
+        conversation: &[Message],
+    ) -> impl Future<Output = Result<f64, RewardModelError>> + Send + use<> {
+        let asked = self.ask(conversation);
+        async move { asked?.await.map_err(|_| RewardModelError::Stopped)? }
+    }
+
+    fn ask(&self, conversation: &[Message]) -> Result<Answer, RewardModelError> {
+        let positions = self.0.positions;
+        let bytes: usize = conversation.iter().map(|message| message.text().len()).sum();
+        if bytes / BYTES_PER_TOKEN > positions {
+            return Err(RewardModelError::TooManyBytes { bytes, positions });
+        }
         let tokens = self.0.ids(conversation)?;
-        if tokens.len() > self.0.positions {
-            return Err(RewardModelError::TooLong { tokens: tokens.len(), positions: self.0.positions });
+        if tokens.len() > positions {
+            return Err(RewardModelError::TooLong { tokens: tokens.len(), positions });
         }
         let mut hasher = blake3::Hasher::new();
         tokens.iter().for_each(|token| {
@@ -79,7 +99,7 @@ impl RewardModel {
         let request = Request { key: *hasher.finalize().as_bytes(), tokens, reply };
         let requests = self.0.requests.as_ref().ok_or(RewardModelError::Stopped)?;
         requests.send(request).map_err(|_| RewardModelError::Stopped)?;
-        score.await.map_err(|_| RewardModelError::Stopped)?
+        Ok(score)
     }
 
     /// What it has done so far.
