@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A reward model, asked for one conversation after another or for many at once.
 pub trait RewardModel: Send + Sync {
     /// The score of a conversation, a finite number. What takes processor time on the caller's side is done before this
-    /// returns, so that it is charged to the call. Dropping the future cancels the request.
+    /// returns: in the call's own poll, which charges it. Dropping the future cancels the request.
     fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<f64, ChatError>>;
 }
 
@@ -24,7 +24,7 @@ impl ChatModel for Written {
         request: ChatRequest,
         meter: CallMeter,
     ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
-        let score = meter.work(|| self.0.clone().score(request.messages));
+        let score = self.0.clone().score(request.messages);
         async move {
             // The shortest text that is read as the same number.
             let message = json!({"role": "assistant", "content": score.await?.to_string()});
