@@ -1,6 +1,7 @@
 //! `gavel score`: plugins over saved completions.
 
 pub mod recording;
+mod reward_models;
 pub mod source;
 mod summary;
 
@@ -41,8 +42,11 @@ use summary::Summary;
 )]
 pub struct ScoreArgs {
     /// A component or the folder of a built plugin, its name in the output and its weight in the reward, 1 by default.
-    #[arg(long = "plugin", required_unless_present = "replay", value_name = "[NAME=]PATH[:WEIGHT]")]
+    #[arg(long = "plugin", required_unless_present_any = ["replay", "reward_models"], value_name = "[NAME=]PATH[:WEIGHT]")]
     plugins: Vec<PluginArg>,
+    /// A reward model, a folder or a name on the hub. It scores, or answers the plugins that are granted its name.
+    #[arg(long = "reward-model", value_name = "NAME=DIR", value_parser = reward_models::argument)]
+    reward_models: Vec<(String, PathBuf)>,
     /// Parameters of a plugin, a JSON object. With one plugin, its name may be left out.
     #[arg(long, value_name = "[NAME=]JSON", requires = "plugins")]
     params: Vec<String>,
@@ -106,7 +110,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };
     let recording = args.replay.as_deref().map(Recording::open).transpose()?;
     let recording = recording.map(|recording| recording.allow_grants(args.allow_grants));
-    let plugins = match &recording {
+    let mut plugins = match &recording {
         Some(recording) if args.plugins.is_empty() => recording::plugins(recording)?,
         _ => {
             let mut plugins = plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?;
@@ -114,6 +118,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
             plugins
         }
     };
+    let reward_models = reward_models::load(args.reward_models, &mut plugins, limits)?;
     let names: ColumnNames = args.columns.into_iter().collect();
     let data = args.data.as_deref().map(datasets::local).transpose()?;
     let rows = match (&data, &recording) {
@@ -132,7 +137,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         Some(recording) if args.programs.is_empty() => recording::programs(recording)?,
         _ => args.programs,
     };
-    let config = ScorerConfig { sandbox, chat: plugin_args::endpoints(args.chat)?, programs };
+    let config = ScorerConfig { sandbox, chat: plugin_args::endpoints(args.chat)?, reward_models, programs };
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
     let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
     let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };

@@ -22,7 +22,11 @@ impl Cause {
     /// The cause, from the last call of a sample. The time in which the plugin waited for a language model is charged
     /// to the endpoint.
     pub(crate) fn new(last: &LastCall, sample: String) -> Self {
-        let endpoints = last.endpoints.iter().map(|(name, share)| (format!("chat/{name}"), *share));
+        let endpoints = last.endpoints.iter().map(|(name, share)| {
+            // `reward_model/NAME` already says what it is.
+            let name = if name.starts_with("reward_model/") { name.clone() } else { format!("chat/{name}") };
+            (name, *share)
+        });
         let own = 1.0 - last.endpoints.values().fold(0.0, |sum, share| sum + share);
         let plugin = (format!("reward/{}", last.plugin), own.max(0.0));
         Self { waits: std::iter::once(plugin).chain(endpoints).collect(), sample }

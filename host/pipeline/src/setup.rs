@@ -6,6 +6,7 @@ use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
 use crate::policy::text_and_config;
 use crate::prompts::{Drawable, Prompt, PromptLimit, prompts};
+use crate::reward_model::load_reward_models;
 use crate::sft_rows::sft_rows;
 use gavel_agent as agent;
 use gavel_data::{Shown, Task};
@@ -86,7 +87,8 @@ pub(crate) fn scorer<T>(config: &Config<T>) -> Result<Scorer> {
     let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
     let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
     let (sandbox, chat) = (config.resources.sandbox(), config.chat.clone());
-    Ok(Scorer::new(plugins, ScorerConfig { sandbox, chat, programs })?)
+    let reward_models = load_reward_models(&config.reward_model)?;
+    Ok(Scorer::new(plugins, ScorerConfig { sandbox, chat, reward_models, programs })?)
 }
 
 const OTHER_TEMPLATE: &str = "hint: set model.chat_template to the file of another one";

@@ -10,6 +10,7 @@ wasmtime::component::bindgen!({
         world plugins {
             import gavel:plugin/chat@0.1.0;
             import gavel:plugin/exec@0.1.0;
+            import gavel:plugin/reward-model@0.1.0;
             import gavel:plugin/policy@0.1.0;
             import gavel:plugin/tools@0.1.0;
             export gavel:plugin/lifecycle@0.1.0;
@@ -24,6 +25,7 @@ wasmtime::component::bindgen!({
     imports: {
         "gavel:plugin/chat.complete": async | trappable,
         "gavel:plugin/exec.run": async | trappable,
+        "gavel:plugin/reward-model.score": async | trappable,
         "gavel:plugin/policy.generate": async | trappable,
         "gavel:plugin/tools.call": async | trappable,
         default: trappable,

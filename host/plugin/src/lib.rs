@@ -69,7 +69,7 @@ mod verdict;
 pub use agent::{Agent, AgentReport, AgentTask, AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, TurnOptions};
 pub use cache::component_cache;
 pub use call_meter::{CallMeter, Held};
-pub use chat::{ChatBody, ChatError, ChatModel, ChatRequest, JsonChunks, JsonPieces};
+pub use chat::{ChatBody, ChatError, ChatModel, ChatRequest, JsonChunks, JsonPieces, RewardModel};
 pub use compile::{COMPILE_COMMAND, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with};
 pub use contract::CONTRACT;
 pub use error::LoadError;

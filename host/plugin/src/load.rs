@@ -79,7 +79,8 @@ impl Loading<'_> {
     /// value must not be on disk, and a file or a clock must be read in each call.
     fn may_be_warm(&self) -> bool {
         // `init` cannot ask endpoints or run programs.
-        Grants { chat: Vec::new(), exec: Vec::new(), ..self.spec.grants.clone() } == Grants::default()
+        Grants { chat: Vec::new(), reward_model: Vec::new(), exec: Vec::new(), ..self.spec.grants.clone() }
+            == Grants::default()
     }
 
     /// Compiles the component, as a snapshot after `init` where possible.

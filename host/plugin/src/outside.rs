@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Default)]
 pub(crate) struct Outside {
     pub(crate) chat: Endpoints,
+    pub(crate) reward_models: Endpoints,
     pub(crate) programs: Programs,
     /// Answers in place of all servers.
     pub(crate) http: OnceLock<Arc<dyn HttpResponder>>,

@@ -1,7 +1,7 @@
 //! The sandbox, which all plugins of a process share: engines, threads and memory.
 
 use crate::cache::Cache;
-use crate::chat::ChatModel;
+use crate::chat::{ChatModel, RewardModel, Written};
 use crate::child_limits::ChildLimits;
 use crate::compile::{self, Compiler, LoadLimits};
 use crate::error::LoadError;
@@ -93,6 +93,12 @@ impl Sandbox {
     /// are granted `name` and loaded after this.
     pub fn add_chat(&self, name: impl Into<String>, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
         self.shared.outside.chat.add(name.into(), model, concurrency, self.handle().clone());
+    }
+
+    /// Adds a reward model, for plugins that are granted `name` and loaded after this.
+    pub fn add_reward_model(&self, name: impl Into<String>, model: Arc<dyn RewardModel>) {
+        let (models, handle) = (&self.shared.outside.reward_models, self.handle().clone());
+        models.add(name.into(), Arc::new(Written(model)), NonZeroUsize::MAX, handle);
     }
 
     /// Adds a program, for plugins that are granted its name and loaded after this.

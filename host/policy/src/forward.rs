@@ -58,6 +58,25 @@ impl Model {
         self.scores_of_last(&hidden.f_flatten(0, 1)?.f_index_select(0, &last)?)
     }
 
+    /// The scores, `[rows, labels]`, that a classifier gives to packed rows of
+    /// these numbers of tokens.
+    pub fn scores_packed(&self, packed: &Packed, lengths: &[usize]) -> Result<Tensor> {
+        self.scores_of_last(&self.last_packed(packed, lengths)?)
+    }
+
+    /// The logits, `[rows, vocab]`, of the token after each of packed rows of
+    /// these numbers of tokens.
+    pub fn next_logits_packed(&self, packed: &Packed, lengths: &[usize]) -> Result<Tensor> {
+        self.logits(&self.last_packed(packed, lengths)?)
+    }
+
+    /// The hidden states, `[rows, hidden]`, of the last tokens of packed rows.
+    fn last_packed(&self, packed: &Packed, lengths: &[usize]) -> Result<Tensor> {
+        let last = lengths.iter().enumerate().map(|(row, length)| (packed.start(row) + length) as i64 - 1);
+        let last = Tensor::f_from_slice(&last.collect::<Vec<_>>())?.f_to_device(self.device())?;
+        Ok(self.hidden_packed(packed)?.f_index_select(0, &last)?)
+    }
+
     /// The embeddings, `[tokens, hidden]`, of `ids`, `[tokens]`.
     pub(crate) fn embed(&self, ids: &Tensor) -> Result<Tensor> {
         let x = Tensor::f_embedding(&self.embedding, ids, -1, false, false)?;

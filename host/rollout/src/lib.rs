@@ -10,6 +10,7 @@ mod error;
 mod load;
 mod observer;
 mod request;
+mod reward_model;
 mod sampling;
 mod stop_reader;
 
@@ -19,4 +20,5 @@ pub use error::RolloutError;
 pub use load::load;
 pub use observer::Observer;
 pub use request::{GenerateRequest, Response};
+pub use reward_model::{Reading, RewardModel, RewardModelConfig, RewardModelError, RewardModelUsage};
 pub use sampling::default_sampling;

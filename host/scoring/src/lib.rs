@@ -22,6 +22,7 @@ pub mod replay;
 mod reward;
 mod round;
 mod scorer;
+mod stand_in;
 mod unfinished;
 mod waits;
 
@@ -34,3 +35,4 @@ pub use pending_group::PendingGroup;
 pub use probe::{PROBED_RESPONSE, Probe, ProbedRow};
 pub use progress::{JudgeWait, Progress};
 pub use scorer::{Pending, Scorer, ScorerConfig, WeightedPlugin};
+pub use stand_in::stand_in;

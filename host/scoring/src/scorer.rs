@@ -8,9 +8,10 @@ use crate::judges::{Judges, WeightedJudge, waits};
 use crate::pending_group::PendingGroup;
 use crate::progress::Progress;
 use crate::round::Round;
+use crate::stand_in::stand_in;
 use crate::unfinished::unfinished;
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
-use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, exports};
+use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, RewardModel, Sandbox, SandboxConfig, Tape, exports};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -34,19 +35,21 @@ impl WeightedPlugin {
 }
 
 /// The environment of the plugins.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ScorerConfig {
     /// The sandbox, with the limits that the plugins share.
     pub sandbox: SandboxConfig,
     /// The endpoints that they may be granted, by name.
     pub chat: BTreeMap<String, ChatEndpoint>,
+    /// The reward models that they may be granted, by name.
+    pub reward_models: BTreeMap<String, Arc<dyn RewardModel>>,
     /// The programs that they may be granted.
     pub programs: Vec<ProgramSpec>,
 }
 
 impl From<SandboxConfig> for ScorerConfig {
     fn from(sandbox: SandboxConfig) -> Self {
-        Self { sandbox, chat: BTreeMap::new(), programs: Vec::new() }
+        Self { sandbox, chat: BTreeMap::new(), reward_models: BTreeMap::new(), programs: Vec::new() }
     }
 }
 
@@ -90,13 +93,18 @@ impl Scorer {
         }
         let named: Vec<_> = plugins.iter().map(|plugin| (plugin.spec.name.as_str(), &plugin.when)).collect();
         let waits = waits(&named)?;
-        let ScorerConfig { sandbox, chat, programs } = config;
+        let ScorerConfig { sandbox, chat, reward_models, programs } = config;
         let sandbox = Sandbox::new(sandbox)?;
         match &tape {
             Some(Tape::Replay(_)) => {
-                chat::stand_in(&sandbox, plugins.iter().flat_map(|plugin| &plugin.spec.grants.chat));
+                stand_in(&sandbox, plugins.iter().map(|plugin| &plugin.spec.grants));
             }
-            _ => chat::connect(&sandbox, &chat)?,
+            _ => {
+                chat::connect(&sandbox, &chat)?;
+                for (name, model) in reward_models {
+                    sandbox.add_reward_model(name, model);
+                }
+            }
         }
         // Also in a replay, which runs programs again.
         let programs = exec::connect(&sandbox, programs)?;

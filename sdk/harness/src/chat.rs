@@ -2,11 +2,12 @@
 
 use crate::script::Script;
 use futures::future::{BoxFuture, FutureExt, ready};
-use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest};
+use gavel_data::Message;
+use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, RewardModel};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A fake endpoint for the import `chat`. All clones are the same endpoint.
+/// A fake endpoint for the import `chat`, or a fake reward model. All clones are the same endpoint.
 #[derive(Clone)]
 pub struct FakeChat(Arc<Script<ChatRequest, Result<String, ChatError>>>);
 
@@ -56,6 +57,23 @@ impl ChatModel for FakeChat {
             ))),
         };
         ready(answer).boxed()
+    }
+}
+
+impl RewardModel for FakeChat {
+    fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<f64, ChatError>> {
+        let request = ChatRequest { endpoint: String::new(), messages: conversation, options: Default::default() };
+        let score = match self.0.ask(request) {
+            (Some(answer), _) => answer.and_then(|text| {
+                text.trim()
+                    .parse()
+                    .map_err(|_| ChatError::Unavailable(format!("the test's score is no number: {text:?}")))
+            }),
+            (None, number) => {
+                Err(ChatError::Unavailable(format!("the test has no reply for request {number} to the reward model")))
+            }
+        };
+        ready(score).boxed()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The endpoints of golden cases, and their replies in each case.
+//! The endpoints and reward models of golden cases, and their replies in each case.
 
 use crate::chat::FakeChat;
 use crate::golden::FakeChatTable;
@@ -24,7 +24,7 @@ impl<'a> Endpoints<'a> {
         let names = others.chain(chat.keys());
         let fakes: BTreeMap<_, _> = names.map(|name| (name.as_str(), FakeChat::replies::<String>([]))).collect();
         for (name, fake) in &fakes {
-            harness.chat(*name, fake);
+            harness.chat(*name, fake).reward_model(*name, fake);
         }
         Self { fakes, chat, asked: Default::default() }
     }

@@ -7,8 +7,8 @@ use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
 use gavel_plugin::{Inspection, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, inspect};
 use gavel_runs::layout;
-use gavel_scoring::chat::stand_in;
 use gavel_scoring::recording::{Recording, RecordingError};
+use gavel_scoring::stand_in;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +69,13 @@ impl Harness {
         self
     }
 
+    /// Lets `fake` answer requests to the reward model `name`, of plugins that
+    /// are loaded after this and granted `name`. Its texts are the scores.
+    pub fn reward_model(&self, name: impl Into<String>, fake: &FakeChat) -> &Self {
+        self.sandbox.add_reward_model(name, Arc::new(fake.clone()));
+        self
+    }
+
     /// Lets `fake` answer the requests of plugins that are loaded after this,
     /// in place of all servers. Only the first call counts.
     pub fn http(&self, fake: &FakeHttp) -> &Self {
@@ -99,7 +106,7 @@ impl Harness {
     /// As for a run: the file, its imports, its parameters.
     pub fn load(&self, spec: PluginSpec) -> Result<LoadedPlugin, LoadError> {
         if self.replaying {
-            stand_in(&self.sandbox, &spec.grants.chat);
+            stand_in(&self.sandbox, [&spec.grants]);
         }
         let (plugin, tool, agent) = self.sandbox.handle().block_on(async {
             let plugin = Plugin::load(&self.sandbox, spec).await?;

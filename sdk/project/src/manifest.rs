@@ -66,6 +66,8 @@ pub enum Export {
 pub enum Import {
     /// Endpoints of chat completions.
     Chat,
+    /// Reward models of the run.
+    RewardModel,
     /// Programs that are run as children of a call.
     Exec,
     /// Servers, over `wasi:http`.
@@ -88,12 +90,13 @@ impl Export {
 }
 
 impl Import {
-    pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Exec, Self::Http];
+    pub(crate) const ALL: [Self; 4] = [Self::Chat, Self::RewardModel, Self::Exec, Self::Http];
 
-    /// Its word in a manifest and among the grants of a run.
+    /// Its word in a manifest.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",
+            Self::RewardModel => "reward-model",
             Self::Exec => "exec",
             Self::Http => "http",
         }

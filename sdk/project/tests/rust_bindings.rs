@@ -10,7 +10,8 @@ use wit_bindgen_core::wit_parser::{PackageId, Resolve};
 use wit_bindgen_rust::{Opts, WithOption};
 
 /// What the SDK calls in the host.
-const IMPORTS: [&str; 8] = ["types", "samples", "references", "chat", "exec", "tasks", "policy", "tools"];
+const IMPORTS: [&str; 9] =
+    ["types", "samples", "references", "chat", "reward-model", "exec", "tasks", "policy", "tools"];
 /// What a plugin exports, each with the interfaces whose types it shares with
 /// the imports.
 const EXPORTS: [(&str, &[&str]); 6] = [

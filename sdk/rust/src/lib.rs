@@ -89,6 +89,7 @@ mod instance;
 mod judger;
 pub mod policy;
 mod reward;
+pub mod reward_model;
 mod taskset;
 mod tool;
 pub mod tools;

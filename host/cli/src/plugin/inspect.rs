@@ -53,7 +53,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
         reuse: None,
     };
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN))?;
-    gavel_scoring::chat::stand_in(&sandbox, &spec.grants.chat);
+    gavel_scoring::stand_in(&sandbox, [&spec.grants]);
     for (name, program) in &programs {
         sandbox.add_program(program.program(name))?;
     }

@@ -19,6 +19,15 @@ pub struct RewardTable {
     /// In place of a component: a server that gives verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// In place of a component: the name of a reward model, `[reward_model.NAME]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward_model: Option<String>,
+    /// The factor of the reward model's score; 1 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// The least and the most that the reward model's score counts, after `scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<[f64; 2]>,
     /// The variable with the key that the server is asked with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
@@ -77,6 +86,29 @@ fn weight() -> f64 {
 }
 
 impl RewardTable {
+    /// The reward that a reward model is, with its name.
+    pub fn of_model(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: None,
+            url: None,
+            reward_model: Some(name.to_owned()),
+            scale: None,
+            clip: None,
+            api_key_env: None,
+            retries: None,
+            batch: ServiceBatch::Sample,
+            weight: weight(),
+            only_if: None,
+            after: Vec::new(),
+            data_sources: None,
+            params: serde_json::Map::new(),
+            reuse: None,
+            limits: LimitsTable::default(),
+            grant: Grants::default(),
+        }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();
         if self.name.is_empty() || self.name.contains(path_like) {
@@ -92,7 +124,9 @@ impl RewardTable {
             let found = format!("{sources:?}");
             return Err(ConfigError::value(&key("data_sources"), "names such as \"openai/gsm8k\" or \"math*\"", found));
         }
-        self.check_service().map_err(|what| ConfigError::Invalid(format!("reward `{}`: {what}", self.name)))?;
+        self.check_reward_model()
+            .and_then(|()| self.check_service())
+            .map_err(|what| ConfigError::Invalid(format!("reward `{}`: {what}", self.name)))?;
         self.grant.check().map_err(|error| ConfigError::Invalid(format!("reward `{}`: {error}", self.name)))?;
         Ok(self.limits.validate(&key("limits"))?)
     }

@@ -4,6 +4,7 @@ use super::agent::{AgentTable, ToolTable};
 use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::reward::RewardTable;
+use super::reward_model::RewardModelTable;
 use super::schedule::ScheduleTable;
 use super::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
 use super::train_table::TrainTable;
@@ -41,6 +42,9 @@ pub struct Config<T> {
     /// The language models that plugins may be granted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub chat: BTreeMap<String, ChatEndpoint>,
+    /// The reward models that plugins may be granted, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reward_model: BTreeMap<String, RewardModelTable>,
     /// The programs that plugins may be granted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exec: BTreeMap<String, ExecTable>,
@@ -124,6 +128,7 @@ impl<T: TrainTable> Config<T> {
         for (name, endpoint) in &self.chat {
             endpoint.check().map_err(|what| ConfigError::Invalid(format!("chat.{name}.{what}")))?;
         }
+        self.reward_model.iter().try_for_each(|(name, table)| table.validate(name))?;
         for (name, table) in &self.exec {
             table.limits.validate(&format!("exec.{name}.limits"))?;
         }
@@ -161,6 +166,7 @@ impl<T: TrainTable> Config<T> {
             self.model.find_on_hub()?;
             self.data.train.find_on_hub()?;
         }
+        self.reward_model.iter_mut().try_for_each(|(name, table)| table.find_on_hub(name))?;
         self.data.validation.iter_mut().try_for_each(Datasets::find_on_hub)
     }
 

@@ -1,4 +1,4 @@
-//! A `[[reward]]` with `url`: a server that gives verdicts, asked by the standard plugin `service`.
+//! The standard plugins behind a `[[reward]]` with `url`, a server that gives verdicts, or with `reward_model`.
 
 use super::reward::{RewardTable, ServiceBatch};
 use gavel_plugin::{ClockGrant, Grants};
@@ -9,11 +9,13 @@ impl RewardTable {
     /// Refuses what does not go with a server, or only with one.
     pub(super) fn check_service(&self) -> Result<(), &'static str> {
         match (&self.url, &self.path) {
-            (None, None) => Err("it has neither path nor url\nhint: name a component with path, or a server with url"),
-            (None, Some(_)) if self.api_key_env.is_some() => Err("api_key_env is for a reward with url"),
-            (None, Some(_)) if self.retries.is_some() => Err("retries is for a reward with url"),
-            (None, Some(_)) if self.batch != ServiceBatch::Sample => Err("batch is for a reward with url"),
-            (None, Some(_)) => Ok(()),
+            (None, None) if self.reward_model.is_none() => Err(
+                "it has none of path, url and reward_model\nhint: name a component with path, a server with url, or a reward model",
+            ),
+            (None, _) if self.api_key_env.is_some() => Err("api_key_env is for a reward with url"),
+            (None, _) if self.retries.is_some() => Err("retries is for a reward with url"),
+            (None, _) if self.batch != ServiceBatch::Sample => Err("batch is for a reward with url"),
+            (None, _) => Ok(()),
             (Some(_), _) if !self.params.is_empty() || self.reuse.is_some() => {
                 Err("params and reuse are for a component, not for a reward with url")
             }
@@ -27,6 +29,11 @@ impl RewardTable {
     /// The component, its parameters and its grants.
     pub(super) fn component(&self) -> (PathBuf, Map<String, serde_json::Value>, Grants) {
         let path = self.path.clone();
+        if let Some(model) = &self.reward_model {
+            let mut grants = self.grant.clone();
+            grants.reward_model.push(model.clone());
+            return (standard_plugin("reward-model"), self.reward_model_params(model), grants);
+        }
         let Some(url) = &self.url else {
             return (path.unwrap_or_default(), self.params.clone(), self.grant.clone());
         };
@@ -90,9 +97,23 @@ mod tests {
     }
 
     #[test]
+    fn a_reward_model_is_asked_by_a_component_that_is_granted_it() {
+        let spec =
+            table("reward_model = \"quality\"\nscale = 0.5\nclip = [-1, 1]").plugin(&LimitsTable::default()).spec;
+        assert!(spec.path.ends_with("plugins/reward-model.wasm"), "{}", spec.path.display());
+        let params = json!({"model": "quality", "scale": 0.5, "clip": [-1.0, 1.0]});
+        assert_eq!(serde_json::Value::Object(spec.params), params);
+        assert_eq!(spec.grants, Grants { reward_model: vec!["quality".into()], ..Grants::default() });
+    }
+
+    #[test]
     fn what_does_not_go_together_is_refused() {
         for (more, what) in [
-            ("", "neither path nor url"),
+            ("", "none of path, url and reward_model"),
+            ("path = \"a.wasm\"\nreward_model = \"b\"", "only one of path, url and reward_model"),
+            ("path = \"a.wasm\"\nscale = 2.0", "scale and clip are for a reward with reward_model"),
+            ("reward_model = \"b\"\nretries = 1", "retries is for a reward with url"),
+            ("reward_model = \"b\"\nparams = { c = 1 }", "params and reuse are for a component"),
             ("path = \"a.wasm\"\napi_key_env = \"KEY\"", "api_key_env is for a reward with url"),
             ("path = \"a.wasm\"\nretries = 1", "retries is for a reward with url"),
             ("path = \"a.wasm\"\nbatch = \"group\"", "batch is for a reward with url"),

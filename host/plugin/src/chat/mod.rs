@@ -3,10 +3,13 @@
 mod body;
 mod pieces;
 mod request;
+mod reward_model;
 
 pub use body::ChatBody;
 pub use pieces::{JsonChunks, JsonPieces};
 pub use request::{ChatError, ChatRequest};
+pub use reward_model::RewardModel;
+pub(crate) use reward_model::Written;
 
 use crate::call_meter::CallMeter;
 use futures::future::BoxFuture;

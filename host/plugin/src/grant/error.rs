@@ -69,6 +69,25 @@ pub enum GrantError {
         /// The endpoints that there are.
         known: Vec<String>,
     },
+    /// An entry that is not the name of a reward model.
+    #[error(
+        "grant.reward_model: {name:?} is not the name of a reward model\nhint: write reward_model = [\"quality\"], and [reward_model.quality] for the model"
+    )]
+    RewardModelName {
+        /// As written.
+        name: String,
+    },
+    /// A reward model that is not configured.
+    #[error(
+        "grant.reward_model: there is no reward model `{name}` (known: {})\nhint: add [reward_model.{name}] with its path to the configuration, or --reward-model {name}=DIR to gavel score",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    NoRewardModel {
+        /// The name.
+        name: String,
+        /// The reward models that there are.
+        known: Vec<String>,
+    },
     /// A program that is not configured.
     #[error(
         "grant.exec: there is no program `{name}` (known: {})\nhint: add [exec.{name}] with its path to the configuration, or --exec {name}=PATH to gavel score",

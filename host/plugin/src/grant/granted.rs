@@ -1,6 +1,6 @@
 //! The grants of a loaded plugin, and each call's share of them.
 
-use super::chat::{ChatAccess, ChatCalls};
+use super::chat::{AskedModel, ChatAccess, ChatCalls};
 use super::clock::{Clock, MonotonicClock, VirtualTime};
 use super::environment::Environment;
 use super::error::GrantError;
@@ -23,6 +23,7 @@ pub(crate) struct Granted {
     folders: Vec<Folder>,
     http: Arc<HttpAccess>,
     chat: Arc<ChatAccess>,
+    reward_model: Arc<ChatAccess>,
     exec: Arc<ExecAccess>,
     pub(super) env: Environment,
     clock: ClockGrant,
@@ -36,7 +37,12 @@ impl Granted {
         Ok(Arc::new(Self {
             folders: ReadRule::parse_all(&grants.read)?.into_iter().map(Folder::open).collect::<Result<_, _>>()?,
             http: Arc::new(HttpAccess::open(http::parse_all(&grants.http)?, outside.http.get().cloned())?),
-            chat: Arc::new(ChatAccess::open(&grants.chat, &outside.chat)?),
+            chat: Arc::new(ChatAccess::open(AskedModel::Chat, &grants.chat, &outside.chat)?),
+            reward_model: Arc::new(ChatAccess::open(
+                AskedModel::RewardModel,
+                &grants.reward_model,
+                &outside.reward_models,
+            )?),
             exec: Arc::new(ExecAccess::open(&grants.exec, &outside.programs)?),
             env: Environment::read(&grants.env)?,
             clock: grants.clock,
@@ -50,6 +56,7 @@ impl Granted {
             folders: Vec::new(),
             http: Arc::new(HttpAccess::open(Vec::new(), None)?),
             chat: Arc::default(),
+            reward_model: Arc::default(),
             exec: Arc::default(),
             env: Environment::read(&[])?,
             clock: ClockGrant::default(),
@@ -88,6 +95,7 @@ impl Granted {
             http: HttpCalls::new(self.http.clone(), refusals.clone(), tape.clone(), meter.clone()),
             http_ctx: http::context(),
             chat: ChatCalls::new(self.chat.clone(), tape.clone(), meter.clone()),
+            reward_model: ChatCalls::new(self.reward_model.clone(), tape.clone(), meter.clone()),
             exec: ExecCalls::new(self.exec.clone(), meter.clone(), seed),
         }
     }
@@ -100,12 +108,14 @@ pub(crate) struct CallGrants {
     http: HttpCalls,
     http_ctx: WasiHttpCtx,
     pub(crate) chat: ChatCalls,
+    pub(crate) reward_model: ChatCalls,
     pub(crate) exec: ExecCalls,
 }
 
 impl CallGrants {
     pub(crate) fn begin_init(&mut self) {
         self.chat.close();
+        self.reward_model.close();
         self.exec.close();
     }
 

@@ -1,5 +1,6 @@
 //! The grants of a plugin, as in a configuration.
 
+use super::chat::AskedModel;
 use super::error::GrantError;
 use super::folder::ReadRule;
 use super::{chat, environment, http};
@@ -20,6 +21,9 @@ pub struct Grants {
     /// Names of the language models that it may ask.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chat: Vec<String>,
+    /// Names of the reward models that it may ask.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reward_model: Vec<String>,
     /// Names of the programs that it may run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exec: Vec<String>,
@@ -56,19 +60,26 @@ pub enum RandomGrant {
 }
 
 impl Grants {
+    /// Whether it may ask models.
+    pub fn asks_models(&self) -> bool {
+        !self.chat.is_empty() || !self.reward_model.is_empty()
+    }
+
     /// Whether two calls with the same input may differ because of the grants: servers, models, the time, the system's
     /// random numbers. Folders, variables and programs are the same for all calls.
     pub fn reach_what_changes(&self) -> bool {
         // No `..` pattern: every new grant must be considered here.
-        let Self { read: _, http, chat, exec: _, env: _, clock, random } = self;
-        !http.is_empty() || !chat.is_empty() || *clock == ClockGrant::Real || *random == RandomGrant::Os
+        // What a batch holds beside a conversation may change the last bits of a reward model's score.
+        let Self { read: _, http, chat: _, reward_model: _, exec: _, env: _, clock, random } = self;
+        self.asks_models() || !http.is_empty() || *clock == ClockGrant::Real || *random == RandomGrant::Os
     }
 
     /// Checks the form of the grants, without opening anything that they name.
     pub fn check(&self) -> Result<(), GrantError> {
         ReadRule::parse_all(&self.read)?;
         http::parse_all(&self.http)?;
-        chat::check_names(&self.chat)?;
+        chat::check_names(AskedModel::Chat, &self.chat)?;
+        chat::check_names(AskedModel::RewardModel, &self.reward_model)?;
         environment::check_names(&self.env)
     }
 }

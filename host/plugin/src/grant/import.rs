@@ -61,6 +61,10 @@ impl Import {
                 Some(endpoints) => (Granted, endpoints, None),
                 None => (Refused, "no endpoint".to_owned(), Some(r#"chat = ["NAME"]"#)),
             },
+            ("gavel:plugin", "reward-model") => match list(&grants.reward_model) {
+                Some(models) => (Granted, models, None),
+                None => (Refused, "no reward model".to_owned(), Some(r#"reward_model = ["NAME"]"#)),
+            },
             ("gavel:plugin", "exec") => match list(&grants.exec) {
                 Some(programs) => (Granted, programs, None),
                 None => (Refused, "no program".to_owned(), Some(r#"exec = ["NAME"]"#)),
@@ -104,6 +108,7 @@ mod tests {
             read: vec!["data:/data".into()],
             http: vec!["judge.example".into()],
             chat: vec!["judge".into()],
+            reward_model: vec!["quality".into()],
             exec: vec!["python".into()],
             env: vec!["KEY".into()],
             clock: ClockGrant::Real,
@@ -113,6 +118,7 @@ mod tests {
         use GrantStatus::{Given, Granted, Refused, StandIn};
         assert_eq!(status("gavel:plugin/samples@0.1.0"), [Given; 2]);
         assert_eq!(status("gavel:plugin/chat@0.1.0"), [Refused, Granted]);
+        assert_eq!(status("gavel:plugin/reward-model@0.1.0"), [Refused, Granted]);
         assert_eq!(status("gavel:plugin/exec@0.1.0"), [Refused, Granted]);
         assert_eq!(status("wasi:http/outgoing-handler@0.2.12"), [Refused, Granted]);
         assert_eq!(status("wasi:http/incoming-handler@0.2.12"), [Refused; 2]);

@@ -7,6 +7,7 @@ mod chat_request;
 mod episode;
 mod exec;
 mod messages;
+mod reward_model;
 mod samples;
 
 use crate::bindings::Plugins;

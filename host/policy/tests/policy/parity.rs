@@ -1,7 +1,7 @@
 //! The model against `transformers`, over checkpoints of every family that
 //! `tests/parity/models.py` wrote, with its results.
 
-use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Request, Sampling, Tensor};
+use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Packed, PackedRow, Request, Sampling, Tensor};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use std::collections::BTreeMap;
@@ -118,6 +118,16 @@ fn scores_of_classifiers_equal_those_of_transformers() {
         assert_eq!(found.size(), scores.size(), "{name}");
         let difference = relative(&found, scores);
         assert!(difference < 2e-4, "{name}: {difference}");
+        let lengths = expected.lengths();
+        let ids: Vec<Vec<i64>> = Vec::try_from(expected.ids()).unwrap();
+        let row = |(ids, &length): (&Vec<i64>, &usize)| PackedRow {
+            after: None,
+            tokens: ids[..length].iter().map(|&id| id as u32).collect(),
+        };
+        let rows: Vec<PackedRow> = ids.iter().zip(&lengths).map(row).collect();
+        let packed = Packed::new(&rows, Device::Cpu).unwrap();
+        let difference = relative(&load(&name, Kind::Float).scores_packed(&packed, &lengths).unwrap(), scores);
+        assert!(difference < 2e-4, "{name}, packed: {difference}");
         seen += 1;
     }
     assert_eq!(seen, 2);

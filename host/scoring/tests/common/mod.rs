@@ -37,7 +37,7 @@ pub fn run(plugins: Vec<WeightedPlugin>, endpoint: ChatEndpoint) -> Result<Score
     let config = ScorerConfig {
         sandbox: SandboxConfig::with_threads(NonZeroUsize::MIN),
         chat: BTreeMap::from([("judge".to_owned(), endpoint)]),
-        programs: Vec::new(),
+        ..SandboxConfig::with_threads(NonZeroUsize::MIN).into()
     };
     Scorer::new(plugins, config).map_err(|error| error.to_string())
 }

@@ -85,7 +85,7 @@ pub struct Reuse {
 /// about `time`.
 ///
 /// # Errors
-/// The plugin does not load or asks language models, or it has nothing to do
+/// The plugin does not load or asks models, or it has nothing to do
 /// with the data: no row has a completion, or a tool has no sessions.
 pub fn bench(
     spec: &PluginSpec,
@@ -93,7 +93,7 @@ pub fn bench(
     data: &PluginData,
     time: Duration,
 ) -> Result<BenchReport, HarnessError> {
-    if !spec.grants.chat.is_empty() {
+    if spec.grants.asks_models() {
         return Err(HarnessError::AsksModels(spec.name.clone()));
     }
     let folder = tempfile::tempdir().map_err(HarnessError::Temporary)?;

@@ -56,7 +56,7 @@ pub(super) fn check(
     let again = rows.iter().map(|(row, sample)| ask(subjects, row, sample, row.seed)).collect();
     compare("the same input twice", Some(Severity::High), again);
 
-    if spec.grants.chat.is_empty() {
+    if !spec.grants.asks_models() {
         let together =
             rows.iter().rev().map(|(row, sample)| (subjects.of(row.params.as_ref()), sample.clone(), row.seed));
         let mut again = subjects.any().evaluate_together(together.collect());

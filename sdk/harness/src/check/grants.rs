@@ -20,7 +20,7 @@ pub(super) fn check(
 ) -> Result<(), HarnessError> {
     let found = harness.inspect(spec.clone())?;
     let imports = |package: &str| found.imports.iter().any(|import| import.name.starts_with(package));
-    let Grants { read, http, chat, exec, env, clock, random } = &spec.grants;
+    let Grants { read, http, chat, reward_model, exec, env, clock, random } = &spec.grants;
     let mut add = |what: String| {
         let (severity, kind) = (Severity::Low, Kind::Grant);
         let (row, example) = (String::new(), String::new());
@@ -30,6 +30,7 @@ pub(super) fn check(
         (!read.is_empty(), "read", "wasi:filesystem/"),
         (!http.is_empty(), "http", "wasi:http/"),
         (!chat.is_empty(), "chat", "gavel:plugin/chat"),
+        (!reward_model.is_empty(), "reward_model", "gavel:plugin/reward-model"),
         (!exec.is_empty(), "exec", "gavel:plugin/exec"),
         (!env.is_empty(), "env", "wasi:cli/environment"),
         (*clock == ClockGrant::Real, "clock", "wasi:clocks/"),
@@ -39,9 +40,13 @@ pub(super) fn check(
             add(format!("the grant `{grant}` is not needed: the component does not import {package}*"));
         }
     }
-    for name in endpoints.never_asked().into_iter().filter(|name| chat.iter().any(|granted| granted == name)) {
-        if imports("gavel:plugin/chat") {
-            add(format!("the endpoint `{name}` is granted but was never asked"));
+    for name in endpoints.never_asked() {
+        for (granted, package, noun) in
+            [(chat, "gavel:plugin/chat", "endpoint"), (reward_model, "gavel:plugin/reward-model", "reward model")]
+        {
+            if imports(package) && granted.iter().any(|granted| granted == name) {
+                add(format!("the {noun} `{name}` is granted but was never asked"));
+            }
         }
     }
     let stand_ins: Vec<&str> = found

@@ -39,11 +39,11 @@ pub(super) fn check(
         endpoints.restart(&case.replies);
         session.run(subjects.of(case.params.as_ref()), case.seed)
     };
-    let elsewhere = match spec.grants.exec.is_empty() && spec.grants.chat.is_empty() {
+    let elsewhere = match spec.grants.exec.is_empty() && !spec.grants.asks_models() {
         true => Some(Plugins::load(&Harness::new()?, spec, params())?),
         false => None,
     };
-    let kept = match subjects.any().info().pure && spec.grants.chat.is_empty() {
+    let kept = match subjects.any().info().pure && !spec.grants.asks_models() {
         true => Some(Plugins::load(harness, &PluginSpec { reuse: Some(REUSED), ..spec.clone() }, params())?),
         false => None,
     };

@@ -75,8 +75,12 @@ pub fn run(
 ) -> Result<CaseResults, HarnessError> {
     let wrong = |case: &Case, what: String| CaseError::Line { path: file.path.clone(), line: case.line, what };
     for case in &file.cases {
-        if let Some(name) = case.replies.keys().find(|name| !spec.grants.chat.contains(name)) {
-            let granted = if spec.grants.chat.is_empty() { "none".to_owned() } else { spec.grants.chat.join(", ") };
+        let granted: Vec<&String> = spec.grants.chat.iter().chain(&spec.grants.reward_model).collect();
+        if let Some(name) = case.replies.keys().find(|name| !granted.contains(name)) {
+            let granted = match granted.is_empty() {
+                true => "none".to_owned(),
+                false => granted.into_iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+            };
             let what = format!(
                 "`replies` names `{name}`, which is not granted; granted are: {granted}\nhint: correct the name, or add it to `grant = {{ chat = […] }}` of the test"
             );

@@ -1,4 +1,4 @@
-//! `chat`: language models that a plugin may ask.
+//! `chat` and `reward-model`: models that a plugin may ask.
 
 mod reply;
 mod taped;
@@ -14,25 +14,68 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// The endpoints of one plugin.
-#[derive(Default)]
-pub(super) struct ChatAccess(BTreeMap<String, Endpoint>);
+/// What is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum AskedModel {
+    /// An endpoint, for texts.
+    #[default]
+    Chat,
+    /// A reward model, for a number, which it writes as a text.
+    RewardModel,
+}
 
-pub(super) fn check_names(names: &[String]) -> Result<(), GrantError> {
-    match names.iter().find(|name| name.is_empty()) {
-        Some(name) => Err(GrantError::EndpointName { name: name.clone() }),
-        None => Ok(()),
+impl AskedModel {
+    /// What it is called in errors, with its article.
+    fn noun(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Chat => ("an", "endpoint"),
+            Self::RewardModel => ("a", "reward model"),
+        }
+    }
+
+    /// What its requests are called on the tape.
+    fn on_tape(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::RewardModel => "reward-model",
+        }
+    }
+
+    /// The model `name` where what a call waits for is told.
+    fn wait(self, name: &str) -> String {
+        match self {
+            Self::Chat => name.to_owned(),
+            Self::RewardModel => format!("reward_model/{name}"),
+        }
+    }
+}
+
+/// The models of one plugin.
+#[derive(Default)]
+pub(super) struct ChatAccess {
+    asked: AskedModel,
+    models: BTreeMap<String, Endpoint>,
+}
+
+pub(super) fn check_names(asked: AskedModel, names: &[String]) -> Result<(), GrantError> {
+    match (asked, names.iter().find(|name| name.is_empty())) {
+        (_, None) => Ok(()),
+        (AskedModel::Chat, Some(name)) => Err(GrantError::EndpointName { name: name.clone() }),
+        (AskedModel::RewardModel, Some(name)) => Err(GrantError::RewardModelName { name: name.clone() }),
     }
 }
 
 impl ChatAccess {
-    pub(super) fn open(names: &[String], endpoints: &Endpoints) -> Result<Self, GrantError> {
-        check_names(names)?;
-        let find = |name: &String| match endpoints.get(name) {
-            Some(endpoint) => Ok((name.clone(), endpoint)),
-            None => Err(GrantError::NoEndpoint { name: name.clone(), known: endpoints.names() }),
+    pub(super) fn open(asked: AskedModel, names: &[String], models: &Endpoints) -> Result<Self, GrantError> {
+        check_names(asked, names)?;
+        let find = |name: &String| match (asked, models.get(name)) {
+            (_, Some(model)) => Ok((name.clone(), model)),
+            (AskedModel::Chat, None) => Err(GrantError::NoEndpoint { name: name.clone(), known: models.names() }),
+            (AskedModel::RewardModel, None) => {
+                Err(GrantError::NoRewardModel { name: name.clone(), known: models.names() })
+            }
         };
-        names.iter().map(find).collect::<Result<_, _>>().map(Self)
+        Ok(Self { asked, models: names.iter().map(find).collect::<Result<_, _>>()? })
     }
 }
 
@@ -68,13 +111,17 @@ impl ChatCalls {
     }
 
     fn endpoint(&self, name: &str) -> Result<Endpoint, ChatError> {
+        let ChatAccess { asked, models } = &*self.access;
+        let (article, noun) = asked.noun();
         if !self.open {
-            return Err(ChatError::InvalidRequest("`init` cannot ask an endpoint; ask in the call itself".into()));
+            return Err(ChatError::InvalidRequest(format!(
+                "`init` cannot ask {article} {noun}; ask in the call itself"
+            )));
         }
-        self.access.0.get(name).cloned().ok_or_else(|| {
-            let granted: Vec<&str> = self.access.0.keys().map(String::as_str).collect();
+        models.get(name).cloned().ok_or_else(|| {
+            let granted: Vec<&str> = models.keys().map(String::as_str).collect();
             ChatError::InvalidRequest(format!(
-                "the endpoint `{name}` is not granted to this plugin, which has: {}",
+                "the {noun} `{name}` is not granted to this plugin, which has: {}",
                 granted.join(", ")
             ))
         })
@@ -89,7 +136,7 @@ impl ChatCalls {
         let endpoint = self.endpoint(&request.endpoint)?;
         let hash = match self.tape.is_off() {
             true => None,
-            false => Some(taped::hash(&request, progress).await?),
+            false => Some(taped::hash(self.access.asked.on_tape(), &request, progress).await?),
         };
         Ok(ReadyRequest { endpoint, request, hash })
     }
@@ -100,14 +147,14 @@ impl ChatCalls {
         &self,
         ready: Result<ReadyRequest, ChatError>,
     ) -> impl Future<Output = Result<Result<ChatReply, ChatError>, NoMemory>> + Send + use<> {
-        let (tape, meter) = (self.tape.clone(), self.meter.clone());
+        let (tape, meter, asked) = (self.tape.clone(), self.meter.clone(), self.access.asked);
         async move {
             let ReadyRequest { endpoint, request, hash } = match ready {
                 Ok(ready) => ready,
                 Err(error) => return Ok(Err(error)),
             };
-            let name = format!("to the endpoint `{}`", request.endpoint);
-            let live = in_turn(&endpoint, &meter, request);
+            let name = format!("to the {} `{}`", asked.noun().1, request.endpoint);
+            let live = in_turn(&endpoint, &meter, asked, request);
             let body = match hash {
                 None => live.await,
                 Some(hash) => taped::answer(&tape, hash, &name, &meter, live).await,
@@ -124,11 +171,23 @@ impl ChatCalls {
     }
 }
 
-async fn in_turn(endpoint: &Endpoint, meter: &CallMeter, request: ChatRequest) -> Result<ChatBody, ChatError> {
-    let (queued, waits) = (meter.pauses().queue(), meter.waits().queue(&request.endpoint));
+async fn in_turn(
+    endpoint: &Endpoint,
+    meter: &CallMeter,
+    asked: AskedModel,
+    request: ChatRequest,
+) -> Result<ChatBody, ChatError> {
+    let (queued, waits) = (meter.pauses().queue(), meter.waits().queue(&asked.wait(&request.endpoint)));
     let turn = endpoint.turns.clone().acquire_owned().await;
-    let _served = meter.pauses().serve();
-    drop(queued);
+    let _counted = match asked {
+        AskedModel::Chat => {
+            let served = meter.pauses().serve();
+            drop(queued);
+            (Some(served), None)
+        }
+        // The device works for all samples: the time in which others have their turn is not the call's.
+        AskedModel::RewardModel => (None, Some(queued)),
+    };
     waits.serve();
     let turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
     // In its own task, so that it continues while the call waits for a thread. Dropping the wait ends it.
@@ -198,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_comes_while_the_call_is_not_polled() {
         let (endpoint, meter) = (endpoint(true), CallMeter::alone());
-        let mut asked = pin!(in_turn(&endpoint, &meter, request()));
+        let mut asked = pin!(in_turn(&endpoint, &meter, AskedModel::Chat, request()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(asked.as_mut().poll(&mut context).is_pending());
         drop(endpoint.turns.acquire().await.unwrap());
@@ -209,7 +268,7 @@ mod tests {
     async fn a_request_ends_with_the_one_who_waits_for_it() {
         let (endpoint, meter) = (endpoint(false), CallMeter::alone());
         {
-            let mut asked = pin!(in_turn(&endpoint, &meter, request()));
+            let mut asked = pin!(in_turn(&endpoint, &meter, AskedModel::Chat, request()));
             let mut context = Context::from_waker(Waker::noop());
             assert!(asked.as_mut().poll(&mut context).is_pending());
         }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 /// The hash by which a request is found.
-pub(super) async fn hash(request: &ChatRequest, progress: &mut Progress) -> Result<RequestHash, ChatError> {
+pub(super) async fn hash(kind: &str, request: &ChatRequest, progress: &mut Progress) -> Result<RequestHash, ChatError> {
     let pieces = request.pieces().map_err(|error| ChatError::InvalidRequest(error.to_string()))?;
-    let mut hash = RequestHash::new("chat");
+    let mut hash = RequestHash::new(kind);
     for chunk in pieces.chunks() {
         hash.update(&chunk);
         progress.advance(chunk.len()).await;
@@ -70,7 +70,7 @@ mod tests {
 
     async fn ask(call: &CallTape, live: Result<ChatBody, ChatError>) -> Result<ChatBody, ChatError> {
         let meter = CallMeter::alone();
-        let hash = hash(&request(), &mut meter.progress()).await?;
+        let hash = hash("chat", &request(), &mut meter.progress()).await?;
         answer(call, hash, "x", &meter, async { live }).await
     }
 

@@ -1,0 +1,48 @@
+//! The host's side of `reward-model`.
+
+use crate::bindings::gavel::plugin::{chat, reward_model};
+use crate::chat::ChatError;
+use crate::grant::ChatReply;
+use crate::state::State;
+use futures::future::try_join_all;
+use wasmtime::Result;
+
+impl reward_model::Host for State {
+    async fn score(&mut self, requests: Vec<reward_model::Request>) -> Result<Vec<Result<f64, reward_model::Error>>> {
+        let meter = self.grants.reward_model.meter().clone();
+        meter.request(requests.len())?;
+        // Held until all are answered, as for `chat`.
+        let mut held = meter.hold(0)?;
+        let mut progress = meter.progress();
+        let mut asked = Vec::with_capacity(requests.len());
+        for reward_model::Request { model, messages } in requests {
+            let request = chat::Request { endpoint: model, messages, options: String::new() };
+            let ready = match self.lift_request(request, &mut held, &mut progress).await? {
+                Ok(request) => self.grants.reward_model.prepare(request, &mut progress).await,
+                Err(error) => Err(error),
+            };
+            asked.push(self.grants.reward_model.ask(ready));
+        }
+        let answers = try_join_all(asked).await?;
+        Ok(answers.into_iter().map(|answer| Ok(score(&answer?)?)).collect())
+    }
+}
+
+/// The score that a reward model wrote.
+fn score(reply: &ChatReply) -> Result<f64, ChatError> {
+    let text = reply.text().unwrap_or_default();
+    let score = text.trim().parse().ok().filter(|score: &f64| score.is_finite());
+    score.ok_or_else(|| ChatError::Unavailable(format!("the reward model's answer is no number: {text:?}")))
+}
+
+impl From<ChatError> for reward_model::Error {
+    fn from(error: ChatError) -> Self {
+        match error {
+            ChatError::InvalidRequest(what) => Self::InvalidRequest(what),
+            ChatError::Refused(what) => Self::Refused(what),
+            ChatError::Unavailable(what) => Self::Unavailable(what),
+            // Not reached: the call has ended before.
+            ChatError::NoMemory => Self::Unavailable(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Why a reward model gives no score.
+
+use gavel_policy::PolicyError;
+use gavel_text::TextError;
+use std::sync::Arc;
+
+/// Why a reward model gives no score, or cannot be used at all.
+#[derive(Debug, thiserror::Error)]
+pub enum RewardModelError {
+    /// The checkpoint does not fit what it is read for.
+    #[error("{0}")]
+    Unfit(String),
+    /// The tokenizer or the chat template refuses a conversation.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A conversation is longer than the model's positions.
+    #[error("the conversation has {tokens} tokens, and the reward model reads at most {positions}")]
+    TooLong {
+        /// Its tokens.
+        tokens: usize,
+        /// The most that there may be.
+        positions: usize,
+    },
+    /// A conversation has so many bytes that it need not be tokenised.
+    #[error("the conversation has {bytes} bytes, and the reward model reads at most {positions} tokens")]
+    TooManyBytes {
+        /// Its bytes.
+        bytes: usize,
+        /// The most tokens that there may be.
+        positions: usize,
+    },
+    /// The score is infinite or not a number.
+    #[error("the reward model's score is {0}")]
+    NotFinite(f64),
+    /// The batch that the conversation was part of failed.
+    #[error("the reward model failed: {0}")]
+    Failed(Arc<PolicyError>),
+    /// The model's thread cannot be started.
+    #[error("cannot start a thread for the reward model: {0}")]
+    Thread(std::io::Error),
+    /// The model's thread has ended.
+    #[error("the reward model was stopped")]
+    Stopped,
+}
+
+impl RewardModelError {
+    /// Whether the conversation is at fault, so that asking again cannot help.
+    pub fn is_of_conversation(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::TooLong { .. } | Self::TooManyBytes { .. } | Self::NotFinite(_))
+    }
+}
