@@ -1,6 +1,6 @@
 //! `--reward-model`: reward models that score, or that plugins ask.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use gavel_plugin::{Limits, RewardModel};
 use gavel_scoring::WeightedPlugin;
 use std::collections::BTreeMap;
@@ -34,7 +34,8 @@ pub fn load(
         if tables.contains_key(&name) {
             bail!("--reward-model names `{name}` twice\nhint: give each model another name");
         }
-        let found = gavel_pipeline::hub::model(&path).map_err(|error| anyhow!("reward_model.{name}: {error}"))?;
+        let found =
+            gavel_pipeline::hub::model(&path).map_err(|error| anyhow::anyhow!("reward_model.{name}: {error}"))?;
         let path = found.into_owned();
         tables.insert(name, RewardModelTable::of(path));
     }
