@@ -30,10 +30,11 @@ impl Reward for Modelled {
             return Err(format!("scale must be a finite number other than 0, not {}", params.scale));
         }
         match params.clip {
-            Some([low, high]) if !(low < high) => {
+            Some([low, high]) if low < high => Ok(Self(params)),
+            Some([low, high]) => {
                 Err(format!("clip must be a lower and a higher number, such as [-5, 5], not [{low}, {high}]"))
             }
-            _ => Ok(Self(params)),
+            None => Ok(Self(params)),
         }
     }
 
