@@ -1,11 +1,9 @@
 //! Judges each response against others, in both orders, so that a model that
 //! always prefers the first one prefers none.
 
-use crate::ask::{Given, Missing, ask};
 use crate::params::{Against, Judge};
-use crate::parse::{self, Better};
-use crate::prompt::{Name, Task, needed, optional};
 use gavel_sdk::Score;
+use model_judging::{Better, Given, Missing, Name, Task, ask, needed, optional};
 
 pub(crate) const NAMES: &[Name] =
     &[optional("prompt"), needed("response"), needed("other"), optional("reference"), optional("rubric")];
@@ -54,7 +52,7 @@ pub(crate) fn judge(judge: &Judge, task: &Task, responses: &[String], against: A
         .map(|pair| (text(Some(pair.first)), text(pair.second)))
         .flat_map(|(first, second)| [prompt(first, second), prompt(second, first)])
         .collect();
-    let mut replies = ask(judge, &prompts, REMINDER, parse::better).into_iter();
+    let mut replies = ask(&judge.model, &prompts, REMINDER, model_judging::better).into_iter();
     let mut tallies: Vec<Tally> = responses.iter().map(|_| Tally::default()).collect();
     for pair in pairs {
         let won = match differ(&pair) {

@@ -1,7 +1,7 @@
 //! The parameters of a judge.
 
-use crate::prompt::Template;
 use crate::{pairwise, rubric, single};
+use model_judging::{Model, Template};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -75,13 +75,10 @@ fn weight() -> f64 {
 
 /// A judge with checked parameters.
 pub struct Judge {
-    pub(crate) endpoint: String,
+    pub(crate) model: Model,
     pub(crate) mode: Mode,
     pub(crate) prompt: Template,
-    pub(crate) system: Option<String>,
     pub(crate) rubric: String,
-    pub(crate) retries: u32,
-    pub(crate) options: Map<String, Value>,
 }
 
 /// How it judges.
@@ -131,7 +128,7 @@ impl Params {
         if let Some(missing) = names.iter().find(|name| name.needed && !prompt.has(name.name)) {
             return Err(format!("`prompt` has no {{{}}}: the model would not see it", missing.name));
         }
-        Ok(Judge { endpoint, mode, prompt, system, rubric, retries, options })
+        Ok(Judge { model: Model { endpoint, system, retries, options }, mode, prompt, rubric })
     }
 }
 
@@ -155,7 +152,10 @@ mod tests {
     fn a_mode_is_enough_but_for_a_rubric() {
         for mode in ["single", "pairwise"] {
             let judge = read(json!({"mode": mode})).unwrap();
-            assert_eq!((judge.endpoint.as_str(), judge.retries, judge.needs_reference()), ("judge", 2, false));
+            assert_eq!(
+                (judge.model.endpoint.as_str(), judge.model.retries, judge.needs_reference()),
+                ("judge", 2, false)
+            );
         }
         assert!(read(json!({"mode": "pairwise", "against": "reference"})).unwrap().needs_reference());
         assert!(read(json!({"mode": "single", "prompt": "{response} {reference}"})).unwrap().needs_reference());

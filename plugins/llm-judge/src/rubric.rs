@@ -1,10 +1,8 @@
 //! Judges each response by a list of criteria, in one request.
 
-use crate::ask::{Missing, ask, cut};
 use crate::params::{Criterion, Judge};
-use crate::parse;
-use crate::prompt::{Name, Task, needed, optional};
 use gavel_sdk::Score;
+use model_judging::{Missing, Name, Task, ask, cut, needed, optional};
 
 pub(crate) const NAMES: &[Name] = &[optional("prompt"), needed("response"), optional("reference"), needed("rubric")];
 
@@ -42,7 +40,7 @@ pub(crate) fn judge(
     let count = criteria.len();
     let reminder =
         format!("That does not answer all. Reply with {count} lines, `N: yes` or `N: no` for N from 1 to {count}.");
-    let given = ask(judge, &prompts, &reminder, |reply| parse::answers(reply, count));
+    let given = ask(&judge.model, &prompts, &reminder, |reply| model_judging::answers(reply, count));
     given.into_iter().map(|each| each.map(|given| score(criteria, &given.verdict).note(cut(&given.reply)))).collect()
 }
 

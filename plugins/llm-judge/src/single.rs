@@ -1,10 +1,8 @@
 //! Judges each response by itself.
 
-use crate::ask::{Missing, ask, cut};
 use crate::params::Judge;
-use crate::parse;
-use crate::prompt::{Name, Task, needed, optional};
 use gavel_sdk::Score;
+use model_judging::{Missing, Name, Task, ask, cut, needed, optional};
 
 pub(crate) const NAMES: &[Name] = &[optional("prompt"), needed("response"), optional("reference"), optional("rubric")];
 
@@ -30,6 +28,6 @@ const REMINDER: &str = "That has no score. Reply with one line, `Score: N`, wher
 
 pub(crate) fn judge(judge: &Judge, task: &Task, responses: &[String]) -> Vec<Result<Score, Missing>> {
     let prompts: Vec<String> = responses.iter().map(|each| judge.prompt.fill(task, &[("response", each)])).collect();
-    let given = ask(judge, &prompts, REMINDER, parse::score);
+    let given = ask(&judge.model, &prompts, REMINDER, model_judging::score);
     given.into_iter().map(|each| each.map(|given| Score::new(given.verdict).note(cut(&given.reply)))).collect()
 }

@@ -1,13 +1,7 @@
 //! A tool with one function, `search`, which finds passages in a folder of documents.
 
-mod answer;
-mod documents;
-mod index;
-mod passages;
-
+use document_passages::{Index, Passage, read, split, write};
 use gavel_sdk::{Failure, Info, Tool, ToolSpec};
-use index::Index;
-use passages::Passage;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -65,8 +59,8 @@ impl Tool for Search {
 
     fn new(params: Params) -> Result<Self, String> {
         params.check()?;
-        let documents = documents::read(Path::new(&params.folder))?;
-        let passages = passages::split(documents, params.passage_chars);
+        let documents = read(Path::new(&params.folder))?;
+        let passages = split(documents, params.passage_chars);
         let index = Index::new(&passages);
         Ok(Self { params, passages, index })
     }
@@ -114,6 +108,6 @@ impl Search {
             return Err(format!("the query has {chars} characters, at most {MAX_QUERY_CHARS} are allowed"));
         }
         let found = self.index.find(query, top_k).ok_or("the query has no words")?;
-        Ok(answer::write(found.iter().map(|place| &self.passages[*place]), self.params.answer_chars))
+        Ok(write(found.iter().map(|place| &self.passages[*place]), self.params.answer_chars))
     }
 }

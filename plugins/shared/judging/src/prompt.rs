@@ -3,26 +3,27 @@
 use gavel_sdk::{ContentPart, Message, Role};
 
 /// A placeholder that a prompt may have.
-pub(crate) struct Name {
-    pub(crate) name: &'static str,
+pub struct Name {
+    /// The name, without its braces.
+    pub name: &'static str,
     /// Whether a prompt is useless without it.
-    pub(crate) needed: bool,
+    pub needed: bool,
 }
 
 /// A placeholder that may be left out.
-pub(crate) const fn optional(name: &'static str) -> Name {
+pub const fn optional(name: &'static str) -> Name {
     Name { name, needed: false }
 }
 
 /// A placeholder that may not be left out.
-pub(crate) const fn needed(name: &'static str) -> Name {
+pub const fn needed(name: &'static str) -> Name {
     Name { name, needed: true }
 }
 
 /// A prompt, split into parts. Inserted texts are never searched for
 /// placeholders, so that a response with `{reference}` in it does not reveal
 /// the reference.
-pub(crate) struct Template(Vec<Part>);
+pub struct Template(Vec<Part>);
 
 enum Part {
     Text(String),
@@ -35,7 +36,7 @@ impl Template {
     ///
     /// # Errors
     /// It has a placeholder that is not among `names`.
-    pub(crate) fn read(text: &str, names: &'static [Name]) -> Result<Self, String> {
+    pub fn read(text: &str, names: &'static [Name]) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -64,12 +65,12 @@ impl Template {
     }
 
     /// Whether it has this placeholder.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Place(place) if *place == name))
     }
 
     /// The prompt for a task, with further values.
-    pub(crate) fn fill(&self, task: &Task, more: &[(&str, &str)]) -> String {
+    pub fn fill(&self, task: &Task, more: &[(&str, &str)]) -> String {
         let value = |name: &str| match name {
             "prompt" => &task.prompt,
             "rubric" => &task.rubric,
@@ -85,15 +86,18 @@ impl Template {
 }
 
 /// The part of the prompt that all responses of a group share.
-pub(crate) struct Task {
-    pub(crate) prompt: String,
-    pub(crate) reference: Option<String>,
-    pub(crate) rubric: String,
+pub struct Task {
+    /// The conversation.
+    pub prompt: String,
+    /// The ground truth.
+    pub reference: Option<String>,
+    /// What is judged by.
+    pub rubric: String,
 }
 
 /// A conversation as one text: the text of the only message, else each message
 /// with its role.
-pub(crate) fn conversation(messages: &[Message]) -> String {
+pub fn conversation(messages: &[Message]) -> String {
     match messages {
         [only] => text(only),
         _ => {

@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 /// A document with its name for the policy.
 #[derive(Debug, PartialEq)]
 pub struct Document {
+    /// The name.
     pub name: String,
+    /// The title, where it has one.
     pub title: Option<String>,
+    /// The text.
     pub text: String,
 }
 

@@ -4,9 +4,12 @@ use crate::claim::{Form, said, verdict};
 
 /// Which of two responses is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Better {
+pub enum Better {
+    /// The first.
     First,
+    /// The second.
     Second,
+    /// They are equally good.
     Neither,
 }
 
@@ -23,12 +26,12 @@ const BETTER: Form<Better> =
     Form { labels: &["better", "winner", "verdict"], weak_labels: &[], read: letter, is_plain: |_| false };
 
 /// The score of a reply, from 0 to 10, as a share of 10.
-pub(crate) fn score(reply: &str) -> Option<f64> {
+pub fn score(reply: &str) -> Option<f64> {
     verdict(reply, &SCORE).map(|score| score / 10.0)
 }
 
 /// The response that a reply finds better.
-pub(crate) fn better(reply: &str) -> Option<Better> {
+pub fn better(reply: &str) -> Option<Better> {
     verdict(reply, &BETTER)
 }
 
@@ -92,7 +95,7 @@ fn opened(text: &str) -> (&str, &'static str) {
 
 /// A `yes` or `no` for each of `count` numbers, in lines such as `2: yes`.
 /// `None` if a number has both.
-pub(crate) fn answers(reply: &str, count: usize) -> Option<Vec<bool>> {
+pub fn answers(reply: &str, count: usize) -> Option<Vec<bool>> {
     let mut found = vec![None; count];
     for line in said(reply)?.lines() {
         let Some((number, answer)) = bare(line).split_once([':', '.', ')']) else { continue };

@@ -27,6 +27,7 @@ impl Tokenizer for Words {
 }
 
 impl Index {
+    /// The index of these passages, which are at least one.
     pub fn new(passages: &[Passage]) -> Self {
         let texts: Vec<String> = passages
             .iter()

@@ -1,22 +1,37 @@
 //! Asks the model until it gives a verdict.
 
-use crate::params::Judge;
 use gavel_sdk::chat::{self, Error, Request};
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// Bytes of a reply that a message shows.
 const SHOWN: usize = 300;
 
+/// A model that is asked, and how.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// The name of its `[chat.NAME]`.
+    pub endpoint: String,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// How often it is asked again after a reply without a verdict.
+    pub retries: u32,
+    /// Further fields of each request.
+    pub options: Map<String, Value>,
+}
+
 /// A verdict and its reply.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Given<T> {
-    pub(crate) verdict: T,
-    pub(crate) reply: String,
+pub struct Given<T> {
+    /// The verdict.
+    pub verdict: T,
+    /// The whole reply.
+    pub reply: String,
 }
 
 /// Why there is no verdict.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Missing {
+pub enum Missing {
     /// The model did not answer.
     Unavailable(String),
     /// The endpoint refused the request, for example because it is too long for
@@ -40,21 +55,21 @@ impl fmt::Display for Missing {
 }
 
 /// The end of a reply, where the verdict is.
-pub(crate) fn cut(reply: &str) -> &str {
+pub fn cut(reply: &str) -> &str {
     let reply = reply.trim();
     &reply[reply.ceil_char_boundary(reply.len().saturating_sub(SHOWN))..]
 }
 
 /// Sends all requests at once. Replies without a verdict are answered with
 /// `reminder`, again all at once.
-pub(crate) fn ask<T: Clone>(
-    judge: &Judge,
+pub fn ask<T: Clone>(
+    model: &Model,
     prompts: &[String],
     reminder: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Vec<Result<Given<T>, Missing>> {
     let send = |requests| chat::complete(requests).into_iter().map(|reply| Ok(Reply::from(reply?))).collect();
-    ask_with(judge, prompts, reminder, parse, send)
+    ask_with(model, prompts, reminder, parse, send)
 }
 
 /// A reply of the model.
@@ -85,7 +100,7 @@ impl Reply {
 type Turns = Vec<String>;
 
 fn ask_with<T: Clone>(
-    judge: &Judge,
+    model: &Model,
     prompts: &[String],
     reminder: &str,
     parse: impl Fn(&str) -> Option<T>,
@@ -93,12 +108,12 @@ fn ask_with<T: Clone>(
 ) -> Vec<Result<Given<T>, Missing>> {
     let mut found: Vec<Option<Result<Given<T>, Missing>>> = vec![None; prompts.len()];
     let mut turns: Vec<Turns> = vec![Turns::new(); prompts.len()];
-    for _ in 0..=judge.retries {
+    for _ in 0..=model.retries {
         let open: Vec<usize> = (0..prompts.len()).filter(|at| found[*at].is_none()).collect();
         if open.is_empty() {
             break;
         }
-        let requests = open.iter().map(|at| request(judge, &prompts[*at], &turns[*at], reminder)).collect();
+        let requests = open.iter().map(|at| request(model, &prompts[*at], &turns[*at], reminder)).collect();
         for (at, reply) in open.into_iter().zip(send(requests)) {
             match reply {
                 Ok(reply) => match parse(reply.words()) {
@@ -116,29 +131,26 @@ fn ask_with<T: Clone>(
     found.into_iter().zip(turns).map(|(found, turns)| found.unwrap_or_else(|| Err(unclear(turns)))).collect()
 }
 
-fn request(judge: &Judge, prompt: &str, turns: &Turns, reminder: &str) -> Request {
-    let mut request = Request::new(&judge.endpoint);
-    if let Some(system) = &judge.system {
+fn request(model: &Model, prompt: &str, turns: &Turns, reminder: &str) -> Request {
+    let mut request = Request::new(&model.endpoint);
+    if let Some(system) = &model.system {
         request = request.system(system);
     }
     request = request.user(prompt);
     for reply in turns {
         request = request.assistant(reply).user(reminder);
     }
-    judge.options.iter().fold(request, |request, (name, value)| request.option(name, value.clone()))
+    model.options.iter().fold(request, |request, (name, value)| request.option(name, value.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Params;
     use crate::parse::score;
-    use serde_json::json;
     use std::cell::RefCell;
 
     fn asked(retries: u32, rounds: &[&[Result<&str, Error>]]) -> (Vec<Result<f64, Missing>>, Vec<usize>) {
-        let params: Params = serde_json::from_value(json!({"mode": "single", "retries": retries})).unwrap();
-        let judge = params.check().unwrap();
+        let model = Model { endpoint: "judge".into(), system: None, retries, options: Map::new() };
         let prompts: Vec<String> = rounds[0].iter().map(|_| "?".to_owned()).collect();
         let sizes = RefCell::new(Vec::new());
         let send = |requests: Vec<Request>| {
@@ -151,7 +163,7 @@ mod tests {
             };
             round.iter().map(|reply| reply.clone().map(said)).collect()
         };
-        let found = ask_with(&judge, &prompts, "again", score, send);
+        let found = ask_with(&model, &prompts, "again", score, send);
         (found.into_iter().map(|each| each.map(|given| given.verdict)).collect(), sizes.into_inner())
     }
 

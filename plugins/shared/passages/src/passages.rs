@@ -11,6 +11,7 @@ pub struct Passage {
     pub part: (usize, usize),
     /// The document's title, which counts as text of each of its passages.
     pub title: Option<String>,
+    /// The text of the part.
     pub text: String,
 }
 
