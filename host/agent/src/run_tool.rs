@@ -62,7 +62,7 @@ impl RunTool {
     pub(crate) fn session(&self, rooms: Arc<SessionRooms>, settings: String, waits: OutsideWaits) -> RunSession {
         match self {
             Self::Component(tool) => RunSession::Component(Box::new(tool.session(rooms, settings, waits))),
-            Self::Mcp(server) => RunSession::Mcp(server.clone()),
+            Self::Mcp(server) => RunSession::Mcp(server.clone(), waits),
         }
     }
 }
@@ -70,5 +70,5 @@ impl RunTool {
 /// A tool in a trajectory.
 pub(crate) enum RunSession {
     Component(Box<ToolSession>),
-    Mcp(Arc<McpServer>),
+    Mcp(Arc<McpServer>, OutsideWaits),
 }

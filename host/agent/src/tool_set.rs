@@ -71,7 +71,7 @@ impl ToolSet {
         for (number, source) in sources.into_iter().enumerate() {
             let tool = match source {
                 ToolSource::Component(spec) => RunTool::Component(Tool::load(sandbox, *spec).await?),
-                ToolSource::Mcp(spec) => RunTool::Mcp(Arc::new(McpServer::load(spec).await?)),
+                ToolSource::Mcp(spec) => RunTool::Mcp(Arc::new(McpServer::load(spec, sandbox).await?)),
             };
             if tool.component().is_some_and(|tool| tool.info().is_quick()) {
                 return Err(ToolSetError::Quick(tool.name().to_owned()));
@@ -256,10 +256,10 @@ impl Sessions {
                 }
                 answered
             }
-            RunSession::Mcp(server) => {
+            RunSession::Mcp(server, waits) => {
                 let calls = calls.into_iter().map(async |Call { place, call, .. }| {
                     let answer = timed(async {
-                        let McpAnswer { text, ending } = server.call(&call.name, &call.arguments).await;
+                        let McpAnswer { text, ending } = server.call(&call.name, &call.arguments, waits).await;
                         (text, ending)
                     });
                     (place, answer.await)

@@ -25,7 +25,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_server.py")
 /// A server; starting Python takes seconds on a busy machine.
 fn server(source: McpSource) -> McpSpec {
     let (timeout, output) = (Duration::from_secs(60), 64 << 10);
-    McpSpec { name: "server".into(), source, api_key_env: None, env: Vec::new(), timeout, output }
+    McpSpec { name: "server".into(), source, api_key_env: None, env: Vec::new(), timeout, output, limit: None }
 }
 
 fn program(sdk: &str, what: &str) -> McpSpec {

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use gavel_data::KnownColumn;
+use gavel_limiter::LimiterTable;
 use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
 use gavel_project::{MANIFEST, Project};
 use gavel_scoring::WeightedPlugin;
@@ -158,16 +159,33 @@ pub fn endpoint(text: &str) -> Result<(String, ChatEndpoint), String> {
     Ok((name.to_owned(), line.chat))
 }
 
-/// The endpoints of all `--chat`, each named once.
-pub fn endpoints(given: Vec<(String, ChatEndpoint)>) -> Result<BTreeMap<String, ChatEndpoint>> {
-    let mut endpoints = BTreeMap::new();
-    for (name, endpoint) in given {
-        if endpoints.contains_key(&name) {
-            bail!("--chat names the endpoint `{name}` twice\nhint: give each endpoint another name");
-        }
-        endpoints.insert(name, endpoint);
+/// `NAME=TABLE`, a limiter as in a run's configuration.
+pub fn limiter(text: &str) -> Result<(String, LimiterTable), String> {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        limiter: LimiterTable,
     }
-    Ok(endpoints)
+    let example = "write judge='{ requests_per_second = 50 }'";
+    let (name, table) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| format!("it is not NAME=TABLE; {example}"))?;
+    let line: Line =
+        toml::from_str(&format!("limiter = {table}")).map_err(|error| format!("{}; {example}", error.message()))?;
+    line.limiter.check()?;
+    Ok((name.to_owned(), line.limiter))
+}
+
+/// The tables of a flag, each named once; `what` is what they name.
+pub fn each_once<T>(flag: &str, what: &str, given: Vec<(String, T)>) -> Result<BTreeMap<String, T>> {
+    let mut tables = BTreeMap::new();
+    for (name, table) in given {
+        if tables.contains_key(&name) {
+            bail!("{flag} names the {what} `{name}` twice\nhint: give each {what} another name");
+        }
+        tables.insert(name, table);
+    }
+    Ok(tables)
 }
 
 /// `NAME=COLUMN`, a column that Gavel reads and its name in the file.
@@ -277,9 +295,10 @@ mod tests {
         let table = r#"{ base_url = "http://127.0.0.1:1", model = "m" }"#;
         assert!(endpoint(&format!("={table}")).unwrap_err().contains("NAME=TABLE"));
         let judge = || endpoint(&format!("judge={table}")).unwrap();
-        assert_eq!(endpoints(vec![judge()]).unwrap().len(), 1);
-        let error = endpoints(vec![judge(), judge()]).unwrap_err().to_string();
+        assert_eq!(each_once("--chat", "endpoint", vec![judge()]).unwrap().len(), 1);
+        let error = each_once("--chat", "endpoint", vec![judge(), judge()]).unwrap_err().to_string();
         assert!(error.contains("`judge` twice"), "{error}");
+        assert!(limiter("judge={ requests_per_second = 0.0 }").unwrap_err().contains("above 0"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::partial;
 use gavel_data::{ColumnNames, KnownColumn, OutcomeKind, Sample, SampleOutcome, disk};
+use gavel_limiter::LimiterTable;
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::layout;
 use gavel_scoring::chat::ChatEndpoint;
@@ -59,6 +60,9 @@ pub struct ScoreArgs {
     /// A language model that plugins may be granted, as in [chat.NAME]: NAME='{ base_url = "…", model = "…" }'.
     #[arg(long = "chat", value_name = "NAME=TABLE", value_parser = plugin_args::endpoint)]
     chat: Vec<(String, ChatEndpoint)>,
+    /// Limits that endpoints and grants name, as in [limiter.NAME].
+    #[arg(long = "limiter", value_name = "NAME=TABLE", value_parser = plugin_args::limiter)]
+    limiters: Vec<(String, LimiterTable)>,
     /// A program that plugins may be granted, as in [exec.NAME].
     #[arg(long = "exec", value_name = "NAME=PATH", value_parser = plugin_args::program)]
     programs: Vec<ProgramSpec>,
@@ -137,7 +141,13 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         Some(recording) if args.programs.is_empty() => recording::programs(recording)?,
         _ => args.programs,
     };
-    let config = ScorerConfig { sandbox, chat: plugin_args::endpoints(args.chat)?, reward_models, programs };
+    let config = ScorerConfig {
+        sandbox,
+        chat: plugin_args::each_once("--chat", "endpoint", args.chat)?,
+        limiters: plugin_args::each_once("--limiter", "limiter", args.limiters)?,
+        reward_models,
+        programs,
+    };
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
     let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
     let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };

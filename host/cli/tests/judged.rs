@@ -44,6 +44,18 @@ fn a_run_learns_from_a_taskset_a_judger_and_a_model_and_replays_without_them() {
     assert_eq!(metrics[1]["reward/asks/mean"], json!(0.5));
     let asked = judge.asked();
     assert!(asked >= 2 * 16, "{asked}");
+    assert!(metrics[1]["spent/asks/tokens"].as_u64().unwrap() >= 16 * 32, "{:?}", metrics[1]);
+    assert!(metrics[2]["spent/tokens"].as_u64() > metrics[1]["spent/tokens"].as_u64());
+
+    // A run that has spent its budget ends with a checkpoint, and continues with another one.
+    let budget = |tokens: &str| format!("budget.tokens={tokens}");
+    let (small, large) = (budget("100"), budget("1000000"));
+    let name = ["train", "-c", "train.toml", "--set", "train.steps=2", "--set", "log.name=budget", "--set"];
+    let output = project.run(&[&name[..], &[&small]].concat());
+    assert!(stderr(&output).contains("tokens are spent, of budget.tokens = 100: the run ends"), "{}", stderr(&output));
+    assert_eq!(project.metrics("runs/budget").len(), 2);
+    project.succeed(&[&name[..], &[&large, "--resume"]].concat());
+    assert_eq!(project.metrics("runs/budget").len(), 3);
 
     drop(judge);
     let output = project.succeed(&["replay", "runs/run"]);

@@ -52,8 +52,9 @@ impl<'a> EndpointRollout<'a> {
         temperature: f32,
         scored: &'a (dyn Fn() + Sync),
     ) -> Result<Self> {
-        let client = ChatClient::new(name, endpoint).map_err(|error| PipelineError::Stopped(error.to_string()))?;
-        let turns = Semaphore::new(endpoint.concurrency.get().min(Semaphore::MAX_PERMITS));
+        let client = ChatClient::new(name, endpoint, scorer.sandbox())
+            .map_err(|error| PipelineError::Stopped(error.to_string()))?;
+        let turns = Semaphore::new(endpoint.concurrency().get().min(Semaphore::MAX_PERMITS));
         Ok(Self {
             client,
             endpoint,
@@ -138,7 +139,7 @@ impl<'a> EndpointRollout<'a> {
         self.failed_in_a_row.update(|failed| failed + 1);
         let (failed, first) = (self.failed_in_a_row.get(), self.first_failure.get_or_init(|| error));
         match self.answered.get() {
-            _ if failed < self.endpoint.concurrency.get() => Ok(Err(what)),
+            _ if failed < self.endpoint.concurrency().get() => Ok(Err(what)),
             0 => Err(stopped(first)),
             _ => Err(PipelineError::Stopped(format!("{failed} requests in a row failed; the last: {what}"))),
         }

@@ -23,8 +23,8 @@ impl Cause {
     /// to the endpoint.
     pub(crate) fn new(last: &LastCall, sample: String) -> Self {
         let endpoints = last.endpoints.iter().map(|(name, share)| {
-            // `reward_model/NAME` already says what it is.
-            let name = if name.starts_with("reward_model/") { name.clone() } else { format!("chat/{name}") };
+            // `reward_model/NAME` and `limiter/NAME` already say what they are.
+            let name = if name.contains('/') { name.clone() } else { format!("chat/{name}") };
             (name, *share)
         });
         let own = 1.0 - last.endpoints.values().fold(0.0, |sum, share| sum + share);

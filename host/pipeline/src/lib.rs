@@ -38,6 +38,7 @@ mod samples_in_flight;
 mod setup;
 mod sft;
 mod sft_rows;
+mod spending;
 mod step_metrics;
 mod task_stream;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::updater::Updater;
 use gavel_data::Member;
 use gavel_plugin::Tape;
 use gavel_runs::Metrics;
-use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, ScoredSample, State};
+use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, ScoredSample, Spent, State};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,6 +84,13 @@ impl Recorder {
     pub(crate) fn add_waits(&mut self, waits: &BTreeMap<String, f64>) {
         for (name, seconds) in waits {
             *self.state.device_wait.entry(name.clone()).or_default() += seconds;
+        }
+    }
+
+    /// Adds what plugins spent at language models.
+    pub(crate) fn add_spent(&mut self, spent: &BTreeMap<String, Spent>) {
+        for (plugin, spent) in spent {
+            self.state.spent.entry(plugin.clone()).or_default().add(*spent);
         }
     }
 

@@ -5,12 +5,13 @@ use crate::broken_judges::BrokenJudges;
 use crate::config::{RlTable, ScheduleTable};
 use crate::credit::CreditRule;
 use crate::episode_metrics::describe_episodes;
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::{DrawnGroup, GroupQueue};
 use crate::ledger::{Cause, Ledger};
 use crate::pace::Pace;
 use crate::run::Run;
+use crate::spending::describe_outside;
 use crate::step_metrics::{describe, outcomes};
 use crate::task_stream::Numbering;
 use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
@@ -180,6 +181,12 @@ impl RlRun<'_> {
     async fn wait(&mut self, step: &mut Step) -> Result<()> {
         let (start, is_drawing) = (Instant::now(), self.groups.is_drawing());
         self.groups.wait().await?;
+        if let Some(why) = self.run.rollout.scorer.must_stop() {
+            return Err(PipelineError::Stopped(format!(
+                "step {}: {why}, and its on_endpoint_down is \"stop\"\nhint: once it answers, continue from the last checkpoint with --resume",
+                step.number
+            )));
+        }
         let seconds = start.elapsed().as_secs_f64();
         match is_drawing {
             true => {
@@ -294,6 +301,7 @@ impl RlRun<'_> {
             let all: Vec<&DrawnGroup> = considered().collect();
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
+        describe_outside(&self.run.rollout.scorer, &mut self.run.recorder, &mut metrics);
         let waits = self.ledger.end_step(&mut metrics);
         self.run.recorder.add_waits(&waits);
         let seconds = metrics.time("step", start);

@@ -41,8 +41,11 @@ pub(crate) fn of_score(progress: &Progress) -> Vec<Wait> {
 
 /// An endpoint that a judge or a tool waits for.
 fn at_endpoint(who: &str, OutsideWait { endpoint, is_queued, .. }: &OutsideWait) -> String {
-    let what = if *is_queued { "its turn at" } else { "the answer of" };
-    format!("{what} the endpoint {endpoint}, for {who}")
+    match (endpoint.strip_prefix("limiter/"), is_queued) {
+        (Some(limiter), _) => format!("its turn of the limiter {limiter}, for {who}"),
+        (None, true) => format!("its turn at the endpoint {endpoint}, for {who}"),
+        (None, false) => format!("the answer of the endpoint {endpoint}, for {who}"),
+    }
 }
 
 /// The samples of a validation under way. Clones share their state.

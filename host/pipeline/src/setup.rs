@@ -86,9 +86,9 @@ impl Setup {
 pub(crate) fn scorer<T>(config: &Config<T>) -> Result<Scorer> {
     let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
     let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
-    let (sandbox, chat) = (config.resources.sandbox(), config.chat.clone());
+    let (sandbox, chat, limiters) = (config.resources.sandbox(), config.chat.clone(), config.limiter.clone());
     let reward_models = load_reward_models(&config.reward_model)?;
-    Ok(Scorer::new(plugins, ScorerConfig { sandbox, chat, reward_models, programs })?)
+    Ok(Scorer::new(plugins, ScorerConfig { sandbox, chat, limiters, reward_models, programs })?)
 }
 
 const OTHER_TEMPLATE: &str = "hint: set model.chat_template to the file of another one";

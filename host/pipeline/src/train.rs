@@ -14,6 +14,7 @@ use crate::resume::find_run;
 use crate::rl_step::{RlRun, StepReport};
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
+use crate::spending::over_budget;
 use crate::task_stream::Numbering;
 use crate::unlearned::{Lesson, UnlearnedSteps};
 use crate::{Start, Summary};
@@ -65,9 +66,14 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         for step in steps {
             let StepReport { metrics, lesson } = rl.step(step, learning_rate.at(step - 1)).await?;
             report(step, table.steps, &metrics, &lesson);
-            rl.end_step(step, metrics, control.is_stopping()).await?;
+            let over = over_budget(&config.budget, &rl.run.recorder.state().spent).filter(|_| step < table.steps);
+            let is_stopping = control.is_stopping() || over.is_some();
+            rl.end_step(step, metrics, is_stopping).await?;
             unlearned.add(step, &lesson)?;
-            if control.is_stopping() && step < table.steps {
+            if let Some(what) = over {
+                tracing::warn!("step {step}: {what}: the run ends, with a checkpoint");
+            }
+            if is_stopping && step < table.steps {
                 is_stopped = true;
                 break;
             }

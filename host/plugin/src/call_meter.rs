@@ -1,13 +1,15 @@
 //! Charges a call for what the host does for it: the memory that it holds, its
 //! processor time, and its requests. Every import charges its call here.
 
+use crate::exchange::Exchange;
 use crate::limits::Limits;
 use crate::memory_budget::{MemoryBudget, MemoryUse, NoMemory};
 use crate::memory_reservation::MemoryReservation;
-use crate::outside_waits::OutsideWaits;
+use crate::outside_waits::{OpenRequest, OutsideWaits};
 use crate::pauses::Pauses;
 use crate::request_budget::{RequestBudget, TooManyRequests};
 use crate::time_budget::thread_time;
+use gavel_limiter::{Asker, Limiter, Turn};
 use std::sync::Arc;
 
 /// The meter of one call. Clones share their state.
@@ -17,6 +19,8 @@ pub struct CallMeter {
     pauses: Arc<Pauses>,
     requests: Arc<RequestBudget>,
     waits: OutsideWaits,
+    /// The request to a model that it is for, if it is for one.
+    exchange: Option<Arc<Exchange>>,
 }
 
 impl CallMeter {
@@ -28,7 +32,7 @@ impl CallMeter {
         requests: Arc<RequestBudget>,
         waits: OutsideWaits,
     ) -> Self {
-        Self { memory: MemoryBudget::new(limits.memory, used, reserved), pauses, requests, waits }
+        Self { memory: MemoryBudget::new(limits.memory, used, reserved), pauses, requests, waits, exchange: None }
     }
 
     /// Becomes the meter of a further call of the same instance.
@@ -75,6 +79,30 @@ impl CallMeter {
         let reserved = MemoryReservation::of_its_own(limits.memory);
         let requests = RequestBudget::new(&limits);
         Self::new(&limits, Arc::default(), reserved, Arc::default(), requests, OutsideWaits::default())
+    }
+
+    /// The meter of a request to a model that is served as long as a copy of this meter lives.
+    pub(crate) fn of_exchange(&self, open: OpenRequest) -> Self {
+        Self { exchange: Some(Arc::new(Exchange::served(&self.pauses, open))), ..self.clone() }
+    }
+
+    /// Waits for the turn of a request of about `tokens` tokens. The wait is not charged to the call, since others keep
+    /// it waiting.
+    pub async fn turn(&self, limiter: &Limiter, tokens: f64) -> Turn {
+        self.uncharged(limiter.turn(self.waits.asker(), tokens)).await
+    }
+
+    /// Waits for something before a request to a model is sent. The wait is not charged to the call.
+    pub async fn uncharged<T>(&self, wait: impl Future<Output = T>) -> T {
+        match &self.exchange {
+            Some(exchange) => exchange.queued(wait).await,
+            None => wait.await,
+        }
+    }
+
+    /// On whose behalf the call is made.
+    pub fn asker(&self) -> &Asker {
+        self.waits.asker()
     }
 
     pub(crate) fn pauses(&self) -> &Arc<Pauses> {

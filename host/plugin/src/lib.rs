@@ -22,6 +22,7 @@ mod credit;
 mod engine;
 mod engine_config;
 mod error;
+mod exchange;
 mod exec;
 mod exports;
 mod fault;
@@ -73,7 +74,7 @@ pub use chat::{ChatBody, ChatError, ChatModel, ChatRequest, JsonChunks, JsonPiec
 pub use compile::{COMPILE_COMMAND, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with};
 pub use contract::CONTRACT;
 pub use error::LoadError;
-pub use grant::{ClockGrant, Environment, GrantError, GrantStatus, Grants, Import, RandomGrant};
+pub use grant::{ClockGrant, Environment, GrantError, GrantStatus, Grants, HttpServers, Import, RandomGrant};
 pub use info::Info;
 pub use inspect::{Inspection, exports, inspect};
 pub use limits::Limits;

@@ -1,12 +1,16 @@
 //! The requests that a call waits for, for display.
 
+use gavel_limiter::{Asker, Limiter, Turn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The requests to language models that a call waits for. Clones share their state.
 #[derive(Debug, Clone, Default)]
-pub struct OutsideWaits(Arc<Mutex<Requests>>);
+pub struct OutsideWaits {
+    asker: Asker,
+    requests: Arc<Mutex<Requests>>,
+}
 
 #[derive(Debug, Default)]
 struct Requests {
@@ -30,6 +34,16 @@ pub struct OutsideWait {
 }
 
 impl OutsideWaits {
+    /// Those of calls on behalf of `asker`.
+    pub fn of(asker: Asker) -> Self {
+        Self { asker, requests: Arc::default() }
+    }
+
+    /// On whose behalf it waits.
+    pub(crate) fn asker(&self) -> &Asker {
+        &self.asker
+    }
+
     /// The oldest request, which stands for what the call waits for.
     pub fn oldest(&self) -> Option<OutsideWait> {
         self.lock().open.values().next().cloned()
@@ -41,6 +55,12 @@ impl OutsideWaits {
         let mut requests = self.lock();
         requests.settle();
         requests.spent.clone()
+    }
+
+    /// Waits for the turn of a request that asks nobody for tokens; meanwhile it waits for `limiter/NAME`.
+    pub async fn turn(&self, name: &str, limiter: &Limiter) -> Turn {
+        let _open = self.queue(&format!("limiter/{name}"));
+        limiter.turn(&self.asker, 0.0).await
     }
 
     /// Notes that a request waits for its turn at an endpoint.
@@ -55,7 +75,7 @@ impl OutsideWaits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Requests> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,8 +99,17 @@ pub(crate) struct OpenRequest {
 impl OpenRequest {
     /// Notes that its turn has come, and that it waits for the answer.
     pub(crate) fn serve(&self) {
+        self.set_queued(false);
+    }
+
+    /// Notes that it waits for another turn.
+    pub(crate) fn queue(&self) {
+        self.set_queued(true);
+    }
+
+    fn set_queued(&self, is_queued: bool) {
         if let Some(wait) = self.waits.lock().open.get_mut(&self.number) {
-            (wait.is_queued, wait.since) = (false, Instant::now());
+            (wait.is_queued, wait.since) = (is_queued, Instant::now());
         }
     }
 }

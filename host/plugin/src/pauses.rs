@@ -46,7 +46,7 @@ impl Pauses {
     }
 
     /// Notes that a request waits for its turn, until the result is dropped.
-    pub(crate) fn queue(self: &Arc<Self>) -> impl Drop + use<> {
+    pub(crate) fn queue(self: &Arc<Self>) -> Counted {
         Counted::new(self, |pauses| &pauses.queued)
     }
 
@@ -103,8 +103,13 @@ impl Pauses {
         }
     }
 
+    /// Wakes the call, so that the time until now is charged for what it has waited for.
+    pub(crate) fn settle(&self) {
+        self.waker.wake();
+    }
+
     /// Notes that a request is being answered, until the result is dropped.
-    pub(crate) fn serve(self: &Arc<Self>) -> impl Drop + use<> {
+    pub(crate) fn serve(self: &Arc<Self>) -> Counted {
         Counted::new(self, |pauses| &pauses.served)
     }
 }
@@ -113,7 +118,8 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-struct Counted {
+/// A request that is counted until this is dropped.
+pub(crate) struct Counted {
     pauses: Arc<Pauses>,
     counter: fn(&Pauses) -> &AtomicUsize,
 }

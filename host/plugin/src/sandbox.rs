@@ -14,6 +14,7 @@ use crate::shared::Shared;
 use crate::spec::ProgramSpec;
 use crate::tape::Tape;
 use crate::ticking_engines::TickingEngines;
+use gavel_limiter::Limiter;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -93,6 +94,16 @@ impl Sandbox {
     /// are granted `name` and loaded after this.
     pub fn add_chat(&self, name: impl Into<String>, model: Arc<dyn ChatModel>, concurrency: NonZeroUsize) {
         self.shared.outside.chat.add(name.into(), model, concurrency, self.handle().clone());
+    }
+
+    /// Adds a limiter, for plugins whose grants name it and which are loaded after this.
+    pub fn add_limiter(&self, name: impl Into<String>, limiter: Limiter) {
+        self.shared.outside.add_limiter(name.into(), limiter);
+    }
+
+    /// The limiter of this name, or the names of those that there are.
+    pub fn limiter(&self, name: &str) -> Result<Limiter, Vec<String>> {
+        self.shared.outside.limiter(name)
     }
 
     /// Adds a reward model, for plugins that are granted `name` and loaded after this.

@@ -5,10 +5,12 @@ mod common;
 
 use common::{Sampled, guest, sample, sandbox};
 use gavel_data::{Budget, Outcome};
-use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec, Sandbox, Tape};
+use gavel_limiter::{Limiter, LimiterTable};
+use gavel_plugin::{Grants, HttpServers, Limits, LoadError, Plugin, PluginSpec, Sandbox, Tape};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -236,4 +238,43 @@ async fn what_servers_answered_is_on_the_tape_and_nobody_is_asked_again() {
         "{outcome:?}"
     );
     assert_eq!(server.asked(), asked);
+}
+
+async fn load_granted(sandbox: &Sandbox, urls: &[String], grants: Grants) -> Result<Plugin, LoadError> {
+    let limits = Limits { deadline: Duration::from_secs(60), ..Limits::default() };
+    let params = serde_json::from_value(json!({ "urls": urls })).unwrap();
+    Plugin::load(sandbox, PluginSpec { params, limits, grants, ..PluginSpec::new("fetch", guest("fetch")) }).await
+}
+
+#[tokio::test]
+async fn requests_wait_for_the_turns_of_a_limiter() {
+    let (sandbox, server) = (sandbox(), Server::start());
+    let limited = |name: &str| Grants { http: vec![server.url("")], limit: Some(name.into()), ..Grants::default() };
+    let error = load_granted(&sandbox, &[], limited("slow")).await.err().unwrap().to_string();
+    assert!(error.contains("grant.limit: there is no limiter `slow` (known: none)"), "{error}");
+
+    let table =
+        LimiterTable { requests_per_second: Some(20.0), concurrency: NonZeroUsize::new(1), ..Default::default() };
+    sandbox.add_limiter("slow", Limiter::open(&table).unwrap());
+    let plugin = load_granted(&sandbox, &vec![server.url("/ok"); 5], limited("slow")).await.unwrap();
+    let start = Instant::now();
+    let seen = plugin.score(&sample(), 1).await;
+    assert_eq!(*seen.note().as_array().unwrap(), vec![json!({"status": 200, "body": "hello"}); 5]);
+    assert!(start.elapsed() >= Duration::from_millis(150), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_answered_for_by_another() {
+    let (sandbox, server) = (sandbox(), Server::start());
+    // Nobody listens there any more.
+    let gone =
+        format!("http://127.0.0.1:{}/ok", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+    let http = vec![gone.trim_end_matches("/ok").to_owned(), server.url("")];
+    let servers = HttpServers { urls: vec![gone.clone(), server.url("/ok")], on_endpoint_down: Default::default() };
+    let grants = Grants { http, servers: Some(servers), ..Grants::default() };
+    let plugin = load_granted(&sandbox, &vec![gone; 6], grants).await.unwrap();
+    let seen = plugin.score(&sample(), 1).await.note();
+    let answered = seen.as_array().unwrap().iter().filter(|each| each["body"] == "hello").count();
+    // The first one was asked once, before it was known to be gone.
+    assert!(answered >= 5 && answered == server.asked(), "{seen}");
 }

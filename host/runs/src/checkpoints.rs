@@ -43,6 +43,25 @@ pub struct State {
     /// Seconds that the device was idle, by what it waited for.
     #[serde(default)]
     pub device_wait: BTreeMap<String, f64>,
+    /// What was spent at language models, by plugin.
+    #[serde(default)]
+    pub spent: BTreeMap<String, Spent>,
+}
+
+/// What a plugin spent at language models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Tokens of prompts and answers together.
+    pub tokens: u64,
+    /// Money, in the currency of the prices.
+    pub money: f64,
+}
+
+impl Spent {
+    /// Adds what else was spent.
+    pub fn add(&mut self, other: Self) {
+        (self.tokens, self.money) = (self.tokens + other.tokens, self.money + other.money);
+    }
 }
 
 /// Which checkpoints are kept when a new one is saved.

@@ -40,7 +40,7 @@ mod samples;
 mod tasks;
 mod tensorboard;
 
-pub use checkpoints::{Checkpoints, Retention, State, check_weights};
+pub use checkpoints::{Checkpoints, Retention, Spent, State, check_weights};
 pub use config::read_config;
 pub use config_file::{ConfigFile, ConfigFileError};
 pub use damage::DamagedLine;

@@ -1,6 +1,7 @@
 //! Errors of a scorer.
 
 use crate::chat::ChatEndpointError;
+use gavel_limiter::LimiterError;
 use gavel_plugin::LoadError;
 
 /// Why a scorer cannot start.
@@ -12,6 +13,14 @@ pub enum ScorerError {
     /// An endpoint cannot be used.
     #[error(transparent)]
     Chat(#[from] ChatEndpointError),
+    /// A limiter cannot keep its limits.
+    #[error("limiter.{name}.{source}")]
+    Limiter {
+        /// The limiter.
+        name: String,
+        /// Why.
+        source: LimiterError,
+    },
     /// A component that is a taskset, a tool or an agent.
     #[error("plugin `{plugin}` scores nothing: it exports neither `reward` nor `judger`\nhint: {}", place_of(exported))]
     ScoresNothing {

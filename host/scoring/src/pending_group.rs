@@ -2,6 +2,7 @@
 
 use crate::judge::Judge;
 use gavel_data::{Evaluation, SampleInput};
+use gavel_limiter::{Asker, group_number};
 use gavel_plugin::OutsideWaits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +17,14 @@ pub struct PendingGroup(Arc<Waiting>);
 
 struct Waiting {
     size: usize,
+    /// Its place among all groups, for the order of requests.
+    number: u64,
     /// The calls, by the judge's number.
     judgements: Mutex<BTreeMap<usize, Judgement>>,
     ended: watch::Sender<Ended>,
 }
 
 /// A judge's call for the group, which may not have started.
-#[derive(Default)]
 struct Judgement {
     /// The samples that have arrived.
     members: Vec<Member>,
@@ -57,12 +59,27 @@ impl PendingGroup {
     /// A group of `size` samples.
     pub fn new(size: usize) -> Self {
         let ended = watch::Sender::new(Ended::default());
-        Self(Arc::new(Waiting { size, judgements: Mutex::default(), ended }))
+        Self(Arc::new(Waiting { size, number: group_number(), judgements: Mutex::default(), ended }))
     }
 
     /// What the call of judge `number` waits for outside.
-    pub(crate) fn waits(&self, number: usize) -> OutsideWaits {
-        self.judgements().entry(number).or_default().waits.clone()
+    pub(crate) fn waits(&self, number: usize, judge: &str) -> OutsideWaits {
+        self.judgement(&mut self.judgements(), number, judge).waits.clone()
+    }
+
+    /// What a call of `judge` for one of its samples waits for outside.
+    pub(crate) fn waits_of_sample(&self, judge: &str, sample: u32) -> OutsideWaits {
+        OutsideWaits::of(Asker { plugin: judge.into(), group: self.0.number, sample })
+    }
+
+    fn judgement<'a>(
+        &self,
+        judgements: &'a mut BTreeMap<usize, Judgement>,
+        number: usize,
+        judge: &str,
+    ) -> &'a mut Judgement {
+        let new = || Judgement { members: Vec::new(), waits: self.waits_of_sample(judge, 0) };
+        judgements.entry(number).or_insert_with(new)
     }
 
     fn judgements(&self) -> MutexGuard<'_, BTreeMap<usize, Judgement>> {
@@ -81,7 +98,7 @@ impl PendingGroup {
         let (answer, waiting) = oneshot::channel();
         let whole = {
             let mut judgements = self.judgements();
-            let Judgement { members, waits } = judgements.entry(number).or_default();
+            let Judgement { members, waits } = self.judgement(&mut judgements, number, judge.name());
             members.push(Member { arrival, answer });
             (members.len() == self.0.size).then(|| (std::mem::take(members), waits.clone()))
         };

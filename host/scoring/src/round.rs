@@ -124,7 +124,7 @@ impl<'a> Round<'a> {
                 Some(_) => None,
             };
             // The group waits for this sample even if the judge must not see it.
-            let waits = self.group.waits(number);
+            let waits = self.group.waits(number, judge.name());
             let _wait = self.progress.wait_for(judge.name(), &waits);
             let arrival = Arrival { index: self.sample.index, seed: self.seed, input };
             let judged = self.group.judged(number, judge, arrival).await;
@@ -136,7 +136,7 @@ impl<'a> Round<'a> {
                 (None, None) => Timed { answer: Ok(given_up()), span: None, waits },
             };
         }
-        let waits = OutsideWaits::default();
+        let waits = self.group.waits_of_sample(judge.name(), self.sample.index);
         if let Some(why) = not_called {
             return Timed { answer: Err(why), span: None, waits };
         }

@@ -1,6 +1,6 @@
 //! The plugins of a run, and the samples that they score.
 
-use crate::chat::{self, ChatEndpoint};
+use crate::chat::{ChatEndpoint, Connected};
 use crate::condition::When;
 use crate::error::{ScorerError, Uncovered};
 use crate::exec::{self, LoadedProgram};
@@ -11,7 +11,9 @@ use crate::round::Round;
 use crate::stand_in::stand_in;
 use crate::unfinished::unfinished;
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
+use gavel_limiter::{Limiter, LimiterTable};
 use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, RewardModel, Sandbox, SandboxConfig, Tape, exports};
+use gavel_runs::Spent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -41,6 +43,8 @@ pub struct ScorerConfig {
     pub sandbox: SandboxConfig,
     /// The endpoints that they may be granted, by name.
     pub chat: BTreeMap<String, ChatEndpoint>,
+    /// The limits that endpoints and grants name.
+    pub limiters: BTreeMap<String, LimiterTable>,
     /// The reward models that they may be granted, by name.
     pub reward_models: BTreeMap<String, Arc<dyn RewardModel>>,
     /// The programs that they may be granted.
@@ -49,7 +53,13 @@ pub struct ScorerConfig {
 
 impl From<SandboxConfig> for ScorerConfig {
     fn from(sandbox: SandboxConfig) -> Self {
-        Self { sandbox, chat: BTreeMap::new(), reward_models: BTreeMap::new(), programs: Vec::new() }
+        Self {
+            sandbox,
+            chat: BTreeMap::new(),
+            limiters: BTreeMap::new(),
+            reward_models: BTreeMap::new(),
+            programs: Vec::new(),
+        }
     }
 }
 
@@ -59,6 +69,9 @@ pub struct Scorer {
     /// The plugins that the judges were created from, in the same order.
     plugins: Vec<LoadedPlugin>,
     chat: BTreeMap<String, ChatEndpoint>,
+    connected: Connected,
+    /// The limiters with names.
+    limiters: BTreeMap<String, Limiter>,
     programs: Vec<LoadedProgram>,
     sandbox: Sandbox,
 }
@@ -93,19 +106,27 @@ impl Scorer {
         }
         let named: Vec<_> = plugins.iter().map(|plugin| (plugin.spec.name.as_str(), &plugin.when)).collect();
         let waits = waits(&named)?;
-        let ScorerConfig { sandbox, chat, reward_models, programs } = config;
+        let ScorerConfig { sandbox, chat, limiters, reward_models, programs } = config;
         let sandbox = Sandbox::new(sandbox)?;
-        match &tape {
+        let mut named_limiters = BTreeMap::new();
+        let connected = match &tape {
             Some(Tape::Replay(_)) => {
                 stand_in(&sandbox, plugins.iter().map(|plugin| &plugin.spec.grants));
+                Connected::default()
             }
             _ => {
-                chat::connect(&sandbox, &chat)?;
+                for (name, table) in limiters {
+                    let limiter = Limiter::open(&table);
+                    let limiter = limiter.map_err(|source| ScorerError::Limiter { name: name.clone(), source })?;
+                    sandbox.add_limiter(name.clone(), limiter.clone());
+                    named_limiters.insert(name, limiter);
+                }
                 for (name, model) in reward_models {
                     sandbox.add_reward_model(name, model);
                 }
+                Connected::new(&sandbox, &chat)?
             }
-        }
+        };
         // Also in a replay, which runs programs again.
         let programs = exec::connect(&sandbox, programs)?;
         if let Some(tape) = tape {
@@ -139,7 +160,15 @@ impl Scorer {
             judges.push(WeightedJudge { judge: plugin.clone(), weight, when, waits });
             loaded.push(LoadedPlugin { plugin, spec });
         }
-        Ok(Self { judges: Arc::new(Judges::new(judges)?), plugins: loaded, chat, programs, sandbox })
+        Ok(Self {
+            judges: Arc::new(Judges::new(judges)?),
+            plugins: loaded,
+            chat,
+            connected,
+            limiters: named_limiters,
+            programs,
+            sandbox,
+        })
     }
 
     /// The plugins with their weights, in the order of the configuration.
@@ -160,6 +189,28 @@ impl Scorer {
     /// The endpoints that its plugins may be granted.
     pub(crate) fn chat(&self) -> &BTreeMap<String, ChatEndpoint> {
         &self.chat
+    }
+
+    /// Why a run with it must stop, where an endpoint with `on_endpoint_down = "stop"` is down.
+    pub fn must_stop(&self) -> Option<String> {
+        self.connected.must_stop()
+    }
+
+    /// What plugins spent at endpoints since the last call of this.
+    pub fn take_spent(&self) -> BTreeMap<String, Spent> {
+        self.connected.take_spent()
+    }
+
+    /// Metrics of endpoints and limiters since the last call of this, by their names.
+    pub fn take_outside_metrics(&self) -> Vec<(String, f64)> {
+        let mut metrics = self.connected.take_metrics();
+        for (name, limiter) in &self.limiters {
+            let waits = limiter.take_waits();
+            metrics.push((format!("limiter/{name}/turns"), waits.turns as f64));
+            metrics.push((format!("limiter/{name}/wait_mean"), waits.mean().as_secs_f64()));
+            metrics.push((format!("limiter/{name}/wait_max"), waits.longest.as_secs_f64()));
+        }
+        metrics
     }
 
     /// The programs that its plugins may be granted.

@@ -2,14 +2,19 @@
 
 use futures::future::{BoxFuture, ready};
 use gavel_data::Message;
+use gavel_limiter::Limiter;
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grants, RewardModel, Sandbox};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Adds to a sandbox a model for each one that these grants name, which fails every request. In a replay, the tape
+/// Adds to a sandbox a model for each one that these grants name, which fails every request, and limiters without
+/// limits. In a replay, the tape
 /// answers in its place.
 pub fn stand_in<'a>(sandbox: &Sandbox, grants: impl IntoIterator<Item = &'a Grants>) {
-    for Grants { chat, reward_model, .. } in grants {
+    for Grants { chat, reward_model, limit, .. } in grants {
+        if let Some(name) = limit {
+            sandbox.add_limiter(name, Limiter::unlimited());
+        }
         for name in chat {
             sandbox.add_chat(name, Arc::new(Nobody), NonZeroUsize::MIN);
         }

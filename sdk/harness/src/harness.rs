@@ -5,7 +5,9 @@ use crate::error::HarnessError;
 use crate::http::FakeHttp;
 use crate::plugin::{LoadedPlugin, PluginBuilder};
 use gavel_data::Sample;
-use gavel_plugin::{Inspection, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, inspect};
+use gavel_plugin::{
+    Grants, Inspection, LoadError, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig, Tape, inspect,
+};
 use gavel_runs::layout;
 use gavel_scoring::recording::{Recording, RecordingError};
 use gavel_scoring::stand_in;
@@ -105,6 +107,7 @@ impl Harness {
     /// # Errors
     /// As for a run: the file, its imports, its parameters.
     pub fn load(&self, spec: PluginSpec) -> Result<LoadedPlugin, LoadError> {
+        let spec = unlimited(spec);
         if self.replaying {
             stand_in(&self.sandbox, [&spec.grants]);
         }
@@ -119,8 +122,13 @@ impl Harness {
 
     /// What a component imports and exports, as a run with `spec` would have it.
     pub(crate) fn inspect(&self, spec: PluginSpec) -> Result<Inspection, LoadError> {
-        self.sandbox.handle().block_on(inspect(&self.sandbox, spec))
+        self.sandbox.handle().block_on(inspect(&self.sandbox, unlimited(spec)))
     }
+}
+
+/// A test asks no server, so its plugin waits for none, and for no limiter of a run.
+fn unlimited(spec: PluginSpec) -> PluginSpec {
+    PluginSpec { grants: Grants { limit: None, servers: None, ..spec.grants }, ..spec }
 }
 
 fn threads() -> NonZeroUsize {

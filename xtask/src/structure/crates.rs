@@ -9,9 +9,10 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
     "gavel-data",
     "gavel-runs",
+    "gavel-limiter",
     "gavel-plugin",
     "gavel-scoring",
     "gavel-text",

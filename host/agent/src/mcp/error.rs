@@ -36,6 +36,16 @@ pub enum McpError {
         /// The variable.
         variable: String,
     },
+    /// Its limiter is not configured.
+    #[error(
+        "tool `{tool}`: limit: there is no limiter `{limiter}`\nhint: add [limiter.{limiter}], such as requests_per_second = 10"
+    )]
+    NoLimiter {
+        /// The tool.
+        tool: String,
+        /// The limiter.
+        limiter: String,
+    },
     /// No HTTPS.
     #[error("tool `{tool}`: {source}")]
     Tls {

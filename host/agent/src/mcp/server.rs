@@ -5,7 +5,8 @@ use super::connection::Connection;
 use super::error::McpError;
 use super::spec::{McpSource, McpSpec};
 use gavel_data::ToolEnding;
-use gavel_plugin::{Environment, ToolFunction};
+use gavel_limiter::Limiter;
+use gavel_plugin::{Environment, OutsideWaits, Sandbox, ToolFunction};
 use rmcp::model::{CallToolRequestParams, ErrorCode, JsonObject};
 use rmcp::service::ServiceError;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub struct McpServer {
     spec: McpSpec,
     env: Environment,
     functions: Vec<ToolFunction>,
+    /// The limiter whose turns its calls wait for.
+    limiter: Option<Limiter>,
     /// Absent after it broke, until the next call.
     connection: Mutex<Option<Arc<Connection>>>,
 }
@@ -28,16 +31,20 @@ pub(crate) struct McpAnswer {
 }
 
 impl McpServer {
-    /// Connects to a server and asks for its functions.
+    /// Connects to a server and asks for its functions. It shares the limiters of the sandbox.
     ///
     /// # Errors
-    /// It does not start, does not answer in time or not as an MCP server does, or a function cannot be offered.
-    pub async fn load(spec: McpSpec) -> Result<Self, McpError> {
+    /// Its limiter is not there, it does not start, does not answer in time or not as an MCP server does, or a function cannot be offered.
+    pub async fn load(spec: McpSpec, sandbox: &Sandbox) -> Result<Self, McpError> {
         let tool = || spec.name.clone();
         let names: Vec<String> = spec.env.iter().chain(&spec.api_key_env).cloned().collect();
         if let Some(variable) = spec.api_key_env.as_ref().filter(|variable| std::env::var(variable).is_err()) {
             return Err(McpError::NoKey { tool: tool(), variable: variable.clone() });
         }
+        let limiter = spec.limit.as_ref().map(|limiter| {
+            sandbox.limiter(limiter).map_err(|_| McpError::NoLimiter { tool: tool(), limiter: limiter.clone() })
+        });
+        let limiter = limiter.transpose()?;
         let env = Environment::read(&names).map_err(|source| McpError::Environment { tool: tool(), source })?;
         let described = async {
             let connection = Connection::open(&spec, &env).await?;
@@ -61,7 +68,7 @@ impl McpServer {
         if functions.is_empty() {
             return Err(McpError::Function { tool: tool(), what: format!("{} has no functions", spec.source) });
         }
-        Ok(Self { env, functions, connection: Mutex::new(Some(Arc::new(connection))), spec })
+        Ok(Self { env, functions, limiter, connection: Mutex::new(Some(Arc::new(connection))), spec })
     }
 
     /// The name in the run.
@@ -80,8 +87,12 @@ impl McpServer {
     }
 
     /// Calls a function with arguments that fit its schema. A server that has ended is started again.
-    pub(crate) async fn call(&self, function: &str, arguments: &str) -> McpAnswer {
-        let McpSpec { name, timeout: limit, output, .. } = &self.spec;
+    pub(crate) async fn call(&self, function: &str, arguments: &str, waits: &OutsideWaits) -> McpAnswer {
+        let McpSpec { name, timeout: limit, output, limit: limiter, .. } = &self.spec;
+        let _turn = match (limiter, &self.limiter) {
+            (Some(name), Some(limiter)) => Some(waits.turn(name, limiter).await),
+            _ => None,
+        };
         let answer = match timeout(*limit, self.ask(function, arguments)).await {
             Ok(answer) => answer,
             Err(_) => McpAnswer {

@@ -19,6 +19,8 @@ pub struct McpSpec {
     pub timeout: Duration,
     /// The most bytes of an answer.
     pub output: usize,
+    /// The limiter whose turns its calls wait for.
+    pub limit: Option<String>,
 }
 
 /// Where a server is.

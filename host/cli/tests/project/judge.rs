@@ -25,7 +25,9 @@ impl Judge {
         let answer = move || {
             count.fetch_add(1, Ordering::Relaxed);
             let message = json!({"role": "assistant", "content": "0.5"});
-            std::future::ready(json!({"choices": [{"message": message, "finish_reason": "stop"}]}).to_string())
+            let usage = json!({"prompt_tokens": 30, "completion_tokens": 2});
+            let choices = json!([{"message": message, "finish_reason": "stop"}]);
+            std::future::ready(json!({"choices": choices, "usage": usage}).to_string())
         };
         let router = Router::new().route("/v1/chat/completions", post(answer));
         runtime.spawn(async move { axum::serve(listener, router).await });

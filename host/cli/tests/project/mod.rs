@@ -133,7 +133,9 @@ every = 3
             .into_iter()
             .map(|mut line| {
                 let is_clock = |name: &str| {
-                    ["time/", "perf/", "device_wait/"].iter().any(|prefix| name.starts_with(prefix))
+                    ["time/", "perf/", "device_wait/", "chat/", "limiter/"]
+                        .iter()
+                        .any(|prefix| name.starts_with(prefix))
                         || name.contains("/latency_p")
                 };
                 line.retain(|name, _| !is_clock(name));

@@ -189,6 +189,9 @@ pub struct ToolTable {
     /// The variable with the key that a server is asked with over HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
+    /// The name of the limiter whose turns calls of an MCP server wait for; no limit by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
     /// The parameters of the component's initialisation.
     #[serde(default)]
     pub params: serde_json::Map<String, serde_json::Value>,
@@ -216,6 +219,9 @@ impl ToolTable {
         }
         self.limits.validate(&format!("tool.{}.limits", self.name))?;
         match (&self.path, &self.mcp) {
+            (Some(_), None) if self.limit.is_some() => wrong(
+                "limit is for an MCP server\nhint: the requests of a component are limited beside its grant: grant = { http = […], limit = \"NAME\" }".into(),
+            ),
             (Some(_), None) if self.api_key_env.is_none() => Ok(()),
             (Some(_), None) => wrong("api_key_env is for an MCP server at a URL".into()),
             (None, Some(source)) => self.check_mcp(source).or_else(|what| wrong(what.into())),
@@ -267,6 +273,7 @@ impl ToolTable {
                 env: self.grant.env.clone(),
                 timeout: limits.deadline,
                 output: limits.output,
+                limit: self.limit.clone(),
             }),
             None => ToolSource::from(PluginSpec {
                 name,

@@ -1,7 +1,9 @@
 //! `[[reward]]`: a plugin and how much it counts.
 
 use super::error::ConfigError;
+use gavel_limiter::OnEndpointDown;
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
+use gavel_scoring::chat::BaseUrls;
 use gavel_scoring::{Condition, SourcePattern, WeightedPlugin, When};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -16,9 +18,12 @@ pub struct RewardTable {
     /// The component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// In place of a component: a server that gives verdicts.
+    /// In place of a component: a server that gives verdicts, or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
+    pub url: Option<BaseUrls>,
+    /// What happens while no server answers; by default, requests are unavailable.
+    #[serde(default, skip_serializing_if = "OnEndpointDown::is_default")]
+    pub on_endpoint_down: OnEndpointDown,
     /// In place of a component: the name of a reward model, `[reward_model.NAME]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward_model: Option<String>,
@@ -34,6 +39,9 @@ pub struct RewardTable {
     /// Attempts to ask the server after the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
+    /// The name of the limiter whose turns requests to the server wait for; no limit by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
     /// What the server is asked at once.
     #[serde(default, skip_serializing_if = "is_sample")]
     pub batch: ServiceBatch,
@@ -92,11 +100,13 @@ impl RewardTable {
             name: name.to_owned(),
             path: None,
             url: None,
+            on_endpoint_down: OnEndpointDown::default(),
             reward_model: Some(name.to_owned()),
             scale: None,
             clip: None,
             api_key_env: None,
             retries: None,
+            limit: None,
             batch: ServiceBatch::Sample,
             weight: weight(),
             only_if: None,

@@ -1,6 +1,7 @@
 //! All tables of a run together.
 
 use super::agent::{AgentTable, ToolTable};
+use super::budget::BudgetTable;
 use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::reward::RewardTable;
@@ -8,7 +9,8 @@ use super::reward_model::RewardModelTable;
 use super::schedule::ScheduleTable;
 use super::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
 use super::train_table::TrainTable;
-use gavel_plugin::LimitsTable;
+use gavel_limiter::LimiterTable;
+use gavel_plugin::{Grants, LimitsTable};
 use gavel_policy::Dtype;
 use gavel_scoring::ExecTable;
 use gavel_scoring::chat::ChatEndpoint;
@@ -42,6 +44,12 @@ pub struct Config<T> {
     /// The language models that plugins may be granted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub chat: BTreeMap<String, ChatEndpoint>,
+    /// Limits that endpoints, rewards and tools name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limiter: BTreeMap<String, LimiterTable>,
+    /// What may be spent at endpoints.
+    #[serde(default, skip_serializing_if = "BudgetTable::is_default")]
+    pub budget: BudgetTable,
     /// The reward models that plugins may be granted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reward_model: BTreeMap<String, RewardModelTable>,
@@ -69,7 +77,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that was out of memory may continue with settings that need less of it.
-pub(crate) const MAY_DIFFER: [&str; 11] = [
+pub(crate) const MAY_DIFFER: [&str; 14] = [
     "train.steps",
     "train.max_steps_without_update",
     "schedule.watchdog",
@@ -78,6 +86,9 @@ pub(crate) const MAY_DIFFER: [&str; 11] = [
     "rollout.max_batch",
     "rollout.cache_memory",
     "reward",
+    "chat",
+    "budget",
+    "limiter",
     "limits",
     "log",
     "resources",
@@ -128,6 +139,8 @@ impl<T: TrainTable> Config<T> {
         for (name, endpoint) in &self.chat {
             endpoint.check().map_err(|what| ConfigError::Invalid(format!("chat.{name}.{what}")))?;
         }
+        self.check_limiters()?;
+        self.budget.validate(self.chat.values().any(|endpoint| endpoint.price.is_some()))?;
         self.reward_model.iter().try_for_each(|(name, table)| table.validate(name))?;
         for (name, table) in &self.exec {
             table.limits.validate(&format!("exec.{name}.limits"))?;
@@ -158,6 +171,32 @@ impl<T: TrainTable> Config<T> {
         self.checkpoint.validate()?;
         self.log.validate()?;
         self.resources.validate()
+    }
+
+    /// Refuses limiters with values out of range, and names of limiters that there are not.
+    fn check_limiters(&self) -> Result<(), ConfigError> {
+        for (name, table) in &self.limiter {
+            table.check().map_err(|what| ConfigError::Invalid(format!("limiter.{name}.{what}")))?;
+        }
+        let of_grant = |whose: String, grant: &Grants| (format!("{whose}.grant.limit"), grant.limit.clone());
+        let chat = self.chat.iter().map(|(name, table)| (format!("chat.{name}.limit"), table.limit.clone()));
+        let rewards = self.reward.iter().flat_map(|reward| {
+            let whose = format!("reward.{}", reward.name);
+            [(format!("{whose}.limit"), reward.limit.clone()), of_grant(whose, &reward.grant)]
+        });
+        let tools = self.tool.iter().flat_map(|tool| {
+            let whose = format!("tool.{}", tool.name);
+            [(format!("{whose}.limit"), tool.limit.clone()), of_grant(whose, &tool.grant)]
+        });
+        let agent = std::iter::once(of_grant("agent".to_owned(), &self.agent.grant));
+        for (key, limit) in chat.chain(rewards).chain(tools).chain(agent) {
+            if let Some(name) = limit.filter(|name| !self.limiter.contains_key(name)) {
+                return Err(ConfigError::Invalid(format!(
+                    "{key}: there is no limiter `{name}`\nhint: add [limiter.{name}], such as requests_per_second = 10"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Replaces names on the hub by local folders and files, so that a run keeps the revisions that it began with.

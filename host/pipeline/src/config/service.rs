@@ -1,7 +1,8 @@
 //! The standard plugins behind a `[[reward]]` with `url`, a server that gives verdicts, or with `reward_model`.
 
 use super::reward::{RewardTable, ServiceBatch};
-use gavel_plugin::{ClockGrant, Grants};
+use gavel_limiter::OnEndpointDown;
+use gavel_plugin::{ClockGrant, Grants, HttpServers};
 use serde_json::{Map, json};
 use std::path::PathBuf;
 
@@ -14,12 +15,20 @@ impl RewardTable {
             ),
             (None, _) if self.api_key_env.is_some() => Err("api_key_env is for a reward with url"),
             (None, _) if self.retries.is_some() => Err("retries is for a reward with url"),
+            (None, _) if self.limit.is_some() => Err(
+                "limit is for a reward with url\nhint: the requests of a component are limited beside its grant: grant = { http = […], limit = \"NAME\" }",
+            ),
+            (None, _) if !self.on_endpoint_down.is_default() => Err("on_endpoint_down is for a reward with url"),
+            (Some(_), _) if self.on_endpoint_down == OnEndpointDown::Stop => {
+                Err("on_endpoint_down = \"stop\" is for [chat.NAME]\nhint: use \"pause\" or \"drop\"")
+            }
             (None, _) if self.batch != ServiceBatch::Sample => Err("batch is for a reward with url"),
             (None, _) => Ok(()),
             (Some(_), _) if !self.params.is_empty() || self.reuse.is_some() => {
                 Err("params and reuse are for a component, not for a reward with url")
             }
-            (Some(url), _) if origin(url).is_none() => {
+            (Some(urls), _) if urls.all().is_empty() => Err("url is an empty list"),
+            (Some(urls), _) if urls.all().iter().any(|url| origin(url).is_none()) => {
                 Err("url must be like http://127.0.0.1:8000/score, with http or https and without a password")
             }
             (Some(_), _) => Ok(()),
@@ -34,7 +43,7 @@ impl RewardTable {
             grants.reward_model.push(model.clone());
             return (standard_plugin("reward-model"), self.reward_model_params(model), grants);
         }
-        let Some(url) = &self.url else {
+        let Some((urls, url)) = self.url.as_ref().and_then(|urls| Some((urls.all(), urls.all().first()?))) else {
             return (path.unwrap_or_default(), self.params.clone(), self.grant.clone());
         };
         let name = match self.batch {
@@ -45,8 +54,13 @@ impl RewardTable {
         params.extend(self.api_key_env.as_ref().map(|variable| ("api_key_env".to_owned(), json!(variable))));
         params.extend(self.retries.map(|retries| ("retries".to_owned(), json!(retries))));
         let mut grants = Grants { clock: ClockGrant::Real, ..self.grant.clone() };
-        grants.http.extend(origin(url));
+        grants.http.extend(urls.iter().filter_map(|url| origin(url)));
+        let on_endpoint_down = self.on_endpoint_down;
+        if urls.len() > 1 || !on_endpoint_down.is_default() {
+            grants.servers = Some(HttpServers { urls: urls.to_vec(), on_endpoint_down });
+        }
         grants.env.extend(self.api_key_env.clone());
+        grants.limit = self.limit.clone().or(grants.limit);
         (path.unwrap_or_else(|| standard_plugin(name)), params, grants)
     }
 }
@@ -76,13 +90,18 @@ mod tests {
 
     #[test]
     fn a_server_is_asked_by_a_component_that_may_reach_it_alone() {
-        let table = table("url = \"https://lean.example:8443/score?x=1\"\napi_key_env = \"KEY\"\nretries = 0");
+        let table = table(
+            "url = \"https://lean.example:8443/score?x=1\"\napi_key_env = \"KEY\"\nretries = 0\nlimit = \"lean\"",
+        );
         let spec = table.plugin(&LimitsTable::default()).spec;
         assert!(spec.path.ends_with("plugins/service.wasm"), "{}", spec.path.display());
         let params = json!({"url": "https://lean.example:8443/score?x=1", "api_key_env": "KEY", "retries": 0});
         assert_eq!(serde_json::Value::Object(spec.params), params);
         let (http, env) = (vec!["https://lean.example:8443".to_owned()], vec!["KEY".to_owned()]);
-        assert_eq!(spec.grants, Grants { http, env, clock: ClockGrant::Real, ..Grants::default() });
+        assert_eq!(
+            spec.grants,
+            Grants { http, env, limit: Some("lean".into()), clock: ClockGrant::Real, ..Grants::default() }
+        );
     }
 
     #[test]
@@ -94,6 +113,18 @@ mod tests {
         assert_eq!(spec.grants.http, ["http://10.0.0.5", "http://judge.internal"]);
         let own = RewardTable { path: Some("own.wasm".into()), ..table };
         assert_eq!(own.plugin(&LimitsTable::default()).spec.path, PathBuf::from("own.wasm"));
+    }
+
+    #[test]
+    fn several_servers_answer_for_the_first() {
+        let urls = ["http://10.0.0.5:8000/score", "http://10.0.0.6:8000/score"];
+        let table = table(&format!("url = {urls:?}\non_endpoint_down = \"pause\""));
+        table.validate().unwrap();
+        let spec = table.plugin(&LimitsTable::default()).spec;
+        assert_eq!(spec.params["url"], urls[0]);
+        assert_eq!(spec.grants.http, ["http://10.0.0.5:8000", "http://10.0.0.6:8000"]);
+        let servers = spec.grants.servers.unwrap();
+        assert_eq!((servers.urls, servers.on_endpoint_down), (urls.map(str::to_owned).into(), OnEndpointDown::Pause));
     }
 
     #[test]
@@ -116,6 +147,10 @@ mod tests {
             ("reward_model = \"b\"\nparams = { c = 1 }", "params and reuse are for a component"),
             ("path = \"a.wasm\"\napi_key_env = \"KEY\"", "api_key_env is for a reward with url"),
             ("path = \"a.wasm\"\nretries = 1", "retries is for a reward with url"),
+            ("path = \"a.wasm\"\non_endpoint_down = \"pause\"", "on_endpoint_down is for a reward with url"),
+            ("url = \"http://a\"\non_endpoint_down = \"stop\"", "is for [chat.NAME]"),
+            ("url = []", "an empty list"),
+            ("path = \"a.wasm\"\nlimit = \"b\"", "limit is for a reward with url"),
             ("path = \"a.wasm\"\nbatch = \"group\"", "batch is for a reward with url"),
             ("url = \"http://a\"\nparams = { b = 1 }", "params and reuse are for a component"),
             ("url = \"lean.example\"", "url must be like"),

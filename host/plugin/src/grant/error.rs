@@ -47,6 +47,33 @@ pub enum GrantError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// Servers that cannot answer the same requests.
+    #[error("grant.servers: {}{what}\nhint: write servers = {{ urls = [\"http://10.0.0.5:8000/score\", \"http://10.0.0.6:8000/score\"] }}", if url.is_empty() { "they ".to_owned() } else { format!("{url:?} ") })]
+    Server {
+        /// As written; empty where it is about all of them.
+        url: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A limiter for servers, where none is granted.
+    #[error(
+        "grant.limit: {name:?} is for requests to servers, and none is granted\nhint: name the servers in grant.http"
+    )]
+    LimitOfNothing {
+        /// The limiter.
+        name: String,
+    },
+    /// A limiter that is not configured.
+    #[error(
+        "grant.limit: there is no limiter `{name}` (known: {})\nhint: add [limiter.{name}] to the configuration, such as requests_per_second = 10",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    NoLimiter {
+        /// The name.
+        name: String,
+        /// The limiters that there are.
+        known: Vec<String>,
+    },
     /// There are no certificates to check a server's certificate with.
     #[error("grant.http: {0}")]
     RootCertificates(#[from] NoRootCertificates),

@@ -7,7 +7,7 @@ use super::error::GrantError;
 use super::exec::{ExecAccess, ExecCalls};
 use super::folder::{Folder, Preopens, ReadRule};
 use super::grants::{ClockGrant, Grants, RandomGrant};
-use super::http::{self, HttpAccess, HttpCalls, Refusals};
+use super::http::{self, HttpAccess, HttpCalls, HttpLimit, Refusals, ServerPool};
 use super::poll::Poll;
 use super::random::{self, Seeded};
 use crate::call_meter::CallMeter;
@@ -34,9 +34,12 @@ impl Granted {
     /// Opens the folders, reads the variables and, where a server is granted
     /// over TLS, the machine's root certificates.
     pub(crate) fn open(grants: &Grants, outside: &Outside) -> Result<Arc<Self>, GrantError> {
+        let http_limit = grants.limit.as_deref().map(|name| HttpLimit::find(name, outside)).transpose()?;
+        let pool = grants.servers.as_ref().map(ServerPool::open).transpose()?;
+        let http = HttpAccess::open(http::parse_all(&grants.http)?, outside.http.get().cloned())?;
         Ok(Arc::new(Self {
             folders: ReadRule::parse_all(&grants.read)?.into_iter().map(Folder::open).collect::<Result<_, _>>()?,
-            http: Arc::new(HttpAccess::open(http::parse_all(&grants.http)?, outside.http.get().cloned())?),
+            http: Arc::new(http.paced(http_limit, pool)),
             chat: Arc::new(ChatAccess::open(AskedModel::Chat, &grants.chat, &outside.chat)?),
             reward_model: Arc::new(ChatAccess::open(
                 AskedModel::RewardModel,

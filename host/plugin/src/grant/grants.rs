@@ -4,6 +4,7 @@ use super::chat::AskedModel;
 use super::error::GrantError;
 use super::folder::ReadRule;
 use super::{chat, environment, http};
+use gavel_limiter::OnEndpointDown;
 use serde::{Deserialize, Serialize};
 
 /// The grants of one plugin, as in its `[[reward]]` table. The default grants
@@ -18,6 +19,12 @@ pub struct Grants {
     /// `https` and the scheme's own port.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<String>,
+    /// The name of the limiter whose turns its requests to servers wait for; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// Servers that answer what it asks the first of them; by default each server answers for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<HttpServers>,
     /// Names of the language models that it may ask.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chat: Vec<String>,
@@ -34,6 +41,17 @@ pub struct Grants {
     pub clock: ClockGrant,
     /// The random numbers that it sees.
     pub random: RandomGrant,
+}
+
+/// Servers that answer the same requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpServers {
+    /// Their URLs. A request to the server of the first one goes to any of them, at its URL.
+    pub urls: Vec<String>,
+    /// What happens while none answers; by default, requests fail at once.
+    #[serde(default, skip_serializing_if = "OnEndpointDown::is_default")]
+    pub on_endpoint_down: OnEndpointDown,
 }
 
 /// The time that a plugin sees.
@@ -70,7 +88,8 @@ impl Grants {
     pub fn reach_what_changes(&self) -> bool {
         // No `..` pattern: every new grant must be considered here.
         // What a batch holds beside a conversation may change the last bits of a reward model's score.
-        let Self { read: _, http, chat: _, reward_model: _, exec: _, env: _, clock, random } = self;
+        let Self { read: _, http, limit: _, servers: _, chat: _, reward_model: _, exec: _, env: _, clock, random } =
+            self;
         self.asks_models() || !http.is_empty() || *clock == ClockGrant::Real || *random == RandomGrant::Os
     }
 
@@ -78,6 +97,10 @@ impl Grants {
     pub fn check(&self) -> Result<(), GrantError> {
         ReadRule::parse_all(&self.read)?;
         http::parse_all(&self.http)?;
+        if let (Some(name), true) = (&self.limit, self.http.is_empty()) {
+            return Err(GrantError::LimitOfNothing { name: name.clone() });
+        }
+        self.servers.iter().try_for_each(http::check_servers)?;
         chat::check_names(AskedModel::Chat, &self.chat)?;
         chat::check_names(AskedModel::RewardModel, &self.reward_model)?;
         environment::check_names(&self.env)

@@ -107,6 +107,8 @@ mod tests {
         let all = Grants {
             read: vec!["data:/data".into()],
             http: vec!["judge.example".into()],
+            limit: None,
+            servers: None,
             chat: vec!["judge".into()],
             reward_model: vec!["quality".into()],
             exec: vec!["python".into()],

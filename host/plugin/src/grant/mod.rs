@@ -27,7 +27,7 @@ pub use environment::Environment;
 pub use error::GrantError;
 pub(crate) use folder::HasPreopens;
 pub(crate) use granted::{CallGrants, Granted};
-pub use grants::{ClockGrant, Grants, RandomGrant};
+pub use grants::{ClockGrant, Grants, HttpServers, RandomGrant};
 pub(crate) use http::Refusals;
 pub use import::{GrantStatus, Import};
 pub(crate) use poll::HasPoll;

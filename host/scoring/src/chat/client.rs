@@ -1,210 +1,243 @@
 //! Sends requests to an endpoint, with retries.
 
-use super::body::Sending;
+use super::attempt::{Answered, Failed, Sender};
+use super::cache::AnswerCache;
 use super::endpoint::{ChatEndpoint, RESERVED};
-use super::retry::{FIRST_PAUSE, LONGEST_PAUSE, may_help, retry_after};
-use backon::{ExponentialBuilder, Retryable};
-use bytes::Bytes;
+use super::error::ChatEndpointError;
+use super::retry::{FIRST_PAUSE, LONGEST_PAUSE};
+use super::spending::Spending;
+use super::usage::{Expectation, Usage};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_plugin::{
-    CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, NoMemory, NoRootCertificates, tls_client_config,
-};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::redirect::Policy;
+use gavel_limiter::{ChosenServer, Down, Limiter, OnEndpointDown, Servers, Turn};
+use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, Sandbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use tokio::time::timeout;
+use std::time::Instant;
+use tokio::time::{sleep, timeout};
 
-/// The most bytes of an answer that are read.
-const BODY_BYTES: usize = 16 << 20;
-/// The most bytes of an error response that are read.
-const TOLD_BYTES: usize = 500;
-
-/// An endpoint that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ChatEndpointError {
-    /// A field is wrong.
-    #[error("chat.{name}.{what}")]
-    Field {
-        /// The endpoint.
-        name: String,
-        /// The field, and what is wrong.
-        what: String,
-    },
-    /// The variable with the key is not set.
-    #[error(
-        "chat.{name}.api_key_env: the variable {variable} is not set\nhint: set it in the environment of gavel, or remove api_key_env if the endpoint needs no key"
-    )]
-    NoKey {
-        /// The endpoint.
-        name: String,
-        /// The variable.
-        variable: String,
-    },
-    /// The key cannot be sent in a header.
-    #[error("chat.{name}.api_key_env: the variable {variable} has characters that an HTTP header cannot have")]
-    Key {
-        /// The endpoint.
-        name: String,
-        /// The variable.
-        variable: String,
-    },
-    /// There are no certificates to check the server's certificate with.
-    #[error("chat.{name}: {source}")]
-    Tls {
-        /// The endpoint.
-        name: String,
-        /// Why.
-        source: NoRootCertificates,
-    },
-    /// The HTTP client does not start.
-    #[error("chat.{name}: cannot make an HTTP client: {source}")]
-    Client {
-        /// The endpoint.
-        name: String,
-        /// Why.
-        source: reqwest::Error,
-    },
-}
-
-/// One endpoint. It has no `Debug`: its headers hold the key.
+/// An endpoint.
 pub(super) struct Client {
-    name: String,
     endpoint: ChatEndpoint,
-    http: reqwest::Client,
-}
-
-/// A failed attempt.
-struct Failed {
-    error: ChatError,
-    /// The shortest wait before another attempt; `None` where another attempt cannot help.
-    again: Option<Duration>,
-}
-
-impl From<NoMemory> for Failed {
-    fn from(error: NoMemory) -> Self {
-        Self { error: error.into(), again: None }
-    }
+    sender: Sender,
+    /// The URLs of completions, one for each server.
+    urls: Vec<String>,
+    servers: Servers,
+    limiter: Limiter,
+    expectation: Expectation,
+    cache: Option<AnswerCache>,
+    spending: Arc<Spending>,
 }
 
 impl Client {
-    /// Reads the key and checks the endpoint without a request.
-    pub(super) fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
-        let name = name.to_owned();
-        endpoint.check().map_err(|what| ChatEndpointError::Field { name: name.clone(), what })?;
-        let mut headers = HeaderMap::new();
-        if let Some(variable) = &endpoint.api_key_env {
-            let (name, variable) = (name.clone(), variable.clone());
-            let Ok(key) = std::env::var(&variable) else {
-                return Err(ChatEndpointError::NoKey { name, variable });
-            };
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
-                .map_err(|_| ChatEndpointError::Key { name, variable })?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
-        let tls = tls_client_config().map_err(|source| ChatEndpointError::Tls { name: name.clone(), source })?;
-        let http = reqwest::Client::builder()
-            .default_headers(headers)
-            .timeout(endpoint.timeout)
-            // A redirect would carry the key elsewhere.
-            .redirect(Policy::none())
-            .tls_backend_preconfigured(tls)
-            .build()
-            .map_err(|source| ChatEndpointError::Client { name: name.clone(), source })?;
-        Ok(Self { name, endpoint: endpoint.clone(), http })
+    /// Reads the key and checks the endpoint without a request. It shares the limiters of the sandbox.
+    pub(super) fn new(
+        name: &str,
+        endpoint: &ChatEndpoint,
+        sandbox: &Sandbox,
+        spending: Arc<Spending>,
+    ) -> Result<Self, ChatEndpointError> {
+        let sender = Sender::new(name, endpoint)?;
+        let limiter = match &endpoint.limit {
+            Some(limiter) => sandbox.limiter(limiter).map_err(|known| {
+                let (name, limiter) = (name.to_owned(), limiter.clone());
+                ChatEndpointError::NoLimiter { name, limiter, known }
+            })?,
+            None => Limiter::open(&endpoint.limits())
+                .map_err(|source| ChatEndpointError::Limits { name: name.to_owned(), source })?,
+        };
+        let (endpoint, urls, expectation) = (endpoint.clone(), endpoint.base_url.completions(), Expectation::default());
+        let servers = Servers::new(urls.len());
+        let cache = endpoint.cache.as_ref().map(|table| {
+            AnswerCache::open(table).map_err(|source| {
+                let folder = table.folder.clone().unwrap_or_default();
+                ChatEndpointError::Cache { name: name.to_owned(), folder, source }
+            })
+        });
+        let cache = cache.transpose()?;
+        Ok(Self { endpoint, sender, urls, servers, limiter, expectation, cache, spending })
     }
 
-    fn body(&self, request: &ChatRequest) -> Result<JsonPieces, ChatError> {
+    /// The fields of a request's body beside the messages.
+    fn fields(&self, request: &ChatRequest) -> Result<Map<String, Value>, ChatError> {
         if let Some(field) = RESERVED.iter().find(|field| request.options.contains_key(**field)) {
             return Err(ChatError::InvalidRequest(format!(
                 "a request to the endpoint `{}` cannot set `{field}`",
-                self.name
+                self.sender.name
             )));
         }
         let mut fields = Map::new();
         fields.insert("model".into(), Value::String(self.endpoint.model.clone()));
         fields.extend(self.endpoint.options.clone());
         fields.extend(request.options.clone());
-        request.body(&fields).map_err(|error| ChatError::InvalidRequest(error.to_string()))
-    }
-
-    async fn attempt(&self, body: &JsonPieces, meter: &CallMeter) -> Result<ChatBody, Failed> {
-        let request = self.http.post(self.endpoint.url()).header("content-type", "application/json");
-        let again = Some(Duration::ZERO);
-        let url = self.endpoint.url();
-        let lost =
-            |error: reqwest::Error| Failed { error: self.unavailable(&format!("{url}: {}", reason(&error))), again };
-        let sending = reqwest::Body::wrap(Sending::new(body, meter.clone()));
-        let mut response = request.body(sending).send().await.map_err(lost)?;
-        let (status, after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
-        let most = if status.is_success() { BODY_BYTES } else { TOLD_BYTES };
-        let mut held = meter.hold(0)?;
-        let mut bytes = Vec::new();
-        while bytes.len() <= most
-            && let Some(chunk) = response.chunk().await.map_err(lost)?
-        {
-            held.grow(chunk.len())?;
-            bytes.extend_from_slice(&chunk);
-        }
-        if status.is_success() {
-            if bytes.len() > BODY_BYTES {
-                let error = self.unavailable(&format!("its answer has more than {BODY_BYTES} bytes"));
-                return Err(Failed { error, again: None });
-            }
-            let bytes = Bytes::from(bytes);
-            return meter.work(|| ChatBody::parse(bytes.clone(), held)).map_err(|error| {
-                let error = self.unavailable(&format!("its answer is not JSON ({error}): {}", excerpt(&bytes)));
-                Failed { error, again }
-            });
-        }
-        let what = format!("it answered {status}: {}", excerpt(&bytes));
-        Err(match may_help(status) {
-            true => Failed { error: self.unavailable(&what), again: Some(after.unwrap_or_default()) },
-            false => {
-                let hint = match (status.as_u16(), &self.endpoint.api_key_env) {
-                    (401 | 403, Some(variable)) => format!(" (the key was read from {variable})"),
-                    (401 | 403, None) => " (no api_key_env is set)".to_owned(),
-                    (404 | 405, _) => format!(" (asked at {url})"),
-                    _ => String::new(),
-                };
-                Failed { error: ChatError::Refused(format!("the endpoint `{}`: {what}{hint}", self.name)), again: None }
-            }
-        })
+        Ok(fields)
     }
 
     /// The same client, with another name in errors.
     pub(super) fn shown_as(self, name: &str) -> Self {
-        Self { name: name.to_owned(), ..self }
+        Self { sender: self.sender.shown_as(name), ..self }
     }
 
     pub(super) fn unavailable(&self, what: &str) -> ChatError {
-        ChatError::Unavailable(format!("the endpoint `{}`: {what}", self.name))
+        self.sender.unavailable(what)
+    }
+
+    /// Sends a request once, and learns what it cost.
+    async fn attempt(
+        &self,
+        url: &str,
+        body: &JsonPieces,
+        meter: &CallMeter,
+        turn: &mut Turn,
+    ) -> Result<ChatBody, Failed> {
+        let Answered { answer, reported } = self.sender.send(url, body, meter).await;
+        turn.report(reported.at_most(self.endpoint.deadline));
+        let answer = answer?;
+        if let Some(usage) = meter.work(|| Usage::of(answer.json())) {
+            turn.spend(usage.total());
+            self.expectation.learn(&usage);
+            self.spending.add(&meter.asker().plugin, &usage, self.endpoint.price.as_ref());
+        }
+        Ok(answer)
     }
 
     pub(super) async fn ask(&self, request: ChatRequest, meter: &CallMeter) -> Result<ChatBody, ChatError> {
-        let body = meter.work(|| self.body(&request))?;
-        let pauses = ExponentialBuilder::default()
+        let fields = self.fields(&request)?;
+        let body = meter.work(|| request.body(&fields));
+        let body = body.map_err(|error| ChatError::InvalidRequest(error.to_string()))?;
+        let tokens = self.expectation.of(&request, &self.endpoint.options);
+        let Some(cache) = self.cache.as_ref().filter(|cache| cache.is_for(&fields)) else {
+            return self.ask_servers(&body, tokens, meter).await;
+        };
+        let key = meter.work(|| AnswerCache::key(&body));
+        let turn = cache.turn(&key);
+        // Somebody else may be asking the same.
+        let _asking = meter.uncharged(turn.lock()).await;
+        if let Some(json) = cache.get(&key) {
+            let held = meter.hold(json.len())?;
+            if let Ok(answer) = meter.work(|| ChatBody::parse(json, held)) {
+                return Ok(answer);
+            }
+        }
+        let answer = self.ask_servers(&body, tokens, meter).await?;
+        cache.keep(&key, answer.json());
+        Ok(answer)
+    }
+
+    async fn ask_servers(&self, body: &JsonPieces, tokens: f64, meter: &CallMeter) -> Result<ChatBody, ChatError> {
+        // Waits for turns and for the endpoint do not count.
+        let (mut pauses, mut left) = (self.pauses(), self.endpoint.deadline);
+        loop {
+            if self.wait_until_up(meter).await? {
+                (pauses, left) = (self.pauses(), self.endpoint.deadline);
+            }
+            let mut turn = meter.turn(&self.limiter, tokens).await;
+            // It may have gone down meanwhile.
+            let Ok(server) = self.servers.choose() else { continue };
+            let (start, url) = (Instant::now(), &self.urls[server.number]);
+            let answer = timeout(left, self.attempt(url, body, meter, &mut turn)).await;
+            drop(turn);
+            let answer =
+                answer.unwrap_or_else(|_| Err(Failed { error: self.too_late(url), again: None, is_of_server: true }));
+            self.note(server, &answer);
+            let failed = match answer {
+                Ok(body) => return Ok(body),
+                Err(failed) => failed,
+            };
+            if failed.is_of_server && self.pauses_while_down() {
+                continue;
+            }
+            let (Some(again), Some(pause)) = (failed.again, pauses.next()) else { return Err(failed.error) };
+            let pause = pause.max(again);
+            left = left.saturating_sub(start.elapsed());
+            if pause >= left {
+                sleep(left).await;
+                return Err(self.too_late(url));
+            }
+            tracing::debug!("{}; again in {:.1} s", failed.error, pause.as_secs_f64());
+            sleep(pause).await;
+            left -= pause;
+        }
+    }
+
+    /// The pauses before further attempts.
+    fn pauses(&self) -> ExponentialBackoff {
+        ExponentialBuilder::default()
             .with_min_delay(FIRST_PAUSE)
             .with_max_delay(LONGEST_PAUSE)
             .with_max_times(self.endpoint.retries)
-            .with_jitter();
-        let attempts = (|| self.attempt(&body, meter))
-            .retry(pauses)
-            .when(|failed: &Failed| failed.again.is_some())
-            .adjust(|failed, pause| Some(pause?.max(failed.again?)))
-            .notify(|failed, pause| {
-                tracing::debug!("{}; again in {:.1} s", failed.error, pause.as_secs_f64());
-            });
-        match timeout(self.endpoint.deadline, attempts).await {
-            Ok(answer) => answer.map_err(|failed| failed.error),
-            Err(_) => {
-                let seconds = self.endpoint.deadline.as_secs_f64();
-                Err(self.unavailable(&format!("{}: no answer in {seconds} s, with all attempts", self.endpoint.url())))
+            .with_jitter()
+            .build()
+    }
+
+    /// Whether the endpoint is down, and requests wait until it is up.
+    fn pauses_while_down(&self) -> bool {
+        self.endpoint.on_endpoint_down == OnEndpointDown::Pause && self.servers.down().is_some()
+    }
+
+    /// Notes what an attempt says of its server.
+    fn note(&self, server: ChosenServer<'_>, answer: &Result<ChatBody, Failed>) {
+        match answer {
+            Err(Failed { error, is_of_server: true, .. }) => {
+                if server.failed() {
+                    let then = match self.endpoint.on_endpoint_down {
+                        OnEndpointDown::Pause => "requests wait until it answers",
+                        OnEndpointDown::Drop => "requests are unavailable until it answers",
+                        OnEndpointDown::Stop => "the run stops",
+                    };
+                    tracing::warn!("{error}; it has failed for a while: {then}");
+                }
+            }
+            _ => {
+                if server.answered() {
+                    tracing::info!("the endpoint `{}` answers again", self.sender.name);
+                }
             }
         }
+    }
+
+    /// Waits while the endpoint is down, until a server is to be tried. Returns whether it had to.
+    async fn wait_until_up(&self, meter: &CallMeter) -> Result<bool, ChatError> {
+        let mut has_waited = false;
+        while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
+            match self.endpoint.on_endpoint_down {
+                OnEndpointDown::Pause => meter.uncharged(self.servers.wait(down)).await,
+                OnEndpointDown::Drop | OnEndpointDown::Stop => return Err(self.unavailable(&is_down(down))),
+            }
+            has_waited = true;
+        }
+        Ok(has_waited)
+    }
+
+    /// Why the run must stop, if the endpoint is down and the run cannot do without it.
+    pub(super) fn must_stop(&self) -> Option<String> {
+        let down = self.servers.down().filter(|_| self.endpoint.on_endpoint_down == OnEndpointDown::Stop)?;
+        Some(format!("the endpoint `{}`: {}", self.sender.name, is_down(down)))
+    }
+
+    /// Its metrics since the last call of this, by their names.
+    pub(super) fn take_metrics(&self) -> Vec<(String, f64)> {
+        let mut metrics = Vec::new();
+        let mut set = |what: &str, value: f64| metrics.push((format!("chat/{}/{what}", self.sender.name), value));
+        if self.endpoint.limit.is_none() {
+            let waits = self.limiter.take_waits();
+            set("requests", waits.turns as f64);
+            set("wait_mean", waits.mean().as_secs_f64());
+            set("wait_max", waits.longest.as_secs_f64());
+        }
+        if let Some(cache) = &self.cache {
+            let (hits, misses) = cache.take_counts();
+            if hits + misses > 0 {
+                set("cache_hits", hits as f64 / (hits + misses) as f64);
+            }
+        }
+        metrics
+    }
+
+    fn too_late(&self, url: &str) -> ChatError {
+        let seconds = self.endpoint.deadline.as_secs_f64();
+        self.unavailable(&format!("{url}: no answer in {seconds} s, with all attempts"))
     }
 }
 
@@ -218,21 +251,6 @@ impl ChatModel for Client {
     }
 }
 
-/// The innermost cause, which explains the failure.
-fn reason(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "no answer in time".into();
-    }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
-}
-
-/// The beginning of an answer in one line.
-fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(TOLD_BYTES)]);
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if bytes.len() > TOLD_BYTES { format!("{line}…") } else { line }
+fn is_down(down: Down) -> String {
+    format!("it has not answered for {:.0} s", down.since.elapsed().as_secs_f64())
 }

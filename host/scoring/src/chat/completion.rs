@@ -1,11 +1,14 @@
 //! Completions that the host itself asks a language model for.
 
-use super::client::{ChatEndpointError, Client};
+use super::client::Client;
 use super::endpoint::ChatEndpoint;
+use super::error::ChatEndpointError;
+use super::usage::Usage;
 use gavel_data::{FinishReason, Message, TokenCounts};
-use gavel_plugin::{CallMeter, ChatError, ChatRequest};
+use gavel_plugin::{CallMeter, ChatError, ChatRequest, Sandbox};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// A server that the host asks, with the retries of `[chat.NAME]`.
 pub struct ChatClient(Client);
@@ -36,20 +39,14 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Usage {
-    prompt_tokens: Option<u32>,
-    completion_tokens: Option<u32>,
-}
-
 impl ChatClient {
-    /// Reads the key and checks the endpoint `[chat.NAME]` without a request.
+    /// Reads the key and checks the endpoint `[chat.NAME]` without a request. It shares the limiters of the sandbox.
     ///
     /// # Errors
     /// A field is wrong, or the variable with the key is not set.
-    pub fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
+    pub fn new(name: &str, endpoint: &ChatEndpoint, sandbox: &Sandbox) -> Result<Self, ChatEndpointError> {
         // Users know this endpoint by its address.
-        Ok(Self(Client::new(name, endpoint)?.shown_as(&endpoint.base_url)))
+        Ok(Self(Client::new(name, endpoint, sandbox, Arc::default())?.shown_as(&endpoint.base_url.to_string())))
     }
 
     /// The answer to a conversation; `options` are further fields of the request.

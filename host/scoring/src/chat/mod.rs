@@ -1,26 +1,69 @@
 //! `[chat.NAME]`: servers with the chat-completions protocol of OpenAI, which
 //! plugins ask.
 
+mod attempt;
+mod base_urls;
 mod body;
+mod cache;
 mod client;
 mod completion;
 mod endpoint;
+mod error;
 mod retry;
+mod spending;
+mod usage;
 
-pub use client::ChatEndpointError;
+pub use base_urls::BaseUrls;
+pub use cache::CacheTable;
 pub use completion::{ChatClient, ChatCompletion};
 pub use endpoint::ChatEndpoint;
+pub use error::ChatEndpointError;
+pub use spending::Price;
 
 use client::Client;
 use gavel_plugin::Sandbox;
+use gavel_runs::Spent;
+use spending::Spending;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Connects a sandbox with the endpoints.
-pub(crate) fn connect(sandbox: &Sandbox, endpoints: &BTreeMap<String, ChatEndpoint>) -> Result<(), ChatEndpointError> {
-    for (name, endpoint) in endpoints {
-        let client = Client::new(name, endpoint)?;
-        sandbox.add_chat(name, Arc::new(client), endpoint.concurrency);
+/// The endpoints of a scorer.
+#[derive(Default)]
+pub(crate) struct Connected {
+    clients: Vec<Arc<Client>>,
+    spending: Arc<Spending>,
+}
+
+impl Connected {
+    /// Connects a sandbox with the endpoints.
+    pub(crate) fn new(
+        sandbox: &Sandbox,
+        endpoints: &BTreeMap<String, ChatEndpoint>,
+    ) -> Result<Self, ChatEndpointError> {
+        let spending = Arc::new(Spending::default());
+        let clients = endpoints.iter().map(|(name, endpoint)| {
+            let client = Arc::new(Client::new(name, endpoint, sandbox, spending.clone())?);
+            // It waits for turns by itself.
+            sandbox.add_chat(name, client.clone(), NonZeroUsize::MAX);
+            Ok(client)
+        });
+        let clients = clients.collect::<Result<_, _>>()?;
+        Ok(Self { clients, spending })
     }
-    Ok(())
+
+    /// Why the run must stop: an endpoint is down that it cannot do without.
+    pub(crate) fn must_stop(&self) -> Option<String> {
+        self.clients.iter().find_map(|client| client.must_stop())
+    }
+
+    /// What plugins spent since the last call of this.
+    pub(crate) fn take_spent(&self) -> BTreeMap<String, Spent> {
+        self.spending.take()
+    }
+
+    /// Metrics of the endpoints since the last call of this, by their names.
+    pub(crate) fn take_metrics(&self) -> Vec<(String, f64)> {
+        self.clients.iter().flat_map(|client| client.take_metrics()).collect()
+    }
 }

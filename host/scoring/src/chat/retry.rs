@@ -1,8 +1,7 @@
 //! Decides whether another attempt may help, and when.
 
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// The first pause; each later one is twice as long.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -15,34 +14,9 @@ pub(super) fn may_help(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
-/// The wait that the server asks for in `Retry-After`: seconds or a date.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_says_when_in_seconds_or_as_a_date() {
-        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
-        let after = |text: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, text.parse().unwrap());
-            retry_after(&headers, now)
-        };
-        assert_eq!(after("2"), Some(Duration::from_secs(2)));
-        assert_eq!(after("0.25"), Some(Duration::from_millis(250)));
-        assert_eq!(after("Sun, 06 Nov 1994 08:50:07 GMT"), Some(Duration::from_secs(30)));
-        assert_eq!(after("Sun, 06 Nov 1994 08:49:07 GMT"), Some(Duration::ZERO));
-        assert_eq!((after("soon"), after("-1"), after("1e300")), (None, None, None));
-        assert_eq!(retry_after(&HeaderMap::new(), now), None);
-    }
 
     #[test]
     fn a_wrong_request_stays_wrong() {

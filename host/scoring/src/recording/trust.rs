@@ -70,7 +70,7 @@ impl Recording {
 /// The grants that let a plugin see this machine, as in a configuration.
 fn machine_grants(grants: &Grants) -> Vec<String> {
     // No `..` pattern: every new grant must be considered here.
-    let Grants { read, http: _, chat: _, reward_model: _, exec: _, env, clock, random } = grants;
+    let Grants { read, http: _, limit: _, servers: _, chat: _, reward_model: _, exec: _, env, clock, random } = grants;
     let mut found = Vec::new();
     if !read.is_empty() {
         found.push(format!("read = {read:?}"));

@@ -20,7 +20,7 @@ pub(super) fn check(
 ) -> Result<(), HarnessError> {
     let found = harness.inspect(spec.clone())?;
     let imports = |package: &str| found.imports.iter().any(|import| import.name.starts_with(package));
-    let Grants { read, http, chat, reward_model, exec, env, clock, random } = &spec.grants;
+    let Grants { read, http, limit: _, servers: _, chat, reward_model, exec, env, clock, random } = &spec.grants;
     let mut add = |what: String| {
         let (severity, kind) = (Severity::Low, Kind::Grant);
         let (row, example) = (String::new(), String::new());

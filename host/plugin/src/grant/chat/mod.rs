@@ -179,19 +179,21 @@ async fn in_turn(
 ) -> Result<ChatBody, ChatError> {
     let (queued, waits) = (meter.pauses().queue(), meter.waits().queue(&asked.wait(&request.endpoint)));
     let turn = endpoint.turns.clone().acquire_owned().await;
-    let _counted = match asked {
+    let (meter, _queued) = match asked {
         AskedModel::Chat => {
-            let served = meter.pauses().serve();
+            let meter = meter.of_exchange(waits);
             drop(queued);
-            (Some(served), None)
+            (meter, None)
         }
         // The device works for all samples: the time in which others have their turn is not the call's.
-        AskedModel::RewardModel => (None, Some(queued)),
+        AskedModel::RewardModel => {
+            waits.serve();
+            (meter.clone(), Some((queued, waits)))
+        }
     };
-    waits.serve();
     let turn = turn.map_err(|_| ChatError::Unavailable("the sandbox was shut down".into()))?;
     // In its own task, so that it continues while the call waits for a thread. Dropping the wait ends it.
-    let answer = endpoint.model.clone().complete(request, meter.clone());
+    let answer = endpoint.model.clone().complete(request, meter);
     let mut exchange = JoinSet::new();
     exchange.spawn_on(
         async move {

@@ -1,8 +1,10 @@
 //! Whether a request may be sent, and to which addresses.
 
 use super::address::{canonical, is_public};
+use super::limit::HttpLimit;
 use super::refusal::Refusal;
 use super::rule::{Rule, Scheme};
+use super::servers::ServerPool;
 use super::target::Target;
 use crate::grant::error::GrantError;
 use crate::outside::HttpResponder;
@@ -19,13 +21,22 @@ pub(crate) struct HttpAccess {
     tls: Option<TlsConnector>,
     /// Answers in place of the servers.
     pub(super) responder: Option<Arc<dyn HttpResponder>>,
+    /// The limiter that its requests wait for.
+    pub(super) limit: Option<HttpLimit>,
+    /// Servers that answer the same requests.
+    pub(super) pool: Option<ServerPool>,
 }
 
 impl HttpAccess {
     pub(crate) fn open(rules: Vec<Rule>, responder: Option<Arc<dyn HttpResponder>>) -> Result<Self, GrantError> {
         let secure = responder.is_none() && rules.iter().any(|rule| rule.scheme == Scheme::Https);
         let tls = secure.then(tls_client_config).transpose()?.map(|config| Arc::new(config).into());
-        Ok(Self { rules, tls, responder })
+        Ok(Self { rules, tls, responder, limit: None, pool: None })
+    }
+
+    /// The same access, whose requests wait for a limiter and go to one of several servers.
+    pub(crate) fn paced(self, limit: Option<HttpLimit>, pool: Option<ServerPool>) -> Self {
+        Self { limit, pool, ..self }
     }
 
     /// Whether the target may be asked at all.
@@ -55,7 +66,7 @@ impl HttpAccess {
 
     #[cfg(test)]
     pub(super) fn with_roots(rules: Vec<Rule>, roots: tokio_rustls::rustls::RootCertStore) -> Self {
-        Self { rules, tls: Some(Arc::new(trusting(roots).unwrap()).into()), responder: None }
+        Self { rules, tls: Some(Arc::new(trusting(roots).unwrap()).into()), responder: None, limit: None, pool: None }
     }
 }
 
@@ -65,7 +76,7 @@ mod tests {
 
     fn access(grants: &[&str]) -> HttpAccess {
         let rules = grants.iter().map(|grant| Rule::parse(grant).unwrap()).collect();
-        HttpAccess { rules, tls: None, responder: None }
+        HttpAccess { rules, tls: None, responder: None, limit: None, pool: None }
     }
 
     /// The addresses that a target which resolves to `addresses` would be connected to.

@@ -7,14 +7,18 @@
 mod access;
 mod address;
 mod charged;
+mod limit;
 mod refusal;
 mod rule;
 mod send;
+mod servers;
 mod taped;
 mod target;
 
 pub(super) use access::HttpAccess;
+pub(super) use limit::HttpLimit;
 pub(crate) use refusal::Refusals;
+pub(super) use servers::{ServerPool, check as check_servers};
 
 use super::error::GrantError;
 use crate::call_meter::CallMeter;
@@ -75,7 +79,7 @@ impl WasiHttpHooks for HttpCalls {
                 return taped::exchange(&tape, &access, &refusals, &meter, request, options).await;
             }
             let held = meter.hold(EXCHANGE_BYTES).map_err(out_of_budget)?;
-            match send::send(&access, request, options).await {
+            match limit::send(&access, &meter, request, options).await {
                 Ok(answer) => Ok(charged(answer, held)),
                 Err(send::Failure::Refused(refusal)) => {
                     let error = refusal.error();

@@ -4,8 +4,9 @@
 
 use super::access::HttpAccess;
 use super::charged::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
+use super::limit;
 use super::refusal::{Refusal, Refusals};
-use super::send::{self, Failure};
+use super::send::Failure;
 use super::target::Target;
 use crate::call_meter::{CallMeter, Held};
 use crate::memory_budget::NoMemory;
@@ -75,7 +76,7 @@ pub(super) async fn exchange(
     let live = async {
         replayed = false;
         let body = Full::new(sent.into()).map_err(|never| match never {}).boxed_unsync();
-        let sent = send::send(access, Request::from_parts(head, body), options).await;
+        let sent = limit::send(access, meter, Request::from_parts(head, body), options).await;
         receive(sent, &mut held).await
     };
     let bytes = tape.answer(hash, &name, live).await.map_err(|error: TapeError| {

@@ -1,0 +1,111 @@
+//! A budget that refills at a constant rate.
+
+use serde::{Deserialize, Serialize};
+
+/// The part of a limit that is used. The rest is for the paths to the server, on which requests bunch together.
+const USED: f64 = 0.97;
+/// What may be caught up on at once, as a part of the window: `USED · (1 + BURST) < 1`, so that no window has more than
+/// the limit.
+const BURST: f64 = 0.03;
+
+/// A budget of requests or tokens, which refills at a constant rate. Times are seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Bucket {
+    /// What it gains in a second.
+    rate: f64,
+    /// The most that it holds.
+    capacity: f64,
+    /// What it holds, or less than 0 where more is booked than it held.
+    level: f64,
+    /// When it held this.
+    at: f64,
+}
+
+impl Bucket {
+    /// A full bucket. No window of `window` seconds has more than `limit` taken from it, plus at most one cost that is
+    /// larger than the bucket.
+    pub(crate) fn new(limit: f64, window: f64, now: f64) -> Self {
+        let rate = USED * limit / window;
+        let capacity = rate * window * BURST;
+        Self { rate, capacity, level: capacity, at: now }
+    }
+
+    /// The same bucket with another limit.
+    pub(crate) fn with_limit_of(&self, other: &Self) -> Self {
+        Self { rate: other.rate, capacity: other.capacity, level: self.level.min(other.capacity), at: self.at }
+    }
+
+    /// The seconds from `now` until `cost` can be taken. A cost that it can never hold is taken from a full bucket.
+    pub(crate) fn ready_in(&mut self, cost: f64, now: f64) -> f64 {
+        self.refill(now);
+        let wait = (cost.min(self.capacity) - self.level) / self.rate;
+        // Less than this is an error of rounding.
+        if wait > 1e-9 { wait } else { 0.0 }
+    }
+
+    /// Takes `cost`, whether it is there or not; a negative cost is given back.
+    pub(crate) fn take(&mut self, cost: f64) {
+        self.level = (self.level - cost).min(self.capacity);
+    }
+
+    fn refill(&mut self, now: f64) {
+        // A clock may be set back.
+        let gained = (now - self.at).max(0.0) * self.rate;
+        (self.level, self.at) = ((self.level + gained).min(self.capacity), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times at which costs are taken as soon as they can be.
+    fn taken(limit: f64, costs: impl IntoIterator<Item = f64>) -> Vec<f64> {
+        let (mut bucket, mut now) = (Bucket::new(limit, 1.0, 0.0), 0.0);
+        let take = |cost: f64| {
+            now += bucket.ready_in(cost, now);
+            bucket.take(cost);
+            now
+        };
+        costs.into_iter().map(take).collect()
+    }
+
+    #[test]
+    fn no_window_has_more_than_the_limit_and_most_of_it_is_used() {
+        for limit in [1.0, 2.0, 3.0, 10.0, 50.0, 100.0, 1000.0] {
+            let count = (limit * 20.0) as usize;
+            let times = taken(limit, vec![1.0; count]);
+            let most = times
+                .iter()
+                .enumerate()
+                .map(|(first, start)| times[first..].iter().take_while(|time| **time < start + 1.0 - 1e-9).count());
+            assert!(most.max().unwrap() as f64 <= limit, "{limit}");
+            let used = (count - 1) as f64 / limit / times[count - 1];
+            assert!(used >= 0.95, "{limit}: {used}");
+        }
+    }
+
+    #[test]
+    fn a_cost_larger_than_the_bucket_is_paid_off_afterwards() {
+        let times = taken(100.0, [250.0, 1.0]);
+        assert_eq!(times[0], 0.0);
+        assert!(times[1] > 2.5, "{times:?}");
+        // What was not used comes back.
+        let mut bucket = Bucket::new(100.0, 1.0, 0.0);
+        bucket.take(250.0);
+        bucket.take(-250.0);
+        assert_eq!(bucket.ready_in(1.0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn a_late_request_is_caught_up_on_within_the_burst() {
+        let mut bucket = Bucket::new(100.0, 1.0, 0.0);
+        // Two seconds without a request leave no more than the burst.
+        let mut at_once = 0;
+        while bucket.ready_in(1.0, 2.0) == 0.0 {
+            bucket.take(1.0);
+            at_once += 1;
+        }
+        assert_eq!(at_once, 2);
+    }
+}

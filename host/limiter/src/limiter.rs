@@ -1,0 +1,367 @@
+//! Turns, one request after another, as the limits allow.
+
+use crate::asker::Asker;
+use crate::queue::Queue;
+use crate::reported::Reported;
+use crate::state::Booked;
+use crate::store::Store;
+use crate::table::LimiterTable;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{sleep, timeout};
+
+/// How often it is looked whether a request of another process has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Limits that cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LimiterError {
+    /// A field is wrong.
+    #[error("{0}")]
+    Field(String),
+    /// The folder cannot be used.
+    #[error("share: cannot use the folder {}: {source}", path.display())]
+    Share {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Gives turns to requests, as the limits allow. Clones give turns of the same limits.
+#[derive(Clone)]
+pub struct Limiter(Arc<Shared>);
+
+struct Shared {
+    /// Absent where there is no limit.
+    store: Option<Store>,
+    waiting: Mutex<Waiting>,
+    /// A request has ended.
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    queue: Queue<Request>,
+    /// Whether a task hands out turns.
+    is_served: bool,
+    waits: Waits,
+}
+
+struct Request {
+    tokens: f64,
+    turn: oneshot::Sender<Turn>,
+}
+
+/// How long requests waited for their turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Waits {
+    /// The turns.
+    pub turns: u64,
+    /// The waits together.
+    pub total: Duration,
+    /// The longest wait.
+    pub longest: Duration,
+}
+
+/// The turn of a request. Dropping it ends the turn.
+pub struct Turn {
+    /// Absent where its place was passed on.
+    limiter: Option<Limiter>,
+    booked: f64,
+    spent: Option<f64>,
+    reported: Reported,
+}
+
+impl Limiter {
+    /// A limiter with these limits.
+    ///
+    /// # Errors
+    /// A field is wrong, or the folder to share them through cannot be used.
+    pub fn open(table: &LimiterTable) -> Result<Self, LimiterError> {
+        table.check().map_err(LimiterError::Field)?;
+        let share = |source| LimiterError::Share { path: table.share.clone().unwrap_or_default(), source };
+        Ok(Self::of(Some(Store::open(table).map_err(share)?)))
+    }
+
+    /// A limiter without limits, of a server that is never asked.
+    pub fn unlimited() -> Self {
+        Self::of(None)
+    }
+
+    fn of(store: Option<Store>) -> Self {
+        Self(Arc::new(Shared { store, waiting: Mutex::default(), ended: Notify::new() }))
+    }
+
+    /// Waits for the turn of a request that will cost about `tokens`. Dropping the future gives the place up.
+    pub async fn turn(&self, asker: &Asker, tokens: f64) -> Turn {
+        let Some(store) = &self.0.store else { return self.granted(0.0) };
+        let start = Instant::now();
+        let turn = loop {
+            let received = {
+                let mut waiting = self.waiting();
+                if !waiting.is_served
+                    && let Some(turn) = self.at_once(store, tokens)
+                {
+                    break turn;
+                }
+                let (sender, received) = oneshot::channel();
+                waiting.queue.push(asker.clone(), Request { tokens, turn: sender });
+                if !std::mem::replace(&mut waiting.is_served, true) {
+                    tokio::spawn(Server(self.clone()).serve());
+                }
+                received
+            };
+            // Fails only where the runtime that hands out turns is shut down.
+            if let Ok(turn) = received.await {
+                break turn;
+            }
+        };
+        self.waiting().waits.add(start.elapsed());
+        turn
+    }
+
+    /// How long requests waited since the last call of this.
+    pub fn take_waits(&self) -> Waits {
+        std::mem::take(&mut self.waiting().waits)
+    }
+
+    /// The turn, if nobody waits and it need not wait.
+    fn at_once(&self, store: &Store, tokens: f64) -> Option<Turn> {
+        let now = store.now();
+        store.change(|state, id| match state.book(id, tokens, now) {
+            Booked::At(time) if time <= now => Some(self.granted(tokens)),
+            Booked::At(_) => {
+                state.cancel(id, tokens);
+                None
+            }
+            Booked::Full => None,
+        })
+    }
+
+    fn granted(&self, booked: f64) -> Turn {
+        Turn { limiter: Some(self.clone()), booked, spent: None, reported: Reported::default() }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waits {
+    /// The wait of a turn, on average.
+    pub fn mean(&self) -> Duration {
+        self.total.div_f64(self.turns.max(1) as f64)
+    }
+
+    fn add(&mut self, wait: Duration) {
+        (self.turns, self.total, self.longest) = (self.turns + 1, self.total + wait, self.longest.max(wait));
+    }
+}
+
+/// The task that hands out turns while requests wait.
+struct Server(Limiter);
+
+impl Server {
+    async fn serve(self) {
+        let Some(store) = &self.0.0.store else { return };
+        while let Some(tokens) = self.next_tokens() {
+            let now = store.now();
+            match store.change(|state, id| state.book(id, tokens, now)) {
+                Booked::At(time) => {
+                    let mut wait = time - now;
+                    while wait > 0.0 {
+                        sleep(Duration::from_secs_f64(wait)).await;
+                        // The server may have asked for a pause meanwhile.
+                        wait = store.change(|state, _| state.paused_for(store.now()));
+                    }
+                    self.hand_over(store, tokens);
+                }
+                Booked::Full => self.wait_for_an_end(store).await,
+            }
+        }
+    }
+
+    /// What the next request will cost; `None` ends the task, as no request waits.
+    fn next_tokens(&self) -> Option<f64> {
+        let mut waiting = self.0.waiting();
+        while waiting.queue.next().is_some_and(|request| request.turn.is_closed()) {
+            waiting.queue.pop(|_| false);
+        }
+        let next = waiting.queue.next().map(|request| request.tokens);
+        waiting.is_served = next.is_some();
+        next
+    }
+
+    /// Gives a place to the request whose turn it is now.
+    fn hand_over(&self, store: &Store, booked: f64) {
+        let mut booked = booked;
+        loop {
+            let next = self.0.waiting().queue.pop(|request| !request.turn.is_closed());
+            let Some(Request { tokens, turn }) = next else {
+                return store.change(|state, id| state.cancel(id, booked));
+            };
+            if turn.is_closed() {
+                continue;
+            }
+            store.change(|state, id| state.exchange(id, booked, tokens));
+            booked = tokens;
+            match turn.send(self.0.granted(tokens)) {
+                Ok(()) => return,
+                // It was given up at this moment: the next one has the place.
+                Err(mut turn) => turn.limiter = None,
+            }
+        }
+    }
+
+    async fn wait_for_an_end(&self, store: &Store) {
+        let ended = self.0.0.ended.notified();
+        if !store.is_shared() {
+            return ended.await;
+        }
+        if timeout(LOOK_EVERY, ended).await.is_err() {
+            store.forget_the_dead();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Where its runtime is shut down, those who wait look for another one.
+        let mut waiting = self.0.waiting();
+        if std::mem::take(&mut waiting.is_served) {
+            waiting.queue = Queue::default();
+        }
+    }
+}
+
+impl Turn {
+    /// Notes the tokens that the request did cost.
+    pub fn spend(&mut self, tokens: f64) {
+        self.spent = Some(tokens);
+    }
+
+    /// Notes what the server reported of its own limits.
+    pub fn report(&mut self, reported: Reported) {
+        self.reported = reported;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(limiter) = &self.limiter else { return };
+        let Some(store) = &limiter.0.store else { return };
+        let (booked, spent, now) = (self.booked, self.spent.unwrap_or(self.booked), store.now());
+        store.change(|state, id| state.end(id, booked, spent, &self.reported, now));
+        limiter.0.ended.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::join_all;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn limiter(table: &str) -> Limiter {
+        Limiter::open(&toml::from_str(table).unwrap()).unwrap()
+    }
+
+    fn shared(folder: &std::path::Path, table: &str) -> Limiter {
+        limiter(&format!("share = {folder:?}\n{table}"))
+    }
+
+    /// Takes this many turns at once, and returns the most that were held at the same time.
+    async fn take(limiters: &[Limiter], count: usize, held_for: Duration) -> usize {
+        let (held, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let turns = (0..count).map(async |number| {
+            let turn = limiters[number % limiters.len()].turn(&Asker::alone("judge"), 0.0).await;
+            most.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep(held_for).await;
+            held.fetch_sub(1, Ordering::SeqCst);
+            drop(turn);
+        });
+        join_all(turns).await;
+        most.into_inner()
+    }
+
+    #[tokio::test]
+    async fn turns_are_no_faster_than_the_rate() {
+        let limiter = limiter("requests_per_second = 200");
+        let start = Instant::now();
+        take(std::slice::from_ref(&limiter), 41, Duration::ZERO).await;
+        assert!(start.elapsed() >= Duration::from_millis(150), "{:?}", start.elapsed());
+        let waits = limiter.take_waits();
+        assert_eq!(waits.turns, 41);
+        assert!(waits.longest >= Duration::from_millis(150) && waits.total >= waits.longest, "{waits:?}");
+        assert_eq!(limiter.take_waits(), Waits::default());
+    }
+
+    #[tokio::test]
+    async fn no_more_turns_are_held_than_allowed() {
+        let limiter = limiter("concurrency = 3");
+        assert_eq!(take(std::slice::from_ref(&limiter), 20, Duration::from_millis(1)).await, 3);
+        let unlimited = Limiter::unlimited();
+        assert_eq!(take(&[unlimited], 20, Duration::from_millis(20)).await, 20);
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_given_up_goes_to_the_next() {
+        let limiter = limiter("concurrency = 1");
+        let asker = Asker::alone("judge");
+        let held = limiter.turn(&asker, 0.0).await;
+        let given_up = tokio::spawn({
+            let (limiter, asker) = (limiter.clone(), asker.clone());
+            async move { drop(limiter.turn(&asker, 0.0).await) }
+        });
+        let next = tokio::spawn({
+            let (limiter, asker) = (limiter.clone(), asker.clone());
+            async move { drop(limiter.turn(&asker, 0.0).await) }
+        });
+        sleep(Duration::from_millis(10)).await;
+        given_up.abort();
+        drop(held);
+        next.await.unwrap();
+        drop(limiter.turn(&asker, 0.0).await);
+    }
+
+    #[tokio::test]
+    async fn a_pause_of_the_server_is_everybody_s() {
+        let limiter = limiter("");
+        let mut turn = limiter.turn(&Asker::default(), 0.0).await;
+        turn.report(Reported { retry_after: Some(Duration::from_millis(120)), ..Reported::default() });
+        let start = Instant::now();
+        drop(turn);
+        drop(limiter.turn(&Asker::default(), 0.0).await);
+        assert!(start.elapsed() >= Duration::from_millis(110), "{:?}", start.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_shared() {
+        let folder = tempfile::tempdir().unwrap();
+        let both = [0, 1].map(|_| shared(folder.path(), "requests_per_second = 200\nconcurrency = 2"));
+        let start = Instant::now();
+        assert!(take(&both, 41, Duration::from_millis(1)).await <= 2);
+        assert!(start.elapsed() >= Duration::from_millis(150), "{:?}", start.elapsed());
+    }
+
+    #[tokio::test]
+    async fn requests_of_a_process_that_is_gone_do_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let limiter = shared(folder.path(), "concurrency = 1");
+        let held = limiter.turn(&Asker::default(), 0.0).await;
+        // As if another process had made the request, and nobody holds its lock.
+        let path = folder.path().join("state.json");
+        let state = std::fs::read_to_string(&path).unwrap().replace("\"in_flight\":{\"1\"", "\"in_flight\":{\"9\"");
+        std::fs::write(&path, state).unwrap();
+        drop(limiter.turn(&Asker::default(), 0.0).await);
+        drop(held);
+        // Half a state, as of a process that was killed while it wrote.
+        std::fs::write(&path, "{\"requests\":").unwrap();
+        drop(limiter.turn(&Asker::default(), 0.0).await);
+    }
+}

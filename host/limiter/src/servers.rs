@@ -1,0 +1,258 @@
+//! Servers that answer the same requests: which one is asked, and whether any can be.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::time::timeout_at;
+
+/// An endpoint is down after so many failures without an answer between them, …
+const DOWN_AFTER: u32 = 5;
+/// … of which the first is this long ago.
+const DOWN_FOR: Duration = Duration::from_secs(3);
+/// How long a server that failed is left out; each further time twice as long.
+const FIRST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// The servers of an endpoint. The one with the fewest requests under way is asked. One that failed is left out for a
+/// while and then tried with a single request. When all have failed for a while, the endpoint is down.
+pub struct Servers {
+    state: Mutex<State>,
+    /// It is up again.
+    up: Notify,
+}
+
+struct State {
+    servers: Vec<Server>,
+    /// The failures since the last answer, and the first of them.
+    failures: Option<(u32, Instant)>,
+    /// Whether they have lasted for a while.
+    is_down: bool,
+    /// How often servers were chosen.
+    chosen: u64,
+}
+
+#[derive(Default)]
+struct Server {
+    under_way: usize,
+    /// Failures since its last answer.
+    failures: u32,
+    /// It is left out until then.
+    rests_until: Option<Instant>,
+    last_chosen: u64,
+}
+
+/// A server that is being asked. Dropping it without a result says nothing of the server.
+pub struct ChosenServer<'a> {
+    servers: &'a Servers,
+    /// Its place among the servers.
+    pub number: usize,
+    /// Whether it failed before, and this request tries it.
+    is_trial: bool,
+}
+
+/// An endpoint that has not answered for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Down {
+    /// Since the first request that failed.
+    pub since: Instant,
+    /// When a server is tried again.
+    pub tried_at: Instant,
+}
+
+impl Servers {
+    /// This many servers, of which nothing is known.
+    pub fn new(count: usize) -> Self {
+        let servers = std::iter::repeat_with(Server::default).take(count).collect();
+        Self { state: Mutex::new(State { servers, failures: None, is_down: false, chosen: 0 }), up: Notify::new() }
+    }
+
+    /// The server to ask.
+    ///
+    /// # Errors
+    /// The endpoint is down, and it is not yet time to try a server.
+    pub fn choose(&self) -> Result<ChosenServer<'_>, Down> {
+        let (number, is_trial) = self.lock().choose(Instant::now())?;
+        Ok(ChosenServer { servers: self, number, is_trial })
+    }
+
+    /// Since when the endpoint is down, if it is.
+    pub fn down(&self) -> Option<Down> {
+        self.lock().down()
+    }
+
+    /// Waits until the endpoint is up again, or it is time to try a server.
+    pub async fn wait(&self, down: Down) {
+        let mut up = std::pin::pin!(self.up.notified());
+        up.as_mut().enable();
+        if self.down().is_some() {
+            // Either is a reason to ask.
+            let _ = timeout_at(down.tried_at.into(), up).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChosenServer<'_> {
+    /// It answered, if only that the request is wrong or that it is busy. Returns whether the endpoint was down.
+    pub fn answered(self) -> bool {
+        let was_down = self.servers.lock().answered(self.number);
+        if was_down {
+            self.servers.up.notify_waiters();
+        }
+        was_down
+    }
+
+    /// It did not answer, or failed. Returns whether the endpoint is down by that, and was not before.
+    pub fn failed(self) -> bool {
+        self.servers.lock().failed(self.number, self.is_trial, Instant::now())
+    }
+}
+
+impl Drop for ChosenServer<'_> {
+    fn drop(&mut self) {
+        let mut state = self.servers.lock();
+        let server = &mut state.servers[self.number];
+        server.under_way = server.under_way.saturating_sub(1);
+    }
+}
+
+impl State {
+    /// The number of the server to ask, and whether the request tries it.
+    fn choose(&mut self, now: Instant) -> Result<(usize, bool), Down> {
+        let down = self.down();
+        let rests = |server: &Server| server.rests_until.is_some_and(|until| now < until);
+        let places = || self.servers.iter().enumerate();
+        let awake = places().filter(|(_, server)| !rests(server));
+        let fewest = awake.min_by_key(|(_, server)| (server.under_way, server.last_chosen));
+        let (number, is_awake) = match (fewest, down) {
+            (Some((number, _)), _) => (number, true),
+            (None, Some(down)) => return Err(down),
+            // All rest, but not for long enough to be down.
+            (None, None) => {
+                (places().min_by_key(|(_, server)| server.rests_until).map_or(0, |(number, _)| number), false)
+            }
+        };
+        self.chosen += 1;
+        let chosen = self.chosen;
+        let server = &mut self.servers[number];
+        (server.under_way, server.last_chosen) = (server.under_way + 1, chosen);
+        let is_trial = is_awake && server.failures > 0;
+        if is_trial {
+            // One request tries it; the others leave it out until that has ended.
+            server.rests_until = Some(now + rest(server.failures));
+        }
+        Ok((number, is_trial))
+    }
+
+    fn down(&self) -> Option<Down> {
+        let (_, since) = self.failures.filter(|_| self.is_down)?;
+        let tried_at = self.servers.iter().filter_map(|server| server.rests_until).min().unwrap_or(since);
+        Some(Down { since, tried_at })
+    }
+
+    /// Returns whether the endpoint was down.
+    fn answered(&mut self, number: usize) -> bool {
+        let server = &mut self.servers[number];
+        (server.failures, server.rests_until) = (0, None);
+        self.failures = None;
+        std::mem::take(&mut self.is_down)
+    }
+
+    /// Returns whether the endpoint is down by that, and was not before.
+    fn failed(&mut self, number: usize, is_trial: bool, now: Instant) -> bool {
+        let server = &mut self.servers[number];
+        // Requests that were under way when it failed say nothing new.
+        if is_trial || server.rests_until.is_none_or(|until| until <= now) {
+            server.failures += 1;
+            server.rests_until = Some(now + rest(server.failures));
+        }
+        let (count, first) = self.failures.unwrap_or((0, now));
+        self.failures = Some((count + 1, first));
+        let is_down = count + 1 >= DOWN_AFTER && now.duration_since(first) >= DOWN_FOR;
+        is_down && !std::mem::replace(&mut self.is_down, true)
+    }
+}
+
+/// How long a server rests after so many failures in a row.
+fn rest(failures: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
+    FIRST_REST.saturating_mul(doubled).min(LONGEST_REST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(count: usize) -> State {
+        Servers::new(count).state.into_inner().unwrap()
+    }
+
+    fn chosen(state: &mut State, now: Instant, times: usize) -> Vec<usize> {
+        (0..times).map(|_| state.choose(now).unwrap().0).collect()
+    }
+
+    #[test]
+    fn the_server_with_the_fewest_requests_is_asked() {
+        let (mut state, now) = (state(3), Instant::now());
+        assert_eq!(chosen(&mut state, now, 4), [0, 1, 2, 0]);
+        state.servers[2].under_way = 0;
+        assert_eq!(chosen(&mut state, now, 1), [2]);
+    }
+
+    #[test]
+    fn a_server_that_failed_is_left_out_and_tried_with_one_request() {
+        let (mut state, start) = (state(2), Instant::now());
+        // Those that were under way count once.
+        state.failed(0, false, start);
+        state.failed(0, false, start);
+        assert_eq!(chosen(&mut state, start, 3), [1; 3]);
+        let later = start + FIRST_REST;
+        assert_eq!((state.choose(later), state.choose(later)), (Ok((0, true)), Ok((1, false))));
+        // It failed again, and rests for longer.
+        state.failed(0, true, later);
+        assert_eq!(state.choose(later + FIRST_REST), Ok((1, false)));
+        assert!(!state.answered(0));
+        state.servers[1].under_way = 9;
+        assert_eq!(state.choose(later + FIRST_REST), Ok((0, false)));
+        assert!(state.down().is_none());
+    }
+
+    #[test]
+    fn an_endpoint_is_down_when_it_has_failed_for_a_while() {
+        let (mut state, start) = (state(1), Instant::now());
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        for _ in 0..DOWN_AFTER {
+            assert!(!state.failed(0, false, start));
+        }
+        // Many failures at once are not yet an endpoint that is down.
+        assert_eq!(state.choose(at(0)), Ok((0, false)));
+        assert!(state.failed(0, false, at(4)));
+        let down = state.choose(at(4)).unwrap_err();
+        assert_eq!((down.since, down.tried_at), (start, at(6)));
+        // A single request tries it.
+        assert_eq!(state.choose(at(6)), Ok((0, true)));
+        assert!(state.choose(at(6)).is_err());
+        assert!(state.answered(0));
+        assert_eq!(chosen(&mut state, at(6), 2), [0; 2]);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_asks_again_once_it_is_up() {
+        let servers = Servers::new(1);
+        let now = Instant::now();
+        for at in [now; DOWN_AFTER as usize - 1].into_iter().chain([now + DOWN_FOR]) {
+            servers.lock().failed(0, false, at);
+        }
+        servers.lock().servers[0].rests_until = Some(Instant::now() + Duration::from_secs(3600));
+        let down = servers.down().unwrap();
+        let up = async {
+            tokio::task::yield_now().await;
+            ChosenServer { servers: &servers, number: 0, is_trial: true }.answered();
+        };
+        futures::future::join(servers.wait(down), up).await;
+        assert!(servers.down().is_none());
+    }
+}

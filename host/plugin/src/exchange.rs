@@ -1,0 +1,41 @@
+//! A request to a model under way: whether it waits for its turn or for the answer.
+
+use crate::outside_waits::OpenRequest;
+use crate::pauses::{Counted, Pauses};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+/// A request to a model under way. The time in which it waits for its turn is not charged to the call.
+pub(crate) struct Exchange {
+    pauses: Arc<Pauses>,
+    open: OpenRequest,
+    counted: Mutex<Option<Counted>>,
+}
+
+impl Exchange {
+    /// A request that is served, until this is dropped.
+    pub(crate) fn served(pauses: &Arc<Pauses>, open: OpenRequest) -> Self {
+        open.serve();
+        Self { pauses: pauses.clone(), open, counted: Mutex::new(Some(pauses.serve())) }
+    }
+
+    /// Waits for a turn, or for something else before the request can be sent.
+    pub(crate) async fn queued<T>(&self, turn: impl Future<Output = T>) -> T {
+        let mut turn = pin!(turn);
+        if let Poll::Ready(turn) = futures::poll!(turn.as_mut()) {
+            return turn;
+        }
+        self.open.queue();
+        self.count(self.pauses.queue());
+        let turn = turn.await;
+        self.open.serve();
+        self.count(self.pauses.serve());
+        turn
+    }
+
+    fn count(&self, counted: Counted) {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+        self.pauses.settle();
+    }
+}

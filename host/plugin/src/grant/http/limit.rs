@@ -1,0 +1,76 @@
+//! The limiter that a plugin's requests to servers wait for.
+
+use super::access::HttpAccess;
+use super::charged::Connection;
+use super::send::{self, Failure};
+use super::target::Target;
+use crate::call_meter::CallMeter;
+use crate::grant::error::GrantError;
+use crate::outside::Outside;
+use gavel_limiter::{Limiter, Reported, Turn};
+use http::{Request, Response};
+use std::time::SystemTime;
+use wasmtime_wasi_http::{RequestOptions, WasiBody};
+
+/// The limiter that a plugin's requests to servers wait for.
+#[derive(Clone)]
+pub(crate) struct HttpLimit {
+    name: String,
+    limiter: Limiter,
+}
+
+impl HttpLimit {
+    pub(crate) fn find(name: &str, outside: &Outside) -> Result<Self, GrantError> {
+        let limiter = outside.limiter(name).map_err(|known| GrantError::NoLimiter { name: name.to_owned(), known })?;
+        Ok(Self { name: name.to_owned(), limiter })
+    }
+
+    /// Waits for the turn of a request. The wait is not charged to the call, since others keep it waiting.
+    async fn turn(&self, meter: &CallMeter) -> Turn {
+        let turn = {
+            let _queued = meter.pauses().queue();
+            meter.waits().turn(&self.name, &self.limiter).await
+        };
+        meter.pauses().settle();
+        turn
+    }
+}
+
+/// Sends a request, once it has its turn. The turn ends with the response's body.
+pub(super) async fn send(
+    access: &HttpAccess,
+    meter: &CallMeter,
+    mut request: Request<WasiBody>,
+    options: RequestOptions,
+) -> Result<(Response<WasiBody>, Connection), Failure> {
+    let target = Target::of(request.uri())?;
+    access.admit(&target)?;
+    let server = match access.pool.as_ref().filter(|pool| pool.is_for(&target)) {
+        Some(pool) => Some(pool.choose(&mut request, meter).await?),
+        None => None,
+    };
+    let turn = match &access.limit {
+        Some(limit) => Some(limit.turn(meter).await),
+        None => None,
+    };
+    let sent = send::send(access, request, options).await;
+    if let Some(server) = server {
+        let has_failed = match &sent {
+            Ok((response, _)) => response.status().is_server_error(),
+            Err(_) => true,
+        };
+        if has_failed {
+            server.failed()
+        } else {
+            server.answered()
+        };
+    }
+    let (response, connection) = sent?;
+    let Some(mut turn) = turn else { return Ok((response, connection)) };
+    turn.report(Reported::read(response.headers(), SystemTime::now()));
+    let connection = async move {
+        let _turn = turn;
+        Box::into_pin(connection).await
+    };
+    Ok((response, Box::new(connection)))
+}

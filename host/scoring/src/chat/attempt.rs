@@ -1,0 +1,168 @@
+//! A request to a server, sent once.
+
+use super::body::Sending;
+use super::endpoint::ChatEndpoint;
+use super::error::ChatEndpointError;
+use super::retry::may_help;
+use bytes::Bytes;
+use gavel_limiter::Reported;
+use gavel_plugin::{CallMeter, ChatBody, ChatError, JsonPieces, NoMemory, tls_client_config};
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use std::time::{Duration, SystemTime};
+
+/// The most bytes of an answer that are read.
+const BODY_BYTES: usize = 16 << 20;
+/// The most bytes of an error response that are read.
+const TOLD_BYTES: usize = 500;
+
+/// A failed attempt.
+pub(super) struct Failed {
+    pub(super) error: ChatError,
+    /// The shortest wait before another attempt; `None` where another attempt cannot help.
+    pub(super) again: Option<Duration>,
+    /// Whether the server failed, and not the request.
+    pub(super) is_of_server: bool,
+}
+
+impl From<NoMemory> for Failed {
+    fn from(error: NoMemory) -> Self {
+        Self { error: error.into(), again: None, is_of_server: false }
+    }
+}
+
+/// Sends requests to servers. It has no `Debug`: its headers hold the key.
+pub(super) struct Sender {
+    /// The endpoint's name in errors.
+    pub(super) name: String,
+    api_key_env: Option<String>,
+    http: reqwest::Client,
+}
+
+/// What came of a request, and what the server reported of its limits.
+pub(super) struct Answered {
+    pub(super) answer: Result<ChatBody, Failed>,
+    pub(super) reported: Reported,
+}
+
+impl Sender {
+    /// Reads the key and checks the endpoint.
+    pub(super) fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
+        let name = name.to_owned();
+        endpoint.check().map_err(|what| ChatEndpointError::Field { name: name.clone(), what })?;
+        let mut headers = HeaderMap::new();
+        if let Some(variable) = &endpoint.api_key_env {
+            let (name, variable) = (name.clone(), variable.clone());
+            let Ok(key) = std::env::var(&variable) else {
+                return Err(ChatEndpointError::NoKey { name, variable });
+            };
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
+                .map_err(|_| ChatEndpointError::Key { name, variable })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let tls = tls_client_config().map_err(|source| ChatEndpointError::Tls { name: name.clone(), source })?;
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            .timeout(endpoint.timeout)
+            // A redirect would carry the key elsewhere.
+            .redirect(Policy::none())
+            .tls_backend_preconfigured(tls)
+            .build()
+            .map_err(|source| ChatEndpointError::Client { name: name.clone(), source })?;
+        Ok(Self { name, api_key_env: endpoint.api_key_env.clone(), http })
+    }
+
+    /// The same sender, with another name in errors.
+    pub(super) fn shown_as(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    pub(super) fn unavailable(&self, what: &str) -> ChatError {
+        ChatError::Unavailable(format!("the endpoint `{}`: {what}", self.name))
+    }
+
+    /// Sends a request once.
+    pub(super) async fn send(&self, url: &str, body: &JsonPieces, meter: &CallMeter) -> Answered {
+        let request = self.http.post(url).header("content-type", "application/json");
+        let sending = reqwest::Body::wrap(Sending::new(body, meter.clone()));
+        match request.body(sending).send().await {
+            Ok(response) => {
+                let reported = Reported::read(response.headers(), SystemTime::now());
+                // Other failures say nothing of a limit.
+                let is_of_limit = response.status().is_success() || response.status() == StatusCode::TOO_MANY_REQUESTS;
+                let answer = self.read(url, response, &reported, meter).await;
+                Answered { answer, reported: if is_of_limit { reported } else { Reported::default() } }
+            }
+            Err(error) => Answered { answer: Err(self.lost(url, &error)), reported: Reported::default() },
+        }
+    }
+
+    fn lost(&self, url: &str, error: &reqwest::Error) -> Failed {
+        let error = self.unavailable(&format!("{url}: {}", reason(error)));
+        Failed { error, again: Some(Duration::ZERO), is_of_server: true }
+    }
+
+    async fn read(
+        &self,
+        url: &str,
+        mut response: reqwest::Response,
+        reported: &Reported,
+        meter: &CallMeter,
+    ) -> Result<ChatBody, Failed> {
+        let status = response.status();
+        let most = if status.is_success() { BODY_BYTES } else { TOLD_BYTES };
+        let mut held = meter.hold(0)?;
+        let mut bytes = Vec::new();
+        while bytes.len() <= most
+            && let Some(chunk) = response.chunk().await.map_err(|error| self.lost(url, &error))?
+        {
+            held.grow(chunk.len())?;
+            bytes.extend_from_slice(&chunk);
+        }
+        if status.is_success() {
+            if bytes.len() > BODY_BYTES {
+                let error = self.unavailable(&format!("its answer has more than {BODY_BYTES} bytes"));
+                return Err(Failed { error, again: None, is_of_server: false });
+            }
+            let bytes = Bytes::from(bytes);
+            return meter.work(|| ChatBody::parse(bytes.clone(), held)).map_err(|error| {
+                let error = self.unavailable(&format!("its answer is not JSON ({error}): {}", excerpt(&bytes)));
+                Failed { error, again: Some(Duration::ZERO), is_of_server: true }
+            });
+        }
+        let what = format!("it answered {status}: {}", excerpt(&bytes));
+        if may_help(status) {
+            let again = Some(reported.retry_after().unwrap_or_default());
+            return Err(Failed { error: self.unavailable(&what), again, is_of_server: status.is_server_error() });
+        }
+        let hint = match (status.as_u16(), &self.api_key_env) {
+            (401 | 403, Some(variable)) => format!(" (the key was read from {variable})"),
+            (401 | 403, None) => " (no api_key_env is set)".to_owned(),
+            (404 | 405, _) => format!(" (asked at {url})"),
+            _ => String::new(),
+        };
+        let error = ChatError::Refused(format!("the endpoint `{}`: {what}{hint}", self.name));
+        Err(Failed { error, again: None, is_of_server: false })
+    }
+}
+
+/// The innermost cause, which explains the failure.
+fn reason(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".into();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// The beginning of an answer in one line.
+fn excerpt(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(TOLD_BYTES)]);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if bytes.len() > TOLD_BYTES { format!("{line}…") } else { line }
+}

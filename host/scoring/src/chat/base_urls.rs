@@ -1,0 +1,56 @@
+//! The addresses of an endpoint's servers.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The addresses of an endpoint's servers: one, or a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[serde(expecting = "an address or a list of addresses")]
+pub enum BaseUrls {
+    /// One server.
+    One(String),
+    /// Servers that answer the same requests.
+    Several(Vec<String>),
+}
+
+impl BaseUrls {
+    /// The addresses.
+    pub fn all(&self) -> &[String] {
+        match self {
+            Self::One(url) => std::slice::from_ref(url),
+            Self::Several(urls) => urls,
+        }
+    }
+
+    /// Checks the addresses without the network.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.all().is_empty() {
+            return Err("base_url: the list is empty".into());
+        }
+        self.all().iter().try_for_each(|url| check(url))
+    }
+
+    /// The URLs of completions.
+    pub(super) fn completions(&self) -> Vec<String> {
+        self.all().iter().map(|url| format!("{}/chat/completions", url.trim_end_matches('/'))).collect()
+    }
+}
+
+impl fmt::Display for BaseUrls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.all().join(", "))
+    }
+}
+
+fn check(url: &str) -> Result<(), String> {
+    let parsed = reqwest::Url::parse(url).map_err(|error| format!("base_url: {error}"))?;
+    // Checked first, since later messages show the URL.
+    if !parsed.username().is_empty() || parsed.password().is_some() || parsed.query().is_some() {
+        return Err("base_url: a key does not belong here\nhint: name its variable in api_key_env".into());
+    }
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(format!("base_url: {url:?} starts neither with https:// nor with http://"));
+    }
+    Ok(())
+}
