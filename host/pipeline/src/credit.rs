@@ -1,9 +1,9 @@
 //! How what rewards say of a sample reaches its trajectories, and their tokens.
 
 use crate::config::{Config, RewardTo, WeighBy};
-use gavel_data::{Credit, Group, Member, Outcome, Role, Sample, Score, Tokens, Trajectory};
+use gavel_data::{Credit, Group, Member, NotCalled, Outcome, Role, Sample, Score, Tokens, Trajectory};
 use gavel_text::{TextModel, Tokenizer};
-use gavel_train::SampleId;
+use gavel_train::{RewardPart, SampleId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -69,6 +69,24 @@ impl<'a> CreditRule<'a> {
             Some(weight * metric.value)
         });
         Some(own.reduce(|sum, own| sum + own).unwrap_or(reward))
+    }
+
+    /// The rewards that the reward of a sample in a strand is the sum of, in the order of their names. A reward that gave
+    /// no score has what the others leave. The reward of a speaker is not divided.
+    pub(crate) fn parts(&self, member: &Member, strand: &Strand, reward: f64) -> Vec<RewardPart> {
+        if let Strand::Speaker(_) = strand {
+            return vec![RewardPart { weight: 1.0, score: reward }];
+        }
+        let weighted = || self.weights.iter().filter(|(_, weight)| **weight != 0.0);
+        let score = |name: &str| match member.outcome.not_called.get(name) {
+            Some(NotCalled::Gate | NotCalled::DataSource) => Some(0.0),
+            _ => member.outcome.plugins.get(name)?.outcome.score(),
+        };
+        let known: f64 = weighted().filter_map(|(name, weight)| Some(weight * score(name)?)).sum();
+        let missing: f64 = weighted().filter(|(name, _)| score(name).is_none()).map(|(_, weight)| *weight).sum();
+        let rest = if missing == 0.0 { 0.0 } else { (reward - known) / missing };
+        let part = |(name, weight): (&&str, &f64)| RewardPart { weight: *weight, score: score(name).unwrap_or(rest) };
+        weighted().map(part).collect()
     }
 
     /// The trajectories of a sample in a strand, with their numbers.
@@ -193,7 +211,7 @@ fn turns(loss_mask: &[bool]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advantages::{Useless, advantages};
+    use crate::advantages::{Useless, advantages_of};
     use crate::testing::{group, rl_table};
     use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, ToolCall};
 
@@ -247,7 +265,7 @@ mod tests {
         assert_eq!(found[second..], [0.0, 0.0, -2.0, 0.0]);
         assert_eq!(found.iter().filter(|credit| **credit != 0.0).count(), 5);
 
-        let learned = advantages(&mut [&mut group], &rl_table(""), &rule);
+        let learned = advantages_of(&mut [&mut group], &rl_table(""), &rule);
         let (plain, credited) = (&learned[0][0].advantages, &learned[0][1].advantages);
         assert_eq!(credited[at], plain[0] + 0.5);
         assert_eq!(credited[0], plain[0]);
@@ -277,7 +295,7 @@ mod tests {
         }
         let signs = |reward_to: RewardTo| {
             let rule = CreditRule { reward_to, ..CreditRule::plain() };
-            let learned = advantages(&mut [&mut group.clone()], &rl_table(""), &rule).remove(0);
+            let learned = advantages_of(&mut [&mut group.clone()], &rl_table(""), &rule).remove(0);
             let sign =
                 |experience: &gavel_train::Experience| (experience.sample.index, experience.advantages[0].signum());
             learned.iter().map(sign).collect::<Vec<_>>()

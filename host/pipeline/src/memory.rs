@@ -24,9 +24,9 @@ pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[
         response: config.rollout.max_tokens as u64,
         learned: responses as f64 / (shortest + responses) as f64,
     };
-    let drawn = table.prompts_per_step as u64 * group;
+    let drawn = table.prompts_per_step as u64 * (group + u64::from(table.algorithm.needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
-    plan.has_reference = table.loss.kl.is_some();
+    plan.has_reference = table.needs_reference();
     plan.keeps_before_step =
         config.schedule.stream && table.loss().needs_proximal() && table.mini_batch() < table.prompts_per_step;
     plan.gradient_checkpointing = table.gradient_checkpointing;

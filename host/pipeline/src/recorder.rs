@@ -92,6 +92,11 @@ impl Recorder {
         self.state.draws = draws;
     }
 
+    /// Notes what the algorithm keeps for the next step.
+    pub(crate) fn note_learning(&mut self, learning: BTreeMap<String, f64>) {
+        self.state.learning = learning;
+    }
+
     /// Counts the outcomes of a step, by plugin and kind.
     pub(crate) fn count_outcomes(&mut self, outcomes: BTreeMap<String, BTreeMap<String, u64>>) {
         for (plugin, counts) in outcomes {
@@ -133,7 +138,7 @@ impl Recorder {
         folder.save_checkpoint(state, queue, table.retention(), |into| {
             tape.sync()?;
             text.save(into)?;
-            updater.save(into.to_owned(), Checkpoints::optimizer(into))
+            updater.save(into.to_owned(), Checkpoints::optimizer(into), Checkpoints::reference(into))
         })
     }
 

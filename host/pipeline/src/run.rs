@@ -7,6 +7,7 @@ use crate::failure_rate::sample_name;
 use crate::policy::Policy;
 use crate::prompts::Prompt;
 use crate::recorder::Recorder;
+use crate::reference::Reference;
 use crate::resume::{Found, open_folder};
 use crate::rollout::Rollout;
 use crate::sample_waits::ValidationWaits;
@@ -18,7 +19,7 @@ use gavel_agent::PolicyWait;
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::{Metrics, QueuedGroup, check_weights};
+use gavel_runs::{Checkpoints, Metrics, QueuedGroup, check_weights};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
@@ -78,7 +79,14 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
         let reference = match needs_reference {
-            true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
+            true => {
+                let first = policy.reference(&config.model, &config.resources, config.seed)?;
+                let reference = Reference::new(first, config.train.reference(), &policy.model)?;
+                if let Some(checkpoint) = opened.checkpoint() {
+                    reference.load(&Checkpoints::reference(checkpoint))?;
+                }
+                Some(reference)
+            }
             false => None,
         };
         let Setup { scorer, validation, limit, logic, .. } = setup;

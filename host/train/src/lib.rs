@@ -16,6 +16,8 @@ pub mod logprobs;
 pub mod loss;
 pub mod off_policy;
 pub mod optimizer;
+#[cfg(test)]
+mod parity;
 pub mod schedule;
 pub mod sft;
 pub mod statistics;
@@ -23,14 +25,17 @@ pub mod statistics;
 mod testing;
 pub mod trainer;
 
-pub use advantage::{Advantage, AdvantageConfig, Estimator, ScoredGroup};
+pub use advantage::{
+    Advantage, AdvantageConfig, Estimator, RewardPart, RewardStatistics, Scale, ScoredGroup, ScoredSample,
+    ScoredTrajectory,
+};
 pub use batch::{LongestRows, tokens_per_chunk};
 pub use config::ConfigError;
 pub use error::{StateError, TrainError};
 pub use experience::{Experience, SampleId};
 pub use kl::{KlConfig, KlEstimator};
 pub use logprobs::log_probs;
-pub use loss::{Aggregation, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
+pub use loss::{Aggregation, ClipRange, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
 pub use off_policy::{OffPolicyConfig, RolloutIs, RolloutRs, Staleness};
 pub use optimizer::{AdamW, OptimizerConfig};
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};

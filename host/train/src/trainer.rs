@@ -4,14 +4,16 @@ use crate::batch::{Chunk, MicroBatch, micro_batches};
 use crate::config::check;
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
-use crate::logprobs::{log_probs, target_logprobs};
-use crate::loss::{LossConfig, OldLogProbs, Targets, objective};
+use crate::logprobs::{log_probs, target_logprobs, token_values};
+use crate::loss::{LossConfig, OldLogProbs, Targets, gradient_norms, objective};
 use crate::off_policy::Correction;
 use crate::optimizer::{AdamW, OptimizerConfig};
 use crate::statistics::{ChunkSums, Statistics};
 use gavel_policy::{Model, Phase, TrainingPass};
 use std::path::Path;
 use tch::Tensor;
+
+mod context;
 
 /// The result of an update.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +80,23 @@ impl Trainer {
         Ok(())
     }
 
+    /// For each response token of the rows, the squared norm of the gradient of its log-probability by the logits under
+    /// `model` as it is now; 0 for tokens that the loss mask excludes.
+    ///
+    /// # Errors
+    /// The temperature is not positive, a row is malformed, or the model fails.
+    pub fn gradient_norms(&self, model: &Model, rows: &[Experience], temperature: f64) -> Result<Vec<Vec<f64>>> {
+        token_values(model, rows, temperature, self.max_tokens, gradient_norms)
+    }
+
+    /// For each response token of the rows, its log-probability under `model`; 0 for tokens that the loss mask excludes.
+    ///
+    /// # Errors
+    /// As [`gradient_norms`](Self::gradient_norms).
+    pub fn log_probs(&self, model: &Model, rows: &[Experience], temperature: f64) -> Result<Vec<Vec<f32>>> {
+        log_probs(model, rows, temperature, self.max_tokens)
+    }
+
     /// One optimiser step with the learning rate `lr` over `mini_batch`.
     /// `temperature` is that of the rollout, or 1 if the rollout was greedy.
     /// `reference` is needed, and used, only with a KL penalty.
@@ -113,6 +132,7 @@ impl Trainer {
             _ => None,
         };
 
+        let given = self.context(model, mini_batch, config, temperature)?;
         let (mut statistics, tokens) =
             self.accumulate(model, reference, &batches, mini_batch.len(), |chunk, states| {
                 let logits = chunk.logits(model, states.policy, temperature)?;
@@ -137,6 +157,13 @@ impl Trainer {
                     weights: chunk.values(&logits, |row, _| weights[row])?,
                     correction: match &correction {
                         Some(Correction { weights, .. }) => Some(chunk.values(&logits, |row, at| weights[row][at])?),
+                        None => None,
+                    },
+                    given: match &given {
+                        Some(given) => Some([
+                            chunk.values(&logits, |row, at| given[row][at][0])?,
+                            chunk.values(&logits, |row, at| given[row][at][1])?,
+                        ]),
                         None => None,
                     },
                 };

@@ -1,6 +1,7 @@
 //! A run's configuration: TOML, read and checked. Unknown keys and values out of range are errors.
 
 mod agent;
+mod algorithm;
 mod checks;
 mod dataset;
 mod datasets;
@@ -20,6 +21,7 @@ mod train_table;
 mod unknown_key;
 
 pub use agent::{AgentKind, AgentTable, RewardTo, ToolTable, WeighBy};
+pub use algorithm::{AdvantageTable, ReferenceTable};
 pub use dataset::{Dataset, Taskset};
 pub use datasets::{DatasetTable, Datasets};
 pub use error::ConfigError;

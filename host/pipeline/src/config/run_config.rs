@@ -122,6 +122,10 @@ impl<T: TrainTable> Config<T> {
         }
         self.data.validate(T::LEARNS)?;
         self.rollout.validate()?;
+        if self.rollout.group_size < self.train.least_group() {
+            let must = format!("at least {}", self.train.least_group());
+            return Err(ConfigError::value("rollout.group_size", &must, self.rollout.group_size));
+        }
         self.agent.validate(&self.tool)?;
         self.tool.iter().try_for_each(ToolTable::validate)?;
         self.limits.validate("limits")?;

@@ -1,5 +1,6 @@
 //! What every `[train]` table defines.
 
+use super::algorithm::ReferenceTable;
 use super::error::ConfigError;
 
 /// The default of `max_failure_rate`.
@@ -14,6 +15,16 @@ pub trait TrainTable {
 
     /// Fills in the defaults that depend on `schedule.max_staleness` and on other keys.
     fn complete(&mut self, _max_staleness: u64) {}
+
+    /// How the reference follows the policy, if it does.
+    fn reference(&self) -> Option<ReferenceTable> {
+        None
+    }
+
+    /// The smallest group that can be learned from.
+    fn least_group(&self) -> usize {
+        1
+    }
 
     /// The share of samples that may fail.
     fn max_failure_rate(&self) -> f64 {
