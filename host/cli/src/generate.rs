@@ -32,7 +32,7 @@ pub struct GenerateArgs {
     /// generation_config.json, or else to temperature 1 and no limit.
     #[arg(long, value_name = "T")]
     temperature: Option<f32>,
-    /// Draw only the K most probable tokens; 0 is no limit.
+    /// Draw only the K most probable tokens; 0 means no limit.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
     /// Draw only the most probable tokens that together reach this probability.
