@@ -50,7 +50,7 @@ pub struct GenerateArgs {
     /// A text that ends the response and is not part of it; may be repeated.
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
-    /// How many responses.
+    /// The number of responses.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     n: u32,
     /// The seed of sampling.

@@ -42,8 +42,7 @@ impl State {
         let attached: usize =
             parts().map(|part| if let ContentPart::Media(media) = part { media.bytes.len() } else { 0 }).sum();
         if attached > ATTACHED_BYTES {
-            let what =
-                format!("a request has {attached} bytes of attachments, more than the {ATTACHED_BYTES} allowed");
+            let what = format!("a request has {attached} bytes of attachments, more than the {ATTACHED_BYTES} allowed");
             return Ok(Err(ChatError::InvalidRequest(what)));
         }
         let texts: usize = lifted.iter().map(message_bytes).sum();

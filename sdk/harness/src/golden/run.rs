@@ -156,10 +156,9 @@ fn check_question(case: &Case, plugin: &LoadedPlugin) -> Result<(), String> {
             "`{}` is a tool, which only answers calls\nhint: a case of a tool has `calls`, each with `name`, `arguments` and `expect`",
             plugin.name()
         )),
-        Question::Session(_) if plugin.tool().is_none() => Err(format!(
-            "`calls` are for a tool, and `{}` is not one\nhint: give the case a `response`",
-            plugin.name()
-        )),
+        Question::Session(_) if plugin.tool().is_none() => {
+            Err(format!("`calls` are for a tool, and `{}` is not one\nhint: give the case a `response`", plugin.name()))
+        }
         Question::Sample(_) if !plugin.scores() => Err(format!(
             "`{}` is a taskset and does not score a response\nhint: a case of a taskset has `index`, `seed`, and `row` in `expect`",
             plugin.name()
