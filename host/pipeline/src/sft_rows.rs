@@ -67,7 +67,7 @@ impl Answered {
 
 /// Applies the limit to a row to imitate, which needs positions for its response too. The response is never cut: its
 /// end must be learned.
-fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Result<Option<SftRow>> {
+pub(crate) fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Result<Option<SftRow>> {
     let SftRow { prompt, response } = row;
     let Some(mut prompt) = limit.apply(prompt, path, place)? else { return Ok(None) };
     let excess = (prompt.len() + response.len()).saturating_sub(limit.positions);
@@ -93,7 +93,7 @@ fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Res
 
 /// A prompt, and what the chat template writes of the answer to it, to the end
 /// of the turn.
-fn sft_row(
+pub(crate) fn sft_row(
     prompt: &[Message],
     tools: &[Value],
     answer: &Message,

@@ -86,11 +86,11 @@ train_table! {
     }
 }
 
-fn micro_batch() -> usize {
+pub(super) fn micro_batch() -> usize {
     16_384
 }
 
-fn ten() -> u64 {
+pub(super) fn ten() -> u64 {
     10
 }
 
