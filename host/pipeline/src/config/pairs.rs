@@ -88,8 +88,9 @@ impl RolloutTable {
 impl<T> Config<T> {
     /// Refuses what `command`, whose model answers no prompts, would not use.
     pub(super) fn check_without_answers(&self, command: &str) -> Result<(), ConfigError> {
-        let is_unused =
-            toml::Value::Table(RolloutTable::unused()).try_into().is_ok_and(|unused| self.rollout == unused);
+        let is_unused = toml::Value::Table(RolloutTable::unused())
+            .try_into::<RolloutTable>()
+            .is_ok_and(|unused| self.rollout == unused);
         let given = [
             ("[rollout]", !is_unused),
             ("[[reward]]", !self.reward.is_empty()),

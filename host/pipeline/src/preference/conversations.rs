@@ -31,7 +31,7 @@ impl PairMethod for RewardModelTrainTable {
             let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
             let PairRow { prompt, chosen, rejected, margin, .. } = PairRow::read(row).map_err(bad)?;
             let ids = |answer: &[Message]| {
-                let ids = conversation_ids(&[&prompt, answer].concat(), text).map_err(bad)?;
+                let ids = conversation_ids(&[&prompt[..], answer].concat(), text).map_err(bad)?;
                 cut(ids, limit, path, &place)
             };
             let sides = ids(&chosen)?.zip(ids(&rejected)?);

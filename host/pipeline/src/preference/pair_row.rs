@@ -1,7 +1,7 @@
 //! A row with a pair, in the forms that TRL's datasets have.
 
 use crate::prompts::tools;
-use gavel_data::{Columns, Json, Message, Role, Row, Task, TaskError, last_turn};
+use gavel_data::{Columns, Message, Role, Row, Task, TaskError, last_turn};
 use serde_json::Value;
 
 /// A prompt with two answers, of which one is preferred.
@@ -73,7 +73,7 @@ fn side(columns: &Columns, name: &str) -> Result<Vec<Message>, String> {
 }
 
 fn margin(columns: &Columns) -> Result<f64, String> {
-    match columns.present("margin").map(Json::parse::<f64>) {
+    match columns.present("margin").map(|margin| margin.parse::<f64>()) {
         None => Ok(0.0),
         Some(Ok(margin)) => Ok(margin),
         Some(Err(_)) => Err("`margin` is not a number".into()),
@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     fn read(columns: Value) -> Result<PairRow, String> {
-        let columns = serde_json::from_value(columns).unwrap();
+        let columns = serde_json::from_str(&columns.to_string()).unwrap();
         PairRow::read(Row { position: 0, place: "line 1".into(), columns })
     }
 

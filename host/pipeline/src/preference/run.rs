@@ -173,7 +173,7 @@ impl<T: PairMethod> PairRun<'_, T> {
         let models = Models { model: &self.model, reference: self.reference.as_ref() };
         let stats = self.config.train.measure(&self.trainer, models, &self.pairs.held_out);
         let PairStats { statistics, .. } = stats.map_err(|source| PipelineError::Train { step, source })?;
-        statistics.iter().for_each(|(name, value)| metrics.set(&format!("val/{name}"), value));
+        statistics.iter().for_each(|(name, value)| metrics.set(format!("val/{name}"), value));
         metrics.time("validate", start);
         let Some(accuracy) = statistics.get("accuracy") else { return Ok(false) };
         tracing::info!("step {step}: validation accuracy {accuracy:.3}");

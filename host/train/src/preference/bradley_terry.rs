@@ -4,12 +4,10 @@
 use crate::config::{ConfigError, check};
 use crate::error::Result;
 use gavel_torch::scalar::ScalarOperations;
-use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 /// The settings of the loss of a reward model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BradleyTerryConfig {
     /// The weight of `(chosen + rejected)²`, which keeps scores near 0 (Eisenstein et al., "Helping or herding?",
     /// 2023); 0 by default.

@@ -12,13 +12,11 @@ use crate::statistics::{ChunkSums, Statistics};
 use crate::trainer::{Trainer, frozen_hidden, frozen_logprobs};
 use gavel_policy::Model;
 use gavel_torch::scalar::ScalarOperations;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 
 /// The settings of the loss.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DpoConfig {
     /// How strongly the policy is held to the reference; 0.1 by default.
     pub beta: f64,
