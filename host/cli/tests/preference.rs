@@ -79,13 +79,7 @@ fn weights(project: &Project, folder: &str) -> Vec<u8> {
 }
 
 /// Runs `command` for 6 steps, and for 3 and then 3: both are the same.
-fn resumes_exactly(
-    project: &Project,
-    command: &'static str,
-    config: &'static str,
-    more: &[&'static str],
-    file: &str,
-) {
+fn resumes_exactly(project: &Project, command: &'static str, config: &'static str, more: &[&'static str], file: &str) {
     let run = |settings: &[&'static str]| {
         project.succeed(&[&[command, "-c", config][..], more, settings].concat());
     };

@@ -62,7 +62,7 @@ impl Setup {
     /// The rows that `gavel sft` imitates.
     pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
         let rows = rows(config, &config.data.train, self.scorer.sandbox())?;
-        sft_rows(rows, &self.text, self.limit, &self.logic)
+        sft_rows(rows, &self.text, self.limit, &self.logic, config.train.turns)
     }
 
     /// The prompts that `gavel train` learns from.

@@ -35,5 +35,5 @@ pub use run_config::Config;
 pub(crate) use run_config::MAY_DIFFER;
 pub use schedule::ScheduleTable;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
-pub use train::{FilterGroups, OnOutcome, RlTable, SftTable};
+pub use train::{FilterGroups, OnOutcome, RlTable, SftTable, Turns};
 pub use train_table::{ModelKind, TrainTable};
