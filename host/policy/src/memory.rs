@@ -251,6 +251,7 @@ mod tests {
             r#","model_type":"qwen3""#,
             r#","model_type":"llama""#,
             r#","model_type":"gemma""#,
+            r#","architectures":["LlamaForSequenceClassification"],"num_labels":1"#,
         ] {
             let config = config(more);
             let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
