@@ -1,6 +1,6 @@
 //! Everything that can be checked before anything heavy starts: the tokenizer, every row of the datasets, every plugin.
 
-use crate::config::{Config, Datasets, RlTable, SftTable};
+use crate::config::{Config, Datasets, RlTable, SftTable, TrainTable};
 use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
@@ -22,20 +22,21 @@ pub(crate) struct Setup {
     pub(crate) text: TextModel,
     pub(crate) sizes: ModelConfig,
     pub(crate) limit: PromptLimit,
+    /// The prompts that the policy answers in validation.
     pub(crate) validation: Vec<Prompt>,
     pub(crate) scorer: Scorer,
     pub(crate) logic: Logic,
 }
 
 impl Setup {
-    pub(crate) fn new<T>(config: &Config<T>) -> Result<Self> {
-        let (text, sizes) = text_and_config(&config.model)?;
+    pub(crate) fn new<T: TrainTable>(config: &Config<T>) -> Result<Self> {
+        let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
         let scorer = scorer(config)?;
         let logic = Logic::load(config, scorer.sandbox())?;
         let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, logic };
-        if let Some(datasets) = &config.data.validation {
+        if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
         }
         Ok(setup)
@@ -61,7 +62,7 @@ impl Setup {
     /// The rows that `gavel sft` imitates.
     pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
         let rows = rows(config, &config.data.train, self.scorer.sandbox())?;
-        sft_rows(rows, &self.text, self.limit, &self.logic)
+        sft_rows(rows, &self.text, self.limit, &self.logic, config.train.turns)
     }
 
     /// The prompts that `gavel train` learns from.

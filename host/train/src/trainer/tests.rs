@@ -1,16 +1,12 @@
 use super::*;
 use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
-use crate::testing::{experiences, tiny, tiny_f64};
+use crate::testing::{BARE, experiences, last_gradients, tiny, tiny_f64};
 use crate::{AdvantageConfig, ClipRange, KlConfig, PolicyLoss, PpoClip, RewardStatistics, SampleId, ScoredGroup};
 
 mod micro_batches;
 mod off_policy;
 mod staleness;
-
-/// An optimiser whose first moment is the gradient itself.
-const BARE: OptimizerConfig =
-    OptimizerConfig { betas: [0.0, 0.999], eps: 1e-8, weight_decay: 0.0, max_grad_norm: f64::INFINITY };
 
 const AGGREGATIONS: [Aggregation; 5] = [
     Aggregation::TokenMean,
@@ -41,8 +37,7 @@ fn gradients(
 ) -> (UpdateStats, Vec<(String, Vec<f64>)>) {
     let mut trainer = Trainer::new(model, BARE, max_tokens).unwrap();
     let stats = trainer.update(model, Some(reference), rows, config, 0.7, 0.0).unwrap();
-    let named = model.parameters().into_iter().map(|(name, _)| (name.clone(), exp_avg(&trainer.optimizer, &name)));
-    (stats, named.collect())
+    (stats, last_gradients(model, &trainer))
 }
 
 /// A number of an update.
@@ -84,7 +79,8 @@ fn plain_loss(model: &Model, reference: &Model, rows: &[Experience], config: &Lo
                     let clipped = ratio.max(1.0 - clip_low).min(1.0 + clip_high);
                     let advantage = f64::from(row.advantages[at]);
                     let distance = frozen[at] - now[at];
-                    -(ratio * advantage).min(clipped * advantage) + kl.coefficient * (distance.exp() - distance - 1.0).min(10.0)
+                    -(ratio * advantage).min(clipped * advantage)
+                        + kl.coefficient * (distance.exp() - distance - 1.0).min(10.0)
                 })
                 .collect()
         })
