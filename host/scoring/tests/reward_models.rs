@@ -78,7 +78,7 @@ fn a_model_that_gives_no_score_gives_no_zero() {
     for (response, kind, says) in [
         ("too long", OutcomeKind::Fault, "it has 9 tokens, and the model reads 8"),
         ("away", OutcomeKind::Unavailable, "the device is gone"),
-        ("nan", OutcomeKind::Unavailable, "the reward model's answer is no number: \"NaN\""),
+        ("nan", OutcomeKind::Unavailable, "the reward model's answer is not a number: \"NaN\""),
     ] {
         let found = score(&scorer, response);
         assert_eq!((found.reward, found.outcome), (None, kind), "{response}");

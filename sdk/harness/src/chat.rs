@@ -67,7 +67,7 @@ impl RewardModel for FakeChat {
             (Some(answer), _) => answer.and_then(|text| {
                 text.trim()
                     .parse()
-                    .map_err(|_| ChatError::Unavailable(format!("the test's score is no number: {text:?}")))
+                    .map_err(|_| ChatError::Unavailable(format!("the test's score is not a number: {text:?}")))
             }),
             (None, number) => {
                 Err(ChatError::Unavailable(format!("the test has no reply for request {number} to the reward model")))

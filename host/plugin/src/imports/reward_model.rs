@@ -32,7 +32,7 @@ impl reward_model::Host for State {
 fn score(reply: &ChatReply) -> Result<f64, ChatError> {
     let text = reply.text().unwrap_or_default();
     let score = text.trim().parse().ok().filter(|score: &f64| score.is_finite());
-    score.ok_or_else(|| ChatError::Unavailable(format!("the reward model's answer is no number: {text:?}")))
+    score.ok_or_else(|| ChatError::Unavailable(format!("the reward model's answer is not a number: {text:?}")))
 }
 
 impl From<ChatError> for reward_model::Error {
