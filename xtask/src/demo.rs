@@ -63,7 +63,7 @@ pub fn run_reward_model(root: &Path, seed: u64) -> Result<()> {
         &root.join(&plot),
         "A policy trained on a reward model",
         &Series { name: "score of the reward model", points: liked.points() },
-        &Series { name: "right answers", points: exact.points() },
+        &Series { name: "share of right answers", points: exact.points() },
     )?;
     let runs = RewardModelRuns { reward_model: &reward_model, policy: &run, plot: &plot };
     print!("{}", summary::demo_reward_model(&accuracy, &liked, &exact, &runs, begun.elapsed()));
