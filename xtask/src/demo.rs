@@ -45,7 +45,7 @@ pub fn run_reward_model(root: &Path, seed: u64) -> Result<()> {
     build(root, &REWARD_MODEL)?;
     let begun = Instant::now();
     let seed = format!("seed={seed}");
-    let warm_up = warm_up(root, "demo/sft.toml", &seed)?;
+    let warm_up = warm_up(root, "demo/reward-model-sft.toml", &seed)?;
     let policy = format!("model.path={}", warm_up.checkpoint);
     let pairs = ["reward-model", "-c", "demo/reward-model.toml", "--set", &seed, "--set", &policy];
     let reward_model = gavel(root, "reward model", &pairs)?;
@@ -63,7 +63,7 @@ pub fn run_reward_model(root: &Path, seed: u64) -> Result<()> {
         &root.join(&plot),
         "A policy trained on a reward model",
         &Series { name: "score of the reward model", points: liked.points() },
-        &Series { name: "right answers", points: exact.points() },
+        &Series { name: "share of right answers", points: exact.points() },
     )?;
     let runs = RewardModelRuns { reward_model: &reward_model, policy: &run, plot: &plot };
     print!("{}", summary::demo_reward_model(&accuracy, &liked, &exact, &runs, begun.elapsed()));

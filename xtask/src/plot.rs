@@ -56,7 +56,13 @@ fn draw(
         .right_y_label_area_size(60)
         .build_cartesian_2d(steps.clone(), left.range())?
         .set_secondary_coord(steps, right.range());
-    chart.configure_mesh().x_desc("step").y_desc(left.name).light_line_style(WHITE).draw()?;
+    chart
+        .configure_mesh()
+        .x_desc("step")
+        .y_desc(left.name)
+        .x_label_formatter(&|step: &f64| format!("{step:.0}"))
+        .light_line_style(WHITE)
+        .draw()?;
     chart.configure_secondary_axes().y_desc(right.name).draw()?;
     let key = |colour: RGBColor| {
         move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
@@ -68,7 +74,7 @@ fn draw(
         .legend(key(RIGHT));
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::LowerMiddle)
+        .position(SeriesLabelPosition::MiddleRight)
         .background_style(WHITE)
         .border_style(BLACK)
         .draw()?;

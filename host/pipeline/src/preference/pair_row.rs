@@ -147,7 +147,8 @@ mod tests {
             (json!({"prompt": "q", "chosen": [], "rejected": "c"}), "`chosen` does not end with a message of the"),
             (json!({"prompt": "q", "chosen": 3, "rejected": "c"}), "`chosen` is neither a text nor a list"),
         ] {
-            assert!(error(columns.clone()).contains(says), "{columns}: {}", error(columns));
+            let error = error(columns.clone());
+            assert!(error.contains(says), "{columns}: {error}");
         }
     }
 }
