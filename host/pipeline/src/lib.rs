@@ -57,7 +57,7 @@ pub use evaluation::{EvalOptions, EvalProgress, Evaluated, evaluate};
 pub use generations::generations;
 pub use ledger::LongWait;
 pub use memory::{Part, Prediction};
-pub use reward_model::load_reward_models;
+pub use reward_model::RewardModels;
 pub use sft::sft;
 pub use train::train;
 pub use validation_metrics::{RIGHT, SourceNumbers};
