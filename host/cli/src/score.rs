@@ -149,11 +149,14 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     for (number, members) in rows.enumerate() {
         let group = PendingGroup::new(members.iter().filter(|member| member.is_ok()).count());
         let started = members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer));
-        for row in in_flight.start(started) {
+        // The last first: this thread then sleeps once for all of them.
+        let ended: Vec<Ended> = in_flight.start(started).rev().map(|row| row.wait(&sink.scorer)).collect();
+        for row in ended.into_iter().rev() {
             out.write(sink.finish(row)?)?;
         }
     }
     for row in in_flight {
+        let row = row.wait(&sink.scorer);
         out.write(sink.finish(row)?)?;
     }
     let mut summary = sink.end()?;
@@ -172,25 +175,35 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     Ok(if summary.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A row between reading and writing.
-enum Waiting {
+/// A row between reading and writing, which is scored or was; `S` is the one or the other.
+enum Taken<S> {
     /// `number` is that of the group.
-    Scoring {
+    Read {
         number: u64,
         sample: Arc<Sample>,
-        pending: Pending,
+        scores: S,
     },
     Unreadable(String),
 }
+
+type Waiting = Taken<Pending>;
+type Ended = Taken<SampleOutcome>;
 
 impl Waiting {
     fn start(number: u64, group: &PendingGroup, row: Result<Completion, String>, scorer: &Scorer) -> Self {
         match row {
             Ok(Completion { sample, seed, .. }) => {
-                let pending = scorer.start(group, sample.clone(), seed);
-                Self::Scoring { number, sample, pending }
+                let scores = scorer.start(group, sample.clone(), seed);
+                Self::Read { number, sample, scores }
             }
             Err(error) => Self::Unreadable(error),
+        }
+    }
+
+    fn wait(self, scorer: &Scorer) -> Ended {
+        match self {
+            Self::Read { number, sample, scores } => Ended::Read { number, sample, scores: scorer.wait(scores) },
+            Self::Unreadable(error) => Ended::Unreadable(error),
         }
     }
 }
@@ -204,18 +217,17 @@ struct Sink {
 }
 
 impl Sink {
-    fn finish(&mut self, row: Waiting) -> Result<OutputRow> {
+    fn finish(&mut self, row: Ended) -> Result<OutputRow> {
         self.bar.inc(1);
         match row {
-            Waiting::Scoring { number, sample, pending } => {
-                let scores = self.scorer.wait(pending);
+            Ended::Read { number, sample, scores } => {
                 self.summary.add(&scores);
                 if let Some(recorder) = &mut self.recorder {
                     recorder.write(number, &sample, &scores)?;
                 }
                 Ok(OutputRow { id: Some(sample.task.id.clone()), scores })
             }
-            Waiting::Unreadable(error) => {
+            Ended::Unreadable(error) => {
                 self.summary.unreadable.push(error.clone());
                 Ok(OutputRow { id: None, scores: SampleOutcome::without_calls(OutcomeKind::Fault, error) })
             }

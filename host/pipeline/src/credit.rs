@@ -118,7 +118,7 @@ impl<'a> CreditRule<'a> {
     }
 
     /// For each message that the policy wrote: its tokens, and the bytes of the message's text that they are. Tokens of
-    /// what is no part of the text (a thought, a call, the end of the turn) are left out.
+    /// what is outside of the text (a thought, a call, the end of the turn) are left out.
     fn written(&self, trajectory: &Trajectory, tokens: &Tokens) -> BTreeMap<u32, Vec<(usize, Range<usize>)>> {
         let turns = turns(&tokens.loss_mask);
         let replies = (0_u32..).zip(&trajectory.messages).filter(|(_, message)| message.role == Role::Assistant);

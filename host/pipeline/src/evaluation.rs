@@ -1,6 +1,6 @@
 //! `gavel eval`: a checkpoint, or a model behind an endpoint, on the validation set.
 
-use crate::config::{AgentKind, Config, ModelTable};
+use crate::config::{AgentKind, Config, ModelKind, ModelTable};
 use crate::endpoint_rollout::{EndpointRollout, Question};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
@@ -97,7 +97,7 @@ fn draw(
     config.model.path.as_deref().map_or(Ok(()), check_weights)?;
     let Setup { scorer, mut reward_models, validation, limit, logic, .. } = Setup::new(config)?;
     try_rewards_on(config, &scorer, tasks(&validation))?;
-    let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
+    let Policy { model, text } = Policy::load(&config.model, ModelKind::Policy, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
     let turns = reward_models.turns(model.device());
     let decoding = config.rollout.engine(answers);

@@ -19,7 +19,7 @@ use gavel_agent::PolicyWait;
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::{Metrics, QueuedGroup, check_weights};
+use gavel_runs::{Checkpoints, Metrics, QueuedGroup, check_weights};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         } else if let Some(path) = &table.path {
             check_weights(path)?;
         }
-        let policy = Policy::load(&table, &config.resources, config.seed)?;
+        let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
         policy.report(&config.model)?;
         let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
             .map_err(PipelineError::Optimizer)?
@@ -98,7 +98,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             }
             Some(device) => {
                 let resources = config.resources.half(&table.device, device);
-                let rollout = Policy::load(&ModelTable { device: device.clone(), ..table }, &resources, config.seed)?;
+                let rollout =
+                    Policy::load(&ModelTable { device: device.clone(), ..table }, T::MODEL, &resources, config.seed)?;
                 tracing::info!("responses are drawn on {}", gavel_policy::device::name(rollout.model.device()));
                 let of_rollout = reward_models.turns(rollout.model.device());
                 let (drawing, idle) = (rollout.model, EngineConfig::default());
@@ -179,7 +180,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// Saves a checkpoint: the policy as it is now, and the groups that it has not been trained on yet.
     pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
-        self.recorder.save(&self.updater, self.rollout.engine.text(), queue)
+        let Self { recorder, updater, rollout, .. } = self;
+        recorder.save(rollout.engine.text(), queue, |into| updater.save(into.to_owned(), Checkpoints::optimizer(into)))
     }
 
     /// The accuracy, the seconds in which the device waited for rewards alone, and the waits for tools and agents.

@@ -1,6 +1,6 @@
 //! Everything that can be checked before anything heavy starts: the tokenizer, every row of the datasets, every plugin.
 
-use crate::config::{Config, Datasets, RlTable, SftTable};
+use crate::config::{Config, Datasets, RlTable, SftTable, TrainTable};
 use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
@@ -22,6 +22,7 @@ pub(crate) struct Setup {
     pub(crate) text: TextModel,
     pub(crate) sizes: ModelConfig,
     pub(crate) limit: PromptLimit,
+    /// The prompts that the policy answers in validation.
     pub(crate) validation: Vec<Prompt>,
     pub(crate) scorer: Scorer,
     pub(crate) reward_models: RewardModels,
@@ -29,14 +30,14 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn new<T>(config: &Config<T>) -> Result<Self> {
-        let (text, sizes) = text_and_config(&config.model)?;
+    pub(crate) fn new<T: TrainTable>(config: &Config<T>) -> Result<Self> {
+        let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
         let (scorer, reward_models) = scorer(config)?;
         let logic = Logic::load(config, scorer.sandbox())?;
         let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, logic };
-        if let Some(datasets) = &config.data.validation {
+        if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
         }
         Ok(setup)
@@ -62,7 +63,7 @@ impl Setup {
     /// The rows that `gavel sft` imitates.
     pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
         let rows = rows(config, &config.data.train, self.scorer.sandbox())?;
-        sft_rows(rows, &self.text, self.limit, &self.logic)
+        sft_rows(rows, &self.text, self.limit, &self.logic, config.train.turns)
     }
 
     /// The prompts that `gavel train` learns from.

@@ -55,7 +55,7 @@ impl Model {
         }
         let last: Vec<i64> = lengths.iter().zip(0..).map(|(&length, row)| row * time + length as i64 - 1).collect();
         let last = Tensor::f_from_slice(&last)?.f_to_device(self.device())?;
-        self.scores_of(&hidden.f_flatten(0, 1)?.f_index_select(0, &last)?)
+        self.scores_of_last(&hidden.f_flatten(0, 1)?.f_index_select(0, &last)?)
     }
 
     /// The hidden states after the final norm, `[places, hidden]`, of some tokens of packed rows: of each row those at

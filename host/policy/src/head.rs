@@ -35,8 +35,8 @@ impl Model {
     /// last tokens have these hidden states, `[rows, hidden]`.
     ///
     /// # Errors
-    /// The model is not a sequence classifier.
-    pub fn scores_of(&self, last: &Tensor) -> Result<Tensor> {
+    /// The model is not a classifier.
+    pub fn scores_of_last(&self, last: &Tensor) -> Result<Tensor> {
         match (&self.head, self.config().head) {
             (Some(head), Head::Scores { .. }) => Ok(last.f_linear(head, None::<&Tensor>)?),
             _ => Err(PolicyError::Input("only a sequence classifier gives scores".into())),

@@ -161,26 +161,42 @@ impl Trainer {
         rows: usize,
         mut objective: impl FnMut(&Chunk, &States) -> Result<(Tensor, ChunkSums)>,
     ) -> Result<(Statistics, usize)> {
+        self.accumulate_whole(model, reference, batches, rows, |batch, states| {
+            let mut sums = Vec::new();
+            for chunk in batch.chunks(model)? {
+                let (loss, chunk_sums) = objective(&chunk, states)?;
+                loss.f_backward()?;
+                sums.push(chunk_sums);
+            }
+            Ok(sums)
+        })
+    }
+
+    /// The same for losses that need all tokens of a micro-batch: `backward` runs the backward pass from the losses of
+    /// one micro-batch to its hidden states, and returns its sums.
+    pub(crate) fn accumulate_whole(
+        &mut self,
+        model: &Model,
+        reference: Option<&Model>,
+        batches: &[MicroBatch],
+        rows: usize,
+        mut backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
+    ) -> Result<(Statistics, usize)> {
         let tokens = batches.iter().map(|batch| batch.tokens.len()).sum();
         if tokens == 0 {
             return Err(TrainError::NoTokens { rows });
         }
         self.optimizer.zero_grad()?;
         let mut chunks = Vec::new();
-        let mut backward = |batch: &MicroBatch| {
+        let mut learn = |batch: &MicroBatch| {
             let frozen = reference.map(|reference| frozen_hidden(reference, batch)).transpose()?;
             let pass = TrainingPass::new(model, &batch.packed, self.checkpointing)?;
-            let states = States { policy: pass.hidden(), reference: frozen };
-            for chunk in batch.chunks(model)? {
-                let (loss, sums) = objective(&chunk, &states)?;
-                loss.f_backward()?;
-                chunks.push(sums);
-            }
+            chunks.extend(backward(batch, &States { policy: pass.hidden(), reference: frozen })?);
             Ok(pass.backward()?)
         };
         for batch in batches {
             let tokens = batch.packed.tokens() as usize;
-            backward(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
+            learn(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
         }
         Ok((Statistics::of_chunks(&chunks, tokens)?, tokens))
     }
@@ -203,15 +219,16 @@ pub(crate) struct States<'a> {
     pub reference: Option<Tensor>,
 }
 
-fn frozen_hidden(reference: &Model, batch: &MicroBatch) -> Result<Tensor> {
+/// The hidden states of a model that is not trained.
+pub(crate) fn frozen_hidden(reference: &Model, batch: &MicroBatch) -> Result<Tensor> {
     let _guard = tch::no_grad_guard();
     Ok(reference.hidden_packed(&batch.packed)?)
 }
 
-/// The reference's log-probabilities of a chunk's tokens.
-fn frozen_logprobs(reference: &Model, hidden: &Tensor, chunk: &Chunk, temperature: f64) -> Result<Tensor> {
+/// The log-probabilities of a chunk's tokens, without gradients.
+pub(crate) fn frozen_logprobs(model: &Model, hidden: &Tensor, chunk: &Chunk, temperature: f64) -> Result<Tensor> {
     let _guard = tch::no_grad_guard();
-    Ok(target_logprobs(&chunk.logits(reference, hidden, temperature)?, &chunk.targets)?.0)
+    Ok(target_logprobs(&chunk.logits(model, hidden, temperature)?, &chunk.targets)?.0)
 }
 
 #[cfg(test)]

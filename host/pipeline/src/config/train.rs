@@ -40,6 +40,17 @@ impl Default for FilterGroups {
     }
 }
 
+/// Which turns of a whole conversation are learned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Turns {
+    /// The messages of the assistant after the user's last message.
+    #[default]
+    Last,
+    /// Every message of the assistant.
+    All,
+}
+
 train_table! {
     /// `[train]` of `gavel train`
     pub struct RlTable {
@@ -81,16 +92,19 @@ train_table! {
     pub struct SftTable {
         /// Rows in each step.
         pub batch_size: usize,
+        /// The turns of a conversation that are learned; the last one by default.
+        #[serde(default)]
+        pub turns: Turns,
         /// Training ends once `val/accuracy` is above this; never by default.
         pub stop_accuracy: Option<f64>,
     }
 }
 
-fn micro_batch() -> usize {
+pub(super) fn micro_batch() -> usize {
     16_384
 }
 
-fn ten() -> u64 {
+pub(super) fn ten() -> u64 {
     10
 }
 

@@ -142,7 +142,7 @@ impl<'a> Plan<'a> {
         let mut kept = vec![part("weights".into(), footprint.weights())];
         // With adapters, the reference shares the policy's weights.
         if self.has_reference && self.adapters.is_none() {
-            kept.push(part("reference of the kl penalty".into(), footprint.weights()));
+            kept.push(part("reference".into(), footprint.weights()));
         }
         if self.keeps_before_step {
             // A copy of the parameters that have a gradient.

@@ -140,7 +140,7 @@ impl Worker {
         let packed = Packed::new(rows, self.model.device())?;
         let hidden = self.model.hidden_at(&packed, places)?;
         let values = match self.output {
-            Output::Scores => self.model.scores_of(&hidden)?,
+            Output::Scores => self.model.scores_of_last(&hidden)?,
             Output::YesNo(tokens) => {
                 let tokens = Tensor::f_from_slice(&tokens.map(i64::from))?.f_to_device(self.model.device())?;
                 let logits = self.model.logits(&hidden)?.f_index_select(1, &tokens)?;

@@ -1,16 +1,12 @@
 use super::*;
 use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
-use crate::testing::{experiences, tiny, tiny_f64};
+use crate::testing::{BARE, experiences, last_gradients, tiny, tiny_f64};
 use crate::{AdvantageConfig, KlConfig, KlEstimator, PolicyLoss, PpoClip, SampleId, ScoredGroup};
 
 mod micro_batches;
 mod off_policy;
 mod staleness;
-
-/// An optimiser whose first moment is the gradient itself.
-const BARE: OptimizerConfig =
-    OptimizerConfig { betas: [0.0, 0.999], eps: 1e-8, weight_decay: 0.0, max_grad_norm: f64::INFINITY };
 
 const AGGREGATIONS: [Aggregation; 4] = [
     Aggregation::TokenMean,
@@ -40,8 +36,7 @@ fn gradients(
 ) -> (UpdateStats, Vec<(String, Vec<f64>)>) {
     let mut trainer = Trainer::new(model, BARE, max_tokens).unwrap();
     let stats = trainer.update(model, Some(reference), rows, config, 0.7, 0.0).unwrap();
-    let named = model.parameters().into_iter().map(|(name, _)| (name.clone(), exp_avg(&trainer.optimizer, &name)));
-    (stats, named.collect())
+    (stats, last_gradients(model, &trainer))
 }
 
 /// A number of an update.
