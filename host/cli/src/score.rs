@@ -44,9 +44,11 @@ pub struct ScoreArgs {
     /// A component or the folder of a built plugin, its name in the output and its weight in the reward, 1 by default.
     #[arg(long = "plugin", required_unless_present_any = ["replay", "reward_models"], value_name = "[NAME=]PATH[:WEIGHT]")]
     plugins: Vec<PluginArg>,
-    /// A reward model, a folder or a name on the hub. It scores, or answers the plugins that are granted its name.
+    /// A reward model: a folder, a name on the hub, the http:// address of a server, or a table as in
+    /// [reward_model.NAME]: NAME='{ path = "DIR", dtype = "bfloat16" }'. It scores, or answers the plugins that are granted
+    /// its name.
     #[arg(long = "reward-model", value_name = "NAME=DIR", value_parser = reward_models::argument)]
-    reward_models: Vec<(String, PathBuf)>,
+    reward_models: Vec<(String, String)>,
     /// Parameters of a plugin, a JSON object. With one plugin, its name may be left out.
     #[arg(long, value_name = "[NAME=]JSON", requires = "plugins")]
     params: Vec<String>,

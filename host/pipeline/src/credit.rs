@@ -147,7 +147,7 @@ impl<'a> CreditRule<'a> {
         }
         let of_turn = |((number, message), turn): ((u32, &gavel_data::Message), Range<usize>)| {
             let text = message.text();
-            let (whole, pieces) = self.pieces(&tokens.response[turn.clone()]);
+            let (whole, pieces) = self.tokenizer.pieces(&tokens.response[turn.clone()], true);
             let after_thought = whole.rfind("</think>").filter(|_| message.reasoning.is_some()).unwrap_or(0);
             let at = after_thought + whole[after_thought..].find(&text)?;
             let within = |(token, bytes): (usize, Range<usize>)| {
@@ -157,26 +157,6 @@ impl<'a> CreditRule<'a> {
             Some((number, pieces.into_iter().enumerate().filter_map(within).collect()))
         };
         replies.into_iter().zip(turns).filter_map(of_turn).collect()
-    }
-
-    /// The text of tokens, and the bytes of each. The parts of a character that several tokens make are of all of them.
-    fn pieces(&self, ids: &[u32]) -> (String, Vec<Range<usize>>) {
-        let (mut stream, mut text, mut pieces) = (self.tokenizer.stream(true), String::new(), Vec::new());
-        for id in ids {
-            let start = text.len();
-            text.push_str(&stream.push(*id).unwrap_or_default());
-            pieces.push(start..text.len());
-        }
-        let start = text.len();
-        text.push_str(&stream.finish().unwrap_or_default());
-        let mut end = start..text.len();
-        for piece in pieces.iter_mut().rev() {
-            match piece.start == piece.end {
-                true => *piece = end.clone(),
-                false => end = piece.clone(),
-            }
-        }
-        (text, pieces)
     }
 
     /// The scores that rewards of the run gave, with the weights of the rewards.

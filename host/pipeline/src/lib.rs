@@ -63,7 +63,7 @@ pub use generations::generations;
 pub use ledger::LongWait;
 pub use memory::{Part, Prediction};
 pub use preference::{dpo, dry_run_dpo, dry_run_reward_model, reward_model};
-pub use reward_model::load_reward_models;
+pub use reward_model::RewardModels;
 pub use sft::sft;
 pub use train::train;
 pub use validation_metrics::{RIGHT, SourceNumbers};

@@ -334,6 +334,7 @@ impl RlRun<'_> {
             let all: Vec<&DrawnGroup> = considered().collect();
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
+        self.run.reward_models.end_step(&mut metrics);
         let waits = self.ledger.end_step(&mut metrics);
         self.run.recorder.add_waits(&waits);
         let seconds = metrics.time("step", start);

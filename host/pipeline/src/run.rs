@@ -9,6 +9,7 @@ use crate::prompts::Prompt;
 use crate::recorder::Recorder;
 use crate::reference::Reference;
 use crate::resume::{Found, open_folder};
+use crate::reward_model::RewardModels;
 use crate::rollout::Rollout;
 use crate::sample_waits::ValidationWaits;
 use crate::setup::Setup;
@@ -30,6 +31,7 @@ pub(crate) struct Run<'a, T> {
     pub(crate) config: &'a Config<T>,
     pub(crate) rollout: Rollout,
     pub(crate) updater: Updater,
+    pub(crate) reward_models: RewardModels,
     pub(crate) recorder: Recorder,
     /// The groups in the checkpoint that the run is resumed from.
     pub(crate) queued: Vec<QueuedGroup>,
@@ -89,16 +91,17 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             }
             false => None,
         };
-        let Setup { scorer, validation, limit, logic, .. } = setup;
+        let Setup { scorer, mut reward_models, validation, limit, logic, .. } = setup;
         let Policy { model, text } = policy;
         let answers = config.data.validation_samples * validation.len();
         let decoding = EngineConfig {
             recompute_cache: config.schedule.recompute_cache,
             ..config.rollout.engine(drawn.max(answers))
         };
+        let turns = reward_models.turns(model.device());
         let (engine, trained) = match &config.rollout.device {
             None => {
-                let engine = AsyncEngine::start(model, text, decoding, Arc::new(()))?;
+                let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
                 (engine.clone(), engine)
             }
             Some(device) => {
@@ -106,9 +109,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
                 let rollout =
                     Policy::load(&ModelTable { device: device.clone(), ..table }, T::MODEL, &resources, config.seed)?;
                 tracing::info!("responses are drawn on {}", gavel_policy::device::name(rollout.model.device()));
-                let engine = AsyncEngine::start(rollout.model, rollout.text, decoding, Arc::new(()))?;
+                let of_rollout = reward_models.turns(rollout.model.device());
+                let (drawing, idle) = (rollout.model, EngineConfig::default());
+                let engine = AsyncEngine::start_sharing(drawing, rollout.text, decoding, Arc::new(()), of_rollout)?;
                 // The engine of the device that trains draws nothing.
-                (engine, AsyncEngine::start(model, text, EngineConfig::default(), Arc::new(()))?)
+                (engine, AsyncEngine::start_sharing(model, text, idle, Arc::new(()), turns)?)
             }
         };
         // Only once everything is loaded, because later steps of a resumed run are dropped here.
@@ -118,7 +123,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let rollout =
             Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
         let updater = Updater::new(trained, trainer, reference);
-        Ok(Self { config, rollout, updater, recorder, queued, validation, learning })
+        Ok(Self { config, rollout, updater, reward_models, recorder, queued, validation, learning })
     }
 
     /// Whether one device draws and another one trains.
