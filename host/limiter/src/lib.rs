@@ -17,6 +17,6 @@ mod table;
 pub use asker::{Asker, group_number};
 pub use limiter::{Limiter, LimiterError, Turn, Waits};
 pub use on_endpoint_down::OnEndpointDown;
-pub use reported::Reported;
+pub use reported::{Reported, retry_after};
 pub use servers::{ChosenServer, Down, Servers};
 pub use table::LimiterTable;

@@ -13,11 +13,14 @@ mod retry;
 mod spending;
 mod usage;
 
+pub use attempt::{excerpt, reason};
 pub use base_urls::BaseUrls;
 pub use cache::CacheTable;
 pub use completion::{ChatClient, ChatCompletion};
 pub use endpoint::ChatEndpoint;
 pub use error::ChatEndpointError;
+pub use gavel_limiter::retry_after;
+pub use retry::may_help;
 pub use spending::Price;
 
 use client::Client;

@@ -9,7 +9,7 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(500);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Whether the same request may succeed later.
-pub(super) fn may_help(status: StatusCode) -> bool {
+pub fn may_help(status: StatusCode) -> bool {
     // Gateways answer 409 and 425 while a model is loading.
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
