@@ -478,6 +478,26 @@ bool exports_gavel_plugin_judger_judge(exports_gavel_plugin_judger_list_own_samp
 
 #endif
 
+/* ---- Asking models ---- */
+
+#if defined(GAVEL_IMPORT_CHAT) || defined(GAVEL_IMPORT_REWARD_MODEL)
+
+static gavel_plugin_types_message_t *gavel_lent_messages(const gavel_message *given, size_t count) {
+    gavel_plugin_types_message_t *messages = gavel_alloc(count * sizeof *messages);
+    gavel_plugin_types_content_part_t *parts = gavel_alloc(count * sizeof *parts);
+    memset(messages, 0, count * sizeof *messages);
+    for (size_t m = 0; m < count; m++) {
+        parts[m].tag = GAVEL_PLUGIN_TYPES_CONTENT_PART_TEXT;
+        parts[m].val.text = gavel_lent(given[m].text);
+        messages[m].role = (gavel_plugin_types_role_t)given[m].role;
+        messages[m].content.ptr = &parts[m];
+        messages[m].content.len = 1;
+    }
+    return messages;
+}
+
+#endif
+
 /* ---- Chat ---- */
 
 #ifdef GAVEL_IMPORT_CHAT
@@ -486,18 +506,8 @@ void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_rep
     gavel_plugin_chat_list_request_t sent = {gavel_alloc(count * sizeof *sent.ptr), count};
     for (size_t i = 0; i < count; i++) {
         const gavel_chat_request *request = &requests[i];
-        gavel_plugin_chat_message_t *messages = gavel_alloc(request->count * sizeof *messages);
-        gavel_plugin_types_content_part_t *parts = gavel_alloc(request->count * sizeof *parts);
-        memset(messages, 0, request->count * sizeof *messages);
-        for (size_t m = 0; m < request->count; m++) {
-            parts[m].tag = GAVEL_PLUGIN_TYPES_CONTENT_PART_TEXT;
-            parts[m].val.text = gavel_lent(request->messages[m].text);
-            messages[m].role = (gavel_plugin_types_role_t)request->messages[m].role;
-            messages[m].content.ptr = &parts[m];
-            messages[m].content.len = 1;
-        }
         sent.ptr[i].endpoint = gavel_lent(gavel_str(request->endpoint));
-        sent.ptr[i].messages.ptr = messages;
+        sent.ptr[i].messages.ptr = gavel_lent_messages(request->messages, request->count);
         sent.ptr[i].messages.len = request->count;
         sent.ptr[i].options = gavel_lent(gavel_str(request->options ? request->options : ""));
     }
@@ -517,6 +527,42 @@ void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_rep
             gavel_plugin_chat_reply_drop_own(reply);
             replies[i] = (gavel_chat_reply){GAVEL_CHAT_OK, gavel_kept(text)};
         }
+    }
+    if (received.len) free(received.ptr);
+}
+
+#endif
+
+/* ---- Reward models ---- */
+
+#ifdef GAVEL_IMPORT_REWARD_MODEL
+
+void gavel_model_scores(const gavel_score_request *requests, size_t count, gavel_model_score *scores) {
+    gavel_plugin_reward_model_list_request_t sent = {gavel_alloc(count * sizeof *sent.ptr), count};
+    for (size_t i = 0; i < count; i++) {
+        sent.ptr[i].model = gavel_lent(gavel_str(requests[i].model));
+        sent.ptr[i].messages.ptr = gavel_lent_messages(requests[i].messages, requests[i].count);
+        sent.ptr[i].messages.len = requests[i].count;
+    }
+    gavel_plugin_reward_model_list_result_step_scores_error_t received;
+    gavel_plugin_reward_model_score_steps(&sent, &received);
+    for (size_t i = 0; i < count; i++) {
+        gavel_model_score score = {GAVEL_MODEL_UNAVAILABLE, 0, NULL, 0, gavel_str("the host gave no answer")};
+        if (i < received.len && received.ptr[i].is_err) {
+            gavel_plugin_reward_model_error_t error = received.ptr[i].val.err;
+            score.status = (gavel_model_status)(GAVEL_MODEL_INVALID_REQUEST + error.tag);
+            score.why = gavel_kept(error.val.refused);
+        } else if (i < received.len) {
+            gavel_plugin_reward_model_step_scores_t found = received.ptr[i].val.ok;
+            gavel_step *steps = gavel_alloc(found.steps.len * sizeof *steps);
+            for (size_t s = 0; s < found.steps.len; s++) {
+                gavel_plugin_reward_model_step_t step = found.steps.ptr[s];
+                steps[s] = (gavel_step){step.start, step.end, step.value};
+            }
+            if (found.steps.len) free(found.steps.ptr);
+            score = (gavel_model_score){GAVEL_MODEL_OK, found.score, steps, found.steps.len, gavel_str("")};
+        }
+        scores[i] = score;
     }
     if (received.len) free(received.ptr);
 }

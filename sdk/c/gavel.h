@@ -421,6 +421,46 @@ void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_rep
 
 #endif
 
+/* ---- Asking a reward model: for imports = ["reward-model"], granted by the run ---- */
+
+#ifdef GAVEL_IMPORT_REWARD_MODEL
+
+typedef struct {
+    /* The name of a reward model in the run's configuration. */
+    const char *model;
+    /* A conversation, whose last message is what is scored. */
+    const gavel_message *messages;
+    size_t count;
+} gavel_score_request;
+
+typedef enum {
+    GAVEL_MODEL_OK,
+    GAVEL_MODEL_INVALID_REQUEST,
+    GAVEL_MODEL_REFUSED,
+    GAVEL_MODEL_UNAVAILABLE
+} gavel_model_status;
+
+/* The value of a step: of the bytes [start, end) of the text of the last message. */
+typedef struct {
+    uint32_t start, end;
+    double value;
+} gavel_step;
+
+typedef struct {
+    gavel_model_status status;
+    double score;
+    /* The steps of a process reward model, in order. */
+    const gavel_step *steps;
+    size_t steps_count;
+    /* Why there is no score; a NUL follows. */
+    gavel_text why;
+} gavel_model_score;
+
+/* Asks all at once and waits for the last; scores[i] answers requests[i]. */
+void gavel_model_scores(const gavel_score_request *requests, size_t count, gavel_model_score *scores);
+
+#endif
+
 #ifdef __cplusplus
 }
 #endif

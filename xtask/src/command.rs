@@ -29,6 +29,13 @@ impl Call {
     pub fn cargo<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Self {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut call = Self::new(cargo, arguments);
+        // `cargo run` tells this program about its package. Build scripts that read these variables would run again, and
+        // what depends on them would be compiled again.
+        for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+                call.command.env_remove(name);
+            }
+        }
         // A reader of the failure repeats the command with the cargo on the
         // path.
         if let Some((_, arguments)) = call.shown.split_once(' ') {

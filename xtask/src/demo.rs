@@ -1,10 +1,12 @@
 //! `cargo xtask demo`: from nothing to a policy that learned from two
 //! WebAssembly rewards, and `cargo xtask demo-tools`: to one that learned to
-//! call a tool.
+//! call a tool, or that was trained on a reward model
+//! (`cargo xtask demo-reward-model`).
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
-use crate::summary::{self, Curve};
+use crate::plot::{self, Series};
+use crate::summary::{self, Curve, RewardModelRuns};
 use crate::{guests, setup, ui};
 use serde_json::{Value, json};
 use std::fs;
@@ -35,20 +37,57 @@ pub fn run_tools(root: &Path, seed: u64) -> Result<()> {
     Ok(())
 }
 
+/// The rewards of `demo/reward-model-train.toml`.
+const REWARD_MODEL: [&str; 2] = ["exact-answer", "reward-model"];
+
+/// Trains a reward model on pairs and a policy on it, and draws what both rewards gave the policy's samples.
+pub fn run_reward_model(root: &Path, seed: u64) -> Result<()> {
+    build(root, &REWARD_MODEL)?;
+    let begun = Instant::now();
+    let seed = format!("seed={seed}");
+    let warm_up = warm_up(root, "demo/reward-model-sft.toml", &seed)?;
+    let policy = format!("model.path={}", warm_up.checkpoint);
+    let pairs = ["reward-model", "-c", "demo/reward-model.toml", "--set", &seed, "--set", &policy];
+    let reward_model = gavel(root, "reward model", &pairs)?;
+    let judge = format!("reward_model.pairs.path={}", reward_model.checkpoint);
+    let settings = ["--set", &seed, "--set", &policy, "--set", &judge];
+    let train = [&["train", "-c", "demo/reward-model-train.toml"][..], &settings].concat();
+    let run = gavel(root, "reinforcement learning", &train)?;
+
+    let metrics = root.join(&run.folder).join("metrics.jsonl");
+    let liked = Curve::read_metric(&metrics, "reward/liked/mean")?;
+    let exact = Curve::read_metric(&metrics, "reward/answer/mean")?;
+    let accuracy = Curve::read(&root.join(&reward_model.folder).join("metrics.jsonl"))?;
+    let plot = format!("{}/over-optimisation.svg", run.folder);
+    plot::write(
+        &root.join(&plot),
+        "A policy trained on a reward model",
+        &Series { name: "score of the reward model", points: liked.points() },
+        &Series { name: "share of right answers", points: exact.points() },
+    )?;
+    let runs = RewardModelRuns { reward_model: &reward_model, policy: &run, plot: &plot };
+    print!("{}", summary::demo_reward_model(&accuracy, &liked, &exact, &runs, begun.elapsed()));
+    Ok(())
+}
+
 /// Trains with the first configuration, and with the second from its last checkpoint; gives the second run and how
 /// long both took.
 fn train(root: &Path, plugins: &[&str], seed: u64, [first, second]: [&str; 2]) -> Result<(Run, Duration)> {
-    let libtorch = setup::for_rust(root)?;
-    guests::build_plugins(root, plugins)?;
-    build_host(root, &libtorch)?;
-    data(root)?;
-
+    build(root, plugins)?;
     let begun = Instant::now();
     let seed = format!("seed={seed}");
     let warm_up = warm_up(root, first, &seed)?;
     let model = format!("model.path={}", warm_up.checkpoint);
     let run = gavel(root, "reinforcement learning", &["train", "-c", second, "--set", &seed, "--set", &model])?;
     Ok((run, begun.elapsed()))
+}
+
+/// Sets up, builds the host and these plugins, and makes the data.
+fn build(root: &Path, plugins: &[&str]) -> Result<()> {
+    let libtorch = setup::for_rust(root)?;
+    guests::build_plugins(root, plugins)?;
+    build_host(root, &libtorch)?;
+    data(root)
 }
 
 /// The warm-up of a configuration. One that an earlier demo finished with the same settings and programs is used again.

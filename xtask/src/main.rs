@@ -9,6 +9,7 @@ mod dist;
 mod failure;
 mod guests;
 mod libtorch;
+mod plot;
 mod programs;
 mod python;
 mod python_plugins;
@@ -36,6 +37,8 @@ Commands:
   demo [--seed N]   set up, build everything, and train the demo model (N: 1 by default)
   demo-tools [--seed N]
                     the same with a policy that learns to call a calculator
+  demo-reward-model [--seed N]
+                    train a reward model on pairs, and a policy on it until it exploits it
   test              set up, build everything, and run every test
   structure         check which crate depends on which, and that no files import each
                     other in a circle
@@ -59,6 +62,7 @@ enum Task {
     Plugins,
     Demo { seed: u64 },
     DemoTools { seed: u64 },
+    DemoRewardModel { seed: u64 },
     Test,
     Structure,
     Dist,
@@ -92,17 +96,20 @@ fn parse(arguments: &[String]) -> Result<Task> {
         ["plugins"] => Ok(Task::Plugins),
         ["demo"] => Ok(Task::Demo { seed: 1 }),
         ["demo-tools"] => Ok(Task::DemoTools { seed: 1 }),
-        [demo @ ("demo" | "demo-tools"), "--seed", seed] => match seed.parse() {
+        ["demo-reward-model"] => Ok(Task::DemoRewardModel { seed: 1 }),
+        [demo @ ("demo" | "demo-tools" | "demo-reward-model"), "--seed", seed] => match seed.parse() {
             Ok(seed) if *demo == "demo" => Ok(Task::Demo { seed }),
-            Ok(seed) => Ok(Task::DemoTools { seed }),
+            Ok(seed) if *demo == "demo-tools" => Ok(Task::DemoTools { seed }),
+            Ok(seed) => Ok(Task::DemoRewardModel { seed }),
             Err(_) => Err(usage(format!("`--seed` needs a whole number, not {seed:?}"))),
         },
         ["test"] => Ok(Task::Test),
         ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
-        ["setup" | "plugins" | "demo" | "demo-tools" | "test" | "structure" | "dist", rest @ ..] => {
-            Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" "))))
-        }
+        [
+            "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "test" | "structure" | "dist",
+            rest @ ..,
+        ] => Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" ")))),
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
     }
 }
@@ -117,6 +124,7 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Demo { seed } => demo::run(&root, seed),
         Task::DemoTools { seed } => demo::run_tools(&root, seed),
+        Task::DemoRewardModel { seed } => demo::run_reward_model(&root, seed),
         Task::Test => suite::run(&root),
         Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),

@@ -17,12 +17,17 @@ pub struct Curve {
 }
 
 impl Curve {
+    /// Step and number, in the order of steps; not empty.
+    pub fn points(&self) -> &[(u64, f64)] {
+        &self.points
+    }
+
     /// Reads it from a run's `metrics.jsonl`.
     pub fn read(path: &Path) -> Result<Self> {
         Self::read_metric(path, "val/accuracy")
     }
 
-    /// Reads another metric of validation.
+    /// Reads another metric.
     pub fn read_metric(path: &Path, name: &str) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(|error| cannot("read", path, &error))?;
         let point = |line: &str| {
@@ -98,6 +103,66 @@ The run is in {folder}/. Try next:
     )
 }
 
+/// The folders of the demo with a reward model: its runs, and the picture of the second one.
+pub struct RewardModelRuns<'a> {
+    /// The run that trained the reward model.
+    pub reward_model: &'a Run,
+    /// The run that trained a policy on it.
+    pub policy: &'a Run,
+    /// The picture.
+    pub plot: &'a str,
+}
+
+/// The summary of the demo with a reward model: its accuracy on held-out pairs, and the scores of a policy's samples by
+/// the reward model and by the exact answer. The demo took `time`.
+pub fn demo_reward_model(
+    pairs: &Curve,
+    liked: &Curve,
+    exact: &Curve,
+    runs: &RewardModelRuns<'_>,
+    time: Duration,
+) -> String {
+    let every = (liked.points.len() / 12).max(1);
+    let last = liked.points.len() - 1;
+    let rows: String = liked
+        .points
+        .iter()
+        .zip(&exact.points)
+        .enumerate()
+        .filter(|(at, _)| at % every == 0 || *at == last)
+        .map(|(_, (&(step, liked), &(_, exact)))| format!("  {step:>4}  {liked:>12.2}  {:>7.1} %\n", exact * 100.0))
+        .collect();
+    let ends = |curve: &Curve| (curve.points[0].1, curve.points[last].1);
+    let ((low, high), (first, end)) = (ends(liked), ends(exact));
+    let higher = |best: (u64, f64), point: &(u64, f64)| if point.1 > best.1 { *point } else { best };
+    let (step, most) = exact.points.iter().fold((0, f64::NEG_INFINITY), higher);
+    let lesson = match high > low && end < 0.9 * most {
+        true => "After that, the policy got better for the reward model and worse for the task.",
+        false => "The policy did not learn to exploit the reward model; another seed may.",
+    };
+    format!(
+        "
+The reward model prefers the right answer in {:.1} % of 500 held-out pairs. Samples of the policy that was trained on it:
+  step  reward model  right answers
+{rows}
+The score of the reward model went from {low:.2} to {high:.2}. Right answers were {:.1} % at first, {:.1} % at step {step}
+and {:.1} % at the end. {lesson}
+
+Both curves are in {plot}, in {time}; the numbers are in {policy}/metrics.jsonl. Try next:
+  target/release/gavel score --reward-model pairs={checkpoint} --data target/demo/sft.parquet --out scores.jsonl
+  docs/preferences.md says how to train a reward model on other pairs
+",
+        pairs.points[pairs.points.len() - 1].1 * 100.0,
+        first * 100.0,
+        most * 100.0,
+        end * 100.0,
+        plot = runs.plot,
+        policy = runs.policy.folder,
+        checkpoint = runs.reward_model.checkpoint,
+        time = Seconds(time),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +187,21 @@ mod tests {
         assert!(text.contains("From 30.0 % after the warm-up to 87.5 % after"), "{text}");
         assert!(text.contains(&format!("step   20   87.5 %  {}\n", "#".repeat(35))), "{text}");
         assert!(text.contains("in 2 min 10 s"), "{text}");
+
+        let exact = Curve { points: vec![(1, 0.25), (2, 0.75), (3, 0.5)] };
+        let liked = Curve { points: vec![(1, -1.0), (2, 0.5), (3, 2.0)] };
+        let runs = RewardModelRuns { reward_model: &run, policy: &run, plot: "runs/demo/plot.svg" };
+        let text = demo_reward_model(&curve, &liked, &exact, &runs, Duration::from_secs(130));
+        for part in [
+            "prefers the right answer in 87.5 % of 500 held-out pairs",
+            "     2          0.50     75.0 %\n",
+            "went from -1.00 to 2.00. Right answers were 25.0 % at first, 75.0 % at step 2\nand 50.0 % at the end. After that,",
+            "Both curves are in runs/demo/plot.svg, in 2 min 10 s",
+        ] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        let text = demo_reward_model(&curve, &liked, &liked, &runs, Duration::from_secs(130));
+        assert!(text.contains("did not learn to exploit"), "{text}");
 
         let calls = Curve { points: vec![(0, 0.0), (20, 1.0)] };
         let text = demo_tools(&curve, &calls, &run, Duration::from_secs(130));

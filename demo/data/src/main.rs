@@ -1,8 +1,10 @@
-//! Writes the demo's dataset: `demo-data FOLDER` makes `train.parquet`,
-//! `validation.parquet` and `sft.parquet` in FOLDER. The files are the same on
+//! Writes the demos' datasets: `demo-data FOLDER` makes `train.parquet`,
+//! `validation.parquet` and `sft.parquet` in FOLDER, with pairs for a reward
+//! model and the questions of the demo with tools beside them. The files are the same on
 //! every machine and at every call.
 
 mod file;
+mod pairs;
 mod products;
 mod questions;
 
@@ -39,6 +41,8 @@ fn write_all(folder: &Path) -> anyhow::Result<()> {
     file::write(&folder.join("train.parquet"), false, &rows(Split::Train, &train, Question::row))?;
     file::write(&folder.join("validation.parquet"), false, &rows(Split::Validation, &validation, Question::row))?;
     file::write(&folder.join("sft.parquet"), true, &rows(Split::Train, &train, Question::row_with_response))?;
+    file::write_lines(&folder.join("pairs-train.jsonl"), &rows(Split::Train, &train, pairs::row))?;
+    file::write_lines(&folder.join("pairs-validation.jsonl"), &rows(Split::Validation, &validation, pairs::row))?;
     write_products(folder)
 }
 

@@ -58,10 +58,9 @@ pub struct Question {
 impl Question {
     /// The row `index` of `split`, with the columns that verl expects.
     pub fn row(&self, split: Split, index: usize) -> Value {
-        let question = PHRASINGS[self.phrasing].replace("{}", &join(&self.digits));
         json!({
             "data_source": "gavel/digit-sort",
-            "prompt": [{"role": "user", "content": question}],
+            "prompt": [{"role": "user", "content": self.text()}],
             "ability": "sorting",
             "reward_model": {"style": "rule", "ground_truth": self.answer()},
             "extra_info": {
@@ -80,14 +79,25 @@ impl Question {
         row
     }
 
-    fn answer(&self) -> String {
+    /// The question itself.
+    pub fn text(&self) -> String {
+        PHRASINGS[self.phrasing].replace("{}", &join(&self.digits))
+    }
+
+    /// Its digits in order.
+    pub fn sorted(&self) -> Vec<u8> {
         let mut digits = self.digits.clone();
         digits.sort_unstable();
-        join(&digits)
+        digits
+    }
+
+    fn answer(&self) -> String {
+        join(&self.sorted())
     }
 }
 
-fn join(digits: &[u8]) -> String {
+/// Digits with spaces between them.
+pub fn join(digits: &[u8]) -> String {
     digits.iter().map(u8::to_string).collect::<Vec<_>>().join(" ")
 }
 

@@ -19,7 +19,7 @@ pub enum LeftOut {
 /// Of a longer output, only its ends are tokenised: few tokens have as many bytes, and megabytes take seconds.
 const BYTES_PER_TOKEN: usize = 64;
 
-/// `output` with at most about `most` tokens; what is left out is said in its place.
+/// `output` with at most about `most` tokens; a note stands in place of what is left out.
 pub(crate) fn cut(output: String, most: usize, left_out: LeftOut, tokenizer: &Tokenizer) -> Result<String, TextError> {
     // A token has a byte at least.
     if output.len() <= most {

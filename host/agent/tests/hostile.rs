@@ -178,7 +178,7 @@ fn an_agent_without_end_costs_its_own_sample() {
         ("forks", &[], "the agent used up its handles:"),
         ("calls", &["Go."], "the agent used up its requests:"),
         ("loop", &["Go."], "the agent used up its cpu:"),
-        ("stops", &[], "the agent failed: `options` has 148900 bytes, and at most 65536 are allowed"),
+        ("stops", &[], "the agent failed: `options` has 148900 bytes, more than the 65536 allowed"),
     ] {
         let (sample, _) = act(json!({"act": name}), turns);
         let fault = sample.trajectories[0].report.error.as_ref().unwrap();

@@ -146,7 +146,7 @@ fn a_call_ends_in_every_way_over_stdio_and_http() {
             assert_eq!(*add, (ToolEnding::Answered, "5".to_owned()), "{way}");
             assert_eq!(fail.0, ToolEnding::Failed, "{way}");
             assert!(fail.1.contains("it is broken"), "{way}: {}", fail.1);
-            let too_long = "error: the answer of `server` has 70000 bytes, and 65536 are allowed";
+            let too_long = "error: the answer of `server` has 70000 bytes, more than the 65536 allowed";
             assert_eq!(*flood, (ToolEnding::OutOfBudget, too_long.to_owned()), "{way}");
             assert_eq!(*short, (ToolEnding::Answered, "x".repeat(1_000)), "{way}");
         }

@@ -32,7 +32,7 @@ pub struct GenerateArgs {
     /// generation_config.json, or else to temperature 1 and no limit.
     #[arg(long, value_name = "T")]
     temperature: Option<f32>,
-    /// Draw only the K most probable tokens; 0 is no limit.
+    /// Draw only the K most probable tokens; 0 means no limit.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
     /// Draw only the most probable tokens that together reach this probability.
@@ -50,7 +50,7 @@ pub struct GenerateArgs {
     /// A text that ends the response and is not part of it; may be repeated.
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
-    /// How many responses.
+    /// The number of responses.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     n: u32,
     /// The seed of sampling.

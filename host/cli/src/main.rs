@@ -57,6 +57,10 @@ enum Command {
     #[cfg(feature = "train")]
     Sft(train::SftArgs),
     #[cfg(feature = "train")]
+    RewardModel(train::RewardModelArgs),
+    #[cfg(feature = "train")]
+    Dpo(train::DpoArgs),
+    #[cfg(feature = "train")]
     Eval(eval::EvalArgs),
     #[cfg(feature = "train")]
     Generate(generate::GenerateArgs),
@@ -107,6 +111,10 @@ fn main() -> ExitCode {
         Command::Train(args) => train::train(args),
         #[cfg(feature = "train")]
         Command::Sft(args) => train::sft(args),
+        #[cfg(feature = "train")]
+        Command::RewardModel(args) => train::reward_model(args),
+        #[cfg(feature = "train")]
+        Command::Dpo(args) => train::dpo(args),
         #[cfg(feature = "train")]
         Command::Eval(args) => eval::run(args),
         #[cfg(feature = "train")]

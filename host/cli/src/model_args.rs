@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use clap::Args;
 use gavel_pipeline::hub;
 use gavel_policy::{Dtype, EngineConfig, device};
-use gavel_rollout::{AsyncEngine, Observer, load};
+use gavel_rollout::{AsyncEngine, Observer, Reading, RewardModel, RewardModelConfig, load};
 use gavel_runs::check_weights;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,11 +42,23 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Loads the model and starts the thread of its device.
-    pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
-        let folder = hub::model(&self.model)?;
+    /// The folder of the checkpoint.
+    pub fn folder(&self) -> Result<PathBuf> {
+        let folder = hub::model(&self.model)?.into_owned();
         check_weights(&folder)?;
-        let (model, text) = load(&folder, &self.place.device, self.place.dtype)?;
+        Ok(folder)
+    }
+
+    /// Loads a sequence classifier and starts its thread.
+    pub fn start_classifier(&self) -> Result<RewardModel> {
+        let (model, text) = load(&self.folder()?, &self.place.device, self.place.dtype)?;
+        let config = RewardModelConfig { reading: Reading::Labels, ..RewardModelConfig::default() };
+        Ok(RewardModel::start(model, text, config, Arc::default())?)
+    }
+
+    /// Loads a language model and starts the thread of its device.
+    pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
+        let (model, text) = load(&self.folder()?, &self.place.device, self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
         let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
         let engine = AsyncEngine::start(model, text, EngineConfig { cache_bytes, ..config }, observer)?;

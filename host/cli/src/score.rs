@@ -44,9 +44,11 @@ pub struct ScoreArgs {
     /// A component or the folder of a built plugin, its name in the output and its weight in the reward, 1 by default.
     #[arg(long = "plugin", required_unless_present_any = ["replay", "reward_models"], value_name = "[NAME=]PATH[:WEIGHT]")]
     plugins: Vec<PluginArg>,
-    /// A reward model, a folder or a name on the hub. It scores, or answers the plugins that are granted its name.
+    /// A reward model: a folder, a name on the hub, the http:// address of a server, or a table as in
+    /// [reward_model.NAME]: NAME='{ path = "DIR", dtype = "bfloat16" }'. It scores, or answers the plugins that are granted
+    /// its name.
     #[arg(long = "reward-model", value_name = "NAME=DIR", value_parser = reward_models::argument)]
-    reward_models: Vec<(String, PathBuf)>,
+    reward_models: Vec<(String, String)>,
     /// Parameters of a plugin, a JSON object. With one plugin, its name may be left out.
     #[arg(long, value_name = "[NAME=]JSON", requires = "plugins")]
     params: Vec<String>,
@@ -147,11 +149,14 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     for (number, members) in rows.enumerate() {
         let group = PendingGroup::new(members.iter().filter(|member| member.is_ok()).count());
         let started = members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer));
-        for row in in_flight.start(started) {
+        // The last first: this thread then sleeps once for all of them.
+        let ended: Vec<Ended> = in_flight.start(started).rev().map(|row| row.wait(&sink.scorer)).collect();
+        for row in ended.into_iter().rev() {
             out.write(sink.finish(row)?)?;
         }
     }
     for row in in_flight {
+        let row = row.wait(&sink.scorer);
         out.write(sink.finish(row)?)?;
     }
     let mut summary = sink.end()?;
@@ -170,25 +175,35 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     Ok(if summary.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A row between reading and writing.
-enum Waiting {
+/// A row between reading and writing, which is scored or was; `S` is the one or the other.
+enum Taken<S> {
     /// `number` is that of the group.
-    Scoring {
+    Read {
         number: u64,
         sample: Arc<Sample>,
-        pending: Pending,
+        scores: S,
     },
     Unreadable(String),
 }
+
+type Waiting = Taken<Pending>;
+type Ended = Taken<SampleOutcome>;
 
 impl Waiting {
     fn start(number: u64, group: &PendingGroup, row: Result<Completion, String>, scorer: &Scorer) -> Self {
         match row {
             Ok(Completion { sample, seed, .. }) => {
-                let pending = scorer.start(group, sample.clone(), seed);
-                Self::Scoring { number, sample, pending }
+                let scores = scorer.start(group, sample.clone(), seed);
+                Self::Read { number, sample, scores }
             }
             Err(error) => Self::Unreadable(error),
+        }
+    }
+
+    fn wait(self, scorer: &Scorer) -> Ended {
+        match self {
+            Self::Read { number, sample, scores } => Ended::Read { number, sample, scores: scorer.wait(scores) },
+            Self::Unreadable(error) => Ended::Unreadable(error),
         }
     }
 }
@@ -202,18 +217,17 @@ struct Sink {
 }
 
 impl Sink {
-    fn finish(&mut self, row: Waiting) -> Result<OutputRow> {
+    fn finish(&mut self, row: Ended) -> Result<OutputRow> {
         self.bar.inc(1);
         match row {
-            Waiting::Scoring { number, sample, pending } => {
-                let scores = self.scorer.wait(pending);
+            Ended::Read { number, sample, scores } => {
                 self.summary.add(&scores);
                 if let Some(recorder) = &mut self.recorder {
                     recorder.write(number, &sample, &scores)?;
                 }
                 Ok(OutputRow { id: Some(sample.task.id.clone()), scores })
             }
-            Waiting::Unreadable(error) => {
+            Ended::Unreadable(error) => {
                 self.summary.unreadable.push(error.clone());
                 Ok(OutputRow { id: None, scores: SampleOutcome::without_calls(OutcomeKind::Fault, error) })
             }

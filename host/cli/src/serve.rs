@@ -3,21 +3,23 @@
 use crate::model_args::ModelArgs;
 use crate::openmp::one_quiet_team;
 use crate::terminal::{errln, outln};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use axum::Router;
 use axum::serve::ListenerExt;
 use clap::Args;
-use gavel_serve::Metrics;
-use gavel_serve::openai::router;
+use gavel_policy::{Head, ModelConfig};
+use gavel_serve::{Metrics, classifier, openai};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::emulate_default_handler;
 use std::net::{IpAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Serve a model over HTTP with the OpenAI API.
+/// Serve a model over HTTP with the OpenAI API, or a classifier with that of vLLM and text-embeddings-inference.
 ///
 /// The paths are /v1/chat/completions and /v1/completions with streaming, tools and logprobs, /v1/models, /health, and
-/// /metrics for Prometheus. There is no authentication: whoever reaches the port may use it.
+/// /metrics for Prometheus. A classifier answers /classify, /score, /rerank and /predict, /v1/models and /health. There is
+/// no authentication: whoever reaches the port may use it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel serve -m runs/demo/checkpoints/step-000120 --port 8000\n  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}]}'"
@@ -43,11 +45,10 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         format!("cannot listen on {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
     })?;
     let address = listener.local_addr().context("cannot read the server's address")?;
-    let metrics = Arc::new(Metrics::default());
-    let engine = args.model.start(metrics.clone())?;
     let folder = args.model.model.canonicalize().unwrap_or_default();
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = args.name.or_else(of_folder).unwrap_or_else(|| "model".into());
+    let name = args.name.clone().or_else(of_folder).unwrap_or_else(|| "model".into());
+    let router = router(&args.model, &name)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         listener.set_nonblocking(true).context("cannot listen")?;
@@ -59,11 +60,30 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         // Tests and scripts wait for this line.
         outln!("serving {name} at http://{address}/v1");
         tokio::select! {
-            served = axum::serve(listener, router(engine, metrics, &name)) => served.context("cannot serve"),
+            served = axum::serve(listener, router) => served.context("cannot serve"),
             stopped = stopped() => stopped,
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The service of a model: that of a language model, or that of a classifier.
+fn router(model: &ModelArgs, name: &str) -> Result<Router> {
+    let folder = model.folder()?;
+    match ModelConfig::load(&folder)?.head {
+        Head::LanguageModel => {
+            let metrics = Arc::new(Metrics::default());
+            Ok(openai::router(model.start(metrics.clone())?, metrics, name))
+        }
+        Head::Scores { labels } => {
+            let labels = classifier::label_names(&folder, usize::try_from(labels).unwrap_or_default());
+            Ok(classifier::router(model.start_classifier()?, name, labels))
+        }
+        Head::Values { .. } => bail!(
+            "{} is a token classifier, which cannot be served\nhint: name it in [reward_model.NAME] with steps",
+            folder.display()
+        ),
+    }
 }
 
 /// Waits for Ctrl-C or SIGTERM.

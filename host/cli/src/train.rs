@@ -1,11 +1,11 @@
-//! `gavel train` and `gavel sft`
+//! `gavel train`, `sft`, `reward-model` and `dpo`
 
 use crate::openmp::one_quiet_team;
 use crate::terminal::{self, errln, outln};
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
-use gavel_pipeline::config::{RlTable, SftTable, load};
+use gavel_pipeline::config::{DpoTable, RewardModelTrainTable, RlTable, SftTable, load};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::emulate_default_handler;
@@ -30,6 +30,24 @@ pub struct TrainArgs {
 #[derive(Args)]
 #[command(after_help = "Example:\n  gavel sft -c sft.toml --set seed=2")]
 pub struct SftArgs {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Train a reward model on pairs, of which one side is preferred.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  gavel reward-model -c reward.toml --dry-run\n  gavel reward-model -c reward.toml --set train.steps=200"
+)]
+pub struct RewardModelArgs {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Train a policy on pairs of responses with DPO, without a reward model.
+#[derive(Args)]
+#[command(after_help = "Example:\n  gavel dpo -c dpo.toml --set train.beta=0.05")]
+pub struct DpoArgs {
     #[command(flatten)]
     run: RunArgs,
 }
@@ -105,6 +123,24 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
         return print_dry_run(&gavel_pipeline::dry_run_sft(&config)?);
     }
     run.start_and_print(|start, control| gavel_pipeline::sft(&config, start, control))
+}
+
+pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
+    let RewardModelArgs { run } = args;
+    let config = load::<RewardModelTrainTable>(&run.config.config, &run.config.settings)?;
+    if run.dry_run {
+        return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config)?);
+    }
+    run.start_and_print(|start, control| gavel_pipeline::reward_model(&config, start, control))
+}
+
+pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
+    let DpoArgs { run } = args;
+    let config = load::<DpoTable>(&run.config.config, &run.config.settings)?;
+    if run.dry_run {
+        return print_dry_run(&gavel_pipeline::dry_run_dpo(&config)?);
+    }
+    run.start_and_print(|start, control| gavel_pipeline::dpo(&config, start, control))
 }
 
 fn print_dry_run(DryRun { config, checks, warnings, memory }: &DryRun) -> Result<ExitCode> {

@@ -4,7 +4,7 @@ use crate::terminal;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The commands that only a build with training has.
-const LACKING: [&str; 7] = ["train", "sft", "eval", "generate", "serve", "merge", "bench"];
+const LACKING: [&str; 9] = ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"];
 
 /// What to do for one of them.
 pub const WHAT_TO_DO: &str = "to train, evaluate or serve, build gavel with its default features";

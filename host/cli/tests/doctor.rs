@@ -61,7 +61,7 @@ fn a_cache_that_cannot_be_used_says_why() {
 #[cfg(not(feature = "train"))]
 fn a_build_without_training_names_the_commands_that_it_lacks() {
     let project = Project::empty();
-    for command in ["train", "sft", "eval", "generate", "serve", "merge", "bench"] {
+    for command in ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"] {
         let output = project.run(&[command, "-c", "run.toml"]);
         let expected = format!(
             "error: this gavel is built without training, so it has no `gavel {command}`\nhint: to train, evaluate or serve, build gavel with its default features\n"

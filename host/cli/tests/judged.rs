@@ -229,7 +229,7 @@ fn a_dataset_is_no_reward() {
     };
     // With parameters that it refuses, too.
     for params in ["{}", "{\"prefix\": \"Answer:\"}"] {
-        assert!(place("plugins/calculator.wasm", params).contains("it is a tool, which belongs into a [[tool]] table"));
+        assert!(place("plugins/calculator.wasm", params).contains("it is a tool, which belongs in a [[tool]] table"));
         assert!(place("plugins/react.wasm", params).contains("it is an agent; name it in agent.path"));
     }
     assert!(place("guests/sums.wasm", "{}").contains("a taskset belongs under [data]"));

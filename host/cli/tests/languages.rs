@@ -384,3 +384,37 @@ fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
     ];
     assert_eq!(seen(&args), expected);
 }
+
+/// A reward that asks a reward model, in the languages whose SDKs wrap the import themselves: the file of its folder, and
+/// its text.
+const RATES: [(&str, &str, &str); 3] = [
+    ("python", "main.py", include_str!("rates/main.py")),
+    ("js", "main.js", include_str!("rates/main.js")),
+    ("c", "src/plugin.c", include_str!("rates/plugin.c")),
+];
+
+#[test]
+fn a_reward_model_is_asked_in_every_language() {
+    let project = Project::empty();
+    let steps =
+        json!({"score": 0.1, "steps": [{"start": 0, "end": 1, "value": 0.5}, {"start": 3, "end": 4, "value": 0.25}]});
+    let case = |replies: Value, expect: Value| {
+        json!({"prompt": "Go.", "response": "a\n\nb", "replies": {"quality": replies}, "expect": expect}).to_string()
+            + "\n"
+    };
+    let scored = json!({"score": 0.5, "metrics": {"steps": 2, "last": 0.25, "end": 4}});
+    let cases = case(json!(["0.75", "0.25", steps.to_string()]), scored)
+        + &case(json!(["0.75"]), json!({"outcome": "unavailable"}));
+    for (language, file, source) in RATES {
+        scaffold(&project, language, "reward");
+        let folder = format!("reward-{language}");
+        let manifest = format!(
+            "[plugin]\nname = {folder:?}\nlanguage = {language:?}\nexports = [\"reward\"]\nimports = [\"reward-model\"]\n[test]\ngrant = {{ reward_model = [\"quality\"] }}\n"
+        );
+        project.write(&format!("{folder}/plugin.toml"), &manifest);
+        project.write(&format!("{folder}/{file}"), source);
+        project.write(&format!("{folder}/cases.jsonl"), &cases);
+        run(&project, &["plugin", "build", &folder]);
+        assert!(run(&project, &["plugin", "test", &folder]).contains("2 cases passed"), "{language}");
+    }
+}

@@ -136,7 +136,7 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
         ("", "it has neither path nor mcp\nhint: "),
         ("path=\"a.wasm\",mcp=[\"a\"]", "both path and mcp say what it is\nhint: "),
         ("mcp=[]", "mcp has no program"),
-        ("mcp=\"mcp-server-time\"", "mcp is no URL\nhint: write mcp = "),
+        ("mcp=\"mcp-server-time\"", "mcp is not a URL\nhint: write mcp = "),
         ("mcp=[\"a\"],params={b=1}", "params and reuse are those of a component\nhint: "),
         ("mcp=[\"a\"],limits={memory=\"1GiB\"}", "of limits, it has timeout and output"),
         ("mcp=[\"a\"],grant={chat=[\"x\"]}", "of grant, its program has env"),

@@ -25,6 +25,12 @@ pub enum KnownColumn {
     Id,
     /// The functions that the prompt offers.
     Tools,
+    /// Of two responses to the prompt, the better one.
+    Chosen,
+    /// The other one.
+    Rejected,
+    /// By how much the better one is better.
+    Margin,
 }
 
 /// Maps Gavel's column names to the names in a file, such as `prompt` to `question`. A name with dots, such as
@@ -53,6 +59,9 @@ impl KnownColumn {
             Self::DataSource => "data_source",
             Self::Id => "id",
             Self::Tools => "tools",
+            Self::Chosen => "chosen",
+            Self::Rejected => "rejected",
+            Self::Margin => "margin",
         }
     }
 }

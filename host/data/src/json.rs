@@ -71,6 +71,9 @@ impl Json {
     }
 
     fn canonical(raw: Box<RawValue>) -> Result<Self> {
+        if is_written(raw.get()) {
+            return Ok(Self(raw));
+        }
         let mut text = String::with_capacity(raw.get().len());
         write(raw.get(), MOST_LEVELS, &mut text)?;
         if text == raw.get() { Ok(Self(raw)) } else { RawValue::from_string(text).map(Self) }
@@ -109,13 +112,24 @@ fn write(text: &str, levels: usize, out: &mut String) -> Result<()> {
             }
             out.push(']');
         }
-        // A string without an escape is already in this form.
-        Some(b'"') if text.contains('\\') => {
-            out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?);
-        }
-        _ => out.push_str(text),
+        _ if is_written(text) => out.push_str(text),
+        _ => out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?),
     }
     Ok(())
+}
+
+/// Whether the JSON value `text` certainly has the form of a [`Json`]: a number or a word always has it, and a string
+/// has it if all of its escapes are short ones.
+fn is_written(text: &str) -> bool {
+    let Some(mut rest) = text.strip_prefix('"') else { return !text.starts_with(['{', '[']) };
+    while let Some(at) = rest.find('\\') {
+        let escape = &rest[at + 1..];
+        if !escape.starts_with(['"', '\\', 'b', 'f', 'n', 'r', 't']) {
+            return false;
+        }
+        rest = &escape[1..];
+    }
+    true
 }
 
 impl Default for Json {
@@ -228,6 +242,7 @@ mod tests {
             r#"{"b":1,"a":2,"b":{"c":1,"c":2}}"#,
             r#"["\u00e9\/\u0041\n\u0000\ud83d\ude00\u007f é", "\"\\"]"#,
             r#"{"\u0061":1}"#,
+            r#"["\b\f\n\r\t\"\\", "\\\u001f", "\u001F\n", "\\/\/"]"#,
         ] {
             assert_eq!(text(written), serde_json::from_str::<Value>(written).unwrap().to_string());
         }

@@ -5,6 +5,7 @@
 //! datasets, and [`seed`] derives the seed of every random choice of a run.
 
 pub mod column_names;
+mod conversation_score;
 pub mod dataset;
 pub mod disk;
 pub mod evaluation;
@@ -28,6 +29,7 @@ pub mod task;
 pub mod tokens;
 
 pub use column_names::{ColumnNames, KnownColumn, NoColumn};
+pub use conversation_score::{ConversationScore, StepValue};
 pub use dataset::{DatasetReader, DatasetRow, Row, RowError, RowReader};
 pub use evaluation::{Diagnosis, Evaluation, JudgeId, Provenance, Usage};
 pub use evaluation_record::EvaluationRecord;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        RawMessage::from(self.clone()).serialize(serializer)
+        WrittenMessage::from(self).serialize(serializer)
     }
 }
 
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for ToolCall {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(
     untagged,
     expecting = "`content` must be a text or a list of parts of the types \"text\" and \"image_url\", images as `data:…;base64,…`"
@@ -54,24 +54,18 @@ enum RawContent {
     Parts(Vec<ContentPart>),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct RawMessage {
     role: Role,
     #[serde(default)]
     content: Option<RawContent>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     tool_calls: Option<Vec<ToolCall>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     tool_call_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     name: Option<String>,
-    #[serde(
-        rename = "reasoning_content",
-        alias = "reasoning",
-        alias = "thinking",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "reasoning_content", alias = "reasoning", alias = "thinking", default)]
     reasoning: Option<String>,
 }
 
@@ -93,20 +87,41 @@ impl From<RawMessage> for Message {
     }
 }
 
-impl From<Message> for RawMessage {
-    fn from(message: Message) -> Self {
-        let content = match <[ContentPart; 1]>::try_from(message.content) {
-            Ok([ContentPart::Text(text)]) => RawContent::Text(text),
-            Ok([media]) => RawContent::Parts(vec![media]),
-            Err(parts) => RawContent::Parts(parts),
+/// A message as it is written.
+#[derive(Serialize)]
+struct WrittenMessage<'a> {
+    role: Role,
+    content: WrittenContent<'a>,
+    #[serde(skip_serializing_if = "<[ToolCall]>::is_empty")]
+    tool_calls: &'a [ToolCall],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(rename = "reasoning_content", skip_serializing_if = "Option::is_none")]
+    reasoning: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WrittenContent<'a> {
+    Text(&'a str),
+    Parts(&'a [ContentPart]),
+}
+
+impl<'a> From<&'a Message> for WrittenMessage<'a> {
+    fn from(message: &'a Message) -> Self {
+        let content = match &message.content[..] {
+            [ContentPart::Text(text)] => WrittenContent::Text(text),
+            parts => WrittenContent::Parts(parts),
         };
         Self {
             role: message.role,
-            content: Some(content),
-            tool_calls: (!message.tool_calls.is_empty()).then_some(message.tool_calls),
-            tool_call_id: message.tool_call_id,
-            name: message.name,
-            reasoning: message.reasoning,
+            content,
+            tool_calls: &message.tool_calls,
+            tool_call_id: message.tool_call_id.as_deref(),
+            name: message.name.as_deref(),
+            reasoning: message.reasoning.as_deref(),
         }
     }
 }

@@ -8,7 +8,11 @@ use crate::task::Task;
 use crate::tokens::{KnownTokens, TokenCounts};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::io::{BufWriter, Write};
 use std::sync::Arc;
+
+/// Bytes of a record that are hashed at once.
+const HASHED_AT_ONCE: usize = 16 << 10;
 
 /// A [`Sample`] without token ids and log-probabilities, which no plugin can see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,8 +63,12 @@ impl Sample {
     /// hexadecimal.
     pub fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        // Cannot fail: a hasher takes every byte, and a record has only string keys.
-        let _ = serde_json::to_writer(&mut hasher, &self.record());
+        // Small pieces would be hashed one by one, and large ones are hashed in parallel.
+        let mut buffered = BufWriter::with_capacity(HASHED_AT_ONCE, &mut hasher);
+        // Neither can fail: a hasher takes every byte, and a record has only string keys.
+        let _ = serde_json::to_writer(&mut buffered, &self.record());
+        let _ = buffered.flush();
+        drop(buffered);
         hasher.finalize().to_hex().to_string()
     }
 }

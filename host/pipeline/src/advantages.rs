@@ -2,20 +2,26 @@
 
 use crate::config::RlTable;
 use crate::credit::{CreditRule, Strand};
+use crate::experience::{experience, loss_mask};
+use crate::learning_state::LearningState;
+use crate::token_measures::Measures;
 use gavel_data::{Group, Member, Trajectory};
-use gavel_train::{Advantage, Experience, ScoredGroup};
+use gavel_scoring::recording::Grouping;
+use gavel_train::{Advantage, Experience, RewardStatistics, ScoredGroup, ScoredSample, ScoredTrajectory};
 
 /// Which samples of a group have a reward in a strand, and their rewards; nothing if they are too few to learn from.
-fn scored(group: &Group, table: &RlTable, rule: &CreditRule<'_>, strand: &Strand) -> Option<(Vec<usize>, ScoredGroup)> {
+fn scored(group: &Group, table: &RlTable, rule: &CreditRule<'_>, strand: &Strand) -> Option<(Vec<usize>, Vec<f64>)> {
     let grouping = table.grouping();
-    let reward = |member: &Member| {
-        let outcome = &member.outcome;
-        let reward = grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)?;
-        rule.reward(member, strand, reward)
-    };
+    let reward = |member: &Member| rule.reward(member, strand, reward(member, &grouping)?);
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
-    (rewards.len() >= table.min_scored).then_some((indices, ScoredGroup { rewards }))
+    (rewards.len() >= table.min_scored()).then_some((indices, rewards))
+}
+
+/// The reward that a sample counts with, if any.
+fn reward(member: &Member, grouping: &Grouping) -> Option<f64> {
+    let outcome = &member.outcome;
+    grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)
 }
 
 /// Why nothing is learned from a group.
@@ -23,7 +29,7 @@ fn scored(group: &Group, table: &RlTable, rule: &CreditRule<'_>, strand: &Strand
 pub(crate) enum Useless {
     /// Fewer samples than `min_scored` have a reward.
     TooFewScored,
-    /// All rewards are equal, and so all advantages 0.
+    /// All rewards are equal, and so are all advantages, 0 where samples are compared with each other.
     EqualRewards,
 }
 
@@ -43,68 +49,140 @@ impl Useless {
         if scored.peek().is_none() {
             return Some(Self::TooFewScored);
         }
-        let is_uniform = scored.all(|(_, scored)| scored.is_uniform());
+        let is_uniform = scored.all(|(_, rewards)| ScoredGroup::of_rewards(rewards).is_uniform());
         (is_uniform && !rule.has_credit(group)).then_some(Self::EqualRewards)
     }
 }
 
-/// Gives each group its advantages, and returns the experiences of each; a group with too few rewards has none.
-pub(crate) fn advantages(groups: &mut [&mut Group], table: &RlTable, rule: &CreditRule<'_>) -> Vec<Vec<Experience>> {
-    // Of each strand that is kept, the number of its group, and which of the samples have a reward.
-    let (mut kept, mut rewards) = (Vec::new(), Vec::new());
-    for (number, group) in groups.iter().enumerate() {
-        for strand in rule.strands(group) {
-            if let Some((indices, scored)) = scored(group, table, rule, &strand) {
-                kept.push((number, strand, indices));
-                rewards.push(scored);
-            }
-        }
-    }
-    let mut experiences = vec![Vec::new(); groups.len()];
-    for ((group, strand, indices), advantages) in kept.into_iter().zip(table.advantage().estimate(&rewards)) {
-        let shares = rule.strands(groups[group]).len() as f64;
-        for (index, advantage) in indices.into_iter().zip(advantages) {
-            let member = &mut groups[group].members[index];
-            experiences[group].extend(learned(member, (group, index), &strand, &advantage, rule));
-            *member.advantage.get_or_insert(0.0) += advantage.mean() / shares;
-        }
-    }
-    experiences
+/// How rewards become advantages in a step.
+pub(crate) struct AdvantageRule<'a> {
+    pub(crate) table: &'a RlTable,
+    pub(crate) credit: &'a CreditRule<'a>,
+    pub(crate) learning: &'a mut LearningState,
+    /// What was measured of the tokens of the groups.
+    pub(crate) measures: Measures,
+    /// The greedy sample of each group, for algorithms that compare with it; otherwise empty.
+    pub(crate) greedy: Vec<Option<Member>>,
 }
 
-/// The trajectories of a sample in a strand, as an update learns from them.
-fn learned(
-    member: &Member,
-    (group, index): (usize, usize),
-    strand: &Strand,
-    advantage: &Advantage,
-    rule: &CreditRule<'_>,
-) -> Vec<Experience> {
-    let experience = |(number, trajectory): (usize, &Trajectory)| {
-        let tokens = trajectory.tokens()?;
-        let mut advantages = advantage.of_trajectory(number, tokens.response.len());
-        for (advantage, credit) in advantages.iter_mut().zip(rule.of_tokens(member, number).unwrap_or_default()) {
-            *advantage += credit as f32;
+impl AdvantageRule<'_> {
+    /// Gives each group its advantages, and returns the experiences of each; a group with too few rewards has none.
+    pub(crate) fn apply(self, groups: &mut [&mut Group]) -> Vec<Vec<Experience>> {
+        // Of each strand that is kept, the number of its group, and which of the samples have a reward.
+        let (mut kept, mut scored_groups) = (Vec::new(), Vec::new());
+        for (number, group) in groups.iter().enumerate() {
+            for strand in self.credit.strands(group) {
+                let Some((indices, rewards)) = scored(group, self.table, self.credit, &strand) else { continue };
+                let greedy_reward = self.greedy_reward(number, &strand);
+                if self.table.algorithm.needs_greedy() && greedy_reward.is_none() {
+                    continue;
+                }
+                let places = indices.iter().map(|&index| (number, index));
+                let samples = places
+                    .zip(rewards)
+                    .map(|(place, reward)| self.scored_sample(group, place, &strand, reward))
+                    .collect();
+                scored_groups.push(ScoredGroup { samples, greedy_reward });
+                kept.push((number, strand, indices));
+            }
         }
-        Some(Experience {
-            sample: rule.counts_as(group, index, number),
-            prompt: tokens.prompt.clone(),
-            response: tokens.response.clone(),
-            loss_mask: tokens.loss_mask.clone(),
-            logprobs: tokens.logprobs.clone(),
-            proximal: Vec::new(),
-            versions: tokens.versions.clone(),
-            advantages,
-        })
-    };
-    rule.trajectories(&member.sample, strand).into_iter().filter_map(experience).collect()
+        self.learning.rewards.add(&scored_groups);
+        let running: RewardStatistics = self.learning.rewards;
+        let mut experiences = vec![Vec::new(); groups.len()];
+        let estimated = self.table.advantage_config().estimate(&scored_groups, &running);
+        for (((group, strand, indices), scored), advantages) in kept.into_iter().zip(&scored_groups).zip(estimated) {
+            let shares = self.credit.strands(groups[group]).len() as f64;
+            for ((index, sample), advantage) in indices.into_iter().zip(&scored.samples).zip(advantages) {
+                let member = &mut groups[group].members[index];
+                experiences[group].extend(self.learned(member, (group, index), &strand, &advantage));
+                *member.advantage.get_or_insert(0.0) += advantage.mean(&sample.trajectories) / shares;
+            }
+        }
+        experiences
+    }
+
+    /// The reward of the greedy response to a group's task.
+    fn greedy_reward(&self, group: usize, strand: &Strand) -> Option<f64> {
+        let member = self.greedy.get(group)?.as_ref()?;
+        self.credit.reward(member, strand, reward(member, &self.table.grouping())?)
+    }
+
+    /// A sample as an estimator sees it.
+    fn scored_sample(
+        &self,
+        group: &Group,
+        (number, index): (usize, usize),
+        strand: &Strand,
+        reward: f64,
+    ) -> ScoredSample {
+        let member = &group.members[index];
+        let weight = self.learning.kl_in_reward.map_or(0.0, |kl| kl.coefficient);
+        let of_trajectory = |(at, trajectory): (usize, &Trajectory)| {
+            let loss_mask = trajectory.tokens().map(|tokens| loss_mask(trajectory, tokens, self.table));
+            let measures = self.measures.get(&(number, index, at)).cloned().unwrap_or_default();
+            ScoredTrajectory {
+                loss_mask: loss_mask.unwrap_or_default(),
+                penalties: measures.kl.into_iter().map(|kl| weight * kl).collect(),
+                gradient_norms: measures.gradient_norms,
+            }
+        };
+        ScoredSample {
+            reward,
+            parts: self.credit.parts(member, strand, reward),
+            trajectories: self.credit.trajectories(&member.sample, strand).into_iter().map(of_trajectory).collect(),
+        }
+    }
+
+    /// The trajectories of a sample in a strand, as an update learns from them.
+    fn learned(
+        &self,
+        member: &Member,
+        (group, index): (usize, usize),
+        strand: &Strand,
+        advantage: &Advantage,
+    ) -> Vec<Experience> {
+        let experience = |(place, (number, trajectory)): (usize, (usize, &Trajectory))| {
+            let bare = experience(trajectory, self.table)?;
+            let mut advantages = advantage.of_trajectory(place, bare.response.len());
+            for (advantage, credit) in
+                advantages.iter_mut().zip(self.credit.of_tokens(member, number).unwrap_or_default())
+            {
+                *advantage += credit as f32;
+            }
+            Some(Experience { sample: self.credit.counts_as(group, index, number), advantages, ..bare })
+        };
+        self.credit.trajectories(&member.sample, strand).into_iter().enumerate().filter_map(experience).collect()
+    }
+}
+
+/// Gives groups their advantages as in the first step of a run.
+#[cfg(test)]
+pub(crate) fn advantages_of(
+    groups: &mut [&mut Group],
+    table: &RlTable,
+    credit: &CreditRule<'_>,
+) -> Vec<Vec<Experience>> {
+    let learning = &mut LearningState::new(table, &std::collections::BTreeMap::new());
+    AdvantageRule { table, credit, learning, measures: Measures::new(), greedy: Vec::new() }.apply(groups)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{group, rl_table};
-    use gavel_data::OutcomeKind;
+    use gavel_data::{FinishReason, OutcomeKind};
+    use std::collections::BTreeMap;
+
+    /// The experiences of a group whose greedy response has this reward.
+    fn apply(group: &mut Group, table: &RlTable, greedy: Option<f64>) -> Vec<Experience> {
+        let mut learning = LearningState::new(table, &BTreeMap::new());
+        let greedy =
+            greedy.map(|reward| crate::testing::group(&[(OutcomeKind::Scored, Some(reward))]).members.remove(0));
+        let credit = CreditRule::plain();
+        let measures = Measures::new();
+        let rule = AdvantageRule { table, credit: &credit, learning: &mut learning, measures, greedy: vec![greedy] };
+        rule.apply(&mut [group]).remove(0)
+    }
 
     #[test]
     fn only_what_was_scored_reaches_an_advantage() {
@@ -114,8 +192,7 @@ mod tests {
             (OutcomeKind::Scored, Some(0.0)),
             (OutcomeKind::OutOfBudget, None),
         ]);
-        let experiences = advantages(&mut [&mut group], &rl_table(""), &CreditRule::plain());
-        assert_eq!(experiences[0].len(), 2);
+        assert_eq!(apply(&mut group, &rl_table(""), None).len(), 2);
         let found: Vec<_> = group.members.iter().map(|member| member.advantage).collect();
         let advantage = found[0].unwrap();
         assert!((advantage - std::f64::consts::FRAC_1_SQRT_2).abs() < 1e-5);
@@ -126,9 +203,9 @@ mod tests {
     fn a_score_for_an_outcome_is_an_explicit_choice() {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None)]);
         let table = rl_table("on_outcome = {out-of-budget = {score = 0.0}}");
-        assert_eq!(advantages(&mut [&mut group], &table, &CreditRule::plain())[0].len(), 2);
+        assert_eq!(apply(&mut group, &table, None).len(), 2);
         assert_eq!(Useless::of(&group, &table, &CreditRule::plain()), None);
-        assert_eq!(advantages(&mut [&mut group], &rl_table(""), &CreditRule::plain())[0].len(), 0);
+        assert_eq!(apply(&mut group, &rl_table(""), None).len(), 0);
         assert_eq!(Useless::of(&group, &rl_table(""), &CreditRule::plain()), Some(Useless::TooFewScored));
     }
 
@@ -140,11 +217,52 @@ mod tests {
         group.members[1].outcome.lowest_reward = Some(-1.0);
         let learned = |text: &str| {
             let mut group = group.clone();
-            advantages(&mut [&mut group], &rl_table(text), &CreditRule::plain());
+            apply(&mut group, &rl_table(text), None);
             group.members.iter().map(|member| member.advantage.map(f64::signum)).collect::<Vec<_>>()
         };
         assert_eq!(learned(""), [Some(1.0), Some(-1.0), None]);
         assert_eq!(learned(r#"on_outcome = {fault = {score = -2.0}}"#)[..2], [Some(1.0), Some(-1.0)]);
         assert_eq!(learned(r#"on_outcome = {out-of-budget = "drop"}"#), [None; 3]);
+    }
+
+    #[test]
+    fn a_truncated_response_counts_in_its_group_and_is_not_learned_from() {
+        let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(0.0))]);
+        group.members[1].sample.trajectories[0].finish_reason = FinishReason::Length;
+        let masks = |text: &str| {
+            let mut group = group.clone();
+            let experiences = apply(&mut group, &rl_table(text), None);
+            assert!(group.members[0].advantage.is_some_and(|advantage| advantage > 0.7));
+            experiences.into_iter().map(|experience| experience.loss_mask).collect::<Vec<_>>()
+        };
+        assert_eq!(masks(""), [[true, true]; 2]);
+        assert_eq!(masks("mask_truncated = true"), [[true, true], [false, false]]);
+    }
+
+    #[test]
+    fn remax_learns_nothing_without_a_greedy_response_and_from_a_single_sample_with_one() {
+        let single = group(&[(OutcomeKind::Scored, Some(1.0))]);
+        let table = rl_table("algorithm = 'remax'");
+        let found = apply(&mut single.clone(), &table, Some(0.25));
+        assert_eq!(found[0].advantages, [0.75, 0.75]);
+        assert!(apply(&mut single.clone(), &table, None).is_empty());
+    }
+
+    #[test]
+    fn a_penalty_at_a_token_lowers_the_reward_of_its_sample() {
+        let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(0.0))]);
+        let table = rl_table("algorithm = 'dr_grpo'\nkl_reward.coefficient = 0.5");
+        let kl = crate::token_measures::TokenMeasures { kl: vec![0.25, 0.75], ..Default::default() };
+        let mut learning = LearningState::new(&table, &BTreeMap::new());
+        let credit = CreditRule::plain();
+        let rule = AdvantageRule {
+            table: &table,
+            credit: &credit,
+            learning: &mut learning,
+            measures: Measures::from([((0, 0, 0), kl)]),
+            greedy: Vec::new(),
+        };
+        assert_eq!(rule.apply(&mut [&mut group])[0][0].advantages, [0.25, 0.25]);
+        assert_eq!((learning.rewards.count, learning.rewards.mean), (2.0, 0.25));
     }
 }

@@ -1,9 +1,9 @@
 //! How what rewards say of a sample reaches its trajectories, and their tokens.
 
 use crate::config::{Config, RewardTo, WeighBy};
-use gavel_data::{Credit, Group, Member, Outcome, Role, Sample, Score, Tokens, Trajectory};
+use gavel_data::{Credit, Group, Member, NotCalled, Outcome, Role, Sample, Score, Tokens, Trajectory};
 use gavel_text::{TextModel, Tokenizer};
-use gavel_train::SampleId;
+use gavel_train::{RewardPart, SampleId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -71,6 +71,24 @@ impl<'a> CreditRule<'a> {
         Some(own.reduce(|sum, own| sum + own).unwrap_or(reward))
     }
 
+    /// The rewards that the reward of a sample in a strand is the sum of, in the order of their names. A reward that gave
+    /// no score has what the others leave. The reward of a speaker is not divided.
+    pub(crate) fn parts(&self, member: &Member, strand: &Strand, reward: f64) -> Vec<RewardPart> {
+        if let Strand::Speaker(_) = strand {
+            return vec![RewardPart { weight: 1.0, score: reward }];
+        }
+        let weighted = || self.weights.iter().filter(|(_, weight)| **weight != 0.0);
+        let score = |name: &str| match member.outcome.not_called.get(name) {
+            Some(NotCalled::Gate | NotCalled::DataSource) => Some(0.0),
+            _ => member.outcome.plugins.get(name)?.outcome.score(),
+        };
+        let known: f64 = weighted().filter_map(|(name, weight)| Some(weight * score(name)?)).sum();
+        let missing: f64 = weighted().filter(|(name, _)| score(name).is_none()).map(|(_, weight)| *weight).sum();
+        let rest = if missing == 0.0 { 0.0 } else { (reward - known) / missing };
+        let part = |(name, weight): (&&str, &f64)| RewardPart { weight: *weight, score: score(name).unwrap_or(rest) };
+        weighted().map(part).collect()
+    }
+
     /// The trajectories of a sample in a strand, with their numbers.
     pub(crate) fn trajectories<'s>(&self, sample: &'s Sample, strand: &Strand) -> Vec<(usize, &'s Trajectory)> {
         let all = sample.trajectories.iter().enumerate();
@@ -118,7 +136,7 @@ impl<'a> CreditRule<'a> {
     }
 
     /// For each message that the policy wrote: its tokens, and the bytes of the message's text that they are. Tokens of
-    /// what is no part of the text (a thought, a call, the end of the turn) are left out.
+    /// what is outside of the text (a thought, a call, the end of the turn) are left out.
     fn written(&self, trajectory: &Trajectory, tokens: &Tokens) -> BTreeMap<u32, Vec<(usize, Range<usize>)>> {
         let turns = turns(&tokens.loss_mask);
         let replies = (0_u32..).zip(&trajectory.messages).filter(|(_, message)| message.role == Role::Assistant);
@@ -129,7 +147,7 @@ impl<'a> CreditRule<'a> {
         }
         let of_turn = |((number, message), turn): ((u32, &gavel_data::Message), Range<usize>)| {
             let text = message.text();
-            let (whole, pieces) = self.pieces(&tokens.response[turn.clone()]);
+            let (whole, pieces) = self.tokenizer.pieces(&tokens.response[turn.clone()], true);
             let after_thought = whole.rfind("</think>").filter(|_| message.reasoning.is_some()).unwrap_or(0);
             let at = after_thought + whole[after_thought..].find(&text)?;
             let within = |(token, bytes): (usize, Range<usize>)| {
@@ -139,26 +157,6 @@ impl<'a> CreditRule<'a> {
             Some((number, pieces.into_iter().enumerate().filter_map(within).collect()))
         };
         replies.into_iter().zip(turns).filter_map(of_turn).collect()
-    }
-
-    /// The text of tokens, and the bytes of each. The parts of a character that several tokens make are of all of them.
-    fn pieces(&self, ids: &[u32]) -> (String, Vec<Range<usize>>) {
-        let (mut stream, mut text, mut pieces) = (self.tokenizer.stream(true), String::new(), Vec::new());
-        for id in ids {
-            let start = text.len();
-            text.push_str(&stream.push(*id).unwrap_or_default());
-            pieces.push(start..text.len());
-        }
-        let start = text.len();
-        text.push_str(&stream.finish().unwrap_or_default());
-        let mut end = start..text.len();
-        for piece in pieces.iter_mut().rev() {
-            match piece.start == piece.end {
-                true => *piece = end.clone(),
-                false => end = piece.clone(),
-            }
-        }
-        (text, pieces)
     }
 
     /// The scores that rewards of the run gave, with the weights of the rewards.
@@ -193,7 +191,7 @@ fn turns(loss_mask: &[bool]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advantages::{Useless, advantages};
+    use crate::advantages::{Useless, advantages_of};
     use crate::testing::{group, rl_table};
     use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, ToolCall};
 
@@ -247,7 +245,7 @@ mod tests {
         assert_eq!(found[second..], [0.0, 0.0, -2.0, 0.0]);
         assert_eq!(found.iter().filter(|credit| **credit != 0.0).count(), 5);
 
-        let learned = advantages(&mut [&mut group], &rl_table(""), &rule);
+        let learned = advantages_of(&mut [&mut group], &rl_table(""), &rule);
         let (plain, credited) = (&learned[0][0].advantages, &learned[0][1].advantages);
         assert_eq!(credited[at], plain[0] + 0.5);
         assert_eq!(credited[0], plain[0]);
@@ -277,7 +275,7 @@ mod tests {
         }
         let signs = |reward_to: RewardTo| {
             let rule = CreditRule { reward_to, ..CreditRule::plain() };
-            let learned = advantages(&mut [&mut group.clone()], &rl_table(""), &rule).remove(0);
+            let learned = advantages_of(&mut [&mut group.clone()], &rl_table(""), &rule).remove(0);
             let sign =
                 |experience: &gavel_train::Experience| (experience.sample.index, experience.advantages[0].signum());
             learned.iter().map(sign).collect::<Vec<_>>()

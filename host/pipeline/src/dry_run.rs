@@ -29,7 +29,8 @@ pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
     let probed = probe(config, &setup, &prompts)?;
     Ok(DryRun {
         config: config.resolved()?,
-        checks: [checks(&setup, &config.data.train.to_string(), prompts.len()), probed.checks].concat(),
+        checks: [checks(&setup, &config.data.train.to_string(), prompts.len(), setup.validation.len()), probed.checks]
+            .concat(),
         warnings: probed.warnings,
         memory: predict_train(config, &setup, &prompts)?,
     })
@@ -42,13 +43,15 @@ pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
     let probed = probe(config, &setup, &[])?;
     Ok(DryRun {
         config: config.resolved()?,
-        checks: [checks(&setup, &config.data.train.to_string(), rows.len()), probed.checks].concat(),
+        checks: [checks(&setup, &config.data.train.to_string(), rows.len(), setup.validation.len()), probed.checks]
+            .concat(),
         warnings: probed.warnings,
         memory: predict_sft(config, &setup, &rows)?,
     })
 }
 
-fn checks(setup: &Setup, train: &str, rows: usize) -> Vec<Check> {
+/// What was found of the model, `rows` rows of `train`, `validation` rows to validate with, the rewards and the tools.
+pub(crate) fn checks(setup: &Setup, train: &str, rows: usize, validation: usize) -> Vec<Check> {
     let sizes = &setup.sizes;
     let mut checks = vec![
         Check {
@@ -62,7 +65,7 @@ fn checks(setup: &Setup, train: &str, rows: usize) -> Vec<Check> {
             ),
         },
         Check { what: "training data", found: format!("{rows} rows of {train}") },
-        Check { what: "validation data", found: format!("{} rows", setup.validation.len()) },
+        Check { what: "validation data", found: format!("{validation} rows") },
     ];
     checks.extend(setup.scorer.plugins().map(|(plugin, weight)| Check {
         what: "reward",

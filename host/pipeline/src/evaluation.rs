@@ -1,6 +1,6 @@
 //! `gavel eval`: a checkpoint, or a model behind an endpoint, on the validation set.
 
-use crate::config::{AgentKind, Config, ModelTable};
+use crate::config::{AgentKind, Config, ModelKind, ModelTable};
 use crate::endpoint_rollout::{EndpointRollout, Question};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
@@ -95,11 +95,13 @@ fn draw(
     }
     config.model.validate()?;
     config.model.path.as_deref().map_or(Ok(()), check_weights)?;
-    let Setup { scorer, validation, limit, logic, .. } = Setup::new(config)?;
+    let Setup { scorer, mut reward_models, validation, limit, logic, .. } = Setup::new(config)?;
     try_rewards_on(config, &scorer, tasks(&validation))?;
-    let Policy { model, text } = Policy::load(&config.model, &config.resources, config.seed)?;
+    let Policy { model, text } = Policy::load(&config.model, ModelKind::Policy, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
-    let engine = AsyncEngine::start(model, text, config.rollout.engine(answers), Arc::new(()))?;
+    let turns = reward_models.turns(model.device());
+    let decoding = config.rollout.engine(answers);
+    let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
     let max_prompt_tokens = limit.tokens();
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
     let rollout = Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
@@ -121,7 +123,7 @@ fn ask(
             "agents and tools are for a checkpoint, not yet for a server\nhint: leave --endpoint out, or set agent.kind = \"single\" and leave agent.path and the [[tool]] tables out".into(),
         ));
     }
-    let scorer = scorer(config)?;
+    let (scorer, _) = scorer(config)?;
     let mut questions = Vec::new();
     if let Some(datasets) = &config.data.validation {
         let rows = crate::dataset::rows(config, datasets, scorer.sandbox())?;

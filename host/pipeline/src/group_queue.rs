@@ -13,6 +13,7 @@ use crate::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use crate::task_stream::{Numbering, Seeds, TaskStream};
 use gavel_agent::{EpisodeProgress, PolicyWaits};
 use gavel_data::{Group, Member, OutcomeKind, Sample, SampleOutcome};
+use gavel_policy::Sampling;
 use gavel_scoring::{PendingGroup, Progress};
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -27,6 +28,8 @@ pub(crate) struct DrawnGroup {
     /// The number of its draw in the run.
     pub(crate) draw: u64,
     pub(crate) group: Group,
+    /// The greedy response to its task, for algorithms that compare with it.
+    pub(crate) greedy: Option<Member>,
     /// Why no step trains on it.
     pub(crate) dropped: Option<&'static str>,
 }
@@ -159,14 +162,14 @@ impl GroupQueue {
         let mut samples = Vec::with_capacity(count * self.numbering.group_size);
         for draw in draws {
             let group = self.new_group(draw, version);
-            samples.extend((0..self.numbering.group_size).map(|index| SampleKey { draw, index }));
+            samples.extend((0..self.numbering.samples()).map(|index| SampleKey { draw, index }));
             self.groups.insert(draw, group);
         }
         self.draw(samples).await
     }
 
     fn new_group(&mut self, draw: u64, version: u64) -> StartedGroup {
-        let size = self.numbering.group_size;
+        let size = self.numbering.samples();
         let sample = |index| {
             let state = SampleState::drawing(self.id(SampleKey { draw, index }), &self.policy_waits);
             StartedSample { retry: 0, since: Instant::now(), state }
@@ -190,9 +193,14 @@ impl GroupQueue {
             let (judged_together, progress) = (group.judged_together.clone(), progress.clone());
             Some(SampleDraw { key: *key, prompt: &prompts[group.row], seeds, judged_together, progress })
         };
-        let draws: Vec<SampleDraw<'_>> = samples.iter().filter_map(draw).collect();
-        self.drawing += draws.len();
-        rollout.start(&draws, &rollout.sampling(), in_flight).await
+        let is_greedy = |draw: &SampleDraw<'_>| self.numbering.is_greedy(draw.key.index);
+        let (greedy, draws): (Vec<_>, Vec<_>) = samples.iter().filter_map(draw).partition(is_greedy);
+        self.drawing += draws.len() + greedy.len();
+        rollout.start(&draws, &rollout.sampling(), in_flight).await?;
+        if greedy.is_empty() {
+            return Ok(());
+        }
+        rollout.start(&greedy, &Sampling { temperature: 0.0, ..rollout.sampling() }, in_flight).await
     }
 
     /// Waits for the next event.
@@ -324,8 +332,9 @@ impl GroupQueue {
             SampleState::Done(member) => Some(*member),
             SampleState::Drawing(_) | SampleState::Scoring(..) => None,
         };
-        let members = samples.into_iter().filter_map(member).collect();
+        let mut members: Vec<Member> = samples.into_iter().filter_map(member).collect();
+        let greedy = if self.numbering.has_greedy { members.pop() } else { None };
         let group = Group { task: self.prompts[row].task.clone(), members };
-        Some(DrawnGroup { draw, group, dropped: None })
+        Some(DrawnGroup { draw, group, greedy, dropped: None })
     }
 }

@@ -5,7 +5,7 @@ mod prediction;
 
 pub use prediction::{Part, Prediction};
 
-use crate::config::{Config, RlTable, SftTable};
+use crate::config::{Config, LearningConfig, RlTable, SftTable};
 use crate::error::Result;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
@@ -24,9 +24,9 @@ pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[
         response: config.rollout.max_tokens as u64,
         learned: responses as f64 / (shortest + responses) as f64,
     };
-    let drawn = table.prompts_per_step as u64 * group;
+    let drawn = table.prompts_per_step as u64 * (group + u64::from(table.algorithm.needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
-    plan.has_reference = table.loss.kl.is_some();
+    plan.has_reference = table.needs_reference();
     plan.keeps_before_step =
         config.schedule.stream && table.loss().needs_proximal() && table.mini_batch() < table.prompts_per_step;
     plan.gradient_checkpointing = table.gradient_checkpointing;
@@ -48,5 +48,29 @@ pub(crate) fn predict_sft(config: &Config<SftTable>, setup: &Setup, rows: &[SftR
     let mut plan = Plan::new(config, setup, batch, 0, 0)?;
     plan.gradient_checkpointing = config.train.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = config.train.max_tokens_per_micro_batch as u64;
+    plan.predict_with_advice()
+}
+
+/// What a run needs that learns from `batch_size` pairs a step, of which the longest has `common` tokens and then twice
+/// `rest`.
+pub(crate) fn predict_pairs<T>(
+    config: &Config<T>,
+    setup: &Setup,
+    learning: &LearningConfig,
+    (common, rest): (usize, usize),
+    batch_size: usize,
+    has_reference: bool,
+) -> Result<Prediction> {
+    let (prompt, response) = (common as u64, rest as u64);
+    // A reward model has one output for each row; a policy has logits for each token of a response.
+    let learned = match setup.sizes.head.labels() {
+        Some(_) => 0.0,
+        None => (2 * response) as f64 / (prompt + 2 * response).max(1) as f64,
+    };
+    let batch = MiniBatch { rows: 2 * batch_size as u64, group: 2, prompt, response, learned };
+    let mut plan = Plan::new(config, setup, batch, 0, 0)?;
+    plan.has_reference = has_reference;
+    plan.gradient_checkpointing = learning.gradient_checkpointing;
+    plan.max_tokens_per_micro_batch = learning.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
 }

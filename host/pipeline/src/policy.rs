@@ -1,6 +1,6 @@
 //! The policy of a run: its weights, its tokenizer, its device.
 
-use crate::config::{ModelTable, ResourcesTable};
+use crate::config::{ModelKind, ModelTable, ResourcesTable};
 use crate::error::{PipelineError, Result};
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Device, Head, Model, ModelConfig, ModelFolder, Phase, PolicyError, Tensor, device, threads};
@@ -14,12 +14,12 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// Loads the checkpoint, or draws the random weights, that `[model]` asks for.
-    pub(crate) fn load(table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Self> {
+    pub(crate) fn load(table: &ModelTable, kind: ModelKind, resources: &ResourcesTable, seed: u64) -> Result<Self> {
         threads::apart(|| {
             tch::set_num_threads(resources.torch_threads as i32);
             let device = device::select(&table.device)?;
-            let (text, config) = text_and_config(table)?;
-            let model = weights(table, config, device, seed).map_err(|error| error.during(Phase::Loading))?;
+            let (text, config) = text_and_config(table, kind)?;
+            let model = weights(table, kind, config, device, seed).map_err(|error| error.during(Phase::Loading))?;
             Ok(Self { model, text })
         })
     }
@@ -28,7 +28,7 @@ impl Policy {
     /// adapters, it shares the policy's weights, which training does not change.
     pub(crate) fn reference(&self, table: &ModelTable, resources: &ResourcesTable, seed: u64) -> Result<Model> {
         let Some(path) = table.path.as_ref().filter(|_| self.model.is_adapted()) else {
-            return Ok(Self::load(table, resources, seed)?.model);
+            return Ok(Self::load(table, ModelKind::Policy, resources, seed)?.model);
         };
         let base = self.model.base()?;
         match ModelFolder::open(path)?.adapter {
@@ -56,6 +56,7 @@ impl Policy {
 
 fn weights(
     table: &ModelTable,
+    model_kind: ModelKind,
     config: ModelConfig,
     device: Device,
     seed: u64,
@@ -65,7 +66,13 @@ fn weights(
         let model = Model::random(config, derive(seed, 0, 0, Purpose::Weights), device)?;
         return if model.kind() == kind { Ok(model) } else { model.to_kind(kind) };
     };
-    let model = Model::load(path, kind, device)?;
+    let model = match model_kind {
+        ModelKind::Policy => Model::load(path, kind, device)?,
+        ModelKind::RewardModel => {
+            let seed = derive(seed, 0, 2, Purpose::Weights);
+            return Model::load_reward_model(path, kind, device, seed, config.pad_token_id);
+        }
+    };
     match &table.lora {
         Some(lora) => model.adapt(lora, path, derive(seed, 0, 1, Purpose::Weights)),
         None => Ok(model),
@@ -73,8 +80,8 @@ fn weights(
 }
 
 /// The tokenizer and the sizes of the model that `[model]` asks for.
-pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelConfig)> {
-    let (mut text, config) = match (&table.path, &table.init) {
+pub(crate) fn text_and_config(table: &ModelTable, kind: ModelKind) -> Result<(TextModel, ModelConfig)> {
+    let (mut text, mut config) = match (&table.path, &table.init) {
         (Some(path), _) => {
             let folder = ModelFolder::open(path)?;
             if let (Some(adapter), Some(_)) = (&folder.adapter, &table.lora) {
@@ -98,10 +105,18 @@ pub(crate) fn text_and_config(table: &ModelTable) -> Result<(TextModel, ModelCon
         text.template = text.template.replaced_by(path)?;
     }
     text.template.set_variables(table.chat_template_kwargs.clone());
-    if config.head != Head::LanguageModel {
-        return Err(
-            PolicyError::Config("a classifier cannot be the policy: `[model]` needs a language model".into()).into()
-        );
+    match kind {
+        ModelKind::Policy if config.head != Head::LanguageModel => {
+            let what = "a classifier cannot be the policy: `[model]` needs a language model";
+            return Err(PolicyError::Config(what.into()).into());
+        }
+        ModelKind::Policy => {}
+        ModelKind::RewardModel => {
+            config = config.for_reward_model()?;
+            // A conversation may end with a token that ends texts, which must not pass for padding.
+            let pad = Some(text.tokenizer.pad()).filter(|pad| !text.tokenizer.stop_ids().contains(pad));
+            config.pad_token_id = config.pad_token_id.or(pad);
+        }
     }
     config.check_vocabulary(text.tokenizer.vocab_size())?;
     Ok((text, config))
@@ -134,7 +149,7 @@ mod tests {
         let template = "{{ style | default('plain') }}: {{ messages[0].content }}";
         std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
         let render = |kwargs: Value| {
-            let (text, _) = text_and_config(&table(&folder, kwargs)).unwrap();
+            let (text, _) = text_and_config(&table(&folder, kwargs), ModelKind::Policy).unwrap();
             text.tokenizer.decode(&text.prompt_ids(&[Message::new(Role::User, "hi")]).unwrap()).unwrap()
         };
         assert_eq!(render(json!({})), "plain: hi");
@@ -147,7 +162,8 @@ mod tests {
             (json!({"architectures": ["Qwen2ForSequenceClassification"]}), "a classifier cannot be the policy"),
             (json!({"vocab_size": 200}), "`vocab_size` 200 is smaller than the tokenizer's vocabulary of 259"),
         ] {
-            let error = text_and_config(&table(&saved(changes), json!({}))).err().unwrap().to_string();
+            let error =
+                text_and_config(&table(&saved(changes), json!({})), ModelKind::Policy).err().unwrap().to_string();
             assert!(error.contains(says), "{error}");
         }
     }

@@ -5,13 +5,13 @@ use crate::config::CheckpointTable;
 use crate::error::Result;
 use crate::group_queue::DrawnGroup;
 use crate::task_stream::Numbering;
-use crate::updater::Updater;
 use gavel_data::Member;
 use gavel_plugin::Tape;
 use gavel_runs::Metrics;
-use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, ScoredSample, State};
+use gavel_runs::{QueuedGroup, RunFolder, ScoredSample, State};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Writes the metrics, samples and checkpoints of a run.
@@ -92,6 +92,11 @@ impl Recorder {
         self.state.draws = draws;
     }
 
+    /// Notes what the algorithm keeps for the next step.
+    pub(crate) fn note_learning(&mut self, learning: BTreeMap<String, f64>) {
+        self.state.learning = learning;
+    }
+
     /// Counts the outcomes of a step, by plugin and kind.
     pub(crate) fn count_outcomes(&mut self, outcomes: BTreeMap<String, BTreeMap<String, u64>>) {
         for (plugin, counts) in outcomes {
@@ -128,12 +133,18 @@ impl Recorder {
     }
 
     /// Makes a checkpoint of the policy as it is now, with the groups that it has not been trained on yet.
-    pub(crate) fn save(&mut self, updater: &Updater, text: &TextModel, queue: &[QueuedGroup]) -> Result<()> {
+    /// `write` writes its weights into a folder, with the optimiser's state.
+    pub(crate) fn save(
+        &mut self,
+        text: &TextModel,
+        queue: &[QueuedGroup],
+        write: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
         let Self { folder, tape, table, state } = self;
         folder.save_checkpoint(state, queue, table.retention(), |into| {
             tape.sync()?;
             text.save(into)?;
-            updater.save(into.to_owned(), Checkpoints::optimizer(into))
+            write(into)
         })
     }
 

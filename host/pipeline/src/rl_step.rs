@@ -1,6 +1,6 @@
 //! One step of reinforcement learning: groups are started, taken as they become whole, and trained on.
 
-use crate::advantages::{Useless, advantages};
+use crate::advantages::{AdvantageRule, Useless};
 use crate::broken_judges::BrokenJudges;
 use crate::config::{RlTable, ScheduleTable};
 use crate::credit::CreditRule;
@@ -8,11 +8,13 @@ use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::{DrawnGroup, GroupQueue};
+use crate::learning_state::LearningState;
 use crate::ledger::{Cause, Ledger};
 use crate::pace::Pace;
 use crate::run::Run;
 use crate::step_metrics::{describe, outcomes};
 use crate::task_stream::Numbering;
+use crate::token_measures::{Measures, Measuring, mean_kl, rows};
 use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
 use gavel_data::Group;
 use gavel_runs::Metrics;
@@ -29,6 +31,7 @@ pub(crate) struct RlRun<'a> {
     pub(crate) failures: FailureWindow,
     pub(crate) broken_judges: BrokenJudges,
     pub(crate) ledger: Ledger,
+    pub(crate) learning: LearningState,
 }
 
 /// The result of a step.
@@ -50,6 +53,8 @@ struct Step {
     updates: Vec<UpdateStats>,
     /// Whether any token had an advantage other than 0.
     has_advantage: bool,
+    /// The mean distance from the reference, of each update that measured it before.
+    measured_kl: Vec<f64>,
     staleness: Staleness,
     seconds: Seconds,
 }
@@ -216,16 +221,21 @@ impl RlRun<'_> {
             self.ledger.wait(seconds, cause);
         }
         self.ledger.end_wait();
+        let measures = self.measure(step, count).await?;
         let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
         let next = &mut step.taken[step.trained..step.trained + count];
+        let greedy = next.iter_mut().map(|drawn| drawn.greedy.take()).collect();
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
-        let experiences = advantages(&mut groups, table, &CreditRule::new(config, text));
+        let credit = CreditRule::new(config, text);
+        let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
+        let experiences = rule.apply(&mut groups);
         let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
         step.has_advantage |= of_tokens.any(|advantage| *advantage != 0.0);
         let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
-        let mut mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| !mini_batch.is_empty()).collect();
+        let mut mini_batches: Vec<Vec<Experience>> =
+            mini_batches.filter(|mini_batch| has_learned(mini_batch)).collect();
         mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
-        let (loss, temperature) = (table.loss(), f64::from(config.rollout.temperature));
+        let (loss, temperature) = (self.learning.loss(table.loss()), f64::from(config.rollout.temperature));
         if loss.needs_proximal() {
             let start = Instant::now();
             let is_last = step.trained + count == self.pace.groups_per_step;
@@ -244,9 +254,29 @@ impl RlRun<'_> {
         Ok(())
     }
 
+    /// What the algorithm needs to know of the tokens of the next `count` groups.
+    async fn measure(&mut self, step: &mut Step, count: usize) -> Result<Measures> {
+        let table = &self.run.config.train;
+        let Some(measuring) = Measuring::of(table) else { return Ok(Measures::new()) };
+        let start = Instant::now();
+        let next: Vec<&Group> =
+            step.taken[step.trained..step.trained + count].iter().map(|drawn| &drawn.group).collect();
+        let rows = rows(&next, table);
+        let temperature = f64::from(self.run.config.rollout.temperature);
+        let experiences = rows.iter().map(|(_, row)| row.clone()).collect();
+        let measured = self.run.updater.measure(step.number, experiences, measuring, temperature);
+        let measured = self.groups.meanwhile(measured).await?;
+        let measures: Measures = rows.iter().map(|(key, _)| *key).zip(measured).collect();
+        step.measured_kl.extend(mean_kl(&rows, &measures));
+        step.seconds.old_log_prob += start.elapsed().as_secs_f64();
+        Ok(measures)
+    }
+
     /// The metrics of a step that is done; records its samples.
     fn describe(&mut self, step: Step, start: Instant) -> Result<StepReport> {
-        let Step { number, learning_rate, taken, dropped, updates, has_advantage, staleness, seconds, .. } = step;
+        let Step {
+            number, learning_rate, taken, dropped, updates, has_advantage, staleness, seconds, measured_kl, ..
+        } = step;
         let (config, table) = (self.run.config, &self.run.config.train);
         let mut metrics = Metrics::of_step(number);
         metrics.set("time/generate", seconds.generate);
@@ -273,6 +303,16 @@ impl RlRun<'_> {
             metrics.count("groups/tried", considered().count() as u64);
         }
         describe_updates(&updates, &mut metrics);
+        let kl_in_reward = (!measured_kl.is_empty()).then(|| mean(&measured_kl));
+        if let (Some(kl), Some(penalty)) = (kl_in_reward, self.learning.kl_in_reward) {
+            metrics.set("kl_reward", kl);
+            metrics.set("kl_reward/coefficient", penalty.coefficient);
+        }
+        if let Some(penalty) = self.learning.loss(table.loss()).kl.filter(|kl| kl.target.is_some()) {
+            metrics.set("kl/coefficient", penalty.coefficient);
+        }
+        self.learning.end_step(&updates, kl_in_reward, groups.iter().map(|group| group.members.len()).sum());
+        self.run.recorder.note_learning(self.learning.kept());
         metrics.set("learning_rate", learning_rate);
         metrics.set("time/update", seconds.update);
         if seconds.old_log_prob > 0.0 {
@@ -294,6 +334,7 @@ impl RlRun<'_> {
             let all: Vec<&DrawnGroup> = considered().collect();
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
+        self.run.reward_models.end_step(&mut metrics);
         let waits = self.ledger.end_step(&mut metrics);
         self.run.recorder.add_waits(&waits);
         let seconds = metrics.time("step", start);
@@ -301,6 +342,11 @@ impl RlRun<'_> {
         metrics.set("perf/tokens_per_second", tokens / seconds);
         Ok(StepReport { metrics, lesson })
     }
+}
+
+/// Whether there is a token to learn from.
+fn has_learned(mini_batch: &[Experience]) -> bool {
+    mini_batch.iter().any(|row| row.loss_mask.contains(&true))
 }
 
 /// The means over a step's updates; of a maximum over tokens, the maximum.

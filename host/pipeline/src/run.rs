@@ -7,7 +7,9 @@ use crate::failure_rate::sample_name;
 use crate::policy::Policy;
 use crate::prompts::Prompt;
 use crate::recorder::Recorder;
+use crate::reference::Reference;
 use crate::resume::{Found, open_folder};
+use crate::reward_model::RewardModels;
 use crate::rollout::Rollout;
 use crate::sample_waits::ValidationWaits;
 use crate::setup::Setup;
@@ -18,7 +20,7 @@ use gavel_agent::PolicyWait;
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::{Metrics, QueuedGroup, check_weights};
+use gavel_runs::{Checkpoints, Metrics, QueuedGroup, check_weights};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
@@ -29,6 +31,7 @@ pub(crate) struct Run<'a, T> {
     pub(crate) config: &'a Config<T>,
     pub(crate) rollout: Rollout,
     pub(crate) updater: Updater,
+    pub(crate) reward_models: RewardModels,
     pub(crate) recorder: Recorder,
     /// The groups in the checkpoint that the run is resumed from.
     pub(crate) queued: Vec<QueuedGroup>,
@@ -69,7 +72,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         } else if let Some(path) = &table.path {
             check_weights(path)?;
         }
-        let policy = Policy::load(&table, &config.resources, config.seed)?;
+        let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
         policy.report(&config.model)?;
         let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
             .map_err(PipelineError::Optimizer)?
@@ -78,28 +81,39 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
         let reference = match needs_reference {
-            true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
+            true => {
+                let first = policy.reference(&config.model, &config.resources, config.seed)?;
+                let reference = Reference::new(first, config.train.reference(), &policy.model)?;
+                if let Some(checkpoint) = opened.checkpoint() {
+                    reference.load(&Checkpoints::reference(checkpoint))?;
+                }
+                Some(reference)
+            }
             false => None,
         };
-        let Setup { scorer, validation, limit, logic, .. } = setup;
+        let Setup { scorer, mut reward_models, validation, limit, logic, .. } = setup;
         let Policy { model, text } = policy;
         let answers = config.data.validation_samples * validation.len();
         let decoding = EngineConfig {
             recompute_cache: config.schedule.recompute_cache,
             ..config.rollout.engine(drawn.max(answers))
         };
+        let turns = reward_models.turns(model.device());
         let (engine, trained) = match &config.rollout.device {
             None => {
-                let engine = AsyncEngine::start(model, text, decoding, Arc::new(()))?;
+                let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
                 (engine.clone(), engine)
             }
             Some(device) => {
                 let resources = config.resources.half(&table.device, device);
-                let rollout = Policy::load(&ModelTable { device: device.clone(), ..table }, &resources, config.seed)?;
+                let rollout =
+                    Policy::load(&ModelTable { device: device.clone(), ..table }, T::MODEL, &resources, config.seed)?;
                 tracing::info!("responses are drawn on {}", gavel_policy::device::name(rollout.model.device()));
-                let engine = AsyncEngine::start(rollout.model, rollout.text, decoding, Arc::new(()))?;
+                let of_rollout = reward_models.turns(rollout.model.device());
+                let (drawing, idle) = (rollout.model, EngineConfig::default());
+                let engine = AsyncEngine::start_sharing(drawing, rollout.text, decoding, Arc::new(()), of_rollout)?;
                 // The engine of the device that trains draws nothing.
-                (engine, AsyncEngine::start(model, text, EngineConfig::default(), Arc::new(()))?)
+                (engine, AsyncEngine::start_sharing(model, text, idle, Arc::new(()), turns)?)
             }
         };
         // Only once everything is loaded, because later steps of a resumed run are dropped here.
@@ -109,7 +123,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let rollout =
             Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
         let updater = Updater::new(trained, trainer, reference);
-        Ok(Self { config, rollout, updater, recorder, queued, validation, learning })
+        Ok(Self { config, rollout, updater, reward_models, recorder, queued, validation, learning })
     }
 
     /// Whether one device draws and another one trains.
@@ -174,7 +188,10 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// Saves a checkpoint: the policy as it is now, and the groups that it has not been trained on yet.
     pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
-        self.recorder.save(&self.updater, self.rollout.engine.text(), queue)
+        let Self { recorder, updater, rollout, .. } = self;
+        recorder.save(rollout.engine.text(), queue, |into| {
+            updater.save(into.to_owned(), Checkpoints::optimizer(into), Checkpoints::reference(into))
+        })
     }
 
     /// The accuracy, the seconds in which the device waited for rewards alone, and the waits for tools and agents.

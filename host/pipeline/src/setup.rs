@@ -1,12 +1,12 @@
 //! Everything that can be checked before anything heavy starts: the tokenizer, every row of the datasets, every plugin.
 
-use crate::config::{Config, Datasets, RlTable, SftTable};
+use crate::config::{Config, Datasets, RlTable, SftTable, TrainTable};
 use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
 use crate::policy::text_and_config;
 use crate::prompts::{Drawable, Prompt, PromptLimit, prompts};
-use crate::reward_model::load_reward_models;
+use crate::reward_model::RewardModels;
 use crate::sft_rows::sft_rows;
 use gavel_agent as agent;
 use gavel_data::{Shown, Task};
@@ -22,20 +22,22 @@ pub(crate) struct Setup {
     pub(crate) text: TextModel,
     pub(crate) sizes: ModelConfig,
     pub(crate) limit: PromptLimit,
+    /// The prompts that the policy answers in validation.
     pub(crate) validation: Vec<Prompt>,
     pub(crate) scorer: Scorer,
+    pub(crate) reward_models: RewardModels,
     pub(crate) logic: Logic,
 }
 
 impl Setup {
-    pub(crate) fn new<T>(config: &Config<T>) -> Result<Self> {
-        let (text, sizes) = text_and_config(&config.model)?;
+    pub(crate) fn new<T: TrainTable>(config: &Config<T>) -> Result<Self> {
+        let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
-        let scorer = scorer(config)?;
+        let (scorer, reward_models) = scorer(config)?;
         let logic = Logic::load(config, scorer.sandbox())?;
-        let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, logic };
-        if let Some(datasets) = &config.data.validation {
+        let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, logic };
+        if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
         }
         Ok(setup)
@@ -59,7 +61,7 @@ impl Setup {
     /// The rows that `gavel sft` imitates.
     pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
         let rows = rows(config, &config.data.train, self.scorer.sandbox())?;
-        sft_rows(rows, &self.text, self.limit, &self.logic)
+        sft_rows(rows, &self.text, self.limit, &self.logic, config.train.turns)
     }
 
     /// The prompts that `gavel train` learns from.
@@ -80,13 +82,14 @@ impl Setup {
     }
 }
 
-/// The rewards of a configuration, with what they may ask and run.
-pub(crate) fn scorer<T>(config: &Config<T>) -> Result<Scorer> {
+/// The rewards of a configuration, with what they may ask and run, and the reward models among that.
+pub(crate) fn scorer<T>(config: &Config<T>) -> Result<(Scorer, RewardModels)> {
     let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
     let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
     let (sandbox, chat) = (config.resources.sandbox(), config.chat.clone());
-    let reward_models = load_reward_models(&config.reward_model)?;
-    Ok(Scorer::new(plugins, ScorerConfig { sandbox, chat, reward_models, programs })?)
+    let models = RewardModels::load(&config.reward_model)?;
+    let config = ScorerConfig { sandbox, chat, reward_models: models.asked(), programs };
+    Ok((Scorer::new(plugins, config)?, models))
 }
 
 const OTHER_TEMPLATE: &str = "hint: set model.chat_template to the file of another one";

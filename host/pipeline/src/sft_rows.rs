@@ -1,6 +1,6 @@
 //! Rows to imitate as token ids: a prompt, and the whole turn that answers it.
 
-use crate::config::Overlong;
+use crate::config::{Overlong, Turns};
 use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
@@ -12,17 +12,18 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The rows to imitate from datasets: each message of the assistant that answers a prompt, with all messages before it.
+/// The rows to imitate from datasets: each message of the assistant that is learned, with all messages before it.
 pub(crate) fn sft_rows(
     datasets: Vec<DatasetRows<'_>>,
     text: &TextModel,
     limit: PromptLimit,
     logic: &Logic,
+    turns: Turns,
 ) -> Result<Drawable<SftRow>> {
     usable(datasets, |row, path| {
         let place = row.place.clone();
         let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-        let answered = Answered::read(row, logic).map_err(bad)?;
+        let answered = Answered::read(row, logic, turns).map_err(bad)?;
         let mut rows = Vec::new();
         for at in answered.learned() {
             let row = sft_row(&answered.messages[..at], &answered.tools, &answered.messages[at], text).map_err(bad)?;
@@ -37,12 +38,13 @@ struct Answered {
     messages: Vec<Message>,
     /// The functions that it offers.
     tools: Arc<[Value]>,
-    /// The first message to imitate: the one after the prompt or, in a whole conversation, the first of the last turn.
+    /// The first message to imitate: the one after the prompt or, in a whole conversation, the first of the last turn or
+    /// of all turns.
     start: usize,
 }
 
 impl Answered {
-    fn read(row: Row, logic: &Logic) -> std::result::Result<Self, String> {
+    fn read(row: Row, logic: &Logic, turns: Turns) -> std::result::Result<Self, String> {
         let has_prompt = row.columns.present("prompt").is_some();
         let Sample { task, trajectories, .. } =
             gavel_scoring::completion(row, "train").map_err(|error| error.to_string())?;
@@ -51,7 +53,8 @@ impl Answered {
         }
         let mut messages = task.prompt.clone();
         messages.extend(trajectories.into_iter().flat_map(|trajectory| trajectory.messages));
-        let start = if has_prompt { task.prompt.len() } else { last_turn(&messages) };
+        // The prompt of a whole conversation ends before the first answer.
+        let start = if has_prompt || turns == Turns::All { task.prompt.len() } else { last_turn(&messages) };
         if start == messages.len() {
             return Err("`messages` does not end with a message of the assistant: there is no answer to learn".into());
         }
@@ -67,7 +70,7 @@ impl Answered {
 
 /// Applies the limit to a row to imitate, which needs positions for its response too. The response is never cut: its
 /// end must be learned.
-fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Result<Option<SftRow>> {
+pub(crate) fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Result<Option<SftRow>> {
     let SftRow { prompt, response } = row;
     let Some(mut prompt) = limit.apply(prompt, path, place)? else { return Ok(None) };
     let excess = (prompt.len() + response.len()).saturating_sub(limit.positions);
@@ -93,7 +96,7 @@ fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Res
 
 /// A prompt, and what the chat template writes of the answer to it, to the end
 /// of the turn.
-fn sft_row(
+pub(crate) fn sft_row(
     prompt: &[Message],
     tools: &[Value],
     answer: &Message,

@@ -71,6 +71,8 @@ pub(crate) struct Numbering {
     pub(crate) seed: u64,
     pub(crate) prompts_per_step: usize,
     pub(crate) group_size: usize,
+    /// Whether each group has one more sample, the last, that greedy decoding draws.
+    pub(crate) has_greedy: bool,
 }
 
 impl Numbering {
@@ -86,11 +88,25 @@ impl Numbering {
         (ordinal / count + 1, ordinal % count)
     }
 
+    /// How many samples a draw has.
+    pub(crate) fn samples(&self) -> usize {
+        self.group_size + usize::from(self.has_greedy)
+    }
+
+    /// Whether greedy decoding draws the sample `index` of each draw.
+    pub(crate) fn is_greedy(&self, index: usize) -> bool {
+        index >= self.group_size
+    }
+
     /// The seeds of sample `index` of draw `ordinal`, drawn for the `retry`-th time (0 is the first): those of the step
     /// that the draw is planned for, whichever step trains on it.
     pub(crate) fn seeds(&self, ordinal: u64, index: usize, retry: u32) -> Seeds {
         let (step, number) = self.place(ordinal);
-        let at = number * self.group_size as u64 + index as u64;
+        let at = match self.is_greedy(index) {
+            // Beyond all others, whose seeds do not depend on whether there are greedy samples.
+            true => u64::MAX - number,
+            false => number * self.group_size as u64 + index as u64,
+        };
         Seeds {
             sampling: derive_retry(self.seed, step, at, retry, Purpose::Rollout),
             plugin: derive_retry(self.seed, step, at, retry, Purpose::Plugin),
@@ -147,7 +163,9 @@ mod tests {
 
     #[test]
     fn a_draw_has_the_seeds_of_the_step_that_it_is_planned_for() {
-        let numbering = Numbering { seed: 7, prompts_per_step: 3, group_size: 4 };
+        let numbering = Numbering { seed: 7, prompts_per_step: 3, group_size: 4, has_greedy: true };
+        assert_eq!(numbering.samples(), 5);
+        assert_ne!(numbering.seeds(0, 4, 0), numbering.seeds(1, 0, 0));
         assert_eq!(numbering.of_step(2), 3..6);
         let seeds = numbering.seeds(4, 2, 0);
         assert_eq!(seeds.sampling, derive(7, 2, 6, Purpose::Rollout));

@@ -6,6 +6,7 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
 use crate::group_queue::GroupQueue;
+use crate::learning_state::LearningState;
 use crate::ledger::{Cause, Ledger};
 use crate::memory::predict_train;
 use crate::pace::Pace;
@@ -37,18 +38,19 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     }
     try_rewards(config, &setup, &prompts.rows)?;
     let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
-    let shape = RunShape {
-        learning,
-        drawn: pace.room(0, 0).saturating_mul(config.rollout.group_size),
-        grouping: table.grouping(),
-        needs_reference: table.loss.kl.is_some(),
-    };
-    let mut run = Run::open(config, setup, shape, found)?;
     let numbering = Numbering {
         seed: config.seed,
         prompts_per_step: table.prompts_per_step,
         group_size: config.rollout.group_size,
+        has_greedy: table.algorithm.needs_greedy(),
     };
+    let shape = RunShape {
+        learning,
+        drawn: pace.room(0, 0).saturating_mul(numbering.samples()),
+        grouping: table.grouping(),
+        needs_reference: table.needs_reference(),
+    };
+    let mut run = Run::open(config, setup, shape, found)?;
     let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
@@ -59,7 +61,9 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
         let steps = run.steps();
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
-        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger: Ledger::new() };
+        let learning = LearningState::new(table, &run.recorder.state().learning);
+        let ledger = Ledger::new();
+        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger, learning };
         let mut unlearned = UnlearnedSteps::new(table);
         let mut is_stopped = false;
         for step in steps {
@@ -108,6 +112,7 @@ impl RlRun<'_> {
     /// Validates, logs and keeps a checkpoint, if it is time.
     async fn end_step(&mut self, step: u64, metrics: Metrics, is_last: bool) -> Result<()> {
         self.publish(step).await?;
+        self.groups.meanwhile(self.run.updater.end_step(step)).await?;
         if self.run.is_validated(step) {
             // Validation uses the weights of one version, and its own decode batch.
             self.groups.finish_drawing().await?;
@@ -128,3 +133,6 @@ impl RlRun<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

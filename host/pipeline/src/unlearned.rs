@@ -103,10 +103,12 @@ pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>, rule: &
     let (few, equal) = (of_kind(Useless::TooFewScored), of_kind(Useless::EqualRewards));
     let few = (few > 0).then(|| {
         let first = first.unwrap_or_default();
-        format!("{few} had fewer than train.min_scored = {} samples with a reward{first}", table.min_scored)
+        format!("{few} had fewer than train.min_scored = {} samples with a reward{first}", table.min_scored())
     });
     let equal = (equal > 0).then(|| format!("{equal} had equal rewards"));
-    let why = few.into_iter().chain(equal).collect::<Vec<_>>().join(", ");
+    let truncated = (table.mask_truncated && few.is_none() && equal.is_none())
+        .then(|| "their responses were truncated, and train.mask_truncated leaves these out".to_owned());
+    let why = few.into_iter().chain(equal).chain(truncated).collect::<Vec<_>>().join(", ");
     format!("none of {} groups could be learned from ({why})", groups.len())
 }
 

@@ -1,9 +1,11 @@
 //! The updater: the optimiser and the reference, on the thread of the policy's device.
 
 use crate::error::{PipelineError, Result};
+use crate::reference::Reference;
+use crate::token_measures::{Measuring, TokenMeasures};
 use gavel_policy::Model;
 use gavel_rollout::AsyncEngine;
-use gavel_train::{Experience, LossConfig, SftRow, SftStats, Trainer, UpdateStats};
+use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tch::{TchError, Tensor};
@@ -17,8 +19,8 @@ pub(crate) struct Updater {
 /// What an update needs besides the policy.
 struct UpdateParts {
     trainer: Trainer,
-    /// The policy that the run started from, from which a KL penalty measures the distance.
-    reference: Option<Model>,
+    /// From which penalties measure the distance.
+    reference: Option<Reference>,
     before_step: Option<BeforeStep>,
 }
 
@@ -41,7 +43,7 @@ impl BeforeStep {
 }
 
 impl Updater {
-    pub(crate) fn new(engine: AsyncEngine, trainer: Trainer, reference: Option<Model>) -> Self {
+    pub(crate) fn new(engine: AsyncEngine, trainer: Trainer, reference: Option<Reference>) -> Self {
         Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, before_step: None })) }
     }
 
@@ -77,6 +79,36 @@ impl Updater {
         self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
+    /// Measures the tokens of trajectories of step `step`, before its update.
+    pub(crate) async fn measure(
+        &self,
+        step: u64,
+        rows: Vec<Experience>,
+        measuring: Measuring,
+        temperature: f64,
+    ) -> Result<Vec<TokenMeasures>> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| {
+            let UpdateParts { trainer, reference, .. } = &*lock(&parts);
+            let mut measures = vec![TokenMeasures::default(); rows.len()];
+            if measuring.gradient_norms {
+                let norms = trainer.gradient_norms(model, &rows, temperature)?;
+                measures.iter_mut().zip(norms).for_each(|(measures, norms)| measures.gradient_norms = norms);
+            }
+            if let Some(estimator) = measuring.kl {
+                let reference = reference.as_ref().ok_or(TrainError::NoReference)?;
+                let logprobs = trainer.log_probs(&reference.model, &rows, temperature)?;
+                for ((measures, row), frozen) in measures.iter_mut().zip(&rows).zip(logprobs) {
+                    let difference = |(drawn, frozen): (&f32, &f32)| f64::from(*drawn) - f64::from(*frozen);
+                    measures.kl =
+                        row.logprobs.iter().zip(&frozen).map(difference).map(|d| estimator.of_difference(d)).collect();
+                }
+            }
+            Ok(measures)
+        };
+        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
     /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout.
     pub(crate) async fn update(
         &self,
@@ -89,9 +121,20 @@ impl Updater {
         let parts = self.parts.clone();
         let work = move |model: &Model| {
             let UpdateParts { trainer, reference, .. } = &mut *lock(&parts);
-            trainer.update(model, reference.as_ref(), &mini_batch, &loss, temperature, learning_rate)
+            let reference = reference.as_ref().map(|reference| &reference.model);
+            trainer.update(model, reference, &mini_batch, &loss, temperature, learning_rate)
         };
         self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
+    /// Lets the reference follow the policy after step `step`, if it is to.
+    pub(crate) async fn end_step(&self, step: u64) -> Result<()> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| match &lock(&parts).reference {
+            Some(reference) => reference.follow(model, step),
+            None => Ok(()),
+        };
+        Ok(self.engine.run(work).await??)
     }
 
     /// Copies the weights to another device's model.
@@ -107,9 +150,13 @@ impl Updater {
     }
 
     /// Writes the weights into the folder `weights`, and the optimiser's state to the file `optimizer`.
-    pub(crate) fn save(&self, weights: PathBuf, optimizer: PathBuf) -> Result<()> {
+    /// The weights of a reference that follows the policy go to the file `reference`.
+    pub(crate) fn save(&self, weights: PathBuf, optimizer: PathBuf, reference: PathBuf) -> Result<()> {
         self.on_device(move |model, parts| {
             model.save(&weights)?;
+            if let Some(followed) = &parts.reference {
+                followed.save(&reference)?;
+            }
             parts.trainer.save(&optimizer).map_err(PipelineError::Optimizer)
         })?
     }

@@ -26,6 +26,7 @@ wasmtime::component::bindgen!({
         "gavel:plugin/chat.complete": async | trappable,
         "gavel:plugin/exec.run": async | trappable,
         "gavel:plugin/reward-model.score": async | trappable,
+        "gavel:plugin/reward-model.score-steps": async | trappable,
         "gavel:plugin/policy.generate": async | trappable,
         "gavel:plugin/tools.call": async | trappable,
         default: trappable,

@@ -11,7 +11,7 @@ const MOST: usize = 16_384;
 /// The credit of a verdict on `sample`, or the rule that it breaks.
 pub(crate) fn credit(given: Vec<types::Credit>, sample: &Sample) -> Result<Vec<Credit>, String> {
     if given.len() > MOST {
-        return Err(format!("credit was given to {} parts, {MOST} at most are allowed", given.len()));
+        return Err(format!("credit was given to {} parts, more than the {MOST} allowed", given.len()));
     }
     // Texts are kept, since a message may be long and named often.
     let mut texts = HashMap::new();
@@ -92,6 +92,6 @@ mod tests {
             assert!(error.contains(says), "{error}");
         }
         let error = credit(vec![given(0, 1, 0, 1, 1.0); MOST + 1], &sample()).unwrap_err();
-        assert_eq!(error, "credit was given to 16385 parts, 16384 at most are allowed");
+        assert_eq!(error, "credit was given to 16385 parts, more than the 16384 allowed");
     }
 }

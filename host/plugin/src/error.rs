@@ -163,7 +163,7 @@ pub enum LoadError {
     },
     /// A component where a tool is needed.
     #[error(
-        "plugin `{plugin}` is not a tool: it does not export gavel:plugin/tool\nhint: a reward belongs into a [[reward]] table"
+        "plugin `{plugin}` is not a tool: it does not export gavel:plugin/tool\nhint: a reward belongs in a [[reward]] table"
     )]
     NotATool {
         /// Its name in the run.
@@ -171,13 +171,13 @@ pub enum LoadError {
     },
     /// A component where an agent is needed.
     #[error(
-        "plugin `{plugin}` is not an agent: it does not export gavel:plugin/agent\nhint: name a component with an agent in agent.path; a tool belongs into a [[tool]] table"
+        "plugin `{plugin}` is not an agent: it does not export gavel:plugin/agent\nhint: name a component with an agent in agent.path; a tool belongs in a [[tool]] table"
     )]
     NotAnAgent {
         /// Its name in the run.
         plugin: String,
     },
-    /// It is no agent and imports what only agents have.
+    /// It is not an agent, but imports what only agents have.
     #[error(
         "plugin `{plugin}` imports {}, which only agents have\nhint: rebuild it without that import, or export gavel:plugin/agent",
         Shown(import)

@@ -47,7 +47,7 @@ fn check(score: types::Score, info: &Info, sample: &Sample) -> Result<Score, Str
 
 fn metrics(given: Vec<types::Metric>) -> Result<Vec<Metric>, String> {
     if given.len() > MAX_METRICS {
-        return Err(format!("{} metrics were given, {MAX_METRICS} at most are allowed", given.len()));
+        return Err(format!("{} metrics were given, more than the {MAX_METRICS} allowed", given.len()));
     }
     let mut metrics = Vec::with_capacity(given.len());
     for types::Metric { name, value } in given {

@@ -3,6 +3,7 @@
 
 use crate::config::{self, Head, ModelConfig};
 use crate::error::{PolicyError, Result};
+use crate::init;
 use crate::model::Model;
 use crate::model_folder::ModelFolder;
 use crate::tensor_file::{self, TensorFile, io, stored_type};
@@ -53,6 +54,33 @@ impl Model {
         Ok(model)
     }
 
+    /// Reads a reward model, a classifier with one label, from the folder `dir`,
+    /// or makes one from a language model: its layers are kept, and the head is
+    /// random, as in `transformers`, and depends on `seed`. `pad` is the token
+    /// that fills up batches where `config.json` has none: `transformers` looks
+    /// for the last other token, and reads the score there.
+    pub fn load_reward_model(dir: &Path, kind: Kind, device: Device, seed: u64, pad: Option<u32>) -> Result<Self> {
+        if ModelFolder::open(dir)?.adapter.is_some() {
+            return Err(PolicyError::Input(format!(
+                "a reward model is made from a plain checkpoint, and {} is an adapter\nhint: merge it first with `gavel merge`",
+                dir.display()
+            )));
+        }
+        let stored = ModelConfig::load(dir)?;
+        let mut config = stored.clone().for_reward_model()?;
+        config.pad_token_id = config.pad_token_id.or(pad);
+        let model = Self::load_weights(dir, config, kind, device)?;
+        if stored.head == Head::LanguageModel
+            && let Some(head) = &model.head
+        {
+            let _guard = tch::no_grad_guard();
+            let drawn = init::normal(seed, 0, &head.size(), model.config.initializer_range)?;
+            head.shallow_clone().f_copy_(&drawn)?;
+        }
+        model.train_all(true)?;
+        Ok(model)
+    }
+
     /// Loads the weights in `dir` into a model of this configuration, whose
     /// head may differ from that in `config.json`.
     fn load_weights(dir: &Path, config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
@@ -63,7 +91,7 @@ impl Model {
         for path in &files.all {
             load_file(path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
         }
-        // A critic that is made from another model starts with that model's head, if it has one.
+        // A critic or reward model that is made from another model starts with that model's head, if it has one.
         let begins = match stored.head {
             head if head == model.config().head => None,
             Head::LanguageModel => Some("score."),
@@ -185,7 +213,7 @@ fn load_file(path: &Path, missing: &mut BTreeMap<String, Tensor>, passed_over: i
 }
 
 /// Tensors that some checkpoints hold although they follow from the rest, and
-/// the head of a language model that becomes a critic.
+/// the head of a language model that becomes a critic or a reward model.
 fn is_passed_over(name: &str, stored: &ModelConfig, model: &ModelConfig) -> bool {
     let replaced = model.head != stored.head && stored.head == Head::LanguageModel;
     name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && (stored.tie_word_embeddings || replaced))

@@ -58,23 +58,15 @@ impl Model {
         self.scores_of_last(&hidden.f_flatten(0, 1)?.f_index_select(0, &last)?)
     }
 
-    /// The scores, `[rows, labels]`, that a classifier gives to packed rows of
-    /// these numbers of tokens.
-    pub fn scores_packed(&self, packed: &Packed, lengths: &[usize]) -> Result<Tensor> {
-        self.scores_of_last(&self.last_packed(packed, lengths)?)
-    }
-
-    /// The logits, `[rows, vocab]`, of the token after each of packed rows of
-    /// these numbers of tokens.
-    pub fn next_logits_packed(&self, packed: &Packed, lengths: &[usize]) -> Result<Tensor> {
-        self.logits(&self.last_packed(packed, lengths)?)
-    }
-
-    /// The hidden states, `[rows, hidden]`, of the last tokens of packed rows.
-    fn last_packed(&self, packed: &Packed, lengths: &[usize]) -> Result<Tensor> {
-        let last = lengths.iter().enumerate().map(|(row, length)| (packed.start(row) + length) as i64 - 1);
-        let last = Tensor::f_from_slice(&last.collect::<Vec<_>>())?.f_to_device(self.device())?;
-        Ok(self.hidden_packed(packed)?.f_index_select(0, &last)?)
+    /// The hidden states after the final norm, `[places, hidden]`, of some tokens of packed rows: of each row those at
+    /// these places, from 0. They are in the order of `places`.
+    ///
+    /// # Errors
+    /// There are not as many lists of places as rows, or a place is not in its row.
+    pub fn hidden_at(&self, packed: &Packed, places: &[Vec<usize>]) -> Result<Tensor> {
+        let places = packed.places(places)?;
+        let places = Tensor::f_from_slice(&places)?.f_to_device(self.device())?;
+        Ok(self.hidden_packed(packed)?.f_index_select(0, &places)?)
     }
 
     /// The embeddings, `[tokens, hidden]`, of `ids`, `[tokens]`.

@@ -33,7 +33,10 @@ impl Model {
 
     /// The scores, `[rows, labels]`, that a classifier gives to sequences whose
     /// last tokens have these hidden states, `[rows, hidden]`.
-    pub(crate) fn scores_of_last(&self, last: &Tensor) -> Result<Tensor> {
+    ///
+    /// # Errors
+    /// The model is not a classifier.
+    pub fn scores_of_last(&self, last: &Tensor) -> Result<Tensor> {
         match (&self.head, self.config().head) {
             (Some(head), Head::Scores { .. }) => Ok(last.f_linear(head, None::<&Tensor>)?),
             _ => Err(PolicyError::Input("only a sequence classifier gives scores".into())),

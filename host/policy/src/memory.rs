@@ -82,7 +82,11 @@ impl<'a> Footprint<'a> {
         let biases = if architecture.has_qkv_bias() { q + 2 * kv } else { 0 };
         let head_norms = if architecture.has_qk_norm() { 2 * head } else { 0 };
         let layer = (q + 2 * kv) * h + biases + head_norms + q * h + 3 * h * i + 2 * h;
-        let output = if self.config.tie_word_embeddings { 0 } else { v * h };
+        let output = match self.config.head.labels() {
+            Some(labels) => size(labels) * h,
+            None if self.config.tie_word_embeddings => 0,
+            None => v * h,
+        };
         v * h + self.layers() * layer + h + output
     }
 
@@ -247,6 +251,7 @@ mod tests {
             r#","model_type":"qwen3""#,
             r#","model_type":"llama""#,
             r#","model_type":"gemma""#,
+            r#","architectures":["LlamaForSequenceClassification"],"num_labels":1"#,
         ] {
             let config = config(more);
             let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();

@@ -115,7 +115,7 @@ impl Model {
     }
 
     /// The weights without adapters.
-    fn weights(&self) -> Vec<(String, Tensor)> {
+    pub(crate) fn weights(&self) -> Vec<(String, Tensor)> {
         let mut all = vec![("model.embed_tokens.weight".to_owned(), self.embedding.shallow_clone())];
         for (index, layer) in self.layers.iter().enumerate() {
             let named = layer.weights().into_iter();

@@ -15,7 +15,7 @@ pub struct Sampling {
     /// is no limit (Holtzman et al., arXiv:1904.09751).
     pub top_p: f32,
     /// Only tokens with at least this share of the most probable one's
-    /// probability; 0 is no limit (arXiv:2407.01082).
+    /// probability; 0 means no limit (arXiv:2407.01082).
     pub min_p: f32,
     /// Positive logits of tokens in the prompt or the response are divided by
     /// it, negative ones multiplied (arXiv:1909.05858); 1 means no penalty.

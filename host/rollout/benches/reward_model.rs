@@ -8,10 +8,11 @@
 use futures::future::join_all;
 use gavel_data::{Message, Role};
 use gavel_policy::{Device, Model, ModelConfig, Tensor};
-use gavel_rollout::{Reading, RewardModel, RewardModelConfig};
+use gavel_rollout::{RewardModel, RewardModelConfig};
 use gavel_text::{RenderOptions, TextModel};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 use tokio::runtime::Runtime;
 
 const CONVERSATIONS: usize = 256;
@@ -59,12 +60,8 @@ fn report(what: &str, round: usize, started: Instant) {
 fn main() {
     tch::set_num_threads(2);
     let runtime = Runtime::new().unwrap();
-    let config = RewardModelConfig {
-        reading: Reading::Scores,
-        max_tokens_per_batch: 16_384,
-        max_wait: Duration::from_millis(5),
-    };
-    let rewards = RewardModel::start(model(), TextModel::byte_level(), config).unwrap();
+    let config = RewardModelConfig::default();
+    let rewards = RewardModel::start(model(), TextModel::byte_level(), config, Arc::default()).unwrap();
     let model = model();
     for round in 0..3 {
         let asked: Vec<_> = (0..CONVERSATIONS).map(|number| conversation(number, round)).collect();

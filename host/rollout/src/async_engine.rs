@@ -2,6 +2,7 @@
 
 use crate::completion::Completion;
 use crate::device_thread::{DeviceThread, Order, Queued, Reply};
+use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
 use crate::request::{GenerateRequest, Response};
@@ -35,8 +36,23 @@ impl AsyncEngine {
         config: EngineConfig,
         observer: Arc<dyn Observer>,
     ) -> Result<Self, RolloutError> {
+        Self::start_sharing(model, text, config, observer, Arc::default())
+    }
+
+    /// Starts the thread for `model` on a device that reward models with the same `turns` share: they compute while
+    /// the thread has nothing to do.
+    ///
+    /// # Errors
+    /// The model or `config` cannot be used for decoding.
+    pub fn start_sharing(
+        model: Model,
+        text: TextModel,
+        config: EngineConfig,
+        observer: Arc<dyn Observer>,
+        turns: Arc<DeviceTurns>,
+    ) -> Result<Self, RolloutError> {
         let sizes = Arc::new(model.config().clone());
-        let (thread, longest) = DeviceThread::start(model, config, observer)?;
+        let (thread, longest) = DeviceThread::start(model, config, observer, turns)?;
         let (text, thread) = (Arc::new(text), Arc::new(thread));
         Ok(Self { text, model: sizes, thread, next_id: Arc::default(), next_conversation: Arc::default(), longest })
     }

@@ -1,6 +1,7 @@
 //! The thread that owns a device: its model, and the engine that decodes for everyone who asks.
 
 use crate::completion::{Event, Piece};
+use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
 use crate::stop_reader::StopReader;
@@ -53,13 +54,14 @@ impl DeviceThread {
         model: Model,
         config: EngineConfig,
         observer: Arc<dyn Observer>,
+        turns: Arc<DeviceTurns>,
     ) -> Result<(Self, usize), RolloutError> {
         let engine = Engine::new(&model, config.clone())?;
         let longest = engine.longest();
         let (orders, received) = mpsc::channel();
         let mut owner = Owner { model, config, engine, active: HashMap::new(), observer };
         let thread = std::thread::Builder::new().name("gavel-device".into());
-        let handle = thread.spawn(move || owner.run(&received)).map_err(RolloutError::Thread)?;
+        let handle = thread.spawn(move || owner.run(&received, &turns)).map_err(RolloutError::Thread)?;
         Ok((Self { orders: Some(orders), handle: Some(handle) }, longest))
     }
 
@@ -143,12 +145,17 @@ struct Owner {
 }
 
 impl Owner {
-    /// Works until the last handle is gone.
-    fn run(&mut self, orders: &Receiver<Order>) {
+    /// Works until the last handle is gone. While there is nothing to do, reward models have the device.
+    fn run(&mut self, orders: &Receiver<Order>, turns: &DeviceTurns) {
+        let mut turn = None;
         loop {
             if self.engine.is_idle() {
+                drop(turn.take());
                 match orders.recv() {
-                    Ok(order) => self.take(order),
+                    Ok(order) => {
+                        turn = Some(turns.take());
+                        self.take(order);
+                    }
                     Err(_) => return,
                 }
             }

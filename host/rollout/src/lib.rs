@@ -6,6 +6,7 @@
 mod async_engine;
 mod completion;
 mod device_thread;
+mod device_turns;
 mod error;
 mod load;
 mod observer;
@@ -16,9 +17,13 @@ mod stop_reader;
 
 pub use async_engine::AsyncEngine;
 pub use completion::{Completion, Piece, WholeCompletion};
+pub use device_turns::DeviceTurns;
 pub use error::RolloutError;
 pub use load::load;
 pub use observer::Observer;
 pub use request::{GenerateRequest, Response};
-pub use reward_model::{Reading, RewardModel, RewardModelConfig, RewardModelError, RewardModelUsage};
+pub use reward_model::{
+    Each, Labels, Part, Reading, RewardModel, RewardModelConfig, RewardModelError, RewardModelFootprint,
+    RewardModelUsage, StepsConfig, StepsScore,
+};
 pub use sampling::default_sampling;

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 const OPTIMIZER: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
+const REFERENCE: &str = "reference.safetensors";
 
 /// The state of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,9 @@ pub struct State {
     /// Seconds that the device was idle, by what it waited for.
     #[serde(default)]
     pub device_wait: BTreeMap<String, f64>,
+    /// What the algorithm keeps from one step to the next, by name: running statistics, weights that adapt.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub learning: BTreeMap<String, f64>,
 }
 
 /// Which checkpoints are kept when a new one is saved.
@@ -74,6 +78,11 @@ impl Checkpoints {
     /// Where the optimiser's state is in the checkpoint at `path`.
     pub fn optimizer(path: &Path) -> PathBuf {
         path.join(OPTIMIZER)
+    }
+
+    /// Where the weights of a reference that follows the policy are in the checkpoint at `path`.
+    pub fn reference(path: &Path) -> PathBuf {
+        path.join(REFERENCE)
     }
 
     /// The groups that were started before a checkpoint but not trained on.

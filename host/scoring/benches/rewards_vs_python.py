@@ -1,6 +1,6 @@
 """An exact-match reward over 10,000 responses of 2 KB: Gavel (a fresh sandboxed instance for each) beside what a trainer
 in Python does: the function itself, a pool of two processes, and a fresh interpreter for each sample. All start from the
-same file and end with the scores in a file.
+same file and end with the scores in a file. Also: the processor time of a row in Gavel, beside that of its call.
 
     cargo xtask plugins && cargo build --release --workspace
     python host/scoring/benches/rewards_vs_python.py
@@ -8,6 +8,7 @@ same file and end with the scores in a file.
 import json
 import multiprocessing
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -38,11 +39,34 @@ def write(scores):
     (folder / "scores.jsonl").write_text("".join(json.dumps({"score": score}) + "\n" for score in scores))
 
 
-def gavel():
+def gavel(data=data):
     out = folder / "out.jsonl"
     command = [root / "target/release/gavel", "score", "--plugin", root / "target/plugins/exact-answer.wasm"]
     subprocess.run([*command, "--data", data, "--out", out], check=True, capture_output=True)
-    assert sum(json.loads(line)["reward"] for line in open(out)) == expected
+    return [json.loads(line) for line in open(out)]
+
+
+def checked_gavel():
+    assert sum(row["reward"] for row in gavel()) == expected
+
+
+def processor_time():
+    """Microseconds of processor time of a row, without the start of the program: those of its call, and the others."""
+
+    def used(path):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        scored = gavel(path)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, scored
+
+    first = folder / "first.jsonl"
+    first.write_text(json.dumps(rows[0]) + "\n")
+    times = []
+    for _ in range(ROUNDS):
+        (start, _), (all_rows, scored) = used(first), used(data)
+        call = statistics.mean(row["plugins"]["exact-answer"]["cpu_us"] for row in scored)
+        times.append(((all_rows - start) / ROWS * 1e6 - call, call))
+    return statistics.median(call for _, call in times), statistics.median(rest for rest, _ in times)
 
 
 def in_process():
@@ -71,13 +95,15 @@ def seconds(run):
 
 
 if __name__ == "__main__":
-    gavel()  # compiles the component, once for all later starts
+    checked_gavel()  # compiles the component, once for all later starts
     print("                                  samples/s   a loop is ended / memory is capped / files are out of reach")
     for name, count, run, guards in (
-        ("gavel, fresh instance a sample", ROWS, gavel, "yes / yes / yes"),
+        ("gavel, fresh instance a sample", ROWS, checked_gavel, "yes / yes / yes"),
         ("python function in the trainer", ROWS, in_process, "no / no / no"),
         ("python, 2 processes, chunk 1", ROWS, lambda: pool(1), "no / no / no"),
         ("python, 2 processes, chunk 64", ROWS, lambda: pool(64), "no / no / no"),
         ("python, fresh process a sample", FRESH, fresh_interpreters, "with a time-out / with rlimit / no"),
     ):
         print(f"{name:32} {count / seconds(run):10.0f}   {guards}")
+    call, rest = processor_time()
+    print(f"gavel, processor time of a row: {call:.0f} µs for the call, {rest:.0f} µs for all else")

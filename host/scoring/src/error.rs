@@ -90,7 +90,7 @@ pub enum Uncovered {
 fn place_of(exported: &[String]) -> &'static str {
     let exports = |name: &str| exported.iter().any(|found| found == name);
     match (exports("tool"), exports("agent")) {
-        (true, _) => "it is a tool, which belongs into a [[tool]] table",
+        (true, _) => "it is a tool, which belongs in a [[tool]] table",
         (_, true) => "it is an agent; name it in agent.path",
         _ => "a taskset belongs under [data], as \"plugin:PATH\"",
     }

@@ -6,6 +6,8 @@ use std::collections::vec_deque::{Drain, IntoIter};
 /// The most calls at the same time: enough to keep every thread busy behind a
 /// slow call, and few enough for memory.
 const WINDOW: usize = 1024;
+/// The calls that are waited for together. A thread that waits for each of them sleeps and is woken as often.
+const BATCH: usize = 64;
 
 /// Calls that were started and are not finished yet, in order.
 #[derive(Debug)]
@@ -19,10 +21,11 @@ impl<T> Default for InFlight<T> {
 
 impl<T> InFlight<T> {
     /// Adds a whole group, since its judgers wait for all of it. Where there are
-    /// then too many calls, returns the first ones, which the caller waits for.
+    /// then too many calls, returns the first ones, which the caller waits for: the
+    /// last of them first, so that the others have mostly ended then.
     pub fn start(&mut self, group: impl IntoIterator<Item = T>) -> Drain<'_, T> {
         self.0.extend(group);
-        let over = self.0.len().saturating_sub(WINDOW);
+        let over = if self.0.len() > WINDOW { self.0.len() - WINDOW + BATCH - 1 } else { 0 };
         self.0.drain(..over)
     }
 }
@@ -45,7 +48,9 @@ mod tests {
     fn the_first_are_waited_for_where_there_are_too_many() {
         let mut in_flight = InFlight::default();
         assert_eq!(in_flight.start(0..WINDOW).count(), 0);
-        assert_eq!(in_flight.start([WINDOW, WINDOW + 1]).collect::<Vec<_>>(), [0, 1]);
-        assert_eq!(in_flight.into_iter().next(), Some(2));
+        let first: Vec<usize> = in_flight.start([WINDOW, WINDOW + 1]).collect();
+        assert_eq!(first, (0..=BATCH).collect::<Vec<_>>());
+        assert_eq!(in_flight.start([WINDOW + 2]).count(), 0);
+        assert_eq!(in_flight.into_iter().collect::<Vec<_>>(), (BATCH + 1..WINDOW + 3).collect::<Vec<_>>());
     }
 }

@@ -1,7 +1,7 @@
 //! What answers in a replay in place of models: nobody, since the tape does.
 
 use futures::future::{BoxFuture, ready};
-use gavel_data::Message;
+use gavel_data::{ConversationScore, Message};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grants, RewardModel, Sandbox};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl ChatModel for Nobody {
 }
 
 impl RewardModel for Nobody {
-    fn score(self: Arc<Self>, _: Vec<Message>) -> BoxFuture<'static, Result<f64, ChatError>> {
+    fn score(self: Arc<Self>, _: Vec<Message>) -> BoxFuture<'static, Result<ConversationScore, ChatError>> {
         Box::pin(ready(Err(ChatError::Unavailable("a reward model is not asked in a replay".into()))))
     }
 }

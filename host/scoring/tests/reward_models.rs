@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use futures::future::{BoxFuture, ready};
-use gavel_data::{Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
+use gavel_data::{
+    ConversationScore, Credit, Message, Outcome, OutcomeKind, Role, Sample, SampleOutcome, StepValue, Task, Trajectory,
+};
 use gavel_plugin::{ChatError, Grants, PluginSpec, RewardModel, SandboxConfig, Tape};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use serde_json::{Value, json};
@@ -11,19 +13,23 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+const STEPS: [StepValue; 2] =
+    [StepValue { start: 0, end: 4, value: 0.1 + 0.2 }, StepValue { start: 5, end: 9, value: 0.25 }];
+
 /// Scores by the length of the last message, and remembers the conversations.
 #[derive(Default)]
 struct Lengths(Mutex<Vec<Vec<Message>>>);
 
 impl RewardModel for Lengths {
-    fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<f64, ChatError>> {
+    fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<ConversationScore, ChatError>> {
         let last = conversation.last().unwrap().text();
         self.0.lock().unwrap().push(conversation);
         Box::pin(ready(match last.as_str() {
             "too long" => Err(ChatError::Refused("it has 9 tokens, and the model reads 8".into())),
             "away" => Err(ChatError::Unavailable("the device is gone".into())),
-            "nan" => Ok(f64::NAN),
-            text => Ok(text.len() as f64 / 3.0),
+            "nan" => Ok(ConversationScore::whole(f64::NAN)),
+            "One. Two." => Ok(ConversationScore { score: 0.25, steps: STEPS.to_vec() }),
+            text => Ok(ConversationScore::whole(text.len() as f64 / 3.0)),
         }))
     }
 }
@@ -78,7 +84,7 @@ fn a_model_that_gives_no_score_gives_no_zero() {
     for (response, kind, says) in [
         ("too long", OutcomeKind::Fault, "it has 9 tokens, and the model reads 8"),
         ("away", OutcomeKind::Unavailable, "the device is gone"),
-        ("nan", OutcomeKind::Unavailable, "the reward model's answer is no number: \"NaN\""),
+        ("nan", OutcomeKind::Unavailable, "the reward model's answer is not a number: \"NaN\""),
     ] {
         let found = score(&scorer, response);
         assert_eq!((found.reward, found.outcome), (None, kind), "{response}");
@@ -92,4 +98,28 @@ fn a_model_that_is_not_there_is_refused_before_the_run() {
     let error = scorer(json!({"model": "quality"}), None, Tape::Off).err().unwrap();
     assert!(error.contains("grant.reward_model: there is no reward model `quality` (known: none)"), "{error}");
     assert!(error.contains("\nhint: add [reward_model.quality] with its path"), "{error}");
+}
+
+#[test]
+fn the_values_of_steps_are_credit_and_replay() {
+    let (model, folder) = (Arc::new(Lengths::default()), tempfile::tempdir().unwrap());
+    let params = || json!({"model": "quality", "credit": 2.0});
+    let found = |scorer: &Scorer| {
+        let found = score(scorer, "One. Two.");
+        let Outcome::Scored(score) = found.plugins["quality"].outcome.clone() else { panic!("{found:?}") };
+        assert_eq!(score.metrics.iter().map(|metric| metric.value).collect::<Vec<_>>(), [0.25, 2.0]);
+        (score.value, score.credit)
+    };
+    let recorded = scorer(params(), Some(model), Tape::record(folder.path().to_owned())).unwrap();
+    let credit = STEPS.map(|StepValue { start, end, value }| Credit {
+        trajectory: 0,
+        message: 0,
+        start,
+        end,
+        value: 2.0 * value,
+    });
+    assert_eq!(found(&recorded), (0.25, credit.to_vec()));
+    drop(recorded);
+    let replayed = scorer(params(), None, Tape::replay(folder.path()).unwrap()).unwrap();
+    assert_eq!(found(&replayed), (0.25, credit.to_vec()));
 }

@@ -1,5 +1,6 @@
-//! A model as a service: an HTTP server that speaks the OpenAI API.
+//! A model as a service: an HTTP server that speaks the OpenAI API, or that of classifiers.
 
+pub mod classifier;
 mod metrics;
 pub mod openai;
 

@@ -14,7 +14,7 @@ use serde_json::json;
 pub enum History {
     /// It stays as the policy wrote it.
     Kept,
-    /// The template writes something else than what the policy read and wrote.
+    /// The template writes something other than what the policy read and wrote.
     Rewritten {
         /// What, naming the template's file.
         what: String,

@@ -9,6 +9,8 @@ use crate::special_texts::SpecialTexts;
 use crate::stream::{DecodeStream, Decoding};
 use inside::WithoutPrefix;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -222,6 +224,27 @@ impl Tokenizer {
         DecodeStream::new(self.inner.clone(), self.decoding, skip_special)
     }
 
+    /// The text of `ids`, and the bytes of it that each token is. The parts of a character that several tokens make are
+    /// of all of them.
+    pub fn pieces(&self, ids: &[u32], skip_special: bool) -> (String, Vec<Range<usize>>) {
+        let (mut stream, mut text, mut pieces) = (self.stream(skip_special), String::new(), Vec::new());
+        for id in ids {
+            let start = text.len();
+            text.push_str(&stream.push(*id).unwrap_or_default());
+            pieces.push(start..text.len());
+        }
+        let start = text.len();
+        text.push_str(&stream.finish().unwrap_or_default());
+        let mut end = start..text.len();
+        for piece in pieces.iter_mut().rev() {
+            match piece.start == piece.end {
+                true => *piece = end.clone(),
+                false => end = piece.clone(),
+            }
+        }
+        (text, pieces)
+    }
+
     /// The bytes and the text of one token, as the log-probs of chat completions
     /// report them. The bytes may be part of a character, which is U+FFFD in the
     /// text. For an id without a token, both are empty.
@@ -239,6 +262,14 @@ impl Tokenizer {
     pub fn is_special(&self, id: u32) -> bool {
         let token = self.inner.id_to_token(id);
         token.is_some_and(|token| self.inner.get_added_vocabulary().is_special_token(&token))
+    }
+
+    /// The names of its special tokens, in the order of their ids.
+    pub fn special_tokens(&self) -> Vec<String> {
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+        let special = added.iter().filter(|(_, token)| token.special);
+        let sorted: BTreeMap<u32, &str> = special.map(|(id, token)| (*id, token.content.as_str())).collect();
+        sorted.into_values().map(str::to_owned).collect()
     }
 
     /// The token that ends a text.

@@ -315,7 +315,7 @@ fn a_malformed_call_says_why() {
         ("{\"name\": \"f\"}", "it does not begin with `<function=NAME>`"),
         ("<function=f>", "it does not end with `</function>`"),
         ("<function=></function>", "the function has no name"),
-        ("<function=f>text</function>", "something else than `<parameter=NAME>` stands between its arguments"),
+        ("<function=f>text</function>", "something other than `<parameter=NAME>` stands between its arguments"),
         ("<function=f><parameter=text>1</function>", "the argument `text` does not end with `</parameter>`"),
     ] {
         let call = format!("<tool_call>{body}</tool_call>");
@@ -325,7 +325,7 @@ fn a_malformed_call_says_why() {
     for (reply, why) in [
         ("<|python_tag|>", "nothing follows the mark"),
         ("<|python_tag|>print(1)", "it is not JSON: expected value at line 1 column 1"),
-        ("<|python_tag|>{\"name\": \"f\"} and", "something else than `;` follows a call"),
+        ("<|python_tag|>{\"name\": \"f\"} and", "something other than `;` follows a call"),
     ] {
         malformed(Llama3, reply, &[(reply, why)]);
     }

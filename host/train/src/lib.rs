@@ -2,7 +2,8 @@
 //!
 //! An update learns from [`Experience`]s: responses, the log-probabilities that they were sampled with, and the
 //! advantages that [`AdvantageConfig::estimate`] gave them among the groups of their step. A [`Trainer`] takes one
-//! optimiser step over a mini-batch of them ([`Trainer::update`]) or over supervised rows ([`Trainer::sft_step`]).
+//! optimiser step over a mini-batch of them ([`Trainer::update`]), over supervised rows ([`Trainer::sft_step`]), or over
+//! pairs of which one side is preferred ([`preference`]).
 //! [`OffPolicyConfig`] corrects for tokens that another policy drew. Nothing here draws from libtorch's random
 //! generator: the same inputs give the same policy.
 
@@ -16,6 +17,9 @@ pub mod logprobs;
 pub mod loss;
 pub mod off_policy;
 pub mod optimizer;
+#[cfg(test)]
+mod parity;
+pub mod preference;
 pub mod schedule;
 pub mod sft;
 pub mod statistics;
@@ -23,16 +27,20 @@ pub mod statistics;
 mod testing;
 pub mod trainer;
 
-pub use advantage::{Advantage, AdvantageConfig, Estimator, ScoredGroup};
+pub use advantage::{
+    Advantage, AdvantageConfig, Estimator, RewardPart, RewardStatistics, Scale, ScoredGroup, ScoredSample,
+    ScoredTrajectory,
+};
 pub use batch::{LongestRows, tokens_per_chunk};
 pub use config::ConfigError;
 pub use error::{StateError, TrainError};
 pub use experience::{Experience, SampleId};
 pub use kl::{KlConfig, KlEstimator};
 pub use logprobs::log_probs;
-pub use loss::{Aggregation, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
+pub use loss::{Aggregation, ClipRange, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
 pub use off_policy::{OffPolicyConfig, RolloutIs, RolloutRs, Staleness};
 pub use optimizer::{AdamW, OptimizerConfig};
+pub use preference::{BradleyTerryConfig, ConversationPair, DpoConfig, PairStats, ResponsePair};
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
 pub use sft::{SftRow, SftStats};
 pub use statistics::Statistics;

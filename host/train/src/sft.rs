@@ -20,7 +20,7 @@ pub struct SftRow {
 }
 
 impl SftRow {
-    fn sequence(&self) -> Sequence<'_> {
+    pub(crate) fn sequence(&self) -> Sequence<'_> {
         Sequence { prompt: &self.prompt, response: &self.response, loss_mask: None }
     }
 }

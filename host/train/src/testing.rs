@@ -1,6 +1,7 @@
 //! Small models and rows for tests.
 
-use crate::{Experience, SampleId};
+use crate::optimizer::tests::exp_avg;
+use crate::{Experience, OptimizerConfig, SampleId, Trainer};
 use gavel_data::seed::uniform;
 use gavel_policy::{Architecture, Device, Head, Kind, Model, ModelConfig};
 
@@ -33,9 +34,25 @@ pub fn tiny(seed: u64) -> Model {
     Model::random(config, seed, Device::Cpu).unwrap()
 }
 
+/// The same model with a head that scores a sequence, in 64 bits.
+pub fn tiny_classifier(seed: u64) -> Model {
+    let config = ModelConfig { head: Head::Scores { labels: 1 }, ..tiny(seed).config().clone() };
+    Model::random(config, seed, Device::Cpu).unwrap().to_kind(Kind::Double).unwrap()
+}
+
 /// The same model in 64 bits, precise enough for differences of losses.
 pub fn tiny_f64(seed: u64) -> Model {
     tiny(seed).to_kind(Kind::Double).unwrap()
+}
+
+/// Settings of an optimiser whose first mean is the gradient itself.
+pub const BARE: OptimizerConfig =
+    OptimizerConfig { betas: [0.0, 0.999], eps: 1e-8, weight_decay: 0.0, max_grad_norm: f64::INFINITY };
+
+/// The gradient of each parameter in the last step of a [`BARE`] trainer.
+pub fn last_gradients(model: &Model, trainer: &Trainer) -> Vec<(String, Vec<f64>)> {
+    let named = model.parameters().into_iter().map(|(name, _)| (name.clone(), exp_avg(&trainer.optimizer, &name)));
+    named.collect()
 }
 
 pub fn tokens(seed: u64, len: usize) -> Vec<u32> {

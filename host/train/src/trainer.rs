@@ -4,14 +4,16 @@ use crate::batch::{Chunk, MicroBatch, micro_batches};
 use crate::config::check;
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
-use crate::logprobs::{log_probs, target_logprobs};
-use crate::loss::{LossConfig, OldLogProbs, Targets, objective};
+use crate::logprobs::{log_probs, target_logprobs, token_values};
+use crate::loss::{LossConfig, OldLogProbs, Targets, gradient_norms, objective};
 use crate::off_policy::Correction;
 use crate::optimizer::{AdamW, OptimizerConfig};
 use crate::statistics::{ChunkSums, Statistics};
 use gavel_policy::{Model, Phase, TrainingPass};
 use std::path::Path;
 use tch::Tensor;
+
+mod context;
 
 /// The result of an update.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +80,23 @@ impl Trainer {
         Ok(())
     }
 
+    /// For each response token of the rows, the squared norm of the gradient of its log-probability by the logits under
+    /// `model` as it is now; 0 for tokens that the loss mask excludes.
+    ///
+    /// # Errors
+    /// The temperature is not positive, a row is malformed, or the model fails.
+    pub fn gradient_norms(&self, model: &Model, rows: &[Experience], temperature: f64) -> Result<Vec<Vec<f64>>> {
+        token_values(model, rows, temperature, self.max_tokens, gradient_norms)
+    }
+
+    /// For each response token of the rows, its log-probability under `model`; 0 for tokens that the loss mask excludes.
+    ///
+    /// # Errors
+    /// As [`gradient_norms`](Self::gradient_norms).
+    pub fn log_probs(&self, model: &Model, rows: &[Experience], temperature: f64) -> Result<Vec<Vec<f32>>> {
+        log_probs(model, rows, temperature, self.max_tokens)
+    }
+
     /// One optimiser step with the learning rate `lr` over `mini_batch`.
     /// `temperature` is that of the rollout, or 1 if the rollout was greedy.
     /// `reference` is needed, and used, only with a KL penalty.
@@ -113,6 +132,7 @@ impl Trainer {
             _ => None,
         };
 
+        let given = self.context(model, mini_batch, config, temperature)?;
         let (mut statistics, tokens) =
             self.accumulate(model, reference, &batches, mini_batch.len(), |chunk, states| {
                 let logits = chunk.logits(model, states.policy, temperature)?;
@@ -139,6 +159,13 @@ impl Trainer {
                         Some(Correction { weights, .. }) => Some(chunk.values(&logits, |row, at| weights[row][at])?),
                         None => None,
                     },
+                    given: match &given {
+                        Some(given) => Some([
+                            chunk.values(&logits, |row, at| given[row][at][0])?,
+                            chunk.values(&logits, |row, at| given[row][at][1])?,
+                        ]),
+                        None => None,
+                    },
                 };
                 objective(&logits, &targets, config)
             })?;
@@ -161,26 +188,42 @@ impl Trainer {
         rows: usize,
         mut objective: impl FnMut(&Chunk, &States) -> Result<(Tensor, ChunkSums)>,
     ) -> Result<(Statistics, usize)> {
+        self.accumulate_whole(model, reference, batches, rows, |batch, states| {
+            let mut sums = Vec::new();
+            for chunk in batch.chunks(model)? {
+                let (loss, chunk_sums) = objective(&chunk, states)?;
+                loss.f_backward()?;
+                sums.push(chunk_sums);
+            }
+            Ok(sums)
+        })
+    }
+
+    /// The same for losses that need all tokens of a micro-batch: `backward` runs the backward pass from the losses of
+    /// one micro-batch to its hidden states, and returns its sums.
+    pub(crate) fn accumulate_whole(
+        &mut self,
+        model: &Model,
+        reference: Option<&Model>,
+        batches: &[MicroBatch],
+        rows: usize,
+        mut backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
+    ) -> Result<(Statistics, usize)> {
         let tokens = batches.iter().map(|batch| batch.tokens.len()).sum();
         if tokens == 0 {
             return Err(TrainError::NoTokens { rows });
         }
         self.optimizer.zero_grad()?;
         let mut chunks = Vec::new();
-        let mut backward = |batch: &MicroBatch| {
+        let mut learn = |batch: &MicroBatch| {
             let frozen = reference.map(|reference| frozen_hidden(reference, batch)).transpose()?;
             let pass = TrainingPass::new(model, &batch.packed, self.checkpointing)?;
-            let states = States { policy: pass.hidden(), reference: frozen };
-            for chunk in batch.chunks(model)? {
-                let (loss, sums) = objective(&chunk, &states)?;
-                loss.f_backward()?;
-                chunks.push(sums);
-            }
+            chunks.extend(backward(batch, &States { policy: pass.hidden(), reference: frozen })?);
             Ok(pass.backward()?)
         };
         for batch in batches {
             let tokens = batch.packed.tokens() as usize;
-            backward(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
+            learn(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
         }
         Ok((Statistics::of_chunks(&chunks, tokens)?, tokens))
     }
@@ -203,15 +246,16 @@ pub(crate) struct States<'a> {
     pub reference: Option<Tensor>,
 }
 
-fn frozen_hidden(reference: &Model, batch: &MicroBatch) -> Result<Tensor> {
+/// The hidden states of a model that is not trained.
+pub(crate) fn frozen_hidden(reference: &Model, batch: &MicroBatch) -> Result<Tensor> {
     let _guard = tch::no_grad_guard();
     Ok(reference.hidden_packed(&batch.packed)?)
 }
 
-/// The reference's log-probabilities of a chunk's tokens.
-fn frozen_logprobs(reference: &Model, hidden: &Tensor, chunk: &Chunk, temperature: f64) -> Result<Tensor> {
+/// The log-probabilities of a chunk's tokens, without gradients.
+pub(crate) fn frozen_logprobs(model: &Model, hidden: &Tensor, chunk: &Chunk, temperature: f64) -> Result<Tensor> {
     let _guard = tch::no_grad_guard();
-    Ok(target_logprobs(&chunk.logits(reference, hidden, temperature)?, &chunk.targets)?.0)
+    Ok(target_logprobs(&chunk.logits(model, hidden, temperature)?, &chunk.targets)?.0)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Scores 1 where the number after the last `####` is the ground truth, and 0
+//! Scores 1 where the last number after a `####` is the ground truth, and 0
 //! where it is another number or there is none: the rule of verl for
 //! `openai/gsm8k`.
 

@@ -1,7 +1,7 @@
-//! The score of a reward model of the run, scaled and clipped.
+//! The score of a reward model of the run, scaled and clipped, and the values of its steps as credit.
 
-use gavel_sdk::reward_model::Request;
-use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
+use gavel_sdk::reward_model::{Request, Step};
+use gavel_sdk::{Credit, Failure, Info, Message, Reference, Reward, Role, Sample, Score, Verdict};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -14,6 +14,8 @@ struct Params {
     scale: f64,
     /// The least and the most that the score times `scale` counts.
     clip: Option<[f64; 2]>,
+    /// The factor of the values of steps as credit; without it, there is no credit.
+    credit: Option<f64>,
 }
 
 fn one() -> f64 {
@@ -26,8 +28,10 @@ impl Reward for Modelled {
     type Params = Params;
 
     fn new(params: Params) -> Result<Self, String> {
-        if !params.scale.is_finite() || params.scale == 0.0 {
-            return Err(format!("scale must be a finite number other than 0, not {}", params.scale));
+        for (name, factor) in [("scale", Some(params.scale)), ("credit", params.credit)] {
+            if let Some(factor) = factor.filter(|factor| !factor.is_finite() || *factor == 0.0) {
+                return Err(format!("{name} must be a finite number other than 0, not {factor}"));
+            }
         }
         match params.clip {
             Some([low, high]) if low < high => Ok(Self(params)),
@@ -47,20 +51,38 @@ impl Reward for Modelled {
     }
 
     fn score(&self, sample: &Sample, _: &Reference) -> Result<Verdict, Failure> {
-        let Params { model, scale, clip } = &self.0;
+        let Params { model, scale, clip, credit } = &self.0;
         let mut conversation = sample.prompt();
         let mut trajectories = sample.trajectories();
-        let request = match (trajectories.next(), trajectories.next()) {
+        let (request, messages) = match (trajectories.next(), trajectories.next()) {
             (Some(only), None) => {
-                conversation.extend(only.messages());
-                Request::new(model, conversation)
+                let messages: Vec<Message> = only.messages().collect();
+                conversation.extend(messages.iter().cloned());
+                (Request::new(model, conversation), messages)
             }
             // What several conversations of an agent led to.
-            _ => Request::new(model, conversation).assistant(sample.response()),
+            _ => (Request::new(model, conversation).assistant(sample.response()), Vec::new()),
         };
-        let raw = request.send()?;
-        let score = clip.map_or(raw * scale, |[low, high]| (raw * scale).clamp(low, high));
-        Ok(Score::new(score).metric("raw", raw).into())
+        let scores = request.send_steps()?;
+        let raw = scores.score;
+        let value = clip.map_or(raw * scale, |[low, high]| (raw * scale).clamp(low, high));
+        let mut score = Score::new(value).metric("raw", raw);
+        if !scores.steps.is_empty() {
+            score = score.metric("steps", scores.steps.len() as f64);
+        }
+        // Steps of a message that the policy did not write cannot be learned from.
+        let last = messages.len().checked_sub(1).filter(|last| messages[*last].role == Role::Assistant);
+        if let (Some(credit), Some(last)) = (credit, last) {
+            let given = |Step { start, end, value }: Step| Credit {
+                trajectory: 0,
+                message: last as u32,
+                start,
+                end,
+                value: credit * value,
+            };
+            score.credit = scores.steps.into_iter().map(given).collect();
+        }
+        Ok(score.into())
     }
 }
 
@@ -72,11 +94,13 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_score_are_refused() {
-        let new = |scale, clip| Modelled::new(Params { model: "quality".into(), scale, clip }).err();
+        let params = |scale, clip, credit| Params { model: "quality".into(), scale, clip, credit };
+        let new = |scale, clip| Modelled::new(params(scale, clip, None)).err();
         assert_eq!(new(1.0, Some([-5.0, 5.0])), None);
         assert!(new(0.0, None).unwrap().starts_with("scale must be"));
         assert!(new(f64::NAN, None).unwrap().starts_with("scale must be"));
         assert!(new(1.0, Some([5.0, -5.0])).unwrap().starts_with("clip must be"));
         assert!(new(1.0, Some([f64::NAN, 1.0])).unwrap().starts_with("clip must be"));
+        assert!(Modelled::new(params(1.0, None, Some(0.0))).err().unwrap().starts_with("credit must be"));
     }
 }

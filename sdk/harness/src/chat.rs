@@ -2,12 +2,13 @@
 
 use crate::script::Script;
 use futures::future::{BoxFuture, FutureExt, ready};
-use gavel_data::Message;
+use gavel_data::{ConversationScore, Message};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, RewardModel};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A fake endpoint for the import `chat`, or a fake reward model. All clones are the same endpoint.
+/// A fake endpoint for the import `chat`, or a fake reward model, whose replies are scores: `0.5`, or
+/// `{"score": 0.5, "steps": [{"start": 0, "end": 9, "value": 0.5}]}`. All clones are the same endpoint.
 #[derive(Clone)]
 pub struct FakeChat(Arc<Script<ChatRequest, Result<String, ChatError>>>);
 
@@ -61,13 +62,12 @@ impl ChatModel for FakeChat {
 }
 
 impl RewardModel for FakeChat {
-    fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<f64, ChatError>> {
+    fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<ConversationScore, ChatError>> {
         let request = ChatRequest { endpoint: String::new(), messages: conversation, options: Default::default() };
         let score = match self.0.ask(request) {
             (Some(answer), _) => answer.and_then(|text| {
-                text.trim()
-                    .parse()
-                    .map_err(|_| ChatError::Unavailable(format!("the test's score is no number: {text:?}")))
+                ConversationScore::parse(&text)
+                    .ok_or_else(|| ChatError::Unavailable(format!("the test's score is not a number: {text:?}")))
             }),
             (None, number) => {
                 Err(ChatError::Unavailable(format!("the test has no reply for request {number} to the reward model")))

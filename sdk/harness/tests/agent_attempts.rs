@@ -173,12 +173,8 @@ fn an_update_writes_how_an_attempt_ended() {
 fn a_case_that_cannot_be_one_is_refused() {
     let of_agent = |name: &str, value: Value| with(act("tell", json!([]), json!({"response": "x"})), name, value);
     for (line, plugin, what) in [
-        (
-            json!({"response": "x", "expect": {"score": 1}}),
-            "acts",
-            "`acts` is an agent and is asked for nothing but attempts",
-        ),
-        (json!({"calls": [{"name": "add"}]}), "acts", "`calls` are those of a tool, and `acts` is not one"),
+        (json!({"response": "x", "expect": {"score": 1}}), "acts", "`acts` is an agent, which only attempts tasks"),
+        (json!({"calls": [{"name": "add"}]}), "acts", "`calls` are for a tool, and `acts` is not one"),
         (of_agent("id", json!(1)), "obeys", "`obeys` is not one\nhint: give the case a `response`"),
         (of_agent("id", json!(1)), "toolbox", "`toolbox` is not one\nhint: give the case `calls`"),
         (of_agent("policy", json!("one")), "acts", "`policy` must be a list of turns, not \"one\""),

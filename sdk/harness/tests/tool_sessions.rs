@@ -132,13 +132,9 @@ fn a_case_of_another_kind_is_refused() {
         run.expect_err("it is taken").to_string()
     };
     for (line, plugin, what) in [
-        (
-            json!({"response": "x", "expect": {"score": 1}}),
-            "toolbox",
-            "`toolbox` is a tool and is asked for nothing but calls",
-        ),
+        (json!({"response": "x", "expect": {"score": 1}}), "toolbox", "`toolbox` is a tool, which only answers calls"),
         (json!({"index": 0, "expect": {"row": {"a": 1}}}), "toolbox", "`toolbox` is a tool"),
-        (json!({"calls": calls}), "obeys", "`calls` are those of a tool, and `obeys` is not one"),
+        (json!({"calls": calls}), "obeys", "`calls` are for a tool, and `obeys` is not one"),
         (json!({"calls": calls, "level": 1}), "toolbox", "`level` does not go with `calls`"),
         (json!({"calls": calls, "expect": {"score": 1}}), "toolbox", "`expect` goes into each of the `calls`"),
         (json!({"calls": calls, "settings": 3}), "toolbox", "`settings` must be an object, not 3"),

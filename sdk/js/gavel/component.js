@@ -7,6 +7,7 @@ import { followingFetch, interrupted, noFetch } from "./fetch.js";
 import { hostPolicy, policyWith } from "./policy.js";
 import { hostPrograms, runWith } from "./programs.js";
 import { Reference } from "./reference.js";
+import { hostRewardModels, scoreWith } from "./reward-models.js";
 import { answerText, responseText, rowJson } from "./row.js";
 import { Sample } from "./sample.js";
 import { places } from "./sources.js";
@@ -17,7 +18,7 @@ const params = new Map();
 
 /**
  * The interfaces of the component; throws where the plugin lacks one. `host` has
- * the interfaces `chat`, `exec`, `policy` and `tools` where they are imported, and
+ * the interfaces `chat`, `rewardModel`, `exec`, `policy` and `tools` where they are imported, and
  * whether `http` is.
  */
 export function load(name, interfaces, host) {
@@ -28,6 +29,7 @@ export function load(name, interfaces, host) {
     if (!interfaces.includes(kind)) throw new Error(`main has ${a(kind)}, which plugin.toml does not name in \`exports\``);
   }
   if (host.chat !== undefined) answerWith(hostChat(host.chat));
+  if (host.rewardModel !== undefined) scoreWith(hostRewardModels(host.rewardModel));
   if (host.exec !== undefined) runWith(hostPrograms(host.exec));
   if (host.policy !== undefined) policyWith(hostPolicy(host.policy, host.tools));
   globalThis.fetch = host.http ? followingFetch(globalThis.fetch) : noFetch;

@@ -374,6 +374,38 @@ export namespace chat {
   function complete(requests: ChatRequest[]): (Reply | Error)[];
 }
 
+export interface ScoreRequest {
+  /** The name of a reward model in the run's configuration. */
+  model: string;
+  /** A conversation, whose last message is what is scored. */
+  messages: Messages;
+}
+
+/** The score of a conversation. */
+export interface ScoredConversation {
+  score: number;
+  /**
+   * The values of the steps, in order; empty unless the model is a process reward model. A step is the bytes
+   * `[start, end)` of the UTF-8 text of the last message.
+   */
+  steps: { start: number; end: number; value: number }[];
+}
+
+export namespace rewardModels {
+  /** The request cannot be made as it is. */
+  class InvalidRequest extends Error {}
+  /** The model cannot read the conversation. */
+  class Refused extends Error {}
+  /** Asks for a score and waits; throws InvalidRequest, Refused or Unavailable. */
+  function score(model: string, messages: Messages): number;
+  /** Asks for all scores at once; throws the first error. */
+  function scoreAll(model: string, conversations: Messages[]): number[];
+  /** Asks a process reward model for the score and the values of the steps; throws as `score` does. */
+  function scoreSteps(model: string, messages: Messages): ScoredConversation;
+  /** Asks for all scores at once; errors are returned, not thrown. */
+  function ask(requests: ScoreRequest[]): (ScoredConversation | Error)[];
+}
+
 export interface JobOptions {
   /** What it reads. A text is sent in UTF-8. */
   stdin?: string | Uint8Array;

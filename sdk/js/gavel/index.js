@@ -6,6 +6,7 @@ export { agent, judger, reward, taskset, tool } from "./exports.js";
 export * as policy from "./policy.js";
 export * as programs from "./programs.js";
 export { Reference } from "./reference.js";
+export * as rewardModels from "./reward-models.js";
 export { Media, Message, Sample, Trajectory } from "./sample.js";
 export { Task } from "./task.js";
 export { abstain, InvalidInput, Unavailable } from "./verdict.js";

@@ -1,10 +1,19 @@
-import type { ChatRequest, Job, Message, MessageFields, Output, policy } from "gavel";
+import type { ChatRequest, Job, Message, MessageFields, Output, policy, ScoredConversation, ScoreRequest } from "gavel";
 
 /**
  * Calls `test` while every endpoint answers with its replies, one after the
  * other. An Error is given as an error. `test` gets the requests so far.
  */
 export function scriptedChat<T>(replies: Record<string, (string | Error)[]>, test: (asked: ChatRequest[]) => T): T;
+
+/**
+ * Calls `test` while every reward model gives its scores, one after the other. An
+ * Error is given as an error. `test` gets the requests so far.
+ */
+export function scriptedRewardModels<T>(
+  scores: Record<string, (number | ScoredConversation | Error)[]>,
+  test: (asked: ScoreRequest[]) => T,
+): T;
 
 /**
  * Calls `test` while every program's jobs come out as its outputs, one after the

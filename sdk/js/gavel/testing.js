@@ -3,6 +3,7 @@
 import { answerWith, InvalidRequest } from "./chat.js";
 import { Exhausted, policyWith, turnOf } from "./policy.js";
 import { outputOf, runWith } from "./programs.js";
+import { scoreWith } from "./reward-models.js";
 import { answerText } from "./row.js";
 import { Message } from "./sample.js";
 import { Unavailable } from "./verdict.js";
@@ -24,6 +25,26 @@ export function scriptedChat(replies, test) {
     return test(asked);
   } finally {
     answerWith(before);
+  }
+}
+
+/** Calls `test` while every reward model gives its scores, one after the other. */
+export function scriptedRewardModels(scores, test) {
+  const left = Object.fromEntries(Object.entries(scores).map(([model, each]) => [model, [...each]]));
+  const asked = [];
+  const answer = (request) => {
+    asked.push(request);
+    const mine = left[request.model];
+    if (mine === undefined) return new InvalidRequest(`the reward model \`${request.model}\` is not granted`);
+    if (mine.length === 0) throw new Error(`no score of \`${request.model}\` is left for request ${asked.length}`);
+    const score = mine.shift();
+    return typeof score === "number" ? { score, steps: [] } : score;
+  };
+  const before = scoreWith((requests) => requests.map(answer));
+  try {
+    return test(asked);
+  } finally {
+    scoreWith(before);
   }
 }
 

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { followingFetch, interrupted, noFetch } from "../gavel/fetch.js";
 import { hostPrograms } from "../gavel/programs.js";
-import { programs, Unavailable } from "../gavel/index.js";
-import { scriptedFetch, scriptedPrograms } from "../gavel/testing.js";
+import { hostRewardModels } from "../gavel/reward-models.js";
+import { programs, rewardModels, Unavailable } from "../gavel/index.js";
+import { scriptedFetch, scriptedPrograms, scriptedRewardModels } from "../gavel/testing.js";
 
 /** A `fetch` that sends a single request, as the engine's does: pages by URL, a redirect where there is a place. */
 function pages(sent, redirects) {
@@ -92,4 +93,32 @@ test("a job is what the contract has", () => {
   assert.deepEqual(jobs[0], { program: "p", args: ["1"], stdin: new Uint8Array([195, 169]), cpuMs: undefined, memory: 1048576n });
   assert.deepEqual([done.ending, done.text, done.cpuUs, done.ok], [{ outOfBudget: "cpu" }, "4", 5, false]);
   assert.ok(failed instanceof Unavailable);
+});
+
+test("a test says what reward models score", () => {
+  const steps = { score: 0.25, steps: [{ start: 0, end: 3, value: 0.25 }] };
+  scriptedRewardModels({ quality: [0.5, 1, -2, steps, new Unavailable("busy")] }, (asked) => {
+    assert.equal(rewardModels.score("quality", "Hello"), 0.5);
+    assert.deepEqual(rewardModels.scoreAll("quality", ["a", "b"]), [1, -2]);
+    assert.deepEqual(rewardModels.scoreSteps("quality", "abc"), steps);
+    assert.throws(() => rewardModels.score("quality", "Hello"), Unavailable);
+    assert.throws(() => rewardModels.score("taste", "Hello"), rewardModels.InvalidRequest);
+    assert.equal(asked.length, 6);
+  });
+  assert.throws(() => rewardModels.score("quality", "Hello"), /add imports = \["reward-model"\] to plugin.toml/);
+});
+
+test("reward models of the host answer with scores and errors", () => {
+  const scoreSteps = (requests) =>
+    requests.map(({ model, messages }) =>
+      model === "quality"
+        ? { tag: "ok", val: { score: messages.length, steps: [] } }
+        : { tag: "err", val: { tag: "refused", val: "too long" } },
+    );
+  const [scored, refused] = hostRewardModels({ scoreSteps })([
+    { model: "quality", messages: [{ role: "user", content: "a" }, { role: "assistant", content: "b" }] },
+    { model: "taste", messages: "c" },
+  ]);
+  assert.deepEqual(scored, { score: 2, steps: [] });
+  assert.ok(refused instanceof rewardModels.Refused && refused.message === "too long");
 });

@@ -57,7 +57,7 @@ pub enum Error {
     },
     /// There is no such kind of plugins.
     #[error(
-        "there is no kind of plugins `{found}`\nhint: the kinds are {}",
+        "`{found}` is not a kind of plugin\nhint: the kinds are {}",
         crate::Kind::ALL.map(crate::Kind::as_str).join(", ")
     )]
     Kind {

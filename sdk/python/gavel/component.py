@@ -91,6 +91,10 @@ def _connect() -> None:
 
         chat._host = host_chat.complete
     with contextlib.suppress(ImportError):
+        from . import host_reward_models, reward_models
+
+        reward_models._host = host_reward_models.ask
+    with contextlib.suppress(ImportError):
         from . import host_programs, programs
 
         programs._host = host_programs.run

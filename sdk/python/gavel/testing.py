@@ -8,12 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import chat, http, policy, programs
+from . import chat, http, policy, programs, reward_models
 from .refusal import InvalidRequest, Refused
 from .sample import Message, ToolCall
 from .verdict import Unavailable
 
-__all__ = ["ScriptedConversation", "scripted_chat", "scripted_http", "scripted_policy", "scripted_programs"]
+__all__ = [
+    "ScriptedConversation",
+    "scripted_chat",
+    "scripted_http",
+    "scripted_policy",
+    "scripted_programs",
+    "scripted_reward_models",
+]
 
 
 @contextmanager
@@ -41,6 +48,35 @@ def scripted_chat(replies: Mapping[str, Sequence[str | Exception]]) -> Iterator[
         yield asked
     finally:
         chat._host = before
+
+
+@contextmanager
+def scripted_reward_models(
+    scores: Mapping[str, Sequence[float | reward_models.Scored | Exception]],
+) -> Iterator[list[reward_models.Request]]:
+    """Answers the requests to each reward model with its scores, one after the
+    other. An exception is given as an error.
+
+        with scripted_reward_models({"quality": [0.5]}) as requests:
+            assert score(Sample("…"), Reference()) == 0.5
+        assert len(requests) == 1
+    """
+    left = {model: list(each) for model, each in scores.items()}
+    asked: list[reward_models.Request] = []
+
+    def answer(request: reward_models.Request) -> reward_models.Answer:
+        asked.append(request)
+        if request.model not in left:
+            return reward_models.InvalidRequest(f"the reward model `{request.model}` is not granted")
+        found = _next(left[request.model], request.model, asked)
+        return reward_models.Scored(found) if isinstance(found, (int, float)) else found
+
+    before = reward_models._host
+    reward_models._host = lambda requests: [answer(request) for request in requests]
+    try:
+        yield asked
+    finally:
+        reward_models._host = before
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 import unittest
 
-from gavel import Unavailable, http, programs
+from gavel import Unavailable, http, programs, reward_models
 from gavel.http import Request, Response, redirected
 from gavel.programs import Exited, Job, Output, OutOfBudget
-from gavel.testing import scripted_http, scripted_programs
+from gavel.testing import scripted_http, scripted_programs, scripted_reward_models
 
 JUDGE = "https://judge.example"
 
@@ -72,6 +72,22 @@ class Http(unittest.TestCase):
         self.assertEqual((asked[0].method, asked[0].json, asked[0].timeout), ("POST", {"q": 1}, 3))
         with self.assertRaisesRegex(RuntimeError, 'add imports = \\["http"\\] to plugin.toml'):
             http.get(JUDGE)
+
+
+class RewardModels(unittest.TestCase):
+    def test_a_test_says_what_reward_models_score(self) -> None:
+        steps = reward_models.Scored(0.25, [reward_models.Step(0, 3, 0.25)])
+        with scripted_reward_models({"quality": [0.5, 1, -2, steps, Unavailable("busy")]}) as asked:
+            self.assertEqual(reward_models.score("quality", "Hello"), 0.5)
+            self.assertEqual(reward_models.score_all("quality", ["a", "b"]), [1, -2])
+            self.assertEqual(reward_models.score_steps("quality", "abc"), steps)
+            with self.assertRaisesRegex(Unavailable, "busy"):
+                reward_models.score("quality", "Hello")
+            with self.assertRaisesRegex(reward_models.InvalidRequest, "`taste` is not granted"):
+                reward_models.score("taste", "Hello")
+        self.assertEqual([request.model for request in asked], ["quality"] * 5 + ["taste"])
+        with self.assertRaisesRegex(RuntimeError, 'add imports = \\["reward-model"\\] to plugin.toml'):
+            reward_models.score("quality", "Hello")
 
 
 class Programs(unittest.TestCase):

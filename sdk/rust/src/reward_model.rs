@@ -17,7 +17,7 @@ use crate::bindings::gavel::plugin::reward_model as contract;
 use crate::{Failure, Message, Role};
 use std::fmt;
 
-pub use contract::Error;
+pub use contract::{Error, Step, StepScores};
 
 /// A conversation that a reward model is asked to score.
 #[derive(Debug)]
@@ -41,14 +41,31 @@ impl Request {
     /// # Errors
     /// Why there is no score; `?` converts it to a [`Failure`].
     pub fn send(self) -> Result<f64, Error> {
-        score(vec![self]).pop().unwrap_or_else(|| Err(Error::Unavailable("the host gave no answer".into())))
+        score(vec![self]).pop().unwrap_or_else(no_answer)
     }
+
+    /// Asks for its score with the values of its steps, and waits.
+    ///
+    /// # Errors
+    /// Why there is no score; `?` converts it to a [`Failure`].
+    pub fn send_steps(self) -> Result<StepScores, Error> {
+        score_steps(vec![self]).pop().unwrap_or_else(no_answer)
+    }
+}
+
+fn no_answer<T>() -> Result<T, Error> {
+    Err(Error::Unavailable("the host gave no answer".into()))
 }
 
 /// Asks for all scores at once and waits for the last. Returns one answer for
 /// each request, in order.
 pub fn score(requests: Vec<Request>) -> Vec<Result<f64, Error>> {
     contract::score(requests.into_iter().map(|Request(request)| request).collect())
+}
+
+/// The same with the values of the steps, which a process reward model gives.
+pub fn score_steps(requests: Vec<Request>) -> Vec<Result<StepScores, Error>> {
+    contract::score_steps(requests.into_iter().map(|Request(request)| request).collect())
 }
 
 impl From<Error> for Failure {

@@ -22,9 +22,9 @@ fn part(block: ContentBlock) -> String {
         ContentBlock::Resource(resource) => match resource.resource {
             ResourceContents::TextResourceContents { text, .. } => text,
             ResourceContents::BlobResourceContents { uri, .. } => format!("[the file {uri} is left out]"),
-            _ => "[something that is no text is left out]".to_owned(),
+            _ => "[content other than text is left out]".to_owned(),
         },
-        _ => "[something that is no text is left out]".to_owned(),
+        _ => "[content other than text is left out]".to_owned(),
     }
 }
 

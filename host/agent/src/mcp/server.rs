@@ -90,8 +90,10 @@ impl McpServer {
             },
         };
         if answer.text.len() > *output {
-            let text =
-                format!("error: the answer of `{name}` has {} bytes, and {output} are allowed", answer.text.len());
+            let text = format!(
+                "error: the answer of `{name}` has {} bytes, more than the {output} allowed",
+                answer.text.len()
+            );
             return McpAnswer { text, ending: ToolEnding::OutOfBudget };
         }
         McpAnswer { text: self.env.redact(answer.text), ..answer }

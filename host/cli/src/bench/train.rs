@@ -27,7 +27,7 @@ const ROUNDS: usize = 3;
 pub struct TrainArgs {
     #[command(flatten)]
     model: BenchModelArgs,
-    /// How many prompts.
+    /// The number of prompts.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     prompts: u32,
     /// Responses to each.

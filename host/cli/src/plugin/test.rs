@@ -112,7 +112,7 @@ fn print(results: &CaseResults) {
                 .map(|cell| cut(cell))
         })
     });
-    table::print(["case", "line", "what", "expected", "came", "difference"], rows);
+    table::print(["case", "line", "what", "expected", "got", "difference"], rows);
     for result in &failed {
         outln!();
         outln!("{} ({}:{})", result.case.name, results.path.display(), result.case.line);
@@ -127,7 +127,7 @@ fn print(results: &CaseResults) {
         };
         outln!();
         outln!("hint: a {thing} without `expect` fails: add what it must give, such as \"expect\": {example},");
-        outln!("      or run `gavel plugin test --update`, which writes what came, and review it");
+        outln!("      or run `gavel plugin test --update`, which writes the result, and review it");
     }
 }
 

@@ -4,13 +4,12 @@ use anyhow::{Result, bail};
 use gavel_plugin::{Limits, RewardModel};
 use gavel_scoring::WeightedPlugin;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-/// `NAME=DIR`
-pub fn argument(text: &str) -> Result<(String, PathBuf), String> {
+/// `NAME=DIR`, `NAME=URL` or `NAME=TABLE`
+pub fn argument(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        Some((name, model)) if !name.is_empty() && !model.is_empty() => Ok((name.to_owned(), model.to_owned())),
         _ => Err("it is not NAME=DIR; write quality=models/reward-1b".into()),
     }
 }
@@ -18,11 +17,11 @@ pub fn argument(text: &str) -> Result<(String, PathBuf), String> {
 /// Loads the models. One that no plugin is granted scores by itself: its reward is added to `plugins`.
 #[cfg(feature = "train")]
 pub fn load(
-    given: Vec<(String, PathBuf)>,
+    given: Vec<(String, String)>,
     plugins: &mut Vec<WeightedPlugin>,
     limits: Limits,
 ) -> Result<BTreeMap<String, Arc<dyn RewardModel>>> {
-    use gavel_pipeline::config::{RewardModelTable, RewardTable};
+    use gavel_pipeline::config::RewardTable;
     use gavel_plugin::LimitsTable;
 
     if given.is_empty() {
@@ -30,14 +29,12 @@ pub fn load(
     }
     crate::openmp::one_quiet_team()?;
     let mut tables = BTreeMap::new();
-    for (name, path) in given {
+    for (name, model) in given {
         if tables.contains_key(&name) {
             bail!("--reward-model names `{name}` twice\nhint: give each model another name");
         }
-        let found =
-            gavel_pipeline::hub::model(&path).map_err(|error| anyhow::anyhow!("reward_model.{name}: {error}"))?;
-        let path = found.into_owned();
-        tables.insert(name, RewardModelTable::of(path));
+        let table = table(&name, &model)?;
+        tables.insert(name, table);
     }
     let is_granted = |name: &String| plugins.iter().any(|plugin| plugin.spec.grants.reward_model.contains(name));
     let rewards: Vec<_> =
@@ -47,13 +44,36 @@ pub fn load(
         plugin.spec.limits = limits;
         plugin
     }));
-    Ok(gavel_pipeline::load_reward_models(&tables)?)
+    Ok(gavel_pipeline::RewardModels::load(&tables)?.asked())
+}
+
+/// A folder or a name on the hub, the address of a server, or a table as in `[reward_model.NAME]`.
+#[cfg(feature = "train")]
+fn table(name: &str, model: &str) -> Result<gavel_pipeline::config::RewardModelTable> {
+    use gavel_pipeline::config::RewardModelTable;
+
+    #[derive(serde::Deserialize)]
+    struct Line {
+        model: RewardModelTable,
+    }
+    let mut table = match model {
+        table if table.trim_start().starts_with('{') => {
+            let line: Line = toml::from_str(&format!("model = {table}"))
+                .map_err(|error| anyhow::anyhow!("--reward-model {name}: {}", error.message()))?;
+            line.model
+        }
+        url if url.starts_with("http://") || url.starts_with("https://") => RewardModelTable::of_url(url.to_owned()),
+        path => RewardModelTable::of(path.into()),
+    };
+    table.validate(name)?;
+    table.find_on_hub(name)?;
+    Ok(table)
 }
 
 /// A build without training loads none.
 #[cfg(not(feature = "train"))]
 pub fn load(
-    given: Vec<(String, PathBuf)>,
+    given: Vec<(String, String)>,
     _: &mut Vec<WeightedPlugin>,
     _: Limits,
 ) -> Result<BTreeMap<String, Arc<dyn RewardModel>>> {

@@ -250,7 +250,7 @@ impl ToolTable {
                 Err("grant.env is for an MCP server that is a program\nhint: name the key of a URL in api_key_env")
             }
             McpSource::Url(url) if !url.starts_with("http://") && !url.starts_with("https://") => Err(
-                "mcp is no URL\nhint: write mcp = \"https://…\", or a program as a list, such as mcp = [\"mcp-server-time\"]",
+                "mcp is not a URL\nhint: write mcp = \"https://…\", or a program as a list, such as mcp = [\"mcp-server-time\"]",
             ),
             _ => Ok(()),
         }

@@ -3,6 +3,7 @@
 use super::error::ConfigError;
 use super::run_config::Config;
 use super::set::set;
+use super::tables::RolloutTable;
 use super::train_table::TrainTable;
 use super::unknown_key;
 use gavel_data::Shown;
@@ -21,6 +22,9 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     }
     if !T::LEARNS {
         fill_in(&mut file.table);
+    }
+    if T::WITHOUT_ANSWERS.is_some() {
+        file.table.entry("rollout").or_insert_with(|| Value::Table(RolloutTable::unused()));
     }
     let mut config: Config<T> = serde_path_to_error::deserialize(file.table.clone()).map_err(|error| {
         let key = written_key(&file.table, error.path());

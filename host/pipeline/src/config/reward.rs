@@ -28,6 +28,9 @@ pub struct RewardTable {
     /// The least and the most that the reward model's score counts, after `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<[f64; 2]>,
+    /// The factor of the values of steps as credit, of a process reward model; no credit by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit: Option<f64>,
     /// The variable with the key that the server is asked with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
@@ -95,6 +98,7 @@ impl RewardTable {
             reward_model: Some(name.to_owned()),
             scale: None,
             clip: None,
+            credit: None,
             api_key_env: None,
             retries: None,
             batch: ServiceBatch::Sample,

@@ -2,12 +2,15 @@
 
 use super::error::ConfigError;
 use super::reward::RewardTable;
+use super::reward_endpoint::{RewardEndpointConfig, RewardProtocol};
+use super::reward_steps::StepsTable;
 use crate::hub;
 use gavel_policy::Dtype;
 use gavel_rollout::{Reading, RewardModelConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// `[reward_model.NAME]`
@@ -15,7 +18,8 @@ use std::time::Duration;
 #[serde(deny_unknown_fields)]
 pub struct RewardModelTable {
     /// A folder with a checkpoint, or the name of a model on the hub.
-    pub path: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
     /// `auto`, `cpu` or `cuda:N`; `auto` by default.
     #[serde(default = "auto")]
     pub device: String,
@@ -29,12 +33,50 @@ pub struct RewardModelTable {
     /// one, such as `["Yes", "No"]`. The score is the probability of the first among the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yes_no: Option<[String; 2]>,
+    /// For a process reward model: the steps that it gives values to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepsTable>,
     /// The most tokens of a batch; 16384 by default.
     #[serde(default = "max_tokens_per_batch")]
     pub max_tokens_per_batch: usize,
     /// How long the first conversation of a batch waits for others; 5 ms by default.
     #[serde(default = "max_wait", with = "humantime_serde")]
     pub max_wait: Duration,
+    /// Whether the weights are in host memory while nothing is scored; not by default.
+    #[serde(default)]
+    pub sleep: bool,
+    /// In place of a folder: the address of a server with a classifier, such as `http://127.0.0.1:8000`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What the server speaks; `vllm` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<RewardProtocol>,
+    /// The name of the model at the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The environment variable with the server's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// The most requests to the server at the same time; 32 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<NonZeroUsize>,
+    /// The longest time of one attempt; 60 s by default.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
+    pub timeout: Option<Duration>,
+    /// Attempts after the first, where another may help; 5 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<usize>,
+    /// The longest time of all attempts and the pauses between them; 5 min by default.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
+    pub deadline: Option<Duration>,
+}
+
+/// Where a reward model is.
+pub(crate) enum RewardModelSource<'a> {
+    /// In a folder.
+    Folder(&'a Path),
+    /// At a server.
+    Endpoint(RewardEndpointConfig),
 }
 
 fn auto() -> String {
@@ -42,31 +84,79 @@ fn auto() -> String {
 }
 
 fn max_tokens_per_batch() -> usize {
-    16_384
+    RewardModelConfig::default().max_tokens_per_batch
 }
 
 fn max_wait() -> Duration {
-    Duration::from_millis(5)
+    RewardModelConfig::default().max_wait
 }
 
 impl RewardModelTable {
     /// The model in a folder, with every default.
     pub fn of(path: PathBuf) -> Self {
+        Self { path: Some(path), ..Self::nowhere() }
+    }
+
+    /// The model of a server, with every default.
+    pub fn of_url(url: String) -> Self {
+        Self { url: Some(url), ..Self::nowhere() }
+    }
+
+    fn nowhere() -> Self {
         Self {
-            path,
+            path: None,
             device: auto(),
             dtype: Dtype::default(),
             chat_template: None,
             yes_no: None,
+            steps: None,
             max_tokens_per_batch: max_tokens_per_batch(),
             max_wait: max_wait(),
+            sleep: false,
+            url: None,
+            protocol: None,
+            model: None,
+            api_key_env: None,
+            concurrency: None,
+            timeout: None,
+            retries: None,
+            deadline: None,
         }
     }
 
-    pub(super) fn validate(&self, name: &str) -> Result<(), ConfigError> {
+    /// Checks what can be checked without files and servers.
+    ///
+    /// # Errors
+    /// A key has a wrong value, or does not go with another.
+    pub fn validate(&self, name: &str) -> Result<(), ConfigError> {
         let key = |key: &str| format!("reward_model.{name}.{key}");
+        let wrong = |what: &str| Err(ConfigError::Invalid(format!("reward_model.{name}: {what}")));
+        match (&self.path, &self.url) {
+            (None, None) => {
+                return wrong("it has neither path nor url\nhint: name a folder with path, or a server with url");
+            }
+            (Some(_), Some(_)) => return wrong("it has both path and url\nhint: leave one of them out"),
+            (Some(_), None) => {
+                if let Some(of_server) = self.set_for_server() {
+                    return wrong(&format!("{of_server} is for a reward model with url"));
+                }
+            }
+            (None, Some(_)) => {
+                let plain = Self { url: None, ..self.without_server() };
+                if plain != (Self { chat_template: self.chat_template.clone(), ..Self::nowhere() }) {
+                    return wrong(
+                        "device, dtype, yes_no, steps, max_tokens_per_batch, max_wait and sleep are for a reward model with path: the server has its own",
+                    );
+                }
+                let checked = self.endpoint().map_or(Ok(()), |endpoint| endpoint.check(self.chat_template.is_some()));
+                return checked.map_err(|what| ConfigError::Invalid(format!("reward_model.{name}.{what}")));
+            }
+        }
         if self.max_tokens_per_batch == 0 {
             return Err(ConfigError::value(&key("max_tokens_per_batch"), "at least 1", 0));
+        }
+        if let Some(steps) = &self.steps {
+            steps.check().map_err(|what| ConfigError::Invalid(format!("{}.{what}", key("steps"))))?;
         }
         match &self.yes_no {
             Some([yes, no]) if yes == no || yes.is_empty() || no.is_empty() => Err(ConfigError::value(
@@ -78,11 +168,66 @@ impl RewardModelTable {
         }
     }
 
-    pub(super) fn find_on_hub(&mut self, name: &str) -> Result<(), ConfigError> {
-        let found = hub::model(&self.path);
-        self.path =
-            found.map_err(|error| ConfigError::Invalid(format!("reward_model.{name}.path: {error}")))?.into_owned();
+    /// A key that is set and only a server has.
+    fn set_for_server(&self) -> Option<&'static str> {
+        let set = [
+            ("protocol", self.protocol.is_some()),
+            ("model", self.model.is_some()),
+            ("api_key_env", self.api_key_env.is_some()),
+            ("concurrency", self.concurrency.is_some()),
+            ("timeout", self.timeout.is_some()),
+            ("retries", self.retries.is_some()),
+            ("deadline", self.deadline.is_some()),
+        ];
+        set.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+
+    fn without_server(&self) -> Self {
+        Self {
+            protocol: None,
+            model: None,
+            api_key_env: None,
+            concurrency: None,
+            timeout: None,
+            retries: None,
+            deadline: None,
+            ..self.clone()
+        }
+    }
+
+    /// Replaces the name of a model on the hub with its folder.
+    ///
+    /// # Errors
+    /// There is no such model, or it cannot be downloaded.
+    pub fn find_on_hub(&mut self, name: &str) -> Result<(), ConfigError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let found = hub::model(path);
+        let found = found.map_err(|error| ConfigError::Invalid(format!("reward_model.{name}.path: {error}")))?;
+        self.path = Some(found.into_owned());
         Ok(())
+    }
+
+    /// Where the model is.
+    pub(crate) fn source(&self) -> RewardModelSource<'_> {
+        match self.endpoint() {
+            Some(endpoint) => RewardModelSource::Endpoint(endpoint),
+            // `validate` has seen that there is one.
+            None => RewardModelSource::Folder(self.path.as_deref().unwrap_or(Path::new(""))),
+        }
+    }
+
+    fn endpoint(&self) -> Option<RewardEndpointConfig> {
+        let default = RewardEndpointConfig::of(self.url.clone()?);
+        Some(RewardEndpointConfig {
+            protocol: self.protocol.unwrap_or(default.protocol),
+            model: self.model.clone(),
+            api_key_env: self.api_key_env.clone(),
+            concurrency: self.concurrency.unwrap_or(default.concurrency),
+            timeout: self.timeout.unwrap_or(default.timeout),
+            retries: self.retries.unwrap_or(default.retries),
+            deadline: self.deadline.unwrap_or(default.deadline),
+            ..default
+        })
     }
 
     pub(crate) fn batching(&self) -> RewardModelConfig {
@@ -90,17 +235,18 @@ impl RewardModelTable {
             None => Reading::Scores,
             Some([yes, no]) => Reading::YesNo { yes: yes.clone(), no: no.clone() },
         };
-        let (max_tokens_per_batch, max_wait) = (self.max_tokens_per_batch, self.max_wait);
-        RewardModelConfig { reading, max_tokens_per_batch, max_wait }
+        let (max_tokens_per_batch, max_wait, sleep) = (self.max_tokens_per_batch, self.max_wait, self.sleep);
+        let steps = self.steps.as_ref().map(StepsTable::validated);
+        RewardModelConfig { reading, steps, max_tokens_per_batch, max_wait, sleep }
     }
 }
 
 impl RewardTable {
     /// Refuses what does not go with a reward model, or only with one.
     pub(super) fn check_reward_model(&self) -> Result<(), &'static str> {
-        let is_set = self.scale.is_some() || self.clip.is_some();
+        let is_set = self.scale.is_some() || self.clip.is_some() || self.credit.is_some();
         match &self.reward_model {
-            None if is_set => Err("scale and clip are for a reward with reward_model"),
+            None if is_set => Err("scale, clip and credit are for a reward with reward_model"),
             None => Ok(()),
             Some(_) if self.path.is_some() || self.url.is_some() => Err(
                 "only one of path, url and reward_model can say what it is\nhint: a component asks a model that its grant names: grant = { reward_model = [\"NAME\"] }",
@@ -117,6 +263,7 @@ impl RewardTable {
         let mut params = Map::from_iter([("model".to_owned(), json!(model))]);
         params.extend(self.scale.map(|scale| ("scale".to_owned(), json!(scale))));
         params.extend(self.clip.map(|clip| ("clip".to_owned(), json!(clip))));
+        params.extend(self.credit.map(|credit| ("credit".to_owned(), json!(credit))));
         params
     }
 }

@@ -8,7 +8,7 @@ use super::reward::RewardTable;
 use super::reward_model::RewardModelTable;
 use super::schedule::ScheduleTable;
 use super::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
-use super::train_table::TrainTable;
+use super::train_table::{ModelKind, TrainTable};
 use gavel_plugin::LimitsTable;
 use gavel_policy::Dtype;
 use gavel_scoring::ExecTable;
@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The tables of a run; `T` is `[train]`: [`RlTable`](super::RlTable) for `gavel train`,
-/// [`SftTable`](super::SftTable) for `gavel sft`.
+/// [`SftTable`](super::SftTable) for `gavel sft`, [`RewardModelTrainTable`](super::RewardModelTrainTable) for `gavel
+/// reward-model`, [`DpoTable`](super::DpoTable) for `gavel dpo`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config<T> {
@@ -121,8 +122,20 @@ impl<T: TrainTable> Config<T> {
                 "model.dtype = \"float16\" is for `gavel eval` only: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
             ));
         }
+        if let Some(command) = T::WITHOUT_ANSWERS {
+            self.check_without_answers(command)?;
+        }
+        if T::MODEL == ModelKind::RewardModel && self.model.lora.is_some() {
+            return Err(ConfigError::Invalid(
+                "[model.lora] cannot train a reward model: its head is new, and an adapter has no place for it\nhint: leave [model.lora] out, so that all weights are trained".into(),
+            ));
+        }
         self.data.validate(T::LEARNS)?;
         self.rollout.validate()?;
+        if self.rollout.group_size < self.train.least_group() {
+            let must = format!("at least {}", self.train.least_group());
+            return Err(ConfigError::value("rollout.group_size", &must, self.rollout.group_size));
+        }
         self.agent.validate(&self.tool)?;
         self.tool.iter().try_for_each(ToolTable::validate)?;
         self.limits.validate("limits")?;

@@ -111,7 +111,7 @@ mod tests {
         for (more, what) in [
             ("", "none of path, url and reward_model"),
             ("path = \"a.wasm\"\nreward_model = \"b\"", "only one of path, url and reward_model"),
-            ("path = \"a.wasm\"\nscale = 2.0", "scale and clip are for a reward with reward_model"),
+            ("path = \"a.wasm\"\nscale = 2.0", "scale, clip and credit are for a reward with reward_model"),
             ("reward_model = \"b\"\nretries = 1", "retries is for a reward with url"),
             ("reward_model = \"b\"\nparams = { c = 1 }", "params and reuse are for a component"),
             ("path = \"a.wasm\"\napi_key_env = \"KEY\"", "api_key_env is for a reward with url"),

@@ -204,9 +204,6 @@ impl RolloutTable {
         if self.temperature == 0.0 {
             return Err(ConfigError::value("rollout.temperature", "above 0 (validation is greedy anyway)", 0));
         }
-        if self.group_size < 2 {
-            return Err(ConfigError::value("rollout.group_size", "at least 2", self.group_size));
-        }
         if self.stop.iter().any(String::is_empty) {
             return Err(ConfigError::value("rollout.stop", "texts that are not empty", format!("{:?}", self.stop)));
         }

@@ -1,12 +1,13 @@
 //! `[train]`: how a policy learns, for `gavel train` and for `gavel sft`.
 
+use super::algorithm::{AdvantageTable, ReferenceTable};
 use super::checks::at_least_one;
 use super::error::ConfigError;
 use super::learning::{LearningConfig, train_table};
 use super::train_table::TrainTable;
 use gavel_data::{MOST_REWARD, OutcomeKind, named_keys};
 use gavel_scoring::recording::{Grouping, OfSample, Substitute};
-use gavel_train::{AdvantageConfig, Estimator, LossConfig, OffPolicyConfig, OldLogProbs};
+use gavel_train::{AdvantageConfig, Estimator, KlConfig, LossConfig, OffPolicyConfig, OldLogProbs};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,12 +41,36 @@ impl Default for FilterGroups {
     }
 }
 
+/// Which turns of a whole conversation are learned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Turns {
+    /// The messages of the assistant after the user's last message.
+    #[default]
+    Last,
+    /// Every message of the assistant.
+    All,
+}
+
 train_table! {
     /// `[train]` of `gavel train`
     pub struct RlTable {
         /// How rewards become advantages; `grpo` by default.
         #[serde(default)]
         pub algorithm: Estimator,
+        /// Settings of the algorithm.
+        #[serde(default, skip_serializing_if = "AdvantageTable::is_default")]
+        pub advantage: AdvantageTable,
+        /// A penalty on the distance from the run's first policy, taken from the reward of each token; none by default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub kl_reward: Option<KlConfig>,
+        /// How the policy that penalties measure the distance from follows the one that is trained; not at all by default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reference: Option<ReferenceTable>,
+        /// Whether responses that reached the limit of tokens are not learned from; their rewards still count in their
+        /// group; no by default.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub mask_truncated: bool,
         /// Prompts in each step's rollout.
         pub prompts_per_step: usize,
         /// Prompts in each optimiser step; must divide `prompts_per_step`, which is the default.
@@ -63,9 +88,8 @@ train_table! {
         /// With this table, groups that teach nothing are dropped and others drawn in their place; absent by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub filter_groups: Option<FilterGroups>,
-        /// A group with fewer scored samples is dropped; 2 by default.
-        #[serde(default = "two")]
-        pub min_scored: usize,
+        /// A group with fewer scored samples is dropped; 2 by default, and 1 for algorithms that compare no samples.
+        pub min_scored: Option<usize>,
         /// The run stops when more than this share of the samples of the last `prompts_per_step` groups has a fault, is
         /// out of budget or unavailable; 0.5 by default.
         #[serde(default = "half")]
@@ -81,21 +105,20 @@ train_table! {
     pub struct SftTable {
         /// Rows in each step.
         pub batch_size: usize,
+        /// The turns of a conversation that are learned; the last one by default.
+        #[serde(default)]
+        pub turns: Turns,
         /// Training ends once `val/accuracy` is above this; never by default.
         pub stop_accuracy: Option<f64>,
     }
 }
 
-fn micro_batch() -> usize {
+pub(super) fn micro_batch() -> usize {
     16_384
 }
 
-fn ten() -> u64 {
+pub(super) fn ten() -> u64 {
     10
-}
-
-fn two() -> usize {
-    2
 }
 
 fn three() -> u64 {
@@ -108,8 +131,23 @@ fn half() -> f64 {
 
 impl RlTable {
     /// The advantage's settings.
-    pub fn advantage(&self) -> AdvantageConfig {
-        AdvantageConfig { estimator: self.algorithm }
+    pub fn advantage_config(&self) -> AdvantageConfig {
+        AdvantageConfig { estimator: self.algorithm, scale: self.advantage.scale, gamma: self.advantage.gamma }
+    }
+
+    /// The least number of scored samples that a group is learned from with.
+    pub fn min_scored(&self) -> usize {
+        self.min_scored.unwrap_or(self.least_samples())
+    }
+
+    /// The least number of samples that can teach anything.
+    fn least_samples(&self) -> usize {
+        if self.algorithm.compares() { 2 } else { 1 }
+    }
+
+    /// Whether a penalty needs the policy that the run starts from.
+    pub(crate) fn needs_reference(&self) -> bool {
+        self.loss.kl.is_some() || self.kl_reward.is_some()
     }
 
     /// What becomes of a sample with this outcome. By default it is dropped, but a response that exhausted a plugin
@@ -127,7 +165,7 @@ impl RlTable {
             OnOutcome::LowestIfCaused => Some((kind, Substitute::OfSample(OfSample::LowestIfCaused))),
             OnOutcome::Drop => None,
         });
-        Grouping { on_outcome: scores.collect(), min_scored: self.min_scored }
+        Grouping { on_outcome: scores.collect(), min_scored: self.min_scored() }
     }
 
     /// The loss, with the correction of off-policy data.
@@ -145,6 +183,14 @@ impl TrainTable for RlTable {
     const LEARNS: bool = true;
     const DRAWS: bool = true;
 
+    fn reference(&self) -> Option<ReferenceTable> {
+        self.reference
+    }
+
+    fn least_group(&self) -> usize {
+        self.least_samples()
+    }
+
     fn max_failure_rate(&self) -> f64 {
         self.max_failure_rate
     }
@@ -156,6 +202,7 @@ impl TrainTable for RlTable {
             self.off_policy = Some(off_policy.complete());
         }
         self.mini_batch_prompts = Some(self.mini_batch());
+        self.min_scored = Some(self.min_scored());
         for kind in OutcomeKind::ALL.into_iter().filter(|kind| *kind != OutcomeKind::Scored) {
             self.on_outcome.insert(kind, self.on_outcome(kind));
         }
@@ -172,8 +219,23 @@ impl TrainTable for RlTable {
         if let Some(filter) = &self.filter_groups {
             at_least_one("train.filter_groups.max_num_gen_batches", filter.max_num_gen_batches)?;
         }
-        if self.min_scored < 2 {
-            return Err(ConfigError::value("train.min_scored", "at least 2", self.min_scored));
+        if self.min_scored() < self.least_samples() {
+            let must = format!("at least {}", self.least_samples());
+            return Err(ConfigError::value("train.min_scored", &must, self.min_scored()));
+        }
+        self.advantage_config().validate().map_err(|error| error.within("train.advantage"))?;
+        if let Some(ReferenceTable { every, mixup }) = self.reference {
+            at_least_one("train.reference.every", every as usize)?;
+            if !(mixup > 0.0 && mixup <= 1.0) {
+                return Err(ConfigError::value("train.reference.mixup", "above 0 and at most 1", mixup));
+            }
+            if !self.needs_reference() {
+                let must = "absent without train.loss.kl or train.kl_reward";
+                return Err(ConfigError::value("train.reference", must, format!("{{ every = {every} }}")));
+            }
+        }
+        if let Some(kl) = &self.kl_reward {
+            kl.validate().map_err(|error| error.within("train.kl_reward"))?;
         }
         if !(0.0..=1.0).contains(&self.max_failure_rate) {
             return Err(ConfigError::value("train.max_failure_rate", "from 0 to 1", self.max_failure_rate));

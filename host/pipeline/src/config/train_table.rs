@@ -1,9 +1,19 @@
 //! What every `[train]` table defines.
 
+use super::algorithm::ReferenceTable;
 use super::error::ConfigError;
 
 /// The default of `max_failure_rate`.
 const HALF: f64 = 0.5;
+
+/// What the model of a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelKind {
+    /// A language model, the policy.
+    Policy,
+    /// A classifier with one label, which may be made from a language model.
+    RewardModel,
+}
 
 /// The `[train]` table of a command.
 pub trait TrainTable {
@@ -11,9 +21,23 @@ pub trait TrainTable {
     const LEARNS: bool;
     /// Whether the command draws the samples that it learns from.
     const DRAWS: bool;
+    /// The command, where its model answers no prompts, neither in training nor in validation.
+    const WITHOUT_ANSWERS: Option<&'static str> = None;
+    /// What its model is.
+    const MODEL: ModelKind = ModelKind::Policy;
 
     /// Fills in the defaults that depend on `schedule.max_staleness` and on other keys.
     fn complete(&mut self, _max_staleness: u64) {}
+
+    /// How the reference follows the policy, if it does.
+    fn reference(&self) -> Option<ReferenceTable> {
+        None
+    }
+
+    /// The smallest group that can be learned from.
+    fn least_group(&self) -> usize {
+        1
+    }
 
     /// The share of samples that may fail.
     fn max_failure_rate(&self) -> f64 {

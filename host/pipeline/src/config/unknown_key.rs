@@ -1,7 +1,7 @@
 //! What to write in place of an unknown key.
 
 /// Keys of verl and TRL, and where the same is set here.
-const ELSEWHERE: [(&str, &str); 56] = [
+const ELSEWHERE: [(&str, &str); 71] = [
     ("adam_beta1", "train.optimizer.betas"),
     ("adam_beta2", "train.optimizer.betas"),
     ("adam_epsilon", "train.optimizer.eps"),
@@ -16,7 +16,7 @@ const ELSEWHERE: [(&str, &str); 56] = [
     ("eval_steps", "train.validate_every"),
     ("experiment_name", "log.name"),
     ("grad_clip", "train.optimizer.max_grad_norm"),
-    ("kl_coef", "train.loss.kl.coefficient"),
+    ("kl_coef", "train.kl_reward.coefficient"),
     ("kl_loss_coef", "train.loss.kl.coefficient"),
     ("kl_loss_type", "train.loss.kl.estimator"),
     ("lora_alpha", "model.lora.alpha"),
@@ -58,6 +58,21 @@ const ELSEWHERE: [(&str, &str); 56] = [
     ("eval_dataset", "data.validation"),
     ("val_files", "data.validation"),
     ("weight_decay", "train.optimizer.weight_decay"),
+    ("delta", "train.loss.clip_ratio_c"),
+    ("entropy_coef", "train.loss.entropy_coefficient"),
+    ("entropy_coeff", "train.loss.entropy_coefficient"),
+    ("importance_sampling_level", "train.loss.policy = \"gspo\""),
+    ("loss_mode", "train.loss.policy"),
+    ("mask_truncated_completions", "train.mask_truncated"),
+    ("norm_adv_by_std_in_grpo", "train.advantage.scale"),
+    ("sapo_temperature_neg", "train.loss.tau_neg"),
+    ("sapo_temperature_pos", "train.loss.tau_pos"),
+    ("ref_model_mixup_alpha", "train.reference.mixup"),
+    ("ref_model_sync_steps", "train.reference.every"),
+    ("scale_rewards", "train.advantage.scale"),
+    ("target_kl", "target of train.kl_reward or train.loss.kl"),
+    ("use_kl_in_reward", "train.kl_reward"),
+    ("use_kl_loss", "train.loss.kl"),
 ];
 
 /// How similar a key must be to be suggested; clap's threshold.

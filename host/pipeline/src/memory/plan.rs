@@ -10,6 +10,7 @@ use gavel_policy::device;
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
 use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
+use gavel_rollout::RewardModelFootprint;
 use gavel_train::{LongestRows, tokens_per_chunk};
 
 /// What decides how much memory a run takes.
@@ -30,6 +31,8 @@ pub(super) struct Plan<'a> {
     batch: MiniBatch,
     rollout: Rollout,
     cache_memory: Option<u64>,
+    /// The reward models on the same device.
+    reward_models: Vec<(String, RewardModelFootprint)>,
 }
 
 /// What an optimiser step learns from.
@@ -87,10 +90,11 @@ impl<'a> Plan<'a> {
         let rollout = &config.rollout;
         let most = drawn.max((config.data.validation_samples * setup.validation.len()) as u64);
         let adapters = adapters(&config.model, &setup.sizes)?;
+        let device = device::select(&config.model.device)?;
         let plan = Self {
             sizes: &setup.sizes,
             dtype: config.model.dtype,
-            device: device::select(&config.model.device)?,
+            device,
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
@@ -106,6 +110,7 @@ impl<'a> Plan<'a> {
                 has_turns: config.agent.has_turns(),
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
+            reward_models: setup.reward_models.footprints(device),
         };
         plan.check_cache()?;
         Ok(plan)
@@ -137,7 +142,7 @@ impl<'a> Plan<'a> {
         let mut kept = vec![part("weights".into(), footprint.weights())];
         // With adapters, the reference shares the policy's weights.
         if self.has_reference && self.adapters.is_none() {
-            kept.push(part("reference of the kl penalty".into(), footprint.weights()));
+            kept.push(part("reference".into(), footprint.weights()));
         }
         if self.keeps_before_step {
             // A copy of the parameters that have a gradient.
@@ -164,11 +169,26 @@ impl<'a> Plan<'a> {
         let prefill = footprint.layer(PassShape::unshared(prompts));
         let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
         let rollout = vec![part("prompts, or logits and their sums".into(), prefill.max(sampling))];
+        let (awake, asleep): (Vec<_>, Vec<_>) = self.reward_models.iter().partition(|(_, footprint)| !footprint.sleeps);
+        let loaded = awake.iter().map(|(_, footprint)| footprint.weights).sum();
+        kept.extend(
+            awake.iter().map(|(name, model)| part(format!("weights of the reward model {name}"), model.weights)),
+        );
+        // One of them computes at a time.
+        let needs = |model: &RewardModelFootprint| model.batch + if model.sleeps { model.weights } else { 0 };
+        let largest = awake.iter().chain(&asleep).max_by_key(|(_, model)| needs(model));
+        let scoring = largest.iter().flat_map(|(name, model)| {
+            let weights = model.sleeps.then(|| part(format!("weights of the reward model {name}"), model.weights));
+            weights.into_iter().chain([part(format!("a batch of the reward model {name}"), model.batch)])
+        });
+        let scoring = scoring.collect();
         let there = |parts: Vec<Part>| parts.into_iter().filter(|part| part.bytes > 0).collect();
         Ok(Prediction {
             kept,
             update: there(update),
             rollout: there(rollout),
+            scoring: there(scoring),
+            loaded,
             device: device::name(self.device),
             memory: device::memory(self.device).ok(),
             advice: None,

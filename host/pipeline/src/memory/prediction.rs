@@ -13,6 +13,10 @@ pub struct Prediction {
     pub update: Vec<Part>,
     /// Parts that rollout adds.
     pub rollout: Vec<Part>,
+    /// Parts that reward models add on the device of the policy.
+    pub scoring: Vec<Part>,
+    /// What of `kept` is loaded already, and so is not free: in bytes.
+    pub loaded: u64,
     /// The device.
     pub device: String,
     /// The memory of the device, if the system reports it.
@@ -35,15 +39,17 @@ fn sum(parts: &[Part]) -> u64 {
 }
 
 impl Prediction {
-    /// The most at once: update and rollout take turns.
+    /// The most at once: update, rollout and reward models take turns.
     pub fn total(&self) -> u64 {
-        sum(&self.kept) + sum(&self.update).max(sum(&self.rollout))
+        sum(&self.kept) + sum(&self.update).max(sum(&self.rollout)).max(sum(&self.scoring))
     }
 
     /// A warning if the device does not have that much.
     pub fn warning(&self) -> Option<String> {
-        let excess = self.total().checked_sub(self.memory?.free).filter(|excess| *excess > 0)?;
-        let needs = ByteSize(self.total());
+        let excess = (self.total() - self.loaded.min(self.total()))
+            .checked_sub(self.memory?.free)
+            .filter(|excess| *excess > 0)?;
+        let needs = ByteSize(self.total() - self.loaded.min(self.total()));
         let free = ByteSize(self.memory?.free);
         let hint = match &self.advice {
             Some((setting, saved)) => {
@@ -58,7 +64,12 @@ impl Prediction {
 
 impl fmt::Display for Prediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (when, parts) in [("always", &self.kept), ("in an update", &self.update), ("in rollout", &self.rollout)] {
+        for (when, parts) in [
+            ("always", &self.kept),
+            ("in an update", &self.update),
+            ("in rollout", &self.rollout),
+            ("in scoring", &self.scoring),
+        ] {
             for Part { what, bytes } in parts {
                 writeln!(f, "{when}: {what}: {}", ByteSize(*bytes))?;
             }

@@ -46,7 +46,7 @@ fn rendered(rows: &[Value]) -> Result<[Vec<String>; 2]> {
     let config = config(folder.path(), "error", rows);
     let limit = PromptLimit::new(&config.data, 512, 8).unwrap();
     let prompts = prompts(read(&config), "train", &text, limit, &Logic::Single)?.rows;
-    let rows = sft_rows(read(&config), &text, limit, &Logic::Single)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, &Logic::Single, Turns::Last)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode(ids).unwrap();
     Ok([
         prompts.iter().map(|prompt| decode(&prompt.ids)).collect(),
@@ -56,11 +56,23 @@ fn rendered(rows: &[Value]) -> Result<[Vec<String>; 2]> {
 
 /// Prompt and response of each row for `gavel sft`, special tokens included.
 fn imitated(template: &str, ends: &[u32], positions: i64, overlong: &str, rows: &[Value]) -> Result<Vec<[String; 2]>> {
+    imitated_turns(template, ends, positions, overlong, rows, Turns::Last)
+}
+
+/// The same with these turns.
+fn imitated_turns(
+    template: &str,
+    ends: &[u32],
+    positions: i64,
+    overlong: &str,
+    rows: &[Value],
+    turns: Turns,
+) -> Result<Vec<[String; 2]>> {
     let folder = tempfile::tempdir().unwrap();
     let text = model(folder.path(), template, ends);
     let config = config(folder.path(), overlong, rows);
     let limit = PromptLimit::new(&config.data, positions, 8).unwrap();
-    let rows = sft_rows(read(&config), &text, limit, &Logic::Single)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, &Logic::Single, turns)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode_with(ids, false).unwrap();
     Ok(rows.iter().map(|row| [decode(&row.prompt), decode(&row.response)]).collect())
 }
@@ -177,6 +189,12 @@ fn of_a_conversation_the_last_turn_is_learned() {
     let several = json!({"messages": [user("a"), said("b"), user("c"), said("d")]});
     let before = turn("user", "a") + &turn("assistant", "b") + &turn("user", "c") + ask;
     assert_eq!(learned(several).unwrap(), [[before.as_str(), "d<|im_end|>"]]);
+
+    // All turns, on demand; a question at the end has no answer to learn.
+    let all = |row: Value| imitated_turns(CALLS, &[2], 512, "error", &[row], Turns::All);
+    let several = json!({"messages": [user("a"), said("b"), user("c"), said("d"), user("e")]});
+    let first = turn("user", "a") + ask;
+    assert_eq!(all(several).unwrap(), [[first.as_str(), "b<|im_end|>"], [before.as_str(), "d<|im_end|>"]]);
 
     // Each message of the assistant in the turn, with the call and its result before the second one.
     let called = "Hm.<call>add {\"a\": 2}";

@@ -74,7 +74,7 @@ pub struct AgentTurn {
     pub tokens: usize,
 }
 
-/// Why an agent has no turn, which it is told.
+/// Why an agent has no turn; the agent gets this reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyRefusal {
     /// The request cannot be met as it is.

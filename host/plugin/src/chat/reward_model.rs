@@ -4,15 +4,15 @@ use super::{ChatBody, ChatError, ChatModel, ChatRequest};
 use crate::call_meter::CallMeter;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_data::Message;
+use gavel_data::{ConversationScore, Message};
 use serde_json::json;
 use std::sync::Arc;
 
 /// A reward model, asked for one conversation after another or for many at once.
 pub trait RewardModel: Send + Sync {
-    /// The score of a conversation, a finite number. What takes processor time on the caller's side is done before this
-    /// returns: in the call's own poll, which charges it. Dropping the future cancels the request.
-    fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<f64, ChatError>>;
+    /// The score of a conversation, of finite numbers. What takes processor time on the caller's side is done before
+    /// this returns: in the call's own poll, which charges it. Dropping the future cancels the request.
+    fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<ConversationScore, ChatError>>;
 }
 
 /// A reward model that writes its score as a text, so that the tape keeps it like the answer of a language model.
@@ -26,8 +26,7 @@ impl ChatModel for Written {
     ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
         let score = self.0.clone().score(request.messages);
         async move {
-            // The shortest text that is read as the same number.
-            let message = json!({"role": "assistant", "content": score.await?.to_string()});
+            let message = json!({"role": "assistant", "content": score.await?.to_text()});
             Ok(ChatBody::of(&json!({"choices": [{"message": message}]}), &meter)?)
         }
         .boxed()

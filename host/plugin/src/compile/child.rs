@@ -46,6 +46,10 @@ pub(super) fn compile(program: &Path, limits: &LoadLimits, order: Order<'_>) -> 
     if status.success() {
         let mut bytes = Vec::new();
         code.rewind().and_then(|()| code.read_to_end(&mut bytes)).map_err(failed)?;
+        // A program that is not `gavel` may end so, and what it wrote would be kept.
+        if bytes.is_empty() {
+            return Err(NotCompiled::Host(format!("{} ended without the code of the component", program.display())));
+        }
         return Ok(bytes);
     }
     let mut told = Vec::new();

@@ -23,7 +23,7 @@ impl Environment {
     /// Reads the variables with these names.
     ///
     /// # Errors
-    /// One of them is not set, or is no text.
+    /// One of them is not set, or is not UTF-8.
     pub fn read(names: &[String]) -> Result<Self, GrantError> {
         check_names(names)?;
         let read = |name: &String| match std::env::var(name) {

@@ -32,7 +32,7 @@ impl ReadRule {
 
     fn parse(grant: &str) -> Result<Self, GrantError> {
         let wrong = |what| GrantError::Read { grant: grant.to_owned(), what };
-        let (folder, below) = grant.rsplit_once(":/").ok_or_else(|| wrong("names no absolute guest path"))?;
+        let (folder, below) = grant.rsplit_once(":/").ok_or_else(|| wrong("does not name an absolute guest path"))?;
         if folder.is_empty() {
             return Err(wrong("names no folder"));
         }

@@ -84,6 +84,7 @@ impl Import {
                 or_stand_in(os, "follows from the run's seed and the sample", r#"random = "os""#)
             }
             ("wasi:cli", "stdin") => (StandIn, "empty".to_owned(), None),
+            ("wasi:cli", "exit") => (Given, "ends the call as a fault".to_owned(), None),
             ("wasi:cli" | "wasi:io", _) => (Given, "output for the host's messages".to_owned(), None),
             ("wasi:sockets", _) => (StandIn, "every use is refused".to_owned(), None),
             _ => (Refused, "nothing grants it".to_owned(), None),

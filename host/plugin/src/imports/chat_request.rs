@@ -42,8 +42,7 @@ impl State {
         let attached: usize =
             parts().map(|part| if let ContentPart::Media(media) = part { media.bytes.len() } else { 0 }).sum();
         if attached > ATTACHED_BYTES {
-            let what =
-                format!("a request has {attached} bytes of attachments, and at most {ATTACHED_BYTES} are allowed");
+            let what = format!("a request has {attached} bytes of attachments, more than the {ATTACHED_BYTES} allowed");
             return Ok(Err(ChatError::InvalidRequest(what)));
         }
         let texts: usize = lifted.iter().map(message_bytes).sum();
@@ -60,7 +59,7 @@ fn parse(options: &str) -> Result<Map<String, Value>, ChatError> {
         return Ok(Map::new());
     }
     if options.len() > OPTIONS_BYTES {
-        let what = format!("`options` has {} bytes, and at most {OPTIONS_BYTES} are allowed", options.len());
+        let what = format!("`options` has {} bytes, more than the {OPTIONS_BYTES} allowed", options.len());
         return Err(ChatError::InvalidRequest(what));
     }
     serde_json::from_str(options)

@@ -116,7 +116,7 @@ fn parse(options: &str) -> Result<TurnOptions, policy::Error> {
     match options.trim() {
         "" => Ok(TurnOptions::default()),
         long if long.len() > OPTIONS_BYTES => {
-            let what = format!("`options` has {} bytes, and at most {OPTIONS_BYTES} are allowed", long.len());
+            let what = format!("`options` has {} bytes, more than the {OPTIONS_BYTES} allowed", long.len());
             Err(policy::Error::InvalidRequest(what))
         }
         options => serde_json::from_str(options)
@@ -232,7 +232,7 @@ impl tools::Host for State {
         let _held = self.meter().hold(COPIES * calls.iter().map(call_bytes).sum::<usize>())?;
         let handle = self.episode.as_ref().map(|episode| episode.handle.clone());
         let handle = handle.ok_or_else(|| Error::msg("the episode is over"))?;
-        // In a task of its own, so that a tool goes on while its agent waits for a thread, and its processor time is not
+        // In a task of its own, so that a tool continues while its agent waits for a thread, and its processor time is not
         // measured as the agent's. Dropping the wait ends it.
         let mut tools = JoinSet::new();
         tools.spawn_on(async move { episode.call(calls).await }, &handle);

@@ -5,10 +5,30 @@ use crate::chat::ChatError;
 use crate::grant::ChatReply;
 use crate::state::State;
 use futures::future::try_join_all;
+use gavel_data::{ConversationScore, StepValue};
 use wasmtime::Result;
 
 impl reward_model::Host for State {
     async fn score(&mut self, requests: Vec<reward_model::Request>) -> Result<Vec<Result<f64, reward_model::Error>>> {
+        let scores = self.scores(requests).await?;
+        Ok(scores.into_iter().map(|score| Ok(score?.score)).collect())
+    }
+
+    async fn score_steps(
+        &mut self,
+        requests: Vec<reward_model::Request>,
+    ) -> Result<Vec<Result<reward_model::StepScores, reward_model::Error>>> {
+        let scores = self.scores(requests).await?;
+        Ok(scores.into_iter().map(|score| Ok(score?.into())).collect())
+    }
+}
+
+impl State {
+    /// Asks for all of them at once. The outer error ends the call.
+    async fn scores(
+        &mut self,
+        requests: Vec<reward_model::Request>,
+    ) -> Result<Vec<Result<ConversationScore, ChatError>>> {
         let meter = self.grants.reward_model.meter().clone();
         meter.request(requests.len())?;
         // Held until all are answered, as for `chat`.
@@ -24,15 +44,22 @@ impl reward_model::Host for State {
             asked.push(self.grants.reward_model.ask(ready));
         }
         let answers = try_join_all(asked).await?;
-        Ok(answers.into_iter().map(|answer| Ok(score(&answer?)?)).collect())
+        Ok(answers.into_iter().map(|answer| score(&answer?)).collect())
     }
 }
 
 /// The score that a reward model wrote.
-fn score(reply: &ChatReply) -> Result<f64, ChatError> {
+fn score(reply: &ChatReply) -> Result<ConversationScore, ChatError> {
     let text = reply.text().unwrap_or_default();
-    let score = text.trim().parse().ok().filter(|score: &f64| score.is_finite());
-    score.ok_or_else(|| ChatError::Unavailable(format!("the reward model's answer is no number: {text:?}")))
+    ConversationScore::parse(&text)
+        .ok_or_else(|| ChatError::Unavailable(format!("the reward model's answer is not a number: {text:?}")))
+}
+
+impl From<ConversationScore> for reward_model::StepScores {
+    fn from(ConversationScore { score, steps }: ConversationScore) -> Self {
+        let step = |StepValue { start, end, value }| reward_model::Step { start, end, value };
+        Self { score, steps: steps.into_iter().map(step).collect() }
+    }
 }
 
 impl From<ChatError> for reward_model::Error {

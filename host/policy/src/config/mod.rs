@@ -98,6 +98,23 @@ impl ModelConfig {
         }
     }
 
+    /// The same sizes with the head of a reward model, which has one label.
+    ///
+    /// # Errors
+    /// They are those of a critic, or of a classifier with several labels.
+    pub fn for_reward_model(self) -> Result<Self> {
+        match self.head {
+            Head::LanguageModel | Head::Scores { labels: 1 } => Ok(Self { head: Head::Scores { labels: 1 }, ..self }),
+            Head::Scores { labels } => {
+                Err(PolicyError::Config(format!("a reward model has one label, and this classifier has {labels}")))
+            }
+            Head::Values { .. } => Err(PolicyError::Config(
+                "a critic cannot become a reward model: it needs a language model, or a classifier with one label"
+                    .into(),
+            )),
+        }
+    }
+
     /// Width of all query heads together.
     pub(crate) fn query_width(&self) -> i64 {
         self.num_attention_heads * self.head_dim

@@ -16,7 +16,7 @@ pub struct EngineConfig {
     pub prefill_tokens: usize,
     /// The most bytes that keys and values take. If they would take more, the
     /// requests that came last are put back and computed again later; they keep
-    /// the tokens that they have drawn. `None` is no limit.
+    /// the tokens that they have drawn. `None` means no limit.
     pub cache_bytes: Option<usize>,
     /// Whether the keys and values of responses under way are computed again when the version of the weights changes.
     pub recompute_cache: bool,

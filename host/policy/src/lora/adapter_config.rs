@@ -92,7 +92,7 @@ impl AdapterConfigFile {
             }
         }
         if let Some(key) = self.alpha_pattern.iter().flatten().map(|(key, _)| key).find(|key| is_expression(key)) {
-            return refused("alpha_pattern", &json!(key), "only names of modules are, no regular expressions");
+            return refused("alpha_pattern", &json!(key), "only names of modules are, not regular expressions");
         }
         if let Some((_, alpha)) = self.alpha_pattern.iter().flatten().find(|(_, alpha)| !alpha.is_number()) {
             return refused("alpha_pattern", alpha, "only numbers are");

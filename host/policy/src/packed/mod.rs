@@ -12,7 +12,7 @@ pub use indices::take_rows;
 pub use rows::PackedRow;
 
 use crate::config::ModelConfig;
-use crate::error::Result;
+use crate::error::{PolicyError, Result};
 use crate::layer::Projected;
 use crate::mask::Masks;
 use bucket::{Bucket, Layout};
@@ -28,6 +28,8 @@ pub struct Packed {
     pub(crate) positions: Tensor,
     /// Where each row begins in `ids`.
     starts: Vec<usize>,
+    /// The tokens of each row.
+    lengths: Vec<usize>,
     /// In the order of `ids`.
     buckets: Vec<Bucket>,
 }
@@ -58,6 +60,7 @@ impl Packed {
             ids: indices::on_device(&ids, device)?,
             positions: indices::on_device(&positions, device)?,
             starts,
+            lengths: rows.iter().map(|row| row.tokens.len()).collect(),
             buckets,
         })
     }
@@ -70,6 +73,22 @@ impl Packed {
     /// Where the tokens of a row begin among all.
     pub fn start(&self, row: usize) -> usize {
         self.starts[row]
+    }
+
+    /// Where tokens of rows are among all: of each row those at these places, from 0.
+    pub(crate) fn places(&self, places: &[Vec<usize>]) -> Result<Vec<i64>> {
+        if places.len() != self.starts.len() {
+            return Err(PolicyError::Input(format!("places for {} rows of {}", places.len(), self.starts.len())));
+        }
+        let mut all = Vec::new();
+        for (row, places) in places.iter().enumerate() {
+            let length = self.lengths[row];
+            if let Some(place) = places.iter().find(|place| **place >= length) {
+                return Err(PolicyError::Input(format!("row {row} has {length} tokens, and none at {place}")));
+            }
+            all.extend(places.iter().map(|place| (self.starts[row] + place) as i64));
+        }
+        Ok(all)
     }
 
     /// The masks of each bucket, for attention in `kind`.

@@ -126,7 +126,9 @@ fn scores_of_classifiers_equal_those_of_transformers() {
         };
         let rows: Vec<PackedRow> = ids.iter().zip(&lengths).map(row).collect();
         let packed = Packed::new(&rows, Device::Cpu).unwrap();
-        let difference = relative(&load(&name, Kind::Float).scores_packed(&packed, &lengths).unwrap(), scores);
+        let last: Vec<Vec<usize>> = lengths.iter().map(|length| vec![length - 1]).collect();
+        let model = load(&name, Kind::Float);
+        let difference = relative(&model.scores_of_last(&model.hidden_at(&packed, &last).unwrap()).unwrap(), scores);
         assert!(difference < 2e-4, "{name}, packed: {difference}");
         seen += 1;
     }
@@ -176,6 +178,36 @@ fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
     assert!(critic("qwen3-critic").is_ok());
     let error = critic("llama-classifier").err().unwrap().to_string();
     assert!(error.contains("config.json: a critic has one label, and this head has 3"), "{error}");
+}
+
+#[test]
+fn a_reward_model_is_made_of_a_language_model_or_continued() {
+    let reward_model =
+        |name: &str, seed: u64| Model::load_reward_model(&folder().join(name), Kind::Float, Device::Cpu, seed, None);
+    for name in ["qwen3", "llama-bf16-shards", "qwen2-untied-mha"] {
+        let expected = Expected::of(name);
+        let scores = |model: &Model| model.scores(expected.ids(), &expected.lengths()).unwrap();
+        let (model, plain) = (reward_model(name, 1).unwrap(), load(name, Kind::Float));
+        assert_eq!(model.hidden(expected.ids()).unwrap(), plain.hidden(expected.ids()).unwrap(), "{name}");
+        assert_eq!(scores(&model).size(), [expected.lengths().len() as i64, 1]);
+        assert!(scores(&model).abs().min().double_value(&[]) > 0.0, "{name}");
+        assert_eq!(scores(&model), scores(&reward_model(name, 1).unwrap()), "{name}");
+        assert_ne!(scores(&model), scores(&reward_model(name, 2).unwrap()), "{name}");
+        let folder = tempfile::tempdir().unwrap();
+        model.save(folder.path()).unwrap();
+        let again = Model::load_reward_model(folder.path(), Kind::Float, Device::Cpu, 2, None).unwrap();
+        assert_eq!(scores(&again), scores(&model), "{name}");
+    }
+    let (model, expected) = (reward_model("qwen2-classifier", 1).unwrap(), Expected::of("qwen2-classifier"));
+    let found = model.scores(expected.ids(), &expected.lengths()).unwrap();
+    assert!(relative(&found, &expected.tensors["scores"]) < 2e-4);
+    for (name, says) in [
+        ("llama-classifier", "a reward model has one label, and this classifier has 3"),
+        ("qwen3-critic", "a critic cannot become a reward model"),
+    ] {
+        let error = reward_model(name, 1).err().unwrap().to_string();
+        assert!(error.contains(says), "{error}");
+    }
 }
 
 #[test]

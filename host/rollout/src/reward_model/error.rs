@@ -7,9 +7,14 @@ use std::sync::Arc;
 /// Why a reward model gives no score, or cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum RewardModelError {
-    /// The checkpoint does not fit what it is read for.
-    #[error("{0}")]
-    Unfit(String),
+    /// A part of the checkpoint or of the configuration does not fit what the model is read for.
+    #[error("{what}")]
+    Unfit {
+        /// Which part.
+        part: Part,
+        /// Why.
+        what: String,
+    },
     /// The tokenizer or the chat template refuses a conversation.
     #[error(transparent)]
     Text(#[from] TextError),
@@ -29,12 +34,21 @@ pub enum RewardModelError {
         /// The most tokens that there may be.
         positions: usize,
     },
-    /// The score is infinite or not a number.
+    /// The conversation becomes no tokens.
+    #[error("the conversation has no tokens")]
+    Empty,
+    /// The steps of a conversation cannot be found in its tokens.
+    #[error("the reward model cannot find the steps: {0}")]
+    Steps(String),
+    /// A number of the score is infinite or not a number.
     #[error("the reward model's score is {0}")]
     NotFinite(f64),
     /// The batch that the conversation was part of failed.
     #[error("the reward model failed: {0}")]
     Failed(Arc<PolicyError>),
+    /// The weights cannot be put into host memory.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The model's thread cannot be started.
     #[error("cannot start a thread for the reward model: {0}")]
     Thread(std::io::Error),
@@ -43,9 +57,34 @@ pub enum RewardModelError {
     Stopped,
 }
 
+/// What does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// `architectures` of `config.json`.
+    Architectures,
+    /// `id2label` of `config.json`.
+    Labels,
+    /// `vocab_size` of `config.json`.
+    Vocabulary,
+    /// The chat template.
+    Template,
+    /// The two tokens of a judge.
+    YesNo,
+    /// How steps are found.
+    Steps,
+}
+
 impl RewardModelError {
     /// Whether the conversation is at fault, so that asking again cannot help.
     pub fn is_of_conversation(&self) -> bool {
-        matches!(self, Self::Text(_) | Self::TooLong { .. } | Self::TooManyBytes { .. } | Self::NotFinite(_))
+        matches!(
+            self,
+            Self::Text(_)
+                | Self::TooLong { .. }
+                | Self::TooManyBytes { .. }
+                | Self::Empty
+                | Self::Steps(_)
+                | Self::NotFinite(_)
+        )
     }
 }

@@ -3,69 +3,95 @@
 
 mod config;
 mod error;
+mod reader;
+mod steps;
 mod usage;
 mod waiting;
 mod worker;
 
 pub use config::{Reading, RewardModelConfig};
-pub use error::RewardModelError;
+pub use error::{Part, RewardModelError};
+pub use steps::{Each, StepsConfig, StepsScore};
 pub use usage::RewardModelUsage;
 
-use config::Output;
-use gavel_data::{Message, Role};
-use gavel_policy::Model;
-use gavel_text::{RenderOptions, TextModel};
+use crate::device_turns::DeviceTurns;
+use gavel_data::{ConversationScore, Message, StepValue};
+use gavel_policy::memory::{Footprint, PassShape};
+use gavel_policy::{Device, HostWeights, Model};
+use gavel_text::TextModel;
+use reader::{ReadConversation, Reader};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use usage::Counters;
-use waiting::Request;
+use waiting::{Request, Values};
 use worker::Worker;
 
-/// Few tokens have as many bytes, and megabytes take seconds to tokenise.
-const BYTES_PER_TOKEN: usize = 64;
-
 /// What comes of a conversation.
-type Answer = oneshot::Receiver<Result<f64, RewardModelError>>;
+type Answer = oneshot::Receiver<Result<Values, RewardModelError>>;
 
 /// A reward model. Clones are the same model, whose thread ends with the last of them.
 #[derive(Clone)]
 pub struct RewardModel(Arc<Handle>);
 
 struct Handle {
-    text: TextModel,
-    output: Output,
-    positions: usize,
+    reader: Reader,
+    steps: Option<StepsConfig>,
+    footprint: RewardModelFootprint,
     counters: Arc<Counters>,
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// The memory that a reward model takes on its device, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RewardModelFootprint {
+    /// The device.
+    pub device: Device,
+    /// The weights.
+    pub weights: u64,
+    /// A batch, beside the weights.
+    pub batch: u64,
+    /// Whether the weights are there only while conversations are scored.
+    pub sleeps: bool,
+}
+
 impl RewardModel {
-    /// Starts the thread of a model, with its tokenizer and chat template.
+    /// Starts the thread of a model, with its tokenizer and chat template. It computes only when it has its turn among
+    /// `turns`, which are those of its device.
     ///
     /// # Errors
     /// The model does not fit `config` or the tokenizer, or its chat template cannot make a text of a conversation.
-    pub fn start(model: Model, text: TextModel, config: RewardModelConfig) -> Result<Self, RewardModelError> {
-        let RewardModelConfig { reading, max_tokens_per_batch, max_wait } = config;
-        let output = reading.output(&model, &text.tokenizer)?;
+    pub fn start(
+        model: Model,
+        text: TextModel,
+        config: RewardModelConfig,
+        turns: Arc<DeviceTurns>,
+    ) -> Result<Self, RewardModelError> {
+        let output = config.output(&model, &text.tokenizer)?;
+        let RewardModelConfig { steps, max_tokens_per_batch, max_wait, sleep, .. } = config;
         model
             .config()
             .check_vocabulary(text.tokenizer.vocab_size())
-            .map_err(|error| RewardModelError::Unfit(error.to_string()))?;
+            .map_err(|error| RewardModelError::Unfit { part: Part::Vocabulary, what: error.to_string() })?;
         let positions = usize::try_from(model.config().positions()).unwrap_or_default();
+        let reader = Reader::new(text, output, positions, steps.clone())?;
+        let footprint = footprint(&model, max_tokens_per_batch, sleep);
+        let host = sleep.then(|| HostWeights::of(&model)).transpose()?;
+        if let Some(host) = &host {
+            host.release(&model)?;
+        }
         let (requests, received) = channel();
         let counters = Arc::new(Counters::default());
-        let worker =
-            Worker { model, output, max_tokens_per_batch, max_wait, known: HashMap::new(), counters: counters.clone() };
-        let mut handle = Handle { text, output, positions, counters, requests: Some(requests), thread: None };
-        handle.ids(&[Message::new(Role::User, "a"), Message::new(Role::Assistant, "b")])?;
+        let (known, counted) = (HashMap::new(), counters.clone());
+        let worker = Worker { model, host, turns, output, max_tokens_per_batch, max_wait, known, counters: counted };
         let thread = std::thread::Builder::new().name("gavel-reward-model".into());
         let thread = thread.spawn(move || worker.run(&received)).map_err(RewardModelError::Thread)?;
-        handle.thread = Some(thread);
-        Ok(Self(Arc::new(handle)))
+        let (requests, thread) = (Some(requests), Some(thread));
+        Ok(Self(Arc::new(Handle { reader, steps, footprint, counters, requests, thread })))
     }
 
     /// The score of a conversation, whose last message is what is scored. Its text is made and tokenised before this
@@ -76,49 +102,115 @@ impl RewardModel {
     pub fn score(
         &self,
         conversation: &[Message],
-    ) -> impl Future<Output = Result<f64, RewardModelError>> + Send + use<> {
-        let asked = self.ask(conversation);
-        async move { asked?.await.map_err(|_| RewardModelError::Stopped)? }
+    ) -> impl Future<Output = Result<ConversationScore, RewardModelError>> + Send + use<> {
+        let asked = self.0.reader.read(conversation).and_then(|read| {
+            let steps = read.steps.clone();
+            Ok((self.ask(read)?, steps))
+        });
+        let how = self.0.steps.as_ref().map(|steps| steps.score);
+        async move {
+            let (answer, steps) = asked?;
+            let values = answer.await.map_err(|_| RewardModelError::Stopped)??;
+            Ok(match how {
+                None => ConversationScore::whole(values.first().copied().unwrap_or(f64::NAN)),
+                Some(how) => ConversationScore { score: how.of(&values), steps: of_steps(steps, &values) },
+            })
+        }
     }
 
-    fn ask(&self, conversation: &[Message]) -> Result<Answer, RewardModelError> {
-        let positions = self.0.positions;
-        let bytes: usize = conversation.iter().map(|message| message.text().len()).sum();
-        if bytes / BYTES_PER_TOKEN > positions {
-            return Err(RewardModelError::TooManyBytes { bytes, positions });
+    /// The scores of all labels for a conversation, as `transformers` gives them before a softmax.
+    ///
+    /// # Errors
+    /// As for [`score`](Self::score).
+    pub fn labels(
+        &self,
+        conversation: &[Message],
+    ) -> impl Future<Output = Result<Labels, RewardModelError>> + Send + use<> {
+        self.labels_of(self.0.reader.read(conversation))
+    }
+
+    /// The same for a text, with the tokens that the tokenizer adds to a whole text if `add_special`.
+    ///
+    /// # Errors
+    /// As for [`score`](Self::score).
+    pub fn labels_of_text(
+        &self,
+        text: &str,
+        add_special: bool,
+    ) -> impl Future<Output = Result<Labels, RewardModelError>> + Send + use<> {
+        self.labels_of(self.0.reader.read_text(text, add_special))
+    }
+
+    fn labels_of(
+        &self,
+        read: Result<ReadConversation, RewardModelError>,
+    ) -> impl Future<Output = Result<Labels, RewardModelError>> + Send + use<> {
+        let asked = read.and_then(|read| {
+            let tokens = read.tokens.len();
+            Ok((self.ask(read)?, tokens))
+        });
+        async move {
+            let (answer, tokens) = asked?;
+            let scores = answer.await.map_err(|_| RewardModelError::Stopped)??;
+            Ok(Labels { scores: scores.to_vec(), tokens })
         }
-        let tokens = self.0.ids(conversation)?;
-        if tokens.len() > positions {
-            return Err(RewardModelError::TooLong { tokens: tokens.len(), positions });
-        }
+    }
+
+    fn ask(&self, ReadConversation { tokens, places, .. }: ReadConversation) -> Result<Answer, RewardModelError> {
         let mut hasher = blake3::Hasher::new();
         tokens.iter().for_each(|token| {
             hasher.update(&token.to_le_bytes());
         });
-        let (reply, score) = oneshot::channel();
-        let request = Request { key: *hasher.finalize().as_bytes(), tokens, reply };
+        // Where the tokens end and the places begin.
+        hasher.update(&(tokens.len() as u64).to_le_bytes());
+        places.iter().for_each(|place| {
+            hasher.update(&(*place as u64).to_le_bytes());
+        });
+        let (reply, values) = oneshot::channel();
+        let request = Request { key: *hasher.finalize().as_bytes(), tokens, places, reply };
         let requests = self.0.requests.as_ref().ok_or(RewardModelError::Stopped)?;
         requests.send(request).map_err(|_| RewardModelError::Stopped)?;
-        Ok(score)
+        Ok(values)
     }
 
     /// What it has done so far.
     pub fn usage(&self) -> RewardModelUsage {
         self.0.counters.usage()
     }
+
+    /// The memory that it takes.
+    pub fn footprint(&self) -> RewardModelFootprint {
+        self.0.footprint
+    }
+
+    /// Whether the thread still works.
+    pub fn is_alive(&self) -> bool {
+        self.0.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
 }
 
-impl Handle {
-    /// The tokens of a conversation. A classifier reads the whole of it; a language model goes on after it.
-    fn ids(&self, conversation: &[Message]) -> Result<Vec<u32>, RewardModelError> {
-        let add_generation_prompt = self.output != Output::Score;
-        let options = RenderOptions { add_generation_prompt, ..RenderOptions::default() };
-        let ids = self.text.prompt_ids_with(conversation, &options)?;
-        match ids.is_empty() {
-            true => Err(RewardModelError::Unfit("the chat template makes an empty text of a conversation".into())),
-            false => Ok(ids),
-        }
-    }
+/// The scores of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Labels {
+    /// One for each label of the model.
+    pub scores: Vec<f64>,
+    /// The tokens of the text.
+    pub tokens: usize,
+}
+
+fn of_steps(steps: Vec<Range<usize>>, values: &[f64]) -> Vec<StepValue> {
+    // Texts of the contract have fewer than 4 GiB.
+    let byte = |byte: usize| u32::try_from(byte).unwrap_or(u32::MAX);
+    let step =
+        |(step, value): (Range<usize>, &f64)| StepValue { start: byte(step.start), end: byte(step.end), value: *value };
+    steps.into_iter().zip(values).map(step).collect()
+}
+
+fn footprint(model: &Model, max_tokens_per_batch: usize, sleeps: bool) -> RewardModelFootprint {
+    let footprint = Footprint::new(model.config(), model.kind(), model.device());
+    let tokens = max_tokens_per_batch as u64;
+    let batch = footprint.layer(PassShape::unshared(tokens));
+    RewardModelFootprint { device: model.device(), weights: footprint.weights(), batch, sleeps }
 }
 
 impl Drop for Handle {

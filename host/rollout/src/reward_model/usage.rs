@@ -2,6 +2,7 @@
 
 use gavel_policy::PackedRow;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What a reward model has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,6 +15,12 @@ pub struct RewardModelUsage {
     pub batches: u64,
     /// Tokens of the conversations that were computed.
     pub tokens: u64,
+    /// The time in which scores were computed.
+    pub computing: Duration,
+    /// The time in which conversations waited for the model's turn on its device.
+    pub waiting: Duration,
+    /// The time in which weights were moved to the device and away from it.
+    pub moving: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -22,6 +29,9 @@ pub(super) struct Counters {
     reused: AtomicU64,
     batches: AtomicU64,
     tokens: AtomicU64,
+    computing: AtomicU64,
+    waiting: AtomicU64,
+    moving: AtomicU64,
 }
 
 impl Counters {
@@ -35,9 +45,33 @@ impl Counters {
         self.reused.fetch_add(requests, Ordering::Relaxed);
     }
 
-    pub(super) fn usage(&self) -> RewardModelUsage {
-        let [scored, reused, batches, tokens] =
-            [&self.scored, &self.reused, &self.batches, &self.tokens].map(|count| count.load(Ordering::Relaxed));
-        RewardModelUsage { scored, reused, batches, tokens }
+    pub(super) fn add_computing(&self, time: Duration) {
+        add(&self.computing, time);
     }
+
+    pub(super) fn add_waiting(&self, time: Duration) {
+        add(&self.waiting, time);
+    }
+
+    pub(super) fn add_moving(&self, time: Duration) {
+        add(&self.moving, time);
+    }
+
+    pub(super) fn usage(&self) -> RewardModelUsage {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let time = |nanoseconds: &AtomicU64| Duration::from_nanos(count(nanoseconds));
+        RewardModelUsage {
+            scored: count(&self.scored),
+            reused: count(&self.reused),
+            batches: count(&self.batches),
+            tokens: count(&self.tokens),
+            computing: time(&self.computing),
+            waiting: time(&self.waiting),
+            moving: time(&self.moving),
+        }
+    }
+}
+
+fn add(sum: &AtomicU64, time: Duration) {
+    sum.fetch_add(time.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
 }

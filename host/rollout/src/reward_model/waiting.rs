@@ -2,17 +2,23 @@
 
 use super::error::RewardModelError;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
-pub(super) type Reply = oneshot::Sender<Result<f64, RewardModelError>>;
+/// The values of a conversation: those of each of its places, one after the other.
+pub(super) type Values = Arc<[f64]>;
 
-/// BLAKE3 of a conversation's tokens.
+pub(super) type Reply = oneshot::Sender<Result<Values, RewardModelError>>;
+
+/// BLAKE3 of a conversation's tokens and places.
 pub(super) type Key = [u8; 32];
 
 /// A conversation to score.
 pub(super) struct Request {
     pub(super) key: Key,
     pub(super) tokens: Vec<u32>,
+    /// The tokens whose values are asked for, from 0.
+    pub(super) places: Vec<usize>,
     pub(super) reply: Reply,
 }
 
@@ -20,6 +26,7 @@ pub(super) struct Request {
 pub(super) struct Asked {
     pub(super) key: Key,
     pub(super) tokens: Vec<u32>,
+    pub(super) places: Vec<usize>,
     pub(super) replies: Vec<Reply>,
 }
 
@@ -32,14 +39,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn push(&mut self, Request { key, tokens, reply }: Request) {
+    pub(super) fn push(&mut self, Request { key, tokens, places, reply }: Request) {
         if let Some(asked) = self.asked.get_mut(&key) {
             asked.replies.push(reply);
             return;
         }
         self.tokens += tokens.len();
         self.queue.push_back(key);
-        self.asked.insert(key, Asked { key, tokens, replies: vec![reply] });
+        self.asked.insert(key, Asked { key, tokens, places, replies: vec![reply] });
     }
 
     /// All of their tokens.
@@ -78,13 +85,13 @@ mod tests {
     use super::*;
 
     /// Conversations of these lengths, each with who waits for its score.
-    fn waiting(lengths: &[usize]) -> (Waiting, Vec<oneshot::Receiver<Result<f64, RewardModelError>>>) {
+    fn waiting(lengths: &[usize]) -> (Waiting, Vec<oneshot::Receiver<Result<Values, RewardModelError>>>) {
         let mut waiting = Waiting::default();
         let asked = lengths.iter().map(|&length| {
             let (reply, answer) = oneshot::channel();
             let mut key = [0; 32];
             key[..8].copy_from_slice(&(length as u64).to_le_bytes());
-            waiting.push(Request { key, tokens: vec![1; length], reply });
+            waiting.push(Request { key, tokens: vec![1; length], places: vec![length - 1], reply });
             answer
         });
         let answers = asked.collect();

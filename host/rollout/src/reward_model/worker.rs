@@ -3,8 +3,9 @@
 use super::config::Output;
 use super::error::RewardModelError;
 use super::usage::Counters;
-use super::waiting::{Asked, Key, Request, Waiting};
-use gavel_policy::{Kind, Model, Packed, PackedRow, PolicyError, Tensor};
+use super::waiting::{Asked, Key, Request, Values, Waiting};
+use crate::device_turns::DeviceTurns;
+use gavel_policy::{HostWeights, Kind, Model, Packed, PackedRow, PolicyError, Tensor};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,11 +14,15 @@ use std::time::{Duration, Instant};
 /// What the thread owns.
 pub(super) struct Worker {
     pub(super) model: Model,
+    /// The weights, where the model sleeps between its turns.
+    pub(super) host: Option<HostWeights>,
+    /// Whose turn it is on the device.
+    pub(super) turns: Arc<DeviceTurns>,
     pub(super) output: Output,
     pub(super) max_tokens_per_batch: usize,
     pub(super) max_wait: Duration,
-    /// The scores so far: no conversation is computed twice.
-    pub(super) known: HashMap<Key, f64>,
+    /// The values so far: no conversation is computed twice.
+    pub(super) known: HashMap<Key, Values>,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -33,9 +38,8 @@ impl Worker {
                 }
             }
             self.gather(requests, &mut waiting);
-            let batch = waiting.take(self.max_tokens_per_batch);
-            if !batch.is_empty() {
-                self.score(batch);
+            if !waiting.is_empty() {
+                self.take_turn(requests, &mut waiting);
             }
         }
     }
@@ -51,60 +55,114 @@ impl Worker {
         }
     }
 
+    /// Scores one batch after another, until nothing waits or the policy wants its device back.
+    fn take_turn(&mut self, requests: &Receiver<Request>, waiting: &mut Waiting) {
+        let turns = self.turns.clone();
+        let began = Instant::now();
+        let turn = turns.borrow();
+        self.counters.add_waiting(began.elapsed());
+        let woken = self.move_weights(HostWeights::restore);
+        loop {
+            while let Ok(request) = requests.try_recv() {
+                self.add(request, waiting);
+            }
+            let batch = waiting.take(self.max_tokens_per_batch);
+            match &woken {
+                _ if batch.is_empty() => break,
+                Ok(()) => self.score(batch),
+                Err(error) => fail(batch.into_iter().flat_map(|asked| asked.replies), error),
+            }
+            if turn.is_wanted() {
+                break;
+            }
+        }
+        if woken.is_ok()
+            && let Err(error) = self.move_weights(HostWeights::release)
+        {
+            tracing::warn!("the weights of a reward model stay on its device: {error}");
+        }
+    }
+
+    fn move_weights(
+        &self,
+        to: impl FnOnce(&HostWeights, &Model) -> Result<(), PolicyError>,
+    ) -> Result<(), Arc<PolicyError>> {
+        let Some(host) = &self.host else { return Ok(()) };
+        let began = Instant::now();
+        let moved = to(host, &self.model).map_err(Arc::new);
+        self.counters.add_moving(began.elapsed());
+        moved
+    }
+
     /// Answers what is known, and lets the rest wait.
     fn add(&self, request: Request, waiting: &mut Waiting) {
         match self.known.get(&request.key) {
-            Some(score) => {
+            Some(values) => {
                 self.counters.reuse(1);
                 // Whoever asked may have stopped waiting.
-                let _ = request.reply.send(Ok(*score));
+                let _ = request.reply.send(Ok(values.clone()));
             }
             None => waiting.push(request),
         }
     }
 
     fn score(&mut self, batch: Vec<Asked>) {
-        let (mut rows, mut asked) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
-        for Asked { key, tokens, replies } in batch {
+        let (mut rows, mut places, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+        for Asked { key, tokens, places: of_row, replies } in batch {
             rows.push(PackedRow { after: None, tokens });
+            places.push(of_row);
             asked.push((key, replies));
         }
         self.counters.compute(&rows);
-        let scores = match self.compute(&rows) {
-            Ok(scores) => scores,
-            Err(error) => {
-                let error = Arc::new(error);
-                for reply in asked.into_iter().flat_map(|(_, replies)| replies) {
-                    let _ = reply.send(Err(RewardModelError::Failed(error.clone())));
-                }
-                return;
-            }
+        let began = Instant::now();
+        let computed = self.compute(&rows, &places);
+        self.counters.add_computing(began.elapsed());
+        let values = match computed {
+            Ok(values) => values,
+            Err(error) => return fail(asked.into_iter().flat_map(|(_, replies)| replies), &Arc::new(error)),
         };
-        for ((key, replies), score) in asked.into_iter().zip(scores) {
+        for ((key, replies), values) in asked.into_iter().zip(values) {
             self.counters.reuse(replies.len() as u64 - 1);
-            if score.is_finite() {
-                self.known.insert(key, score);
+            let broken = values.iter().copied().find(|value| !value.is_finite());
+            if broken.is_none() {
+                self.known.insert(key, values.clone());
             }
             for reply in replies {
-                let found = if score.is_finite() { Ok(score) } else { Err(RewardModelError::NotFinite(score)) };
+                let found = broken.map_or_else(|| Ok(values.clone()), |value| Err(RewardModelError::NotFinite(value)));
                 let _ = reply.send(found);
             }
         }
     }
 
-    /// The scores of these rows.
-    fn compute(&self, rows: &[PackedRow]) -> Result<Vec<f64>, PolicyError> {
+    /// The values of each row, at its places.
+    fn compute(&self, rows: &[PackedRow], places: &[Vec<usize>]) -> Result<Vec<Values>, PolicyError> {
         let _guard = tch::no_grad_guard();
-        let lengths: Vec<usize> = rows.iter().map(|row| row.tokens.len()).collect();
         let packed = Packed::new(rows, self.model.device())?;
-        let scores = match self.output {
-            Output::Score => self.model.scores_packed(&packed, &lengths)?.f_squeeze_dim(1)?,
+        let hidden = self.model.hidden_at(&packed, places)?;
+        let values = match self.output {
+            Output::Scores => self.model.scores_of_last(&hidden)?,
             Output::YesNo(tokens) => {
                 let tokens = Tensor::f_from_slice(&tokens.map(i64::from))?.f_to_device(self.model.device())?;
-                let logits = self.model.next_logits_packed(&packed, &lengths)?.f_index_select(1, &tokens)?;
-                logits.f_softmax(1, Kind::Float)?.f_select(1, 0)?
+                let logits = self.model.logits(&hidden)?.f_index_select(1, &tokens)?;
+                logits.f_softmax(1, Kind::Float)?.f_narrow(1, 0, 1)?
             }
+            Output::Value => self.model.values(&hidden)?,
+            Output::SecondLabel => self.model.values(&hidden)?.f_softmax(1, Kind::Float)?.f_narrow(1, 1, 1)?,
         };
-        Ok(Vec::<f64>::try_from(&scores.f_to_kind(Kind::Double)?)?)
+        let labels = usize::try_from(values.size()[1]).unwrap_or_default();
+        let all = Vec::<f64>::try_from(&values.f_to_kind(Kind::Double)?.f_contiguous()?.f_view(-1)?)?;
+        let mut rest = all.as_slice();
+        let of_row = |places: &Vec<usize>| {
+            let (own, others) = rest.split_at((places.len() * labels).min(rest.len()));
+            rest = others;
+            Values::from(own)
+        };
+        Ok(places.iter().map(of_row).collect())
+    }
+}
+
+fn fail(replies: impl Iterator<Item = super::waiting::Reply>, error: &Arc<PolicyError>) {
+    for reply in replies {
+        let _ = reply.send(Err(RewardModelError::Failed(error.clone())));
     }
 }

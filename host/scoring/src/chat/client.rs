@@ -218,8 +218,8 @@ impl ChatModel for Client {
     }
 }
 
-/// The innermost cause, which explains the failure.
-fn reason(error: &reqwest::Error) -> String {
+/// The innermost cause of a failed request, which explains the failure.
+pub fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }
@@ -231,7 +231,7 @@ fn reason(error: &reqwest::Error) -> String {
 }
 
 /// The beginning of an answer in one line.
-fn excerpt(bytes: &[u8]) -> String {
+pub fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(TOLD_BYTES)]);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if bytes.len() > TOLD_BYTES { format!("{line}…") } else { line }

@@ -7,9 +7,10 @@ mod completion;
 mod endpoint;
 mod retry;
 
-pub use client::ChatEndpointError;
+pub use client::{ChatEndpointError, excerpt, reason};
 pub use completion::{ChatClient, ChatCompletion};
 pub use endpoint::ChatEndpoint;
+pub use retry::{may_help, retry_after};
 
 use client::Client;
 use gavel_plugin::Sandbox;

@@ -10,13 +10,13 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(500);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Whether the same request may succeed later.
-pub(super) fn may_help(status: StatusCode) -> bool {
+pub fn may_help(status: StatusCode) -> bool {
     // Gateways answer 409 and 425 while a model is loading.
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
 /// The wait that the server asks for in `Retry-After`: seconds or a date.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     match text.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),

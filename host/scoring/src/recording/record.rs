@@ -138,7 +138,7 @@ impl PluginRecord {
     }
 }
 
-/// Says that `who` has another component than it had: what each says of itself, and its hash.
+/// Reports that the component of `who` has changed, with the name, the version and the hash of both.
 pub(super) fn another_component(who: &str, now: (&Info, &str), old: (&Info, &str)) -> Option<String> {
     let described =
         |(info, hash): (&Info, &str)| format!("{} {}, hash {}", Shown(&info.name), Shown(&info.version), short(hash));

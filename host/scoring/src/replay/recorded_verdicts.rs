@@ -6,7 +6,7 @@ use gavel_runs::RecordedSample;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the plugins of a run said about a sample when it was recorded.
+/// The recorded verdicts of a run's plugins on a sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedVerdicts {
     /// The sample.

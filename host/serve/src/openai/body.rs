@@ -6,7 +6,7 @@ use axum::extract::{FromRequest, Request};
 use serde::de::DeserializeOwned;
 
 /// A JSON body of this form. The content type is ignored, as by other servers.
-pub(super) struct Body<T>(pub(super) T);
+pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// An error as a client gets it.
 #[derive(Debug)]
-pub(super) struct ApiError {
+pub(crate) struct ApiError {
     status: StatusCode,
     message: String,
     /// The field that is wrong.
@@ -18,19 +18,19 @@ pub(super) struct ApiError {
 }
 
 impl ApiError {
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, message: message.into(), param: None }
     }
 
-    pub(super) fn field(param: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn field(param: &'static str, message: impl Into<String>) -> Self {
         Self { param: Some(param), ..Self::invalid(message) }
     }
 
-    pub(super) fn not_found(message: impl Into<String>) -> Self {
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, ..Self::invalid(message) }
     }
 
-    pub(super) fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let what = "use POST for completions, and GET for everything else";
         Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::invalid(what) }
     }
@@ -40,8 +40,12 @@ impl ApiError {
         Self { status, ..Self::invalid(format!("the body cannot be read: {why}")) }
     }
 
-    pub(super) fn internal(message: impl Into<String>) -> Self {
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::invalid(message) }
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::invalid(message) }
     }
 
     pub(super) fn body(&self) -> Value {
@@ -68,9 +72,7 @@ impl From<RolloutError> for ApiError {
             RolloutError::Text(TextError::Template { .. } | TextError::Refused { .. } | TextError::NoTemplate(_)) => {
                 Self::field("messages", error.to_string())
             }
-            RolloutError::Stopped => {
-                Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::internal(error.to_string()) }
-            }
+            RolloutError::Stopped => Self::unavailable(error.to_string()),
             _ => Self::internal(error.to_string()),
         }
     }

@@ -1,15 +1,15 @@
 //! An HTTP server that speaks the OpenAI API: `/v1/chat/completions`,
 //! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`.
 
-mod body;
+pub(crate) mod body;
 mod chat;
 mod completions;
 #[cfg(test)]
 mod corpus;
-mod error;
+pub(crate) mod error;
 mod logprobs;
-mod server;
-mod settings;
+pub(crate) mod server;
+pub(crate) mod settings;
 mod stream;
 
 use crate::metrics::Metrics;

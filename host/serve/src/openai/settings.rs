@@ -66,14 +66,14 @@ struct StreamOptions {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged, expecting = "`stop` must be a text or a list of texts")]
-pub(super) enum OneOrMany {
+#[serde(untagged, expecting = "it must be a text or a list of texts")]
+pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
 impl OneOrMany {
-    pub(super) fn into_vec(self) -> Vec<String> {
+    pub(crate) fn into_vec(self) -> Vec<String> {
         match self {
             Self::One(text) => vec![text],
             Self::Many(texts) => texts,

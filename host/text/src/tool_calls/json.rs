@@ -63,7 +63,7 @@ fn divided(text: &str) -> Result<Vec<ParsedCall>, String> {
             Some("") => return Ok(calls),
             Some(more) => rest = more,
             None if rest.is_empty() => return Ok(calls),
-            None => return Err("something else than `;` follows a call".into()),
+            None => return Err("something other than `;` follows a call".into()),
         }
     }
 }

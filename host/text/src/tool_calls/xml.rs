@@ -18,7 +18,7 @@ pub(super) fn call(text: &str, tools: &[Value]) -> ReadCall {
         let (key, after) = rest
             .strip_prefix("<parameter=")
             .and_then(|rest| rest.split_once('>'))
-            .ok_or("something else than `<parameter=NAME>` stands between its arguments")?;
+            .ok_or("something other than `<parameter=NAME>` stands between its arguments")?;
         // A value may have the closing tag in it: it ends where another argument, or nothing, follows.
         let ends = |(at, end): &(usize, &str)| {
             let next = after[at + end.len()..].trim_start();

@@ -1,9 +1,11 @@
-//! Group-relative advantages (Shao et al., "DeepSeekMath", 2024, section 4.1).
+//! Group-relative advantages (Shao et al., "DeepSeekMath", 2024, <https://arxiv.org/abs/2402.03300>, section 4.1).
 
-use super::group::ScoredGroup;
+use super::group::{ScoredGroup, centred};
 
-/// `(r − mean) / (std + 1e-6)`, with the sample standard deviation.
-pub fn advantages(group: &ScoredGroup) -> Vec<f64> {
-    let (mean, deviation) = (group.mean(), group.deviation());
-    group.rewards.iter().map(|reward| (reward - mean) / (deviation + 1e-6)).collect()
+/// `(r − mean of the group) / divisor`; the divisor is the group's standard deviation as published.
+pub(super) fn advantages(groups: &[ScoredGroup], divisors: &[f64]) -> Vec<Vec<f64>> {
+    let of_group = |(group, divisor): (&ScoredGroup, &f64)| {
+        centred(&group.rewards()).into_iter().map(|difference| difference / divisor).collect()
+    };
+    groups.iter().zip(divisors).map(of_group).collect()
 }

@@ -1,44 +1,30 @@
 //! How much better a sample was than expected.
 //!
-//! Each estimator is one file. It sees the groups of a whole step and gives the
-//! advantage of each sample. To add one, add a file here, a variant of
-//! [`Estimator`] and its line in [`AdvantageConfig::estimate`].
+//! Each estimator is one file. It sees the groups of a whole batch and gives the advantage of each sample, or of each of
+//! its tokens. To add one, add a file here, a variant of [`Estimator`] and its line in [`AdvantageConfig::estimate`].
 
+mod batch;
 mod dr_grpo;
+mod gdpo;
+mod gpg;
 mod group;
 mod grpo;
+mod grpo_passk;
+mod opo;
+mod optimal_token_baseline;
+mod output;
+mod reinforce_plus_plus;
+mod remax;
+mod rloo;
+mod scale;
 
-pub use group::ScoredGroup;
+pub use group::{RewardPart, ScoredGroup, ScoredSample, ScoredTrajectory};
+pub use output::Advantage;
+pub use scale::{RewardStatistics, Scale};
 
+use crate::config::{ConfigError, check};
+use optimal_token_baseline::Alignment;
 use serde::{Deserialize, Serialize};
-
-/// How much better a sample was than expected.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Advantage {
-    /// The same for all its tokens.
-    Sample(f64),
-    /// One for each response token of each of its trajectories.
-    Tokens(Vec<Vec<f64>>),
-}
-
-impl Advantage {
-    /// The advantage of each of the `tokens` response tokens of the sample's
-    /// trajectory number `index`.
-    pub fn of_trajectory(&self, index: usize, tokens: usize) -> Vec<f32> {
-        match self {
-            Self::Sample(advantage) => vec![*advantage as f32; tokens],
-            Self::Tokens(all) => all.get(index).into_iter().flatten().map(|&advantage| advantage as f32).collect(),
-        }
-    }
-
-    /// The advantage of the whole sample: the mean over its tokens.
-    pub fn mean(&self) -> f64 {
-        match self {
-            Self::Sample(advantage) => *advantage,
-            Self::Tokens(all) => all.iter().flatten().sum::<f64>() / all.iter().map(Vec::len).sum::<usize>() as f64,
-        }
-    }
-}
 
 /// Which estimator turns rewards into advantages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,95 +36,127 @@ pub enum Estimator {
     /// Mean of the group only (Dr. GRPO, 2025): hard and easy tasks are not
     /// weighted up.
     DrGrpo,
+    /// The best of a group against the second best.
+    GrpoPassk,
+    /// No baseline; returns are normalised over the tokens of the batch.
+    ReinforcePlusPlus,
+    /// The same, after the mean of the group was subtracted.
+    ReinforcePlusPlusBaseline,
+    /// The mean of the others of the group.
+    Rloo,
+    /// The mean of the group, weighted by length.
+    Opo,
+    /// The mean of the group, with a factor for samples without a reward.
+    Gpg,
+    /// Each of several rewards normalised by itself.
+    Gdpo,
+    /// The reward of the greedy response.
+    Remax,
+    /// A baseline for each token.
+    OptimalTokenBaseline,
+    /// The same for responses of several turns.
+    TirOptimalTokenBaseline,
+}
+
+impl Estimator {
+    /// All estimators.
+    pub const ALL: [Self; 12] = [
+        Self::Grpo,
+        Self::DrGrpo,
+        Self::GrpoPassk,
+        Self::ReinforcePlusPlus,
+        Self::ReinforcePlusPlusBaseline,
+        Self::Rloo,
+        Self::Opo,
+        Self::Gpg,
+        Self::Gdpo,
+        Self::Remax,
+        Self::OptimalTokenBaseline,
+        Self::TirOptimalTokenBaseline,
+    ];
+
+    /// Whether a sample is compared with others of its group, so that a sample alone teaches nothing.
+    pub fn compares(self) -> bool {
+        !matches!(self, Self::ReinforcePlusPlus | Self::Remax)
+    }
+
+    /// Whether it needs the reward of the greedy response.
+    pub fn needs_greedy(self) -> bool {
+        self == Self::Remax
+    }
+
+    /// Whether it needs the gradient norms of tokens.
+    pub fn needs_gradient_norms(self) -> bool {
+        matches!(self, Self::OptimalTokenBaseline | Self::TirOptimalTokenBaseline)
+    }
 }
 
 /// The settings of the advantage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AdvantageConfig {
     /// The estimator; `grpo` by default.
     pub estimator: Estimator,
+    /// What a difference of rewards is divided by; only for `grpo` and `grpo_passk`, with the group's standard deviation
+    /// by default.
+    pub scale: Option<Scale>,
+    /// How much of a later reward counts at a token before it; only for `reinforce_plus_plus`, 1 by default.
+    pub gamma: Option<f64>,
 }
 
 impl AdvantageConfig {
-    /// The advantages of a step's groups: one for each sample, in order. A
-    /// group whose rewards are all equal has no signal and gets zeros.
-    pub fn estimate(&self, groups: &[ScoredGroup]) -> Vec<Vec<Advantage>> {
-        match self.estimator {
-            Estimator::Grpo => within_groups(groups, grpo::advantages),
-            Estimator::DrGrpo => within_groups(groups, dr_grpo::advantages),
+    /// Refuses values that are not valid and settings of other estimators, naming the key.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let absent = |key: &str, found: String, only: &str| {
+            Err(ConfigError::new(key, &format!("absent: it is for {only}"), found))
+        };
+        match (self.scale, self.estimator) {
+            (None, _) | (Some(_), Estimator::Grpo) => {}
+            (Some(Scale::Group | Scale::None), Estimator::GrpoPassk) => {}
+            (Some(scale), Estimator::GrpoPassk) => {
+                return Err(ConfigError::new(
+                    "scale",
+                    "group or none for grpo_passk",
+                    format!("{scale:?}").to_lowercase(),
+                ));
+            }
+            (Some(scale), _) => return absent("scale", format!("{scale:?}").to_lowercase(), "grpo and grpo_passk"),
+        }
+        match (self.gamma, self.estimator) {
+            (None, _) => Ok(()),
+            (Some(gamma), Estimator::ReinforcePlusPlus) => {
+                check("gamma", gamma, "from 0 to 1", |gamma| (0.0..=1.0).contains(&gamma))
+            }
+            (Some(gamma), _) => absent("gamma", gamma.to_string(), "reinforce_plus_plus"),
         }
     }
-}
 
-/// Runs `estimate` on each group separately, except on groups whose rewards are
-/// all equal.
-fn within_groups(groups: &[ScoredGroup], estimate: fn(&ScoredGroup) -> Vec<f64>) -> Vec<Vec<Advantage>> {
-    let of_group = |group: &ScoredGroup| match group.is_uniform() {
-        true => vec![0.0; group.rewards.len()],
-        false => estimate(group),
-    };
-    groups.iter().map(|group| of_group(group).into_iter().map(Advantage::Sample).collect()).collect()
+    /// The advantages of a batch's groups: one for each sample, in order. `running` has the rewards of the run so far,
+    /// with those of this batch.
+    pub fn estimate(&self, groups: &[ScoredGroup], running: &RewardStatistics) -> Vec<Vec<Advantage>> {
+        let divisors = || self.scale.unwrap_or(Scale::Group).divisors(groups, running);
+        let by_sample = match self.estimator {
+            Estimator::Grpo => grpo::advantages(groups, &divisors()),
+            Estimator::DrGrpo => dr_grpo::advantages(groups),
+            Estimator::GrpoPassk => grpo_passk::advantages(groups, &divisors()),
+            Estimator::Rloo => rloo::advantages(groups),
+            Estimator::Opo => opo::advantages(groups),
+            Estimator::Gpg => gpg::advantages(groups),
+            Estimator::ReinforcePlusPlus => {
+                return reinforce_plus_plus::advantages(groups, self.gamma.unwrap_or(1.0));
+            }
+            Estimator::ReinforcePlusPlusBaseline => return reinforce_plus_plus::with_baseline(groups),
+            Estimator::Gdpo => return gdpo::advantages(groups),
+            Estimator::Remax => return remax::advantages(groups),
+            Estimator::OptimalTokenBaseline => {
+                return optimal_token_baseline::advantages(groups, Alignment::Position);
+            }
+            Estimator::TirOptimalTokenBaseline => {
+                return optimal_token_baseline::advantages(groups, Alignment::Learned);
+            }
+        };
+        by_sample.into_iter().map(|group| group.into_iter().map(Advantage::Sample).collect()).collect()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn estimate(estimator: Estimator, rewards: &[f64]) -> Vec<f64> {
-        let group = ScoredGroup { rewards: rewards.to_vec() };
-        let other = ScoredGroup { rewards: vec![5.0, 7.0] };
-        let mut found = AdvantageConfig { estimator }.estimate(&[group, other]);
-        assert_eq!((found.len(), found[1].len()), (2, 2));
-        found.remove(0).iter().map(Advantage::mean).collect()
-    }
-
-    fn assert_close(found: &[f64], expected: &[f64]) {
-        assert_eq!(found.len(), expected.len());
-        for (a, b) in found.iter().zip(expected) {
-            assert!((a - b).abs() < 1e-9, "{found:?} is not {expected:?}");
-        }
-    }
-
-    #[test]
-    fn grpo_divides_by_the_sample_deviation() {
-        // Mean 0.25; deviation sqrt((3 · 0.0625 + 0.5625) / 3) = 0.5.
-        let deviation = 0.5 + 1e-6;
-        assert_close(
-            &estimate(Estimator::Grpo, &[0.0, 1.0, 0.0, 0.0]),
-            &[-0.25 / deviation, 0.75 / deviation, -0.25 / deviation, -0.25 / deviation],
-        );
-    }
-
-    #[test]
-    fn dr_grpo_only_centres() {
-        assert_close(&estimate(Estimator::DrGrpo, &[0.0, 1.0, 0.0, 0.0]), &[-0.25, 0.75, -0.25, -0.25]);
-    }
-
-    #[test]
-    fn equal_rewards_give_exact_zeros() {
-        // The mean of three times 0.1 is not 0.1 in floating point.
-        for rewards in [&[0.1; 3][..], &[1.0], &[]] {
-            for estimator in [Estimator::Grpo, Estimator::DrGrpo] {
-                assert_eq!(estimate(estimator, rewards), vec![0.0; rewards.len()]);
-            }
-        }
-    }
-
-    #[test]
-    fn an_advantage_is_one_of_each_token() {
-        let sample = Advantage::Sample(0.5);
-        assert_eq!((sample.of_trajectory(1, 3), sample.mean()), (vec![0.5; 3], 0.5));
-        let tokens = Advantage::Tokens(vec![vec![1.0, 2.0], vec![6.0]]);
-        assert_eq!((tokens.of_trajectory(0, 2), tokens.of_trajectory(1, 1)), (vec![1.0, 2.0], vec![6.0]));
-        assert_eq!(tokens.mean(), 3.0);
-    }
-
-    #[test]
-    fn names_are_those_of_the_field() {
-        let read =
-            |name: &str| -> Result<Estimator, toml::de::Error> { Deserialize::deserialize(toml::Value::from(name)) };
-        assert_eq!(read("grpo").unwrap(), Estimator::default());
-        assert_eq!(read("dr_grpo").unwrap(), Estimator::DrGrpo);
-        assert!(read("gpro").is_err());
-    }
-}
+mod tests;

@@ -100,6 +100,12 @@ impl MicroBatch {
         };
         self.tokens.chunks(size).enumerate().map(chunk).collect()
     }
+
+    /// The tokens that are learned from, all together, for a head that is small.
+    pub fn whole(&self) -> Chunk<'_> {
+        let (targets, positions) = (self.targets.shallow_clone(), self.positions.shallow_clone());
+        Chunk { targets, positions, tokens: &self.tokens }
+    }
 }
 
 impl Chunk<'_> {
@@ -111,6 +117,14 @@ impl Chunk<'_> {
         let wide = matches!(logits.f_kind()?, Kind::Float | Kind::Double);
         let logits = if wide { logits } else { logits.f_to_kind(Kind::Float)? };
         Ok(if temperature == 1.0 { logits } else { logits.try_div(temperature)? })
+    }
+
+    /// The scores, `[tokens]` and in at least 32 bits, that a classifier with one label gives to the rows that end
+    /// before [`targets`](Self::targets).
+    pub fn scores(&self, model: &Model, hidden: &Tensor) -> Result<Tensor> {
+        let scores = model.scores_of_last(&take_rows(hidden, &self.positions)?)?.f_flatten(0, 1)?;
+        let wide = matches!(scores.f_kind()?, Kind::Float | Kind::Double);
+        Ok(if wide { scores } else { scores.f_to_kind(Kind::Float)? })
     }
 
     /// A value for each token, `[tokens]`, on the device and of the kind of `like`.

@@ -1,6 +1,7 @@
 //! Rows of different lengths → packed micro-batches.
 
 mod micro_batch;
+mod pair_plan;
 mod plan;
 mod sequence;
 
@@ -23,4 +24,14 @@ pub(crate) fn micro_batches(sequences: &[Sequence], max_tokens: usize, model: &M
         sequence.check(index, model.config().vocab_size)?;
     }
     plan::plan(sequences, max_tokens).iter().map(|rows| MicroBatch::new(rows, sequences, model.device())).collect()
+}
+
+/// Packs rows that come in pairs, the rows 2·n and 2·n + 1, so that the rows of a pair are in one micro-batch. A pair of
+/// more than `max_tokens` tokens gets a micro-batch by itself. Each row has something to learn from.
+pub(crate) fn pair_micro_batches(sequences: &[Sequence], max_tokens: usize, model: &Model) -> Result<Vec<MicroBatch>> {
+    for (index, sequence) in sequences.iter().enumerate() {
+        sequence.check(index / 2, model.config().vocab_size)?;
+    }
+    let plan = pair_plan::pair_plan(sequences, max_tokens);
+    plan.iter().map(|rows| MicroBatch::new(rows, sequences, model.device())).collect()
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// How many keys attention may look at for each token of a forward pass. They
 /// take a small part of the memory that a token's other activations take.
-const KEYS_PER_TOKEN: usize = 4;
+pub(super) const KEYS_PER_TOKEN: usize = 4;
 
 /// Whether a prompt of `prompt` tokens is computed once for several responses, of which the model reads `read` tokens
 /// each. Sharing a prompt that is much shorter than the response saves little, and the mask that sharing needs grows

@@ -13,6 +13,8 @@ pub enum Aggregation {
     /// The mean over all tokens (DAPO).
     #[default]
     TokenMean,
+    /// The sum over all tokens: a larger batch takes a larger step.
+    TokenSum,
     /// The mean over responses of their sums.
     SeqMeanTokenSum,
     /// The mean over responses of their means (GRPO as published).
@@ -43,6 +45,7 @@ impl Aggregation {
             };
             match self {
                 Self::TokenMean => 1.0 / (tokens * rows),
+                Self::TokenSum => 1.0 / rows,
                 Self::SeqMeanTokenSum => 1.0 / (responses * rows),
                 Self::SeqMeanTokenMean => 1.0 / (responses * own),
                 Self::SeqMeanTokenSumNorm => 1.0 / (responses * rows * norm_tokens as f64),
@@ -67,6 +70,7 @@ mod tests {
     fn each_response_has_its_weight() {
         let rows = [(0, 1), (1, 0), (2, 4)];
         assert_eq!(weights("token-mean", &rows), [0.2, 0.0, 0.2]);
+        assert_eq!(weights("token-sum", &rows), [1.0, 0.0, 1.0]);
         assert_eq!(weights("seq-mean-token-sum", &rows), [0.5, 0.0, 0.5]);
         assert_eq!(weights("seq-mean-token-mean", &rows), [0.5, 0.0, 0.125]);
         assert_eq!(weights("seq-mean-token-sum-norm", &rows), [0.0625, 0.0, 0.0625]);
@@ -76,6 +80,7 @@ mod tests {
     fn the_trajectories_of_a_sample_are_one_response() {
         let rows = [(0, 1), (1, 3), (1, 1)];
         assert_eq!(weights("token-mean", &rows), [1.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0]);
+        assert_eq!(weights("token-sum", &rows), [1.0, 0.5, 0.5]);
         assert_eq!(weights("seq-mean-token-sum", &rows), [0.5, 0.25, 0.25]);
         assert_eq!(weights("seq-mean-token-mean", &rows), [0.5, 0.125, 0.125]);
         assert_eq!(weights("seq-mean-token-sum-norm", &rows), [0.0625, 0.03125, 0.03125]);

@@ -4,43 +4,49 @@ use super::aggregation::Aggregation;
 use super::old_logprobs::OldLogProbs;
 use super::policy_loss::PolicyLoss;
 use super::table::LossTable;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, check};
 use crate::kl::KlConfig;
 use crate::off_policy::OffPolicyConfig;
 use serde::{Deserialize, Serialize};
 
 /// The settings of the loss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "LossTable", into = "LossTable")]
+#[serde(try_from = "LossTable", into = "LossTable")]
 pub struct LossConfig {
     /// The loss of a token; PPO's clipped surrogate by default.
     pub policy: PolicyLoss,
     /// The denominator of the ratio, if it is set; see [`old_logprobs`](Self::old_logprobs).
     pub old_logprobs: Option<OldLogProbs>,
-    /// How tokens become one number; `token-mean` by default.
+    /// How tokens become one number; by default as the loss was published, `token-mean` for most.
     pub aggregation: Aggregation,
     /// The divisor of `seq-mean-token-sum-norm`, in tokens: the longest
     /// response that rollout allows. Not used otherwise.
     pub norm_tokens: Option<usize>,
+    /// The weight of the entropy, which is subtracted from the loss; 0 by default.
+    pub entropy_coefficient: f64,
     /// The penalty on the distance from a reference; none by default.
     pub kl: Option<KlConfig>,
     /// How data of other policies is corrected, which has its own table; not at all by default.
     pub off_policy: Option<OffPolicyConfig>,
 }
 
-impl From<LossTable> for LossConfig {
-    fn from(table: LossTable) -> Self {
-        let policy = PolicyLoss::read(&table);
-        let LossTable { old_logprobs, aggregation, norm_tokens, kl, .. } = table;
-        Self { policy, old_logprobs, aggregation, norm_tokens, kl, off_policy: None }
+impl TryFrom<LossTable> for LossConfig {
+    type Error = ConfigError;
+
+    fn try_from(mut table: LossTable) -> Result<Self, ConfigError> {
+        let policy = PolicyLoss::read(&mut table);
+        table.refuse_numbers()?;
+        let LossTable { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, .. } = table;
+        let aggregation = aggregation.unwrap_or(policy.aggregation());
+        Ok(Self { policy, old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, off_policy: None })
     }
 }
 
 impl From<LossConfig> for LossTable {
     fn from(config: LossConfig) -> Self {
-        let LossConfig { policy, aggregation, norm_tokens, kl, .. } = config;
-        let old_logprobs = Some(config.old_logprobs());
-        Self { old_logprobs, aggregation, norm_tokens, kl, ..policy.written() }
+        let LossConfig { policy, aggregation, norm_tokens, entropy_coefficient, kl, .. } = config;
+        let (old_logprobs, aggregation) = (Some(config.old_logprobs()), Some(aggregation));
+        Self { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, ..policy.written() }
     }
 }
 
@@ -66,6 +72,7 @@ impl LossConfig {
             (_, Some(0)) => return Err(ConfigError::new("norm_tokens", "at least 1", 0)),
             _ => {}
         }
+        check("entropy_coefficient", self.entropy_coefficient, "a number", |_| true)?;
         if let Some(kl) = &self.kl {
             kl.validate().map_err(|error| error.within("kl"))?;
         }
@@ -101,9 +108,53 @@ mod tests {
         assert!(LossConfig::default().validate().is_ok());
         let error = toml::from_str::<LossConfig>("clip = 0.1").unwrap_err().to_string();
         assert!(error.contains("unknown field `clip`"), "{error}");
-        assert!(error.contains("expected one of `policy`, `clip_low`, `clip_high`, `old_logprobs`"), "{error}");
+        assert!(error.contains("expected one of `policy`, `clip_low`, `clip_high`, `clip_ratio_c`"), "{error}");
         let error = toml::from_str::<LossConfig>("clip_low = 'a'").unwrap_err().to_string();
         assert!(error.contains("invalid type: string \"a\", expected f64"), "{error}");
+    }
+
+    #[test]
+    fn each_loss_has_its_own_keys_and_refuses_those_of_others() {
+        let read = |text: &str| toml::from_str::<LossConfig>(text);
+        let found = read("policy = 'gspo'\nclip_high = 0.01").unwrap();
+        let PolicyLoss::Gspo(gspo) = found.policy else { panic!("{found:?}") };
+        assert_eq!((gspo.range.clip_low, gspo.range.clip_high), (3e-4, 0.01));
+        assert_eq!(found.aggregation, Aggregation::SeqMeanTokenMean);
+        assert_eq!(read("policy = 'gspo'\naggregation = 'token-mean'").unwrap().aggregation, Aggregation::TokenMean);
+        let error = read("policy = 'gpg'\nclip_low = 0.1").unwrap_err().to_string();
+        assert!(error.contains("clip_low must be absent: it is not a key of the loss \"gpg\", not 0.1"), "{error}");
+        let error = read("tau_pos = 1.0").unwrap_err().to_string();
+        assert!(error.contains("it is not a key of the loss \"vanilla\""), "{error}");
+        for (name, policy) in PolicyLoss::all() {
+            let config = LossConfig { policy, aggregation: policy.aggregation(), ..LossConfig::default() };
+            assert!(config.validate().is_ok(), "{name}");
+            let written = toml::to_string(&config).unwrap();
+            assert!(written.starts_with(&format!("policy = \"{name}\"\n")), "{written}");
+            assert_eq!(read(&written).unwrap().policy, policy, "{written}");
+        }
+    }
+
+    #[test]
+    fn each_loss_refuses_what_is_out_of_range() {
+        for (text, says) in [
+            ("clip_ratio_c = 1.0", "clip_ratio_c must be above 1, not 1"),
+            ("policy = 'gspo'\nclip_low = 1.0", "clip_low must be at least 0 and below 1"),
+            ("policy = 'icepop'\nmask_low = 2.0", "mask_low must be from 0 to 1"),
+            ("policy = 'icepop'\nmask_high = 0.5", "mask_high must be a number of at least 1"),
+            ("policy = 'm2po'\nm2_budget = 0.0", "m2_budget must be a number above 0"),
+            ("policy = 'sapo'\ntau_neg = 0.0", "tau_neg must be a number above 0"),
+            ("policy = 'clip_cov'\nclip_cov_ratio = 0.0", "clip_cov_ratio must be above 0 and at most 1"),
+            ("policy = 'clip_cov'\nclip_cov_ub = 0.5", "clip_cov_ub must be above clip_cov_lb"),
+            ("policy = 'kl_cov'\nkl_cov_ratio = 2.0", "kl_cov_ratio must be above 0 and at most 1"),
+            ("policy = 'geo_mean'\nclip_low = -1.0", "clip_low must be a number of at least 0"),
+            ("policy = 'cispo'\nclip_low = 1.5", "clip_low must be from 0 to 1"),
+            ("policy = 'dppo_tv'\nclip_ratio_c = 0.5", "clip_ratio_c must be above 1"),
+            ("policy = 'dro'\ndro_beta = 0.0", "dro_beta must be a number above 0"),
+            ("entropy_coefficient = inf", "entropy_coefficient must be a number"),
+        ] {
+            let found = error(text);
+            assert!(found.starts_with(says), "{text}: {found}");
+        }
     }
 
     #[test]

@@ -1,20 +1,52 @@
 //! The loss that an update minimises.
 //!
-//! Each loss of a token is one file, such as `ppo_clip.rs`. To add one, add a
-//! file here, a variant of [`PolicyLoss`] and its keys in `table.rs`.
+//! Each policy loss is one file, such as `ppo_clip.rs`: its formula, its keys, its tests. To add one, add a file here,
+//! its name and its variant in `policy_loss.rs`, and the keys that no other loss has in `table.rs`.
 
 mod aggregation;
+mod cispo;
+mod clip_cov;
 mod config;
+mod covariance;
+mod dppo;
+mod dro;
+mod entropy;
+mod geo_mean;
+mod gpg;
+mod gspo;
+mod icepop;
+mod kl_cov;
+mod m2po;
+mod name;
 mod objective;
 mod old_logprobs;
 mod policy_loss;
 mod ppo_clip;
+mod sapo;
 mod table;
+#[cfg(test)]
+mod testing;
 mod token_loss;
 
 pub use aggregation::Aggregation;
+pub use cispo::Cispo;
+pub use clip_cov::ClipCov;
 pub use config::LossConfig;
+pub use dppo::{Divergence, Dppo};
+pub use dro::Dro;
+pub(crate) use entropy::gradient_norms;
+pub use geo_mean::GeoMean;
+pub use gpg::Gpg;
+pub use gspo::Gspo;
+pub use icepop::IcePop;
+pub use kl_cov::KlCov;
+pub use m2po::M2po;
 pub(crate) use objective::{Targets, objective};
 pub use old_logprobs::OldLogProbs;
 pub use policy_loss::PolicyLoss;
 pub use ppo_clip::PpoClip;
+pub use sapo::Sapo;
+pub use token_loss::ClipRange;
+pub(crate) use token_loss::Drawn;
+#[cfg(test)]
+pub(crate) use token_loss::Tokens;

@@ -1,17 +1,14 @@
 //! The loss of a micro-batch: its share of the mini-batch's loss.
 
 use super::config::LossConfig;
+use super::entropy::{entropies, total_entropy};
 use super::token_loss::{TokenLoss, Tokens};
 use crate::error::Result;
 use crate::kl::KlEstimator;
 use crate::logprobs::target_logprobs;
 use crate::statistics::{ChunkSums, Reduction};
 use gavel_torch::scalar::ScalarOperations;
-use tch::{Kind, Tensor};
-
-/// Rows of the logits whose entropy is computed at once: it needs two
-/// temporaries of their size.
-const ENTROPY_CHUNK: i64 = 1024;
+use tch::Tensor;
 
 /// The inputs of the loss for the tokens of a micro-batch, all `[tokens]` and
 /// without gradients.
@@ -30,6 +27,8 @@ pub(crate) struct Targets<'a> {
     pub weights: Tensor,
     /// The off-policy weight of each token's policy loss; `None` if all are 1.
     pub correction: Option<Tensor>,
+    /// What their loss depends on beyond the token, if anything.
+    pub given: Option<[Tensor; 2]>,
 }
 
 /// The loss to differentiate, a scalar, and the sums that this chunk adds to
@@ -39,7 +38,8 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
     let (logprobs, normaliser) = target_logprobs(logits, targets.ids)?;
     let now = logprobs.f_detach()?;
     let old = targets.old.as_ref().unwrap_or(&now);
-    let tokens = Tokens { logprobs: &logprobs, old, advantages: &targets.advantages };
+    let given = targets.given.as_ref();
+    let tokens = Tokens { logprobs: &logprobs, old, advantages: &targets.advantages, given };
     let TokenLoss { loss, statistics } = config.policy.token_loss(&tokens)?;
     let policy_loss = match &targets.correction {
         Some(correction) => loss.f_dot(&targets.weights.f_mul(correction)?)?,
@@ -47,7 +47,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
     };
     // The distance from the policy that wrote the responses: KL(rollout ‖ policy).
     let rollout_kl = KlEstimator::K3.estimate(&targets.rollout, &now)?;
-    let (loss, kl) = match (&config.kl, &targets.reference) {
+    let (mut loss, kl) = match (&config.kl, &targets.reference) {
         (Some(penalty), Some(reference)) => {
             let kl = penalty.estimator.estimate(&logprobs, reference)?;
             let weighted = kl.f_dot(&targets.weights)?.try_mul(penalty.coefficient)?;
@@ -56,12 +56,16 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
         // Without a reference, `kl` is the distance from rollout.
         _ => (policy_loss.shallow_clone(), rollout_kl.shallow_clone()),
     };
+    if config.entropy_coefficient != 0.0 {
+        let bonus = entropies(logits, &normaliser)?.f_dot(&targets.weights)?.try_mul(config.entropy_coefficient)?;
+        loss = loss.f_sub(&bonus)?;
+    }
 
     let mut sums = ChunkSums::new(&loss)?;
     sums.add("policy_loss", Reduction::Sum, &policy_loss)?;
     sums.add("kl", Reduction::TokenMean, &kl)?;
     sums.add("rollout_kl", Reduction::TokenMean, &rollout_kl)?;
-    sums.add("entropy", Reduction::TokenMean, &entropy(&logits.f_detach()?, &normaliser.f_detach()?)?)?;
+    sums.add("entropy", Reduction::TokenMean, &total_entropy(logits, &normaliser)?)?;
     for (name, values) in &statistics {
         sums.add(name, Reduction::TokenMean, values)?;
     }
@@ -70,15 +74,4 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
     sums.add("logprob_mismatch", Reduction::TokenMean, &mismatch)?;
     sums.add("logprob_mismatch_max", Reduction::TokenMax, &mismatch)?;
     Ok((loss, sums))
-}
-
-/// The sum over tokens of the entropy of `softmax(logits)`: `log Z − Σ p · z`.
-fn entropy(logits: &Tensor, normaliser: &Tensor) -> Result<Tensor> {
-    let mut total = normaliser.f_sum(Kind::Double)?;
-    for (z, log_z) in logits.f_split(ENTROPY_CHUNK, 0)?.iter().zip(normaliser.f_split(ENTROPY_CHUNK, 0)?) {
-        let mean =
-            z.f_sub(&log_z.f_unsqueeze(-1)?)?.f_exp()?.f_mul(z)?.f_sum_dim_intlist([-1i64].as_slice(), false, None)?;
-        total = total.f_sub(&mean.f_sum(Kind::Double)?)?;
-    }
-    Ok(total)
 }

@@ -1,28 +1,65 @@
 //! `[train.loss]` as it is written.
 
 use super::aggregation::Aggregation;
+use super::name::PolicyLossName;
 use super::old_logprobs::OldLogProbs;
+use crate::config::ConfigError;
 use crate::kl::KlConfig;
 use serde::{Deserialize, Serialize};
 
-/// The names of the losses of a token.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PolicyLossName {
-    /// PPO's clipped surrogate.
-    #[default]
-    Vanilla,
+/// Declares the table, with the numbers that only some losses have.
+macro_rules! loss_table {
+    ($($key:ident),* $(,)?) => {
+        /// `[train.loss]`: the keys of every loss, and the keys that all losses share.
+        #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(crate) struct LossTable {
+            pub policy: PolicyLossName,
+            $(#[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<f64>,)*
+            pub old_logprobs: Option<OldLogProbs>,
+            pub aggregation: Option<Aggregation>,
+            pub norm_tokens: Option<usize>,
+            #[serde(skip_serializing_if = "is_zero")]
+            pub entropy_coefficient: f64,
+            pub kl: Option<KlConfig>,
+        }
+
+        impl LossTable {
+            /// The number under a key that only some losses have; nothing if there is no such key.
+            pub(super) fn number(&mut self, key: &str) -> Option<&mut Option<f64>> {
+                match key {
+                    $(stringify!($key) => Some(&mut self.$key),)*
+                    _ => None,
+                }
+            }
+
+            /// The first of these keys that is set, with its value.
+            fn first_number(&self) -> Option<(&'static str, f64)> {
+                [$((stringify!($key), self.$key)),*].into_iter().find_map(|(key, value)| Some((key, value?)))
+            }
+        }
+    };
 }
 
-/// `[train.loss]`: the keys of every loss, and the keys that all losses share.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct LossTable {
-    pub policy: PolicyLossName,
-    pub clip_low: Option<f64>,
-    pub clip_high: Option<f64>,
-    pub old_logprobs: Option<OldLogProbs>,
-    pub aggregation: Aggregation,
-    pub norm_tokens: Option<usize>,
-    pub kl: Option<KlConfig>,
+loss_table! {
+    clip_low, clip_high, clip_ratio_c, mask_low, mask_high, m2_budget, tau_pos, tau_neg, clip_cov_ratio, clip_cov_lb,
+    clip_cov_ub, kl_cov_ratio, ppo_kl_coef, dro_beta,
+}
+
+impl LossTable {
+    /// Refuses the keys of other losses, which are left after the loss took its own.
+    pub(super) fn refuse_numbers(&self) -> Result<(), ConfigError> {
+        match self.first_number() {
+            None => Ok(()),
+            Some((key, value)) => {
+                let must = format!("absent: it is not a key of the loss \"{}\"", self.policy);
+                Err(ConfigError::new(key, &must, value))
+            }
+        }
+    }
+}
+
+/// Newer keys are written down only if they change something, so that older runs can be resumed.
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }

@@ -1,19 +1,16 @@
 use super::*;
 use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
-use crate::testing::{experiences, tiny, tiny_f64};
-use crate::{AdvantageConfig, KlConfig, KlEstimator, PolicyLoss, PpoClip, SampleId, ScoredGroup};
+use crate::testing::{BARE, experiences, last_gradients, tiny, tiny_f64};
+use crate::{AdvantageConfig, ClipRange, KlConfig, PolicyLoss, PpoClip, RewardStatistics, SampleId, ScoredGroup};
 
 mod micro_batches;
 mod off_policy;
 mod staleness;
 
-/// An optimiser whose first moment is the gradient itself.
-const BARE: OptimizerConfig =
-    OptimizerConfig { betas: [0.0, 0.999], eps: 1e-8, weight_decay: 0.0, max_grad_norm: f64::INFINITY };
-
-const AGGREGATIONS: [Aggregation; 4] = [
+const AGGREGATIONS: [Aggregation; 5] = [
     Aggregation::TokenMean,
+    Aggregation::TokenSum,
     Aggregation::SeqMeanTokenSum,
     Aggregation::SeqMeanTokenMean,
     Aggregation::SeqMeanTokenSumNorm,
@@ -40,8 +37,7 @@ fn gradients(
 ) -> (UpdateStats, Vec<(String, Vec<f64>)>) {
     let mut trainer = Trainer::new(model, BARE, max_tokens).unwrap();
     let stats = trainer.update(model, Some(reference), rows, config, 0.7, 0.0).unwrap();
-    let named = model.parameters().into_iter().map(|(name, _)| (name.clone(), exp_avg(&trainer.optimizer, &name)));
-    (stats, named.collect())
+    (stats, last_gradients(model, &trainer))
 }
 
 /// A number of an update.
@@ -69,7 +65,9 @@ fn plain_logprobs(model: &Model, row: &Experience, temperature: f64) -> Vec<f64>
 /// The loss as the papers write it, in plain loops.
 fn plain_loss(model: &Model, reference: &Model, rows: &[Experience], config: &LossConfig) -> f64 {
     let kl = config.kl.unwrap();
-    let PolicyLoss::PpoClip(PpoClip { clip_low, clip_high }) = config.policy;
+    let PolicyLoss::PpoClip(PpoClip { range: ClipRange { clip_low, clip_high }, .. }) = config.policy else {
+        panic!("{config:?}")
+    };
     let per_row: Vec<Vec<f64>> = rows
         .iter()
         .map(|row| {
@@ -81,7 +79,8 @@ fn plain_loss(model: &Model, reference: &Model, rows: &[Experience], config: &Lo
                     let clipped = ratio.max(1.0 - clip_low).min(1.0 + clip_high);
                     let advantage = f64::from(row.advantages[at]);
                     let distance = frozen[at] - now[at];
-                    -(ratio * advantage).min(clipped * advantage) + kl.coefficient * (distance.exp() - distance - 1.0)
+                    -(ratio * advantage).min(clipped * advantage)
+                        + kl.coefficient * (distance.exp() - distance - 1.0).min(10.0)
                 })
                 .collect()
         })
@@ -91,6 +90,7 @@ fn plain_loss(model: &Model, reference: &Model, rows: &[Experience], config: &Lo
     let mean_of_rows = |total: f64| total / per_row.len() as f64;
     match config.aggregation {
         Aggregation::TokenMean => sums.sum::<f64>() / per_row.iter().map(Vec::len).sum::<usize>() as f64,
+        Aggregation::TokenSum => sums.sum(),
         Aggregation::SeqMeanTokenSum => mean_of_rows(sums.sum()),
         Aggregation::SeqMeanTokenMean => {
             mean_of_rows(per_row.iter().zip(sums).map(|(losses, sum)| sum / losses.len() as f64).sum())
@@ -101,10 +101,10 @@ fn plain_loss(model: &Model, reference: &Model, rows: &[Experience], config: &Lo
 
 fn config(aggregation: Aggregation) -> LossConfig {
     LossConfig {
-        policy: PolicyLoss::PpoClip(PpoClip { clip_low: 0.2, clip_high: 0.3 }),
+        policy: PolicyLoss::PpoClip(PpoClip::new(0.2, 0.3)),
         aggregation,
         norm_tokens: Some(9),
-        kl: Some(KlConfig { estimator: KlEstimator::K3, coefficient: 0.1 }),
+        kl: Some(KlConfig { coefficient: 0.1, ..KlConfig::default() }),
         ..Default::default()
     }
 }
@@ -236,8 +236,8 @@ fn the_trajectories_of_a_sample_count_as_one_response() {
 fn a_group_of_equal_rewards_changes_nothing() {
     let model = tiny(1);
     let mut rows = experiences(&model, 1.0);
-    let group = ScoredGroup { rewards: vec![0.3; rows.len()] };
-    let advantages = AdvantageConfig::default().estimate(&[group]);
+    let group = ScoredGroup::of_rewards(vec![0.3; rows.len()]);
+    let advantages = AdvantageConfig::default().estimate(&[group], &RewardStatistics::default());
     for (row, advantage) in rows.iter_mut().zip(&advantages[0]) {
         row.advantages = advantage.of_trajectory(0, row.response.len());
     }

@@ -144,22 +144,21 @@ pub fn run(
 fn check_question(case: &Case, plugin: &LoadedPlugin) -> Result<(), String> {
     match case.question {
         Question::Attempt(_) if plugin.agent().is_none() => Err(format!(
-            "`policy` is the script of a case of an agent, and `{}` is not one\nhint: give the case {}",
+            "`policy` is for an agent, and `{}` is not one\nhint: give the case {}",
             plugin.name(),
             if plugin.tool().is_some() { "`calls`" } else { "a `response`" }
         )),
         Question::Sample(_) | Question::Row(_) if plugin.agent().is_some() => Err(format!(
-            "`{}` is an agent and is asked for nothing but attempts\nhint: a case of an agent has a `prompt`, the turns of its `policy`, and `response` in `expect`",
+            "`{}` is an agent, which only attempts tasks\nhint: a case of an agent has a `prompt`, the turns of its `policy`, and `response` in `expect`",
             plugin.name()
         )),
         Question::Sample(_) | Question::Row(_) if plugin.tool().is_some() => Err(format!(
-            "`{}` is a tool and is asked for nothing but calls\nhint: a case of a tool has `calls`, each with `name`, `arguments` and `expect`",
+            "`{}` is a tool, which only answers calls\nhint: a case of a tool has `calls`, each with `name`, `arguments` and `expect`",
             plugin.name()
         )),
-        Question::Session(_) if plugin.tool().is_none() => Err(format!(
-            "`calls` are those of a tool, and `{}` is not one\nhint: give the case a `response`",
-            plugin.name()
-        )),
+        Question::Session(_) if plugin.tool().is_none() => {
+            Err(format!("`calls` are for a tool, and `{}` is not one\nhint: give the case a `response`", plugin.name()))
+        }
         Question::Sample(_) if !plugin.scores() => Err(format!(
             "`{}` is a taskset and does not score a response\nhint: a case of a taskset has `index`, `seed`, and `row` in `expect`",
             plugin.name()

@@ -2560,6 +2560,45 @@ pub mod gavel {
                     }
                 }
             }
+            /// The value of a step: of the bytes `[start, end)` of the UTF-8 text of the
+            /// conversation's last message.
+            #[repr(C)]
+            #[derive(Clone, Copy)]
+            pub struct Step {
+                pub start: u32,
+                pub end: u32,
+                pub value: f64,
+            }
+            impl ::core::fmt::Debug for Step {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Step")
+                        .field("start", &self.start)
+                        .field("end", &self.end)
+                        .field("value", &self.value)
+                        .finish()
+                }
+            }
+            /// The score of a conversation, and the values of its steps.
+            #[derive(Clone)]
+            pub struct StepScores {
+                pub score: f64,
+                /// In order; empty unless the model is a process reward model.
+                pub steps: _rt::Vec<Step>,
+            }
+            impl ::core::fmt::Debug for StepScores {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("StepScores")
+                        .field("score", &self.score)
+                        .field("steps", &self.steps)
+                        .finish()
+                }
+            }
             #[allow(unused_unsafe, clippy::all)]
             /// Asks for all at once and waits for the last; one score a request, in their
             /// order. The host batches them with those of other samples.
@@ -2880,6 +2919,337 @@ pub mod gavel {
                     );
                     let result33 = result32;
                     result33
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// The same, with the values of the steps.
+            #[allow(async_fn_in_trait)]
+            pub fn score_steps(
+                requests: _rt::Vec<Request>,
+            ) -> _rt::Vec<::core::result::Result<StepScores, Error>> {
+                unsafe {
+                    let mut cleanup_list = _rt::Vec::new();
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 2
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec14 = &requests;
+                    let len14 = vec14.len();
+                    let layout14 = _rt::alloc::Layout::from_size_align(
+                            vec14.len() * (4 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        )
+                        .unwrap();
+                    let (result14, _cleanup14) = wit_bindgen::rt::Cleanup::new(layout14);
+                    for (i, e) in vec14.into_iter().enumerate() {
+                        let base = result14
+                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
+                        {
+                            let Request { model: model0, messages: messages0 } = e;
+                            let vec1 = model0;
+                            let ptr1 = vec1.as_ptr().cast::<u8>();
+                            let len1 = vec1.len();
+                            *base
+                                .add(::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len1;
+                            *base.add(0).cast::<*mut u8>() = ptr1.cast_mut();
+                            let vec13 = messages0;
+                            let len13 = vec13.len();
+                            let layout13 = _rt::alloc::Layout::from_size_align(
+                                    vec13.len() * (11 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                )
+                                .unwrap();
+                            let (result13, _cleanup13) = wit_bindgen::rt::Cleanup::new(
+                                layout13,
+                            );
+                            cleanup_list.extend(_cleanup13);
+                            for (i, e) in vec13.into_iter().enumerate() {
+                                let base = result13
+                                    .add(i * (11 * ::core::mem::size_of::<*const u8>()));
+                                {
+                                    let super::super::super::gavel::plugin::types::Message {
+                                        role: role2,
+                                        content: content2,
+                                        tool_calls: tool_calls2,
+                                        tool_call_id: tool_call_id2,
+                                        name: name2,
+                                    } = e;
+                                    *base.add(0).cast::<u8>() = (role2.clone() as i32) as u8;
+                                    let vec5 = content2;
+                                    let len5 = vec5.len();
+                                    let layout5 = _rt::alloc::Layout::from_size_align(
+                                            vec5.len() * (3 * ::core::mem::size_of::<*const u8>()),
+                                            ::core::mem::size_of::<*const u8>(),
+                                        )
+                                        .unwrap();
+                                    let (result5, _cleanup5) = wit_bindgen::rt::Cleanup::new(
+                                        layout5,
+                                    );
+                                    cleanup_list.extend(_cleanup5);
+                                    for (i, e) in vec5.into_iter().enumerate() {
+                                        let base = result5
+                                            .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                                        {
+                                            use super::super::super::gavel::plugin::types::ContentPart as V4;
+                                            match e {
+                                                V4::Text(e) => {
+                                                    *base.add(0).cast::<u8>() = (0i32) as u8;
+                                                    let vec3 = e;
+                                                    let ptr3 = vec3.as_ptr().cast::<u8>();
+                                                    let len3 = vec3.len();
+                                                    *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>() = len3;
+                                                    *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>() = ptr3.cast_mut();
+                                                }
+                                                V4::Media(e) => {
+                                                    *base.add(0).cast::<u8>() = (1i32) as u8;
+                                                    *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<i32>() = (e).take_handle() as i32;
+                                                }
+                                            }
+                                        }
+                                    }
+                                    *base
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>() = len5;
+                                    *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>() = result5;
+                                    let vec10 = tool_calls2;
+                                    let len10 = vec10.len();
+                                    let layout10 = _rt::alloc::Layout::from_size_align(
+                                            vec10.len() * (6 * ::core::mem::size_of::<*const u8>()),
+                                            ::core::mem::size_of::<*const u8>(),
+                                        )
+                                        .unwrap();
+                                    let (result10, _cleanup10) = wit_bindgen::rt::Cleanup::new(
+                                        layout10,
+                                    );
+                                    cleanup_list.extend(_cleanup10);
+                                    for (i, e) in vec10.into_iter().enumerate() {
+                                        let base = result10
+                                            .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                        {
+                                            let super::super::super::gavel::plugin::types::ToolCall {
+                                                id: id6,
+                                                name: name6,
+                                                arguments: arguments6,
+                                            } = e;
+                                            let vec7 = id6;
+                                            let ptr7 = vec7.as_ptr().cast::<u8>();
+                                            let len7 = vec7.len();
+                                            *base
+                                                .add(::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>() = len7;
+                                            *base.add(0).cast::<*mut u8>() = ptr7.cast_mut();
+                                            let vec8 = name6;
+                                            let ptr8 = vec8.as_ptr().cast::<u8>();
+                                            let len8 = vec8.len();
+                                            *base
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>() = len8;
+                                            *base
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>() = ptr8.cast_mut();
+                                            let vec9 = arguments6;
+                                            let ptr9 = vec9.as_ptr().cast::<u8>();
+                                            let len9 = vec9.len();
+                                            *base
+                                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>() = len9;
+                                            *base
+                                                .add(4 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>() = ptr9.cast_mut();
+                                        }
+                                    }
+                                    *base
+                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>() = len10;
+                                    *base
+                                        .add(3 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>() = result10;
+                                    match tool_call_id2 {
+                                        Some(e) => {
+                                            *base
+                                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>() = (1i32) as u8;
+                                            let vec11 = e;
+                                            let ptr11 = vec11.as_ptr().cast::<u8>();
+                                            let len11 = vec11.len();
+                                            *base
+                                                .add(7 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>() = len11;
+                                            *base
+                                                .add(6 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>() = ptr11.cast_mut();
+                                        }
+                                        None => {
+                                            *base
+                                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>() = (0i32) as u8;
+                                        }
+                                    };
+                                    match name2 {
+                                        Some(e) => {
+                                            *base
+                                                .add(8 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>() = (1i32) as u8;
+                                            let vec12 = e;
+                                            let ptr12 = vec12.as_ptr().cast::<u8>();
+                                            let len12 = vec12.len();
+                                            *base
+                                                .add(10 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>() = len12;
+                                            *base
+                                                .add(9 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>() = ptr12.cast_mut();
+                                        }
+                                        None => {
+                                            *base
+                                                .add(8 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>() = (0i32) as u8;
+                                        }
+                                    };
+                                }
+                            }
+                            *base
+                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len13;
+                            *base
+                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = result13;
+                        }
+                    }
+                    let ptr15 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "gavel:plugin/reward-model@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "score-steps"]
+                        fn wit_import16(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import16(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import16(result14, len14, ptr15);
+                    let l17 = *ptr15.add(0).cast::<*mut u8>();
+                    let l18 = *ptr15
+                        .add(::core::mem::size_of::<*const u8>())
+                        .cast::<usize>();
+                    let base35 = l17;
+                    let len35 = l18;
+                    let mut result35 = _rt::Vec::with_capacity(len35);
+                    for i in 0..len35 {
+                        let base = base35
+                            .add(i * (16 + 2 * ::core::mem::size_of::<*const u8>()));
+                        let e35 = {
+                            let l19 = i32::from(*base.add(0).cast::<u8>());
+                            match l19 {
+                                0 => {
+                                    let e = {
+                                        let l20 = *base.add(8).cast::<f64>();
+                                        let l21 = *base.add(16).cast::<*mut u8>();
+                                        let l22 = *base
+                                            .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len23 = l22;
+                                        StepScores {
+                                            score: l20,
+                                            steps: <_ as From<
+                                                _rt::Vec<_>,
+                                            >>::from(_rt::Vec::from_raw_parts(l21.cast(), len23, len23)),
+                                        }
+                                    };
+                                    Ok(e)
+                                }
+                                1 => {
+                                    let e = {
+                                        let l24 = i32::from(*base.add(8).cast::<u8>());
+                                        let v34 = match l24 {
+                                            0 => {
+                                                let e34 = {
+                                                    let l25 = *base
+                                                        .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l26 = *base
+                                                        .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len27 = l26;
+                                                    let bytes27 = _rt::Vec::from_raw_parts(
+                                                        l25.cast(),
+                                                        len27,
+                                                        len27,
+                                                    );
+                                                    _rt::string_lift(bytes27)
+                                                };
+                                                Error::InvalidRequest(e34)
+                                            }
+                                            1 => {
+                                                let e34 = {
+                                                    let l28 = *base
+                                                        .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l29 = *base
+                                                        .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len30 = l29;
+                                                    let bytes30 = _rt::Vec::from_raw_parts(
+                                                        l28.cast(),
+                                                        len30,
+                                                        len30,
+                                                    );
+                                                    _rt::string_lift(bytes30)
+                                                };
+                                                Error::Refused(e34)
+                                            }
+                                            n => {
+                                                debug_assert_eq!(n, 2, "invalid enum discriminant");
+                                                let e34 = {
+                                                    let l31 = *base
+                                                        .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l32 = *base
+                                                        .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len33 = l32;
+                                                    let bytes33 = _rt::Vec::from_raw_parts(
+                                                        l31.cast(),
+                                                        len33,
+                                                        len33,
+                                                    );
+                                                    _rt::string_lift(bytes33)
+                                                };
+                                                Error::Unavailable(e34)
+                                            }
+                                        };
+                                        v34
+                                    };
+                                    Err(e)
+                                }
+                                _ => _rt::invalid_enum_discriminant(),
+                            }
+                        };
+                        result35.push(e35);
+                    }
+                    _rt::cabi_dealloc(
+                        base35,
+                        len35 * (16 + 2 * ::core::mem::size_of::<*const u8>()),
+                        8,
+                    );
+                    let result36 = result35;
+                    result36
                 }
             }
         }
@@ -5632,8 +6002,8 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 3911] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xc9\x1d\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 4020] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb6\x1e\x01A\x02\x01\
 A\x17\x01B'\x01m\x04\x06system\x04user\x09assistant\x04tool\x04\0\x04role\x03\0\0\
 \x01r\x03\x02ids\x04names\x09argumentss\x04\0\x09tool-call\x03\0\x02\x01r\x03\x04\
 names\x0bdescriptions\x0aparameterss\x04\0\x09tool-spec\x03\0\x04\x04\0\x05media\
@@ -5682,44 +6052,47 @@ h\x05\x01@\x01\x04self\x08\0s\x04\0\x12[method]reply.text\x01\x09\x01ks\x01@\x01
 \x04self\x08\0\x0a\x04\0\x1b[method]reply.finish-reason\x01\x0b\x04\0\x12[method\
 ]reply.body\x01\x09\x01p\x04\x01i\x05\x01j\x01\x0d\x01\x07\x01p\x0e\x01@\x01\x08\
 requests\x0c\0\x0f\x04\0\x08complete\x01\x10\x03\0\x17gavel:plugin/chat@0.1.0\x05\
-\x06\x01B\x0c\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x02\x05\
+\x06\x01B\x15\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x02\x05\
 models\x08messages\x02\x04\0\x07request\x03\0\x03\x01q\x03\x0finvalid-request\x01\
-s\0\x07refused\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x05\x01p\x04\x01\
-j\x01u\x01\x06\x01p\x08\x01@\x01\x08requests\x07\0\x09\x04\0\x05score\x01\x0a\x03\
-\0\x1fgavel:plugin/reward-model@0.1.0\x05\x07\x01B\x11\x01ps\x01p}\x01ky\x01kw\x01\
-r\x05\x07programs\x04args\0\x05stdin\x01\x06cpu-ms\x02\x06memory\x03\x04\0\x03jo\
-b\x03\0\x04\x01q\x03\x06exited\x01}\0\x0dout-of-budget\x01s\0\x07trapped\x01s\0\x04\
-\0\x06ending\x03\0\x06\x01r\x04\x06ending\x07\x06stdout\x01\x06stderr\x01\x06cpu\
--usw\x04\0\x06output\x03\0\x08\x01q\x02\x0finvalid-request\x01s\0\x0bunavailable\
-\x01s\0\x04\0\x05error\x03\0\x0a\x01p\x05\x01j\x01\x09\x01\x0b\x01p\x0d\x01@\x01\
-\x04jobs\x0c\0\x0e\x04\0\x03run\x01\x0f\x03\0\x17gavel:plugin/exec@0.1.0\x05\x08\
-\x01B\x0f\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x04\0\x04task\x03\x01\x01\
-h\x02\x01@\x01\x04self\x03\0s\x04\0\x0f[method]task.id\x01\x04\x01ks\x01@\x01\x04\
-self\x03\0\x05\x04\0\x18[method]task.data-source\x01\x06\x01@\x01\x04self\x03\0y\
-\x04\0\x18[method]task.group-index\x01\x07\x01p\x01\x01@\x01\x04self\x03\0\x08\x04\
-\0\x13[method]task.prompt\x01\x09\x04\0\x15[method]task.settings\x01\x04\x03\0\x18\
-gavel:plugin/tasks@0.1.0\x05\x09\x02\x03\0\0\x09tool-spec\x01B*\x02\x03\x02\x01\x01\
-\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x0a\x04\0\x09tool-spec\x03\0\x02\x02\x03\
-\x02\x01\x02\x04\0\x0dfinish-reason\x03\0\x04\x04\0\x0cconversation\x03\x01\x04\0\
-\x04turn\x03\x01\x01q\x02\x0finvalid-request\x01s\0\x09exhausted\x01s\0\x04\0\x05\
-error\x03\0\x08\x01p\x01\x01p\x03\x01i\x06\x01j\x01\x0c\x01\x09\x01@\x03\x07spea\
-kers\x08messages\x0a\x09functions\x0b\0\x0d\x04\0\x19[static]conversation.open\x01\
-\x0e\x01h\x06\x01j\0\x01\x09\x01@\x02\x04self\x0f\x08messages\x0a\0\x10\x04\0\x1b\
-[method]conversation.append\x01\x11\x01@\x02\x04self\x0f\x07speakers\0\x0d\x04\0\
-\x19[method]conversation.fork\x01\x12\x01@\x01\x04self\x0f\0y\x04\0\x20[method]c\
-onversation.tokens-left\x01\x13\x01h\x07\x01@\x01\x04self\x14\0\x01\x04\0\x14[me\
-thod]turn.message\x01\x15\x01@\x01\x04self\x14\0s\x04\0\x11[method]turn.text\x01\
-\x16\x01ps\x01@\x01\x04self\x14\0\x17\x04\0\x1c[method]turn.malformed-calls\x01\x18\
-\x01@\x01\x04self\x14\0\x05\x04\0\x1a[method]turn.finish-reason\x01\x19\x01@\x01\
-\x04self\x14\0y\x04\0\x13[method]turn.tokens\x01\x1a\x01p\x0f\x01i\x07\x01j\x01\x1c\
-\x01\x09\x01p\x1d\x01@\x02\x0dconversations\x1b\x07optionss\0\x1e\x04\0\x08gener\
-ate\x01\x1f\x03\0\x19gavel:plugin/policy@0.1.0\x05\x0b\x02\x03\0\0\x09tool-call\x01\
-B\x0d\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x0c\x04\0\x09\
-tool-call\x03\0\x02\x02\x03\x02\x01\x0a\x04\0\x09tool-spec\x03\0\x04\x01p\x05\x01\
-@\0\0\x06\x04\0\x05specs\x01\x07\x01p\x03\x01p\x01\x01@\x01\x05calls\x08\0\x09\x04\
-\0\x04call\x01\x0a\x03\0\x18gavel:plugin/tools@0.1.0\x05\x0d\x04\0\x11gavel:sdk/\
-imports\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09producers\x01\x0cprocessed-\
-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+s\0\x07refused\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x05\x01r\x03\x05\
+starty\x03endy\x05valueu\x04\0\x04step\x03\0\x07\x01p\x08\x01r\x02\x05scoreu\x05\
+steps\x09\x04\0\x0bstep-scores\x03\0\x0a\x01p\x04\x01j\x01u\x01\x06\x01p\x0d\x01\
+@\x01\x08requests\x0c\0\x0e\x04\0\x05score\x01\x0f\x01j\x01\x0b\x01\x06\x01p\x10\
+\x01@\x01\x08requests\x0c\0\x11\x04\0\x0bscore-steps\x01\x12\x03\0\x1fgavel:plug\
+in/reward-model@0.1.0\x05\x07\x01B\x11\x01ps\x01p}\x01ky\x01kw\x01r\x05\x07progr\
+ams\x04args\0\x05stdin\x01\x06cpu-ms\x02\x06memory\x03\x04\0\x03job\x03\0\x04\x01\
+q\x03\x06exited\x01}\0\x0dout-of-budget\x01s\0\x07trapped\x01s\0\x04\0\x06ending\
+\x03\0\x06\x01r\x04\x06ending\x07\x06stdout\x01\x06stderr\x01\x06cpu-usw\x04\0\x06\
+output\x03\0\x08\x01q\x02\x0finvalid-request\x01s\0\x0bunavailable\x01s\0\x04\0\x05\
+error\x03\0\x0a\x01p\x05\x01j\x01\x09\x01\x0b\x01p\x0d\x01@\x01\x04jobs\x0c\0\x0e\
+\x04\0\x03run\x01\x0f\x03\0\x17gavel:plugin/exec@0.1.0\x05\x08\x01B\x0f\x02\x03\x02\
+\x01\x01\x04\0\x07message\x03\0\0\x04\0\x04task\x03\x01\x01h\x02\x01@\x01\x04sel\
+f\x03\0s\x04\0\x0f[method]task.id\x01\x04\x01ks\x01@\x01\x04self\x03\0\x05\x04\0\
+\x18[method]task.data-source\x01\x06\x01@\x01\x04self\x03\0y\x04\0\x18[method]ta\
+sk.group-index\x01\x07\x01p\x01\x01@\x01\x04self\x03\0\x08\x04\0\x13[method]task\
+.prompt\x01\x09\x04\0\x15[method]task.settings\x01\x04\x03\0\x18gavel:plugin/tas\
+ks@0.1.0\x05\x09\x02\x03\0\0\x09tool-spec\x01B*\x02\x03\x02\x01\x01\x04\0\x07mes\
+sage\x03\0\0\x02\x03\x02\x01\x0a\x04\0\x09tool-spec\x03\0\x02\x02\x03\x02\x01\x02\
+\x04\0\x0dfinish-reason\x03\0\x04\x04\0\x0cconversation\x03\x01\x04\0\x04turn\x03\
+\x01\x01q\x02\x0finvalid-request\x01s\0\x09exhausted\x01s\0\x04\0\x05error\x03\0\
+\x08\x01p\x01\x01p\x03\x01i\x06\x01j\x01\x0c\x01\x09\x01@\x03\x07speakers\x08mes\
+sages\x0a\x09functions\x0b\0\x0d\x04\0\x19[static]conversation.open\x01\x0e\x01h\
+\x06\x01j\0\x01\x09\x01@\x02\x04self\x0f\x08messages\x0a\0\x10\x04\0\x1b[method]\
+conversation.append\x01\x11\x01@\x02\x04self\x0f\x07speakers\0\x0d\x04\0\x19[met\
+hod]conversation.fork\x01\x12\x01@\x01\x04self\x0f\0y\x04\0\x20[method]conversat\
+ion.tokens-left\x01\x13\x01h\x07\x01@\x01\x04self\x14\0\x01\x04\0\x14[method]tur\
+n.message\x01\x15\x01@\x01\x04self\x14\0s\x04\0\x11[method]turn.text\x01\x16\x01\
+ps\x01@\x01\x04self\x14\0\x17\x04\0\x1c[method]turn.malformed-calls\x01\x18\x01@\
+\x01\x04self\x14\0\x05\x04\0\x1a[method]turn.finish-reason\x01\x19\x01@\x01\x04s\
+elf\x14\0y\x04\0\x13[method]turn.tokens\x01\x1a\x01p\x0f\x01i\x07\x01j\x01\x1c\x01\
+\x09\x01p\x1d\x01@\x02\x0dconversations\x1b\x07optionss\0\x1e\x04\0\x08generate\x01\
+\x1f\x03\0\x19gavel:plugin/policy@0.1.0\x05\x0b\x02\x03\0\0\x09tool-call\x01B\x0d\
+\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x0c\x04\0\x09tool-\
+call\x03\0\x02\x02\x03\x02\x01\x0a\x04\0\x09tool-spec\x03\0\x04\x01p\x05\x01@\0\0\
+\x06\x04\0\x05specs\x01\x07\x01p\x03\x01p\x01\x01@\x01\x05calls\x08\0\x09\x04\0\x04\
+call\x01\x0a\x03\0\x18gavel:plugin/tools@0.1.0\x05\x0d\x04\0\x11gavel:sdk/import\
+s\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\
+\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

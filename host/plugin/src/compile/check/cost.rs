@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TooCostly {
     /// The file is larger than is allowed.
-    #[error("it has {found} bytes, {allowed} are allowed")]
+    #[error("it has {found} bytes, more than the {allowed} allowed")]
     Size {
         /// Its bytes.
         found: usize,
@@ -12,7 +12,7 @@ pub enum TooCostly {
         allowed: usize,
     },
     /// It has too much of something that the compiler would multiply.
-    #[error("{what}: {found}, {allowed} are allowed")]
+    #[error("{what}: {found}, more than the {allowed} allowed")]
     Count {
         /// What there is too much of.
         what: &'static str,

@@ -29,7 +29,7 @@ pub(crate) fn check(component: &[u8], max_bytes: usize) -> Result<(), TooCostly>
 }
 
 fn out_of_place() -> TooCostly {
-    TooCostly::Invalid("a section is in no component".into())
+    TooCostly::Invalid("a section lies outside of every component".into())
 }
 
 /// The reader's place in a component.

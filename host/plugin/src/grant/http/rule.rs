@@ -121,7 +121,7 @@ impl Rule {
                 Host::Address(_) => return Err("has a wildcard before an address"),
             },
             None if host.contains('*') => {
-                return Err("has a wildcard elsewhere than at the beginning, as in *.example.com");
+                return Err("has a wildcard that is not at the beginning, as in *.example.com");
             }
             None => Pattern::Host(Host::parse(host)?),
         };

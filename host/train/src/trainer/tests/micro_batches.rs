@@ -55,6 +55,58 @@ fn grouped(model: &Model) -> Vec<Experience> {
     off_policy(rows)
 }
 
+/// Each loss, with settings under which its clip or mask applies to some of the rows of a test.
+fn every_loss() -> Vec<(String, LossConfig)> {
+    let keys = |name: &str| match name {
+        "clip_cov" => "clip_cov_ratio = 0.2\nclip_cov_lb = 0.05\nclip_cov_ub = 100.0",
+        "kl_cov" => "kl_cov_ratio = 0.2",
+        "gspo" | "gspo_token" => "clip_low = 0.1\nclip_high = 0.1",
+        "icepop" => "mask_low = 0.9\nmask_high = 1.5",
+        "dppo_tv" | "dppo_kl" => "clip_low = 0.005\nclip_high = 0.005",
+        "vanilla" => "clip_ratio_c = 1.3",
+        _ => "",
+    };
+    let config = |(name, _): (String, PolicyLoss)| {
+        let text = format!("policy = '{name}'\nentropy_coefficient = 0.05\n{}\nkl.coefficient = 0.1", keys(&name));
+        (name, toml::from_str(&text).unwrap())
+    };
+    PolicyLoss::all().into_iter().map(config).collect()
+}
+
+#[test]
+fn no_loss_depends_on_the_split_the_order_or_the_sharing_of_prompts() {
+    let (model, reference) = (tiny_f64(1), tiny_f64(2));
+    let mut rows = grouped(&model);
+    // Advantages of tokens.
+    for (row, experience) in rows.iter_mut().enumerate() {
+        let own = |(at, advantage): (usize, &mut f32)| *advantage += (0.1 * (5 * row + at) as f32).sin();
+        experience.advantages.iter_mut().enumerate().for_each(own);
+    }
+    let reversed: Vec<Experience> = rows.iter().rev().cloned().collect();
+    for (name, config) in every_loss() {
+        // A row alone, without a shared prompt.
+        let (alone, expected) = gradients(&model, &reference, &rows, &config, 1);
+        let norm = number(&alone, "grad_norm");
+        assert!(norm > 1e-3, "{name}: {norm}");
+        for statistic in ["clip_fraction", "clip_fraction_dual", "mask_fraction", "covariance_fraction"] {
+            let share = alone.statistics.get(statistic);
+            assert!(share.is_none_or(|share| share > 0.0 && share < 1.0), "{name}, {statistic}: {share:?}");
+        }
+        for (order, rows) in [("given", &rows), ("reversed", &reversed)] {
+            for max_tokens in [1, 30, 60, 10_000] {
+                let (stats, found) = gradients(&model, &reference, rows, &config, max_tokens);
+                for (known, value) in alone.statistics.iter() {
+                    assert!((number(&stats, known) - value).abs() < 1e-10 * (1.0 + value.abs()), "{name}, {known}");
+                }
+                for ((parameter, a), (_, b)) in expected.iter().zip(&found) {
+                    let is_same = a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-11 * norm.max(1.0));
+                    assert!(is_same, "{name}, {order}, {max_tokens}: {parameter}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_prompt_that_is_computed_once_has_the_gradients_of_one_that_is_not() {
     let models = [tiny_f64, |seed| {

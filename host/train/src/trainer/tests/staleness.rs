@@ -33,7 +33,8 @@ fn draw(model: &Model, seed: u64) -> (Vec<Experience>, f64) {
     let reward = |row: &Vec<u32>| row[3..].iter().filter(|&&id| id == 7).count() as f64 / LENGTH as f64;
     let rewards: Vec<f64> = rows.iter().map(reward).collect();
     let mean = rewards.iter().sum::<f64>() / ROWS as f64;
-    let advantages = &AdvantageConfig::default().estimate(&[ScoredGroup { rewards }])[0];
+    let group = ScoredGroup::of_rewards(rewards);
+    let advantages = &AdvantageConfig::default().estimate(&[group], &RewardStatistics::default())[0];
     let experience = |(index, (row, logprobs)): (usize, (Vec<u32>, Vec<f32>))| Experience {
         sample: SampleId { group: 0, index, trajectory: 0 },
         prompt: row[..3].to_vec(),

@@ -9,7 +9,7 @@ use crate::build::Step;
 use crate::contract;
 use crate::error::Error;
 use crate::inputs::Inputs;
-use crate::manifest::Project;
+use crate::manifest::{Import, Project};
 use crate::tool::{self, Tool};
 use compiler::Compiler;
 use std::ffi::OsString;
@@ -120,7 +120,8 @@ const LINK: [&str; 3] = ["-std=c17", "-mexec-model=reactor", STACK];
 fn flags(project: &Project) -> Vec<OsString> {
     let manifest = &project.manifest;
     let exports = manifest.exports.iter().map(|export| format!("-DGAVEL_EXPORT_{}", export.as_str().to_uppercase()));
-    let imports = manifest.imports.iter().map(|import| format!("-DGAVEL_IMPORT_{}", import.as_str().to_uppercase()));
+    let name = |import: &Import| import.as_str().to_uppercase().replace('-', "_");
+    let imports = manifest.imports.iter().map(|import| format!("-DGAVEL_IMPORT_{}", name(import)));
     // The report of a trap shows names, which zig writes only beside debugging information.
     let fixed = ["-Os", "-g1", "-Wall", "-Wextra", "-I", SDK, "-I", BINDINGS];
     fixed.into_iter().map(OsString::from).chain(exports.chain(imports).map(OsString::from)).collect()

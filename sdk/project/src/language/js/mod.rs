@@ -208,6 +208,13 @@ fn local(root: &Path, tool: &Tool) -> PathBuf {
     root.join("node_modules/.bin").join(tool.name)
 }
 
+/// The identifier of an interface: `rewardModel` for `reward-model`.
+fn camel_case(name: &str) -> String {
+    let (first, rest) = name.split_once('-').unwrap_or((name, ""));
+    let upper = |word: &str| word[..1.min(word.len())].to_uppercase() + word.get(1..).unwrap_or_default();
+    first.to_owned() + &rest.split('-').map(upper).collect::<String>()
+}
+
 /// Writes the entry module of the component, which loads the plugin's own
 /// module into the SDK's exports.
 fn write_entry(project: &Project, root: &Path, entry: &str) -> Result<PathBuf, Error> {
@@ -217,9 +224,9 @@ fn write_entry(project: &Project, root: &Path, entry: &str) -> Result<PathBuf, E
     let imports = &project.manifest.imports;
     let of_contract = imports.iter().filter(|import| import.of_contract()).map(|import| import.as_str());
     let of_contract = of_contract.chain(contract::of_agent(&project.manifest).iter().copied());
-    let http = imports.contains(&Import::Http).then_some("http: true");
-    let host: Vec<_> = of_contract.clone().chain(http).collect();
-    let import = |name: &str| format!("import * as {name} from {:?};\n", contract::interface(name));
+    let http = imports.contains(&Import::Http).then(|| "http: true".to_owned());
+    let host: Vec<_> = of_contract.clone().map(camel_case).chain(http).collect();
+    let import = |name: &str| format!("import * as {} from {:?};\n", camel_case(name), contract::interface(name));
     let text = format!(
         "import \"../../{entry}\";\nimport {{ load }} from \"gavel/component\";\n{}\n\
          export const {{ lifecycle, {} }} = load({:?}, {exports:?}, {{ {} }});\n",

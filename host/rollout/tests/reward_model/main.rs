@@ -1,12 +1,17 @@
 //! Reward models that many ask at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod steps;
+
 use futures::future::join_all;
 use gavel_data::{Message, Role};
-use gavel_policy::{Device, Kind, Model, ModelConfig, Tensor};
-use gavel_rollout::{Reading, RewardModel, RewardModelConfig, RewardModelError};
+use gavel_policy::{Device, EngineConfig, Kind, Model, ModelConfig, Sampling, Tensor};
+use gavel_rollout::{
+    AsyncEngine, DeviceTurns, GenerateRequest, Observer, Reading, RewardModel, RewardModelConfig, RewardModelError,
+};
 use gavel_text::{RenderOptions, TextModel};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -19,11 +24,11 @@ fn model(more: Value) -> Model {
 }
 
 fn config(max_tokens_per_batch: usize) -> RewardModelConfig {
-    RewardModelConfig { reading: Reading::Scores, max_tokens_per_batch, max_wait: Duration::from_millis(20) }
+    RewardModelConfig { max_tokens_per_batch, max_wait: Duration::from_millis(20), ..RewardModelConfig::default() }
 }
 
 fn start(model: Model, config: RewardModelConfig) -> Result<RewardModel, RewardModelError> {
-    RewardModel::start(model, TextModel::byte_level(), config)
+    RewardModel::start(model, TextModel::byte_level(), config, Arc::default())
 }
 
 fn conversation(number: usize) -> Vec<Message> {
@@ -50,7 +55,7 @@ fn a_score_is_that_of_the_model_alone_whatever_comes_together() {
         let asked: Vec<Vec<Message>> = (0..50).map(conversation).collect();
         let found = Runtime::new().unwrap().block_on(join_all(asked.iter().map(|asked| rewards.score(asked))));
         for (number, (found, expected)) in found.into_iter().zip(&expected).enumerate() {
-            let found = found.unwrap();
+            let found = found.unwrap().score;
             assert!((found - expected).abs() < 1e-5, "{most}, {number}: {found} {expected}");
         }
         let usage = rewards.usage();
@@ -70,10 +75,10 @@ fn a_conversation_is_computed_once() {
     let runtime = Runtime::new().unwrap();
     let asked = conversation(7);
     let found = runtime.block_on(join_all((0..20).map(|_| rewards.score(&asked))));
-    let scores: Vec<u64> = found.into_iter().map(|score| score.unwrap().to_bits()).collect();
+    let scores: Vec<u64> = found.into_iter().map(|score| score.unwrap().score.to_bits()).collect();
     assert!(scores.iter().all(|score| *score == scores[0]), "{scores:?}");
     let again = runtime.block_on(rewards.score(&asked)).unwrap();
-    assert_eq!((again.to_bits(), rewards.usage().scored, rewards.usage().reused), (scores[0], 1, 20));
+    assert_eq!((again.score.to_bits(), rewards.usage().scored, rewards.usage().reused), (scores[0], 1, 20));
 }
 
 #[test]
@@ -102,10 +107,14 @@ fn a_model_that_is_no_reward_model_is_refused() {
     let language_model = || model(json!({"architectures": ["Qwen2ForCausalLM"]}));
     for (model, config, says) in [
         (language_model(), config(100), "it is a language model, which has no score\nhint: "),
-        (model(json!({"num_labels": 3})), config(100), "it has 3 labels, and a reward model has one"),
-        (model(json!({"architectures": ["Qwen2ForTokenClassification"]})), config(100), "it is a critic"),
-        (model(json!({})), yes_no("y"), "it is a classifier, which says neither yes nor no"),
-        (language_model(), yes_no("yes"), "yes_no: \"yes\" is 3 tokens, and must be one"),
+        (model(json!({"num_labels": 3})), config(100), "there are 3 labels, and a reward model has one"),
+        (
+            model(json!({"architectures": ["Qwen2ForTokenClassification"]})),
+            config(100),
+            "it is a token classifier, whose values are those of steps\nhint: set steps",
+        ),
+        (model(json!({})), yes_no("y"), "the checkpoint is a classifier, which says neither yes nor no"),
+        (language_model(), yes_no("yes"), "\"yes\" is 3 tokens of the tokenizer, and must be one"),
         (model(json!({"vocab_size": 200})), config(100), "is smaller than the tokenizer's vocabulary"),
     ] {
         let error = start(model, config).err().unwrap().to_string();
@@ -125,7 +134,7 @@ fn a_language_model_says_yes_or_no() {
         let logits = model.logits(&model.hidden(&ids).unwrap()).unwrap().select(1, -1).softmax(1, Kind::Double);
         let token = |text: &str| i64::from(TextModel::byte_level().tokenizer.encode(text).unwrap()[0]);
         let [yes, no] = ["y", "n"].map(|text| logits.double_value(&[0, token(text)]));
-        let found = runtime.block_on(rewards.score(&conversation(number))).unwrap();
+        let found = runtime.block_on(rewards.score(&conversation(number))).unwrap().score;
         assert!((found - yes / (yes + no)).abs() < 1e-5, "{found} {yes} {no}");
     }
 }
@@ -138,4 +147,79 @@ fn the_thread_ends_with_the_last_handle() {
     assert!(Runtime::new().unwrap().block_on(other.score(&conversation(1))).is_ok());
     // Its drop joins the thread, and would wait for ever.
     drop(other);
+}
+
+#[test]
+fn a_sleeping_model_and_a_waking_one_score_alike_and_their_turns_are_counted() {
+    let runtime = Runtime::new().unwrap();
+    let scores = |sleep: bool| -> Vec<u64> {
+        let rewards = start(model(json!({})), RewardModelConfig { sleep, ..config(10_000) }).unwrap();
+        let score = |number| runtime.block_on(rewards.score(&conversation(number))).unwrap().score.to_bits();
+        let scores = (0..3).map(score).collect();
+        let usage = rewards.usage();
+        assert!(usage.computing > Duration::ZERO, "{usage:?}");
+        assert_eq!(usage.moving > Duration::ZERO, sleep, "{usage:?}");
+        scores
+    };
+    assert_eq!(scores(true), scores(false));
+}
+
+#[test]
+fn a_template_of_another_tokenizer_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("llama.jinja");
+    std::fs::write(&path, "{% for m in messages %}<|start_header_id|>{{ m.role }}: {{ m.content }}{% endfor %}")
+        .unwrap();
+    let mut text = TextModel::byte_level();
+    text.template = text.template.replaced_by(&path).unwrap();
+    let error = RewardModel::start(model(json!({})), text, config(100), Arc::default()).err().unwrap();
+    let says =
+        "it writes `<|start_header_id|>`, which is not a token of tokenizer.json, whose tokens are like `<|pad|>`";
+    assert!(error.to_string().starts_with(says), "{error}");
+}
+
+/// Tells when an engine's thread begins and ends its work.
+#[derive(Default)]
+struct Steps(std::sync::Mutex<Vec<usize>>);
+
+impl Observer for Steps {
+    fn stepped(&self, tokens: usize, _: u64) {
+        self.0.lock().unwrap().push(tokens);
+    }
+}
+
+#[test]
+fn a_policy_and_a_reward_model_share_a_device_by_turns() {
+    let turns = Arc::new(DeviceTurns::default());
+    let language_model = model(json!({"architectures": ["Qwen2ForCausalLM"]}));
+    let steps = Arc::new(Steps::default());
+    let (text, decoding) = (TextModel::byte_level(), EngineConfig::default());
+    let engine = AsyncEngine::start_sharing(language_model, text, decoding, steps.clone(), turns.clone()).unwrap();
+    let config = RewardModelConfig { max_tokens_per_batch: 1, max_wait: Duration::ZERO, ..config(1) };
+    let rewards = RewardModel::start(model(json!({})), TextModel::byte_level(), config, turns.clone()).unwrap();
+    Runtime::new().unwrap().block_on(async {
+        let sampling = Sampling::greedy(300, Vec::new());
+        let request = GenerateRequest {
+            prompt: vec![1, 2, 3],
+            continues_prompt: false,
+            sampling,
+            stop: Vec::new(),
+            seed: 0,
+            top_logprobs: 0,
+            conversation: None,
+        };
+        let mut responses = engine.generate(vec![request.clone()]).await.unwrap();
+        // Asked for while the policy draws: it waits until the whole response is there.
+        let scored = rewards.score(&conversation(1)).await.unwrap();
+        assert_eq!(steps.0.lock().unwrap().iter().sum::<usize>(), 300);
+        assert_eq!(responses.pop().unwrap().await.unwrap().response.len(), 300);
+        assert!(scored.score.is_finite() && rewards.usage().waiting > Duration::ZERO, "{:?}", rewards.usage());
+        // The policy gets its device back while conversations still wait, and both end.
+        let (many, response) =
+            tokio::join!(join_all((2..40).map(|number| rewards.score(&conversation(number)))), async {
+                engine.generate(vec![request]).await.unwrap().pop().unwrap().await
+            });
+        assert!(many.into_iter().all(|score| score.is_ok()) && response.is_ok());
+    });
+    assert_eq!(rewards.usage().scored, 39);
 }

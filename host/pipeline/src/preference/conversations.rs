@@ -1,0 +1,91 @@
+//! Pairs for a reward model: whole conversations, as it reads them when it is asked.
+
+use super::method::{Models, PairMethod};
+use super::pair_row::PairRow;
+use crate::config::{LearningConfig, Overlong, RewardModelTrainTable};
+use crate::dataset::DatasetRows;
+use crate::error::{PipelineError, Result};
+use crate::prompts::{Drawable, PromptLimit, usable};
+use crate::setup::Setup;
+use gavel_data::Message;
+use gavel_text::{RenderOptions, TextModel};
+use gavel_train::{ConversationPair, PairStats, TrainError, Trainer};
+use std::path::Path;
+
+impl PairMethod for RewardModelTrainTable {
+    type Pair = ConversationPair;
+    const NEEDS_REFERENCE: bool = false;
+
+    fn learning(&self) -> LearningConfig {
+        self.learning()
+    }
+
+    fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
+    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<ConversationPair>> {
+        let (text, limit) = (&setup.text, setup.limit);
+        usable(rows, |row, path| {
+            let place = row.place.clone();
+            let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+            let PairRow { prompt, chosen, rejected, margin, .. } = PairRow::read(row).map_err(bad)?;
+            let ids = |answer: &[Message]| {
+                let ids = conversation_ids(&[&prompt[..], answer].concat(), text).map_err(bad)?;
+                cut(ids, limit, path, &place)
+            };
+            let sides = ids(&chosen)?.zip(ids(&rejected)?);
+            Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
+        })
+    }
+
+    fn lengths(ConversationPair { chosen, rejected, .. }: &ConversationPair) -> (usize, usize) {
+        let common = chosen.iter().zip(rejected).take_while(|(a, b)| a == b).count();
+        (common, chosen.len().max(rejected.len()) - common)
+    }
+
+    fn step(
+        &self,
+        trainer: &mut Trainer,
+        models: Models<'_>,
+        pairs: &[ConversationPair],
+        learning_rate: f64,
+    ) -> std::result::Result<PairStats, TrainError> {
+        trainer.reward_model_step(models.model, pairs, &self.loss(), learning_rate)
+    }
+
+    fn measure(
+        &self,
+        trainer: &Trainer,
+        models: Models<'_>,
+        pairs: &[ConversationPair],
+    ) -> std::result::Result<PairStats, TrainError> {
+        trainer.reward_model_stats(models.model, pairs, &self.loss())
+    }
+}
+
+/// The tokens of a conversation, as a reward model reads them: without the beginning of a further turn, and without
+/// tools.
+fn conversation_ids(messages: &[Message], text: &TextModel) -> std::result::Result<Vec<u32>, String> {
+    let ids = text.prompt_ids_with(messages, &RenderOptions::default()).map_err(|error| error.to_string())?;
+    if ids.is_empty() { Err("the chat template makes an empty text of the conversation".into()) } else { Ok(ids) }
+}
+
+/// The tokens to learn from; nothing if the row is left out.
+fn cut(mut ids: Vec<u32>, limit: PromptLimit, path: &Path, place: &str) -> Result<Option<Vec<u32>>> {
+    let excess = ids.len().saturating_sub(limit.tokens());
+    match limit.overlong {
+        _ if excess == 0 => Ok(Some(ids)),
+        Overlong::Drop => Ok(None),
+        Overlong::Truncate => Ok(Some(ids.split_off(excess))),
+        Overlong::Error => Err(PipelineError::BadRow {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            what: format!(
+                "a conversation has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\"",
+                ids.len(),
+                limit.tokens()
+            ),
+        }),
+    }
+}

@@ -1,0 +1,55 @@
+//! What differs between the commands that learn from pairs.
+
+use crate::config::{LearningConfig, TrainTable};
+use crate::dataset::DatasetRows;
+use crate::error::Result;
+use crate::prompts::Drawable;
+use crate::setup::Setup;
+use gavel_policy::Model;
+use gavel_train::{PairStats, TrainError, Trainer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The `[train]` table of a command that learns from pairs.
+pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
+    /// A pair as token ids.
+    type Pair: Clone;
+    /// Whether the policy is compared with the one that the run starts from.
+    const NEEDS_REFERENCE: bool;
+
+    fn learning(&self) -> LearningConfig;
+
+    /// Pairs in each step.
+    fn batch_size(&self) -> usize;
+
+    /// The pairs of these rows.
+    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<Self::Pair>>;
+
+    /// How many tokens both sides of a pair have in common at their beginning, and how many the longer one has after
+    /// them.
+    fn lengths(pair: &Self::Pair) -> (usize, usize);
+
+    /// Takes an optimiser step.
+    fn step(
+        &self,
+        trainer: &mut Trainer,
+        models: Models<'_>,
+        pairs: &[Self::Pair],
+        learning_rate: f64,
+    ) -> std::result::Result<PairStats, TrainError>;
+
+    /// Measures held-out pairs.
+    fn measure(
+        &self,
+        trainer: &Trainer,
+        models: Models<'_>,
+        pairs: &[Self::Pair],
+    ) -> std::result::Result<PairStats, TrainError>;
+}
+
+/// The model that learns, and the one that it is compared with.
+#[derive(Clone, Copy)]
+pub(super) struct Models<'a> {
+    pub(super) model: &'a Model,
+    pub(super) reference: Option<&'a Model>,
+}

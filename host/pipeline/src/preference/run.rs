@@ -1,0 +1,191 @@
+//! The steps of a run that learns from pairs, in a thread of its own, which computes with libtorch.
+
+use super::method::{Models, PairMethod};
+use crate::config::{Config, ConfigError, Datasets};
+use crate::control::Control;
+use crate::dataset::rows;
+use crate::dry_run::{DryRun, checks};
+use crate::error::{PipelineError, Result};
+use crate::memory::{Prediction, predict_pairs};
+use crate::policy::Policy;
+use crate::probe::probe;
+use crate::prompts::Drawable;
+use crate::recorder::Recorder;
+use crate::resume::{find_run, open_folder};
+use crate::setup::Setup;
+use crate::task_stream::TaskStream;
+use crate::{Start, Summary};
+use gavel_policy::{Model, threads};
+use gavel_runs::{Checkpoints, Metrics, check_weights};
+use gavel_scoring::recording::Grouping;
+use gavel_text::TextModel;
+use gavel_train::{PairStats, Trainer};
+use std::time::Instant;
+
+/// The pairs of a run.
+struct Pairs<P> {
+    train: Drawable<P>,
+    held_out: Vec<P>,
+}
+
+impl<P: Clone> Pairs<P> {
+    fn read<T: PairMethod<Pair = P>>(config: &Config<T>, setup: &Setup) -> Result<Self> {
+        let read = |datasets: &Datasets| T::pairs(setup, rows(config, datasets, setup.scorer.sandbox())?);
+        let train = read(&config.data.train)?;
+        let held_out = config.data.validation.as_ref().map(read).transpose()?;
+        Ok(Self { train, held_out: held_out.map(|drawable| drawable.rows).unwrap_or_default() })
+    }
+
+    fn predict<T: PairMethod<Pair = P>>(&self, config: &Config<T>, setup: &Setup) -> Result<Prediction> {
+        let lengths = || self.train.rows.iter().chain(&self.held_out).map(T::lengths);
+        let longest = lengths().max_by_key(|(common, rest)| common + 2 * rest).unwrap_or_default();
+        predict_pairs(config, setup, &config.train.learning(), longest, config.train.batch_size(), T::NEEDS_REFERENCE)
+    }
+}
+
+/// Runs a command that learns from pairs.
+pub(super) fn run<T: PairMethod>(config: &Config<T>, start: Start, control: &Control) -> Result<Summary> {
+    threads::apart(|| {
+        let learning = config.train.learning();
+        let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
+        let found = find_run(config, start)?;
+        let setup = Setup::new(config)?;
+        let pairs = Pairs::read(config, &setup)?;
+        if let Some(warning) = pairs.predict(config, &setup)?.warning() {
+            tracing::warn!("{warning}");
+        }
+        probe(config, &setup, &[])?;
+
+        let opened = open_folder(config, &setup.scorer, &setup.logic, Grouping::default(), found)?;
+        let mut table = config.model.clone();
+        if let Some(checkpoint) = opened.checkpoint() {
+            (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
+        } else if let Some(path) = &table.path {
+            check_weights(path)?;
+        }
+        let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
+        policy.report(&config.model)?;
+        let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
+            .map_err(PipelineError::Optimizer)?
+            .gradient_checkpointing(learning.gradient_checkpointing);
+        if let Some(state) = opened.optimizer() {
+            trainer.load(&state).map_err(PipelineError::Optimizer)?;
+        }
+        let reference = match T::NEEDS_REFERENCE {
+            true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
+            false => None,
+        };
+        let recorder = opened.into_recorder(config)?;
+        let Policy { model, text } = policy;
+        let mut run = PairRun { config, pairs, model, text, reference, trainer, recorder };
+        run.begin()?;
+        let mut stream = TaskStream::new(config.seed, &run.pairs.train.shares);
+        let mut is_stopped = false;
+        for step in run.recorder.state().step + 1..=learning.steps {
+            let is_checkpoint_due = run.step(step, &mut stream, learning_rate.at(step - 1))?;
+            let is_stopping = control.is_stopping();
+            if is_checkpoint_due || is_stopping {
+                run.save()?;
+            }
+            if is_stopping && step < learning.steps {
+                is_stopped = true;
+                break;
+            }
+        }
+        Ok(Summary { is_stopped, ..run.recorder.summary()? })
+    })
+}
+
+/// Checks all that such a run would use.
+pub(super) fn dry_run<T: PairMethod>(config: &Config<T>) -> Result<DryRun> {
+    let setup = Setup::new(config)?;
+    let pairs = Pairs::read(config, &setup)?;
+    let probed = probe(config, &setup, &[])?;
+    let (train, held_out) = (pairs.train.rows.len(), pairs.held_out.len());
+    Ok(DryRun {
+        config: config.resolved()?,
+        checks: checks(&setup, &config.data.train.to_string(), train, held_out),
+        warnings: probed.warnings,
+        memory: pairs.predict(config, &setup)?,
+    })
+}
+
+/// A run under way.
+struct PairRun<'a, T: PairMethod> {
+    config: &'a Config<T>,
+    pairs: Pairs<T::Pair>,
+    model: Model,
+    text: TextModel,
+    reference: Option<Model>,
+    trainer: Trainer,
+    recorder: Recorder,
+}
+
+impl<T: PairMethod> PairRun<'_, T> {
+    /// Records the model before its first step; nothing to do in a run that was resumed.
+    fn begin(&mut self) -> Result<()> {
+        if !self.recorder.is_new() {
+            return Ok(());
+        }
+        let mut metrics = Metrics::of_step(0);
+        self.validate(0, &mut metrics)?;
+        self.recorder.log(0, &metrics)
+    }
+
+    /// Takes a step, validates if it is time, and logs. Returns whether it is time for a checkpoint.
+    fn step(&mut self, step: u64, stream: &mut TaskStream, learning_rate: f64) -> Result<bool> {
+        let start = Instant::now();
+        let size = self.config.train.batch_size() as u64;
+        let draws = (step - 1) * size..step * size;
+        let rows = &self.pairs.train.rows;
+        let batch: Vec<T::Pair> = draws.map(|ordinal| rows[stream.row(ordinal)].clone()).collect();
+        let models = Models { model: &self.model, reference: self.reference.as_ref() };
+        let stats = self.config.train.step(&mut self.trainer, models, &batch, learning_rate);
+        let PairStats { statistics, grad_norm, tokens } =
+            stats.map_err(|source| PipelineError::Train { step, source })?;
+        let mut metrics = Metrics::of_step(step);
+        statistics.iter().for_each(|(name, value)| metrics.set(name, value));
+        grad_norm.into_iter().for_each(|norm| metrics.set("grad_norm", norm));
+        metrics.set("learning_rate", learning_rate);
+        metrics.count("tokens/read", tokens as u64);
+        let seconds = metrics.time("update", start);
+        metrics.set("perf/tokens_per_second", tokens as f64 / seconds);
+        if step.is_multiple_of(10) {
+            let number = |name: &str| statistics.get(name).unwrap_or(f64::NAN);
+            tracing::info!("step {step}: loss {:.4}, accuracy {:.3}", number("loss"), number("accuracy"));
+        }
+        self.recorder.end_step(step);
+        let learning = self.config.train.learning();
+        let is_best = match step == learning.steps || step.is_multiple_of(learning.validate_every) {
+            true => self.validate(step, &mut metrics)?,
+            false => false,
+        };
+        self.recorder.log(step, &metrics)?;
+        Ok(step == learning.steps || self.recorder.is_checkpoint_due(is_best))
+    }
+
+    /// Measures the held-out pairs. Returns whether their accuracy is the best so far.
+    fn validate(&mut self, step: u64, metrics: &mut Metrics) -> Result<bool> {
+        if self.pairs.held_out.is_empty() {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        let models = Models { model: &self.model, reference: self.reference.as_ref() };
+        let stats = self.config.train.measure(&self.trainer, models, &self.pairs.held_out);
+        let PairStats { statistics, .. } = stats.map_err(|source| PipelineError::Train { step, source })?;
+        statistics.iter().for_each(|(name, value)| metrics.set(format!("val/{name}"), value));
+        metrics.time("validate", start);
+        let Some(accuracy) = statistics.get("accuracy") else { return Ok(false) };
+        tracing::info!("step {step}: validation accuracy {accuracy:.3}");
+        Ok(self.recorder.note_accuracy(accuracy))
+    }
+
+    /// Saves a checkpoint: the model as it is now.
+    fn save(&mut self) -> Result<()> {
+        let Self { recorder, model, text, trainer, .. } = self;
+        recorder.save(text, &[], |into| {
+            model.save(into)?;
+            trainer.save(&Checkpoints::optimizer(into)).map_err(PipelineError::Optimizer)
+        })
+    }
+}

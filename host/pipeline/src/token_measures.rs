@@ -1,0 +1,66 @@
+//! What estimators and penalties need to know of each token, from forward passes before the update.
+
+use crate::config::RlTable;
+use crate::experience::experience;
+use gavel_data::{Group, Trajectory};
+use gavel_train::{Experience, KlEstimator};
+use std::collections::BTreeMap;
+
+/// What is measured of tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Measuring {
+    /// Whether the gradient norms are.
+    pub(crate) gradient_norms: bool,
+    /// How the distance from the reference is, if it is.
+    pub(crate) kl: Option<KlEstimator>,
+}
+
+impl Measuring {
+    /// What the algorithm of a run needs; nothing if it needs nothing.
+    pub(crate) fn of(table: &RlTable) -> Option<Self> {
+        let kl = table.kl_reward.map(|kl| kl.estimator);
+        let gradient_norms = table.algorithm.needs_gradient_norms();
+        (gradient_norms || kl.is_some()).then_some(Self { gradient_norms, kl })
+    }
+}
+
+/// What was measured of the response tokens of a trajectory.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TokenMeasures {
+    /// The gradient norm of each; empty if they were not measured.
+    pub(crate) gradient_norms: Vec<f64>,
+    /// The distance of each from the reference; empty if it was not measured.
+    pub(crate) kl: Vec<f64>,
+}
+
+/// A trajectory: the numbers of its group, of its sample and of itself.
+pub(crate) type Place = (usize, usize, usize);
+
+/// What was measured, by trajectory.
+pub(crate) type Measures = BTreeMap<Place, TokenMeasures>;
+
+/// The trajectories of groups that have tokens, with their numbers.
+pub(crate) fn rows(groups: &[&Group], table: &RlTable) -> Vec<(Place, Experience)> {
+    let mut rows = Vec::new();
+    for (number, group) in groups.iter().enumerate() {
+        for (index, member) in group.members.iter().enumerate() {
+            let of_trajectory = |(at, trajectory): (usize, &Trajectory)| {
+                let row = experience(trajectory, table)?;
+                Some(((number, index, at), row))
+            };
+            rows.extend(member.sample.trajectories.iter().enumerate().filter_map(of_trajectory));
+        }
+    }
+    rows
+}
+
+/// The mean over trajectories of the mean distance of their learned tokens; nothing without any.
+pub(crate) fn mean_kl(rows: &[(Place, Experience)], measures: &Measures) -> Option<f64> {
+    let of_row = |(key, row): &(Place, Experience)| {
+        let kl = &measures.get(key)?.kl;
+        let learned: Vec<f64> = row.loss_mask.iter().zip(kl).filter(|(mask, _)| **mask).map(|(_, kl)| *kl).collect();
+        (!learned.is_empty()).then(|| gavel_runs::metrics::mean(&learned))
+    };
+    let means: Vec<f64> = rows.iter().filter_map(of_row).collect();
+    (!means.is_empty()).then(|| gavel_runs::metrics::mean(&means))
+}

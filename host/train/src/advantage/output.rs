@@ -1,0 +1,36 @@
+//! The output of an estimator: the advantage of a sample.
+
+use super::group::ScoredTrajectory;
+
+/// How much better a sample was than expected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Advantage {
+    /// The same for all its tokens.
+    Sample(f64),
+    /// One for each response token of each of its trajectories.
+    Tokens(Vec<Vec<f64>>),
+}
+
+impl Advantage {
+    /// The advantage of each of the `tokens` response tokens of the sample's
+    /// trajectory number `index`.
+    pub fn of_trajectory(&self, index: usize, tokens: usize) -> Vec<f32> {
+        match self {
+            Self::Sample(advantage) => vec![*advantage as f32; tokens],
+            Self::Tokens(all) => all.get(index).into_iter().flatten().map(|&advantage| advantage as f32).collect(),
+        }
+    }
+
+    /// The advantage of the whole sample: the mean over the tokens of its trajectories that are learned from.
+    pub fn mean(&self, trajectories: &[ScoredTrajectory]) -> f64 {
+        match self {
+            Self::Sample(advantage) => *advantage,
+            Self::Tokens(all) => {
+                let masks = trajectories.iter().flat_map(|trajectory| &trajectory.loss_mask);
+                let learned = masks.zip(all.iter().flatten()).filter(|(learned, _)| **learned);
+                let (sum, count) = learned.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
+                sum / f64::max(count, 1.0)
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! One optimiser step of a reward model over pairs of conversations.
+
+use super::bradley_terry::BradleyTerryConfig;
+use super::pair_statistics::{PairStats, pair_sums};
+use crate::batch::{MicroBatch, Sequence, pair_micro_batches};
+use crate::error::{Result, TrainError};
+use crate::statistics::{ChunkSums, Statistics};
+use crate::trainer::{Trainer, frozen_hidden};
+use gavel_policy::Model;
+use gavel_torch::scalar::ScalarOperations;
+use tch::Tensor;
+
+/// Stands after each conversation, where the score is read. The model does not read it.
+const PLACE: u32 = 0;
+
+/// Two conversations, of which one is preferred.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConversationPair {
+    /// Token ids of the better conversation; at least one.
+    pub chosen: Vec<u32>,
+    /// Token ids of the other; at least one.
+    pub rejected: Vec<u32>,
+    /// By how much the score of the better one should be higher; 0 if that is not known.
+    pub margin: f64,
+}
+
+/// A conversation with the place of its score.
+struct ScoredRow {
+    tokens: Vec<u32>,
+    /// The tokens that it has in common with the other conversation of its pair; at least one.
+    prompt: usize,
+    mask: Vec<bool>,
+}
+
+impl ScoredRow {
+    fn new(conversation: &[u32], prompt: usize) -> Self {
+        let tokens = [conversation, &[PLACE]].concat();
+        let mut mask = vec![false; conversation.len() - prompt];
+        mask.push(true);
+        Self { tokens, prompt, mask }
+    }
+
+    fn sequence(&self) -> Sequence<'_> {
+        let (prompt, response) = self.tokens.split_at(self.prompt);
+        Sequence { prompt, response, loss_mask: Some(&self.mask) }
+    }
+}
+
+impl ConversationPair {
+    fn rows(&self, index: usize) -> Result<[ScoredRow; 2]> {
+        let Self { chosen, rejected, margin } = self;
+        if chosen.is_empty() || rejected.is_empty() {
+            return Err(TrainError::Row { index, what: "has an empty conversation".into() });
+        }
+        if !margin.is_finite() {
+            return Err(TrainError::Row { index, what: format!("has the margin {margin}") });
+        }
+        let common = chosen.iter().zip(rejected).take_while(|(a, b)| a == b).count().max(1);
+        Ok([chosen, rejected].map(|conversation| ScoredRow::new(conversation, common)))
+    }
+}
+
+impl Trainer {
+    /// One optimiser step of the reward model `model`, a classifier with one label, with the learning rate `lr`. The
+    /// loss is the mean over `pairs`. What the conversations of a pair begin with is computed once.
+    ///
+    /// # Errors
+    /// A pair is malformed, there is none, or the loss or its gradient is not finite. The parameters are then
+    /// unchanged.
+    pub fn reward_model_step(
+        &mut self,
+        model: &Model,
+        pairs: &[ConversationPair],
+        config: &BradleyTerryConfig,
+        lr: f64,
+    ) -> Result<PairStats> {
+        let batches = self.batches_of_conversations(model, pairs)?;
+        let (statistics, _) = self.accumulate_whole(model, None, &batches, 2 * pairs.len(), |batch, states| {
+            let (loss, sums) = batch_loss(model, states.policy, batch, pairs, config)?;
+            loss.f_backward()?;
+            Ok(vec![sums])
+        })?;
+        let grad_norm = Some(self.finish(statistics.loss(), lr)?);
+        Ok(PairStats { statistics, grad_norm, tokens: tokens(&batches) })
+    }
+
+    /// The same numbers for held-out pairs, from which nothing is learned.
+    ///
+    /// # Errors
+    /// As those of [`reward_model_step`](Self::reward_model_step).
+    pub fn reward_model_stats(
+        &self,
+        model: &Model,
+        pairs: &[ConversationPair],
+        config: &BradleyTerryConfig,
+    ) -> Result<PairStats> {
+        let _guard = tch::no_grad_guard();
+        let batches = self.batches_of_conversations(model, pairs)?;
+        let sums =
+            batches.iter().map(|batch| Ok(batch_loss(model, &frozen_hidden(model, batch)?, batch, pairs, config)?.1));
+        let statistics = Statistics::of_chunks(&sums.collect::<Result<Vec<_>>>()?, 2 * pairs.len())?;
+        Ok(PairStats { statistics, grad_norm: None, tokens: tokens(&batches) })
+    }
+
+    fn batches_of_conversations(&self, model: &Model, pairs: &[ConversationPair]) -> Result<Vec<MicroBatch>> {
+        let rows = pairs.iter().enumerate().map(|(index, pair)| pair.rows(index)).collect::<Result<Vec<_>>>()?;
+        let sequences: Vec<_> = rows.iter().flatten().map(ScoredRow::sequence).collect();
+        pair_micro_batches(&sequences, self.max_tokens, model)
+    }
+}
+
+/// How many tokens the model reads.
+pub(super) fn tokens(batches: &[MicroBatch]) -> usize {
+    batches.iter().map(|batch| batch.packed.tokens() as usize).sum()
+}
+
+/// What the pairs of a micro-batch, with these hidden states, add to the mean loss of `pairs` and to the numbers.
+fn batch_loss(
+    model: &Model,
+    hidden: &Tensor,
+    batch: &MicroBatch,
+    pairs: &[ConversationPair],
+    config: &BradleyTerryConfig,
+) -> Result<(Tensor, ChunkSums)> {
+    let places = batch.whole();
+    let scores = places.scores(model, hidden)?;
+    let margins = places.values(&scores, |row, _| pairs[row / 2].margin)?;
+    // Each row has one place, and the rows of a pair follow each other.
+    let side = |values: &Tensor, side: i64| values.f_view([-1, 2])?.f_select(1, side);
+    let (chosen, rejected) = (side(&scores, 0)?, side(&scores, 1)?);
+    let loss = config.loss(&chosen, &rejected, &side(&margins, 0)?)?.f_sum(None)?.try_div(pairs.len() as f64)?;
+    let sums = pair_sums(&loss, &chosen, &rejected, pairs.len())?;
+    Ok((loss, sums))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! What the loss of a token depends on beyond the token, from the whole mini-batch.
+
+use super::Trainer;
+use crate::batch::Sequence;
+use crate::error::Result;
+use crate::experience::Experience;
+use crate::logprobs::token_values;
+use crate::loss::{Drawn, LossConfig, OldLogProbs};
+use gavel_data::seed::{Purpose, derive};
+use gavel_policy::{Model, Phase};
+
+impl Trainer {
+    /// For each response token of each row, the two numbers that its loss depends on beyond the token; nothing if the
+    /// loss depends on the token alone. It takes a forward pass, for the log-probabilities under the policy as it is.
+    pub(super) fn context(
+        &self,
+        model: &Model,
+        mini_batch: &[Experience],
+        config: &LossConfig,
+        temperature: f64,
+    ) -> Result<Option<Vec<Vec<[f64; 2]>>>> {
+        if !config.policy.has_context() {
+            return Ok(None);
+        }
+        let tokens = self.max_tokens;
+        let now = token_values(model, mini_batch, temperature, tokens, |_, _, logprobs| Ok(logprobs.shallow_clone()))
+            .map_err(|error| error.during(Phase::MicroBatch { tokens }))?;
+        let sequences: Vec<Sequence<'_>> = mini_batch.iter().map(Experience::sequence).collect();
+        let sequences = &sequences;
+        let places = |row: usize| (0..mini_batch[row].response.len()).filter(move |&at| sequences[row].is_trained(at));
+        let drawn = |row: usize| {
+            let experience = &mini_batch[row];
+            let hash = hash(experience);
+            let token = |at: usize| Drawn {
+                logprob: now[row][at],
+                old: match config.old_logprobs() {
+                    OldLogProbs::Rollout => f64::from(experience.logprobs[at]),
+                    OldLogProbs::Proximal => f64::from(experience.proximal[at]),
+                    OldLogProbs::Current => now[row][at],
+                },
+                advantage: f64::from(experience.advantages[at]),
+                lot: derive(hash, self.steps(), at as u64, Purpose::Update),
+            };
+            places(row).map(token).collect()
+        };
+        let rows: Vec<Vec<Drawn>> = (0..mini_batch.len()).map(drawn).collect();
+        let spread = |(row, numbers): (usize, Vec<[f64; 2]>)| {
+            let mut all = vec![[0.0; 2]; mini_batch[row].response.len()];
+            places(row).zip(numbers).for_each(|(at, numbers)| all[at] = numbers);
+            all
+        };
+        Ok(config.policy.context(&rows).map(|found| found.into_iter().enumerate().map(spread).collect()))
+    }
+}
+
+/// A number that depends only on a row's tokens (FNV-1a), so that neither the order of rows nor their number matters.
+fn hash(row: &Experience) -> u64 {
+    let tokens = row.prompt.iter().chain(&row.response);
+    tokens.fold(0xcbf2_9ce4_8422_2325, |hash, &token| (hash ^ u64::from(token)).wrapping_mul(0x0100_0000_01b3))
+}
