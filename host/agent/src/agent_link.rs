@@ -3,9 +3,10 @@
 use crate::agent_episode::AgentEpisode;
 use crate::conversation::Conversation;
 use crate::episode::{EpisodeError, History};
-use crate::policy::{ConversationKey, Policy, Turn, TurnRequest};
+use crate::open_conversation::OpenConversation;
+use crate::policy::{Policy, Turn, TurnRequest};
 use crate::progress::EpisodeProgress;
-use crate::tool_set::Sessions;
+use crate::tool_set::{Sessions, identified_answer};
 use crate::waits_for::WaitsFor;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
@@ -27,52 +28,64 @@ pub(crate) struct AgentLink<P: Policy> {
 }
 
 struct State<P: Policy> {
-    conversations: Vec<Open>,
+    conversations: Vec<OpenConversation>,
     /// Turns of the policy in all of them.
     turns: usize,
     /// The conversation that the policy wrote in last; what tools are called for counts to it.
     last: Option<usize>,
+    /// The calls of tools before the policy wrote.
+    before: RolloutReport,
+    /// The calls that are under way.
+    calling: Option<Calling>,
     /// Whether a turn was refused since a budget of the sample was used up.
     exhausted: bool,
     /// Why the episode cannot continue.
     error: Option<EpisodeError<P::Error>>,
 }
 
-/// A conversation of an agent.
-struct Open {
-    speaker: String,
-    functions: Arc<[Value]>,
-    /// Messages since the last turn, or since the beginning.
-    pending: Vec<Message>,
-    /// Absent before the first turn.
-    conversation: Option<Conversation>,
-    /// Tokens of the prompt of the first turn.
-    prompt_tokens: usize,
-    /// The trajectories of earlier turns, where each is one.
-    ended: Vec<Trajectory>,
-    key: Option<ConversationKey>,
-    finish_reason: FinishReason,
-    report: RolloutReport,
+/// Calls of tools that are not answered yet.
+struct Calling {
+    functions: Vec<String>,
+    turn: u32,
+    since: Instant,
 }
 
 impl<P: Policy> AgentLink<P> {
     pub(crate) fn new(episode: AgentEpisode, policy: Arc<P>, sessions: Sessions, progress: EpisodeProgress) -> Self {
-        let state = State { conversations: Vec::new(), turns: 0, last: None, exhausted: false, error: None };
+        let (conversations, before) = (Vec::new(), RolloutReport::default());
+        let state = State { conversations, turns: 0, last: None, before, calling: None, exhausted: false, error: None };
         Self { episode, policy, progress, sessions: tokio::sync::Mutex::new(sessions), state: Mutex::new(state) }
     }
 
-    /// The trajectories: the conversations in which the policy wrote.
+    /// The trajectories: the conversations in which the policy wrote, or what the agent said where there are none.
     ///
     /// # Errors
     /// The episode could not continue.
-    pub(crate) fn end(&self) -> Result<Vec<Trajectory>, EpisodeError<P::Error>> {
+    pub(crate) fn end(&self, said: Option<&str>) -> Result<Vec<Trajectory>, EpisodeError<P::Error>> {
         let mut state = self.state();
         if let Some(error) = state.error.take() {
             return Err(error);
         }
+        // The agent has ended before them.
+        if let Some(Calling { functions, turn, since }) = state.calling.take() {
+            let (ending, seconds) = (ToolEnding::OutOfBudget, since.elapsed().as_secs_f64());
+            let known = functions.into_iter().filter(|name| self.episode.tools.set.has(name));
+            let uses = known.map(|name| ToolUse { name: Some(name), ending, turn, seconds }).collect();
+            state.count_calls(seconds, uses);
+        }
         let prompt = &self.episode.task.prompt;
         let conversations = std::mem::take(&mut state.conversations).into_iter();
-        Ok(conversations.flat_map(|open| open.end(prompt)).collect())
+        let mut trajectories: Vec<Trajectory> = conversations.flat_map(|open| open.end(prompt)).collect();
+        if trajectories.is_empty() {
+            trajectories
+                .push(Trajectory::of(said.map(|said| Message::new(Role::Assistant, said)).into_iter().collect()));
+        }
+        if let Some(first) = trajectories.first_mut() {
+            let RolloutReport { in_tools, tool_uses, .. } = std::mem::take(&mut state.before);
+            first.report.in_tools.splice(0..0, in_tools);
+            first.report.tool_uses.splice(0..0, tool_uses);
+        }
+        Ok(trajectories)
     }
 
     /// What the policy said last, if the agent has met the end of a budget of tokens or turns.
@@ -192,7 +205,7 @@ impl<P: Policy> AgentLink<P> {
     ) -> Result<Result<AgentTurn, PolicyRefusal>, TextError> {
         let mut state = self.state();
         let number_of_turn = state.turns.saturating_sub(1) as u32;
-        let Some(Open { conversation: Some(conversation), finish_reason, report, .. }) =
+        let Some(OpenConversation { conversation: Some(conversation), finish_reason, report, .. }) =
             state.conversations.get_mut(number)
         else {
             return Ok(Err(unknown(number)));
@@ -211,18 +224,20 @@ impl<P: Policy> AgentLink<P> {
     async fn answer(&self, calls: &[ToolCall]) -> Result<Vec<Message>, EpisodeError<P::Error>> {
         let episode = &self.episode;
         self.progress.wait_for(WaitsFor::Tools(calls.iter().map(|call| call.name.clone()).collect()));
-        let turn = self.state().turns.saturating_sub(1) as u32;
-        let asked = Instant::now();
+        let turn = {
+            let mut state = self.state();
+            let turn = state.turns.saturating_sub(1) as u32;
+            let functions = calls.iter().map(|call| call.name.clone()).collect();
+            state.calling = Some(Calling { functions, turn, since: Instant::now() });
+            turn
+        };
         let limits = &episode.tools.limits.tools;
         let answered = self.sessions.lock().await.answer(calls, &[], turn, limits, self.policy.text()).await;
         self.progress.wait_for(WaitsFor::Agent);
-        let (messages, uses) = answered?;
         let mut state = self.state();
-        let State { conversations, last, .. } = &mut *state;
-        if let Some(open) = last.and_then(|last| conversations.get_mut(last)) {
-            open.report.in_tools.push(asked.elapsed().as_secs_f64());
-            open.report.tool_uses.extend(uses);
-        }
+        let seconds = state.calling.take().map_or(0.0, |calling| calling.since.elapsed().as_secs_f64());
+        let (messages, uses) = answered?;
+        state.count_calls(seconds, uses);
         Ok(messages)
     }
 
@@ -247,22 +262,37 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
         let (finish_reason, report) = (FinishReason::Stop, RolloutReport::default());
         let (pending, conversation, key) = (messages, None, self.policy.conversation());
         let (prompt_tokens, ended) = (0, Vec::new());
-        let open = Open { speaker, functions, pending, conversation, prompt_tokens, ended, key, finish_reason, report };
+        let open = OpenConversation {
+            speaker,
+            functions,
+            pending,
+            conversation,
+            prompt_tokens,
+            ended,
+            key,
+            finish_reason,
+            report,
+        };
         Ok(self.state().add(open))
     }
 
     fn append(&self, conversation: usize, messages: Vec<Message>) -> Result<(), PolicyRefusal> {
         check_text(&messages)?;
         let mut state = self.state();
+        let turns = state.turns;
         let open = state.conversations.get_mut(conversation).ok_or_else(|| unknown(conversation))?;
-        open.pending.extend(messages);
+        let numbered = messages.into_iter().enumerate().map(|(number, message)| match message.role {
+            Role::Tool => identified_answer(message, turns, number),
+            _ => message,
+        });
+        open.pending.extend(numbered);
         Ok(())
     }
 
     fn fork(&self, conversation: usize, speaker: String) -> Result<usize, PolicyRefusal> {
         let mut state = self.state();
         let open = state.conversations.get(conversation).ok_or_else(|| unknown(conversation))?;
-        let fork = Open {
+        let fork = OpenConversation {
             speaker,
             functions: open.functions.clone(),
             pending: open.pending.clone(),
@@ -285,7 +315,7 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
 
     fn tokens_left(&self, conversation: usize) -> usize {
         let state = self.state();
-        let grown = state.conversations.get(conversation).map_or(0, Open::grown);
+        let grown = state.conversations.get(conversation).map_or(0, OpenConversation::grown);
         self.episode.max_tokens.saturating_sub(grown)
     }
 
@@ -307,47 +337,18 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
 }
 
 impl<P: Policy> State<P> {
-    fn add(&mut self, open: Open) -> usize {
+    fn add(&mut self, open: OpenConversation) -> usize {
         self.conversations.push(open);
         self.conversations.len() - 1
     }
-}
 
-impl Open {
-    /// Tokens after the prompt of the first turn.
-    fn grown(&self) -> usize {
-        self.conversation.as_ref().map_or(0, |conversation| conversation.tokens().saturating_sub(self.prompt_tokens))
+    /// Counts calls of tools that were made together.
+    fn count_calls(&mut self, seconds: f64, uses: Vec<ToolUse>) {
+        let open = self.last.and_then(|last| self.conversations.get_mut(last));
+        let report = open.map_or(&mut self.before, |open| &mut open.report);
+        report.in_tools.push(seconds);
+        report.tool_uses.extend(uses);
     }
-
-    /// Begins a trajectory whose prompt is all of the conversation and `pending`, with the tokens `ids`.
-    fn split(&mut self, prompt: &[Message], pending: Vec<Message>, ids: Vec<u32>) {
-        let Some(before) = self.conversation.take() else { return };
-        let all = before.history().cloned().chain(pending).collect();
-        self.conversation = Some(Conversation::new(all, ids, self.functions.clone()));
-        let report = std::mem::take(&mut self.report);
-        self.ended.extend(trajectory(before, &self.speaker, prompt, FinishReason::Stop, report));
-    }
-
-    /// The trajectories in which the policy wrote.
-    fn end(self, prompt: &[Message]) -> Vec<Trajectory> {
-        let Self { speaker, conversation, mut ended, finish_reason, report, .. } = self;
-        let last = conversation.and_then(|last| trajectory(last, &speaker, prompt, finish_reason, report));
-        ended.extend(last);
-        ended
-    }
-}
-
-/// The trajectory of a conversation, if the policy wrote in it.
-fn trajectory(
-    conversation: Conversation,
-    speaker: &str,
-    prompt: &[Message],
-    finish_reason: FinishReason,
-    report: RolloutReport,
-) -> Option<Trajectory> {
-    let is_own = !speaker.is_empty() || !conversation.begins_with(prompt);
-    let speaker = is_own.then(|| speaker.to_owned());
-    (conversation.turns() > 0).then(|| conversation.end(speaker, finish_reason, report))
 }
 
 /// The policy reads text only.

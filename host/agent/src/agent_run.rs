@@ -7,9 +7,7 @@ use crate::policy::Policy;
 use crate::progress::EpisodeProgress;
 use crate::row_settings::{agent_settings, tool_settings};
 use crate::waits_for::WaitsFor;
-use gavel_data::{
-    Budget, Diagnosis, FinishReason, Message, Outcome, Role, RolloutFault, RolloutStage, Sample, Trajectory,
-};
+use gavel_data::{Budget, Diagnosis, FinishReason, Outcome, RolloutFault, RolloutStage, Sample};
 use gavel_plugin::{AgentReport, AgentTask};
 use std::sync::Arc;
 
@@ -41,12 +39,8 @@ impl AgentEpisode {
             (Outcome::Fault { .. }, Some(said)) => Ok(said),
             _ => Err(outcome),
         });
-        let mut trajectories = link.end()?;
+        let mut trajectories = link.end(answer.as_deref().ok())?;
         let failure = answer.as_ref().err().map(|outcome| failure(outcome, diagnosis));
-        if trajectories.is_empty() {
-            let said = answer.iter().map(|answer| Message::new(Role::Assistant, answer.as_str())).collect();
-            trajectories.push(Trajectory::of(said));
-        }
         if let Some((reason, fault)) = failure {
             for trajectory in &mut trajectories {
                 trajectory.finish_reason = reason;

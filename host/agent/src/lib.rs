@@ -10,6 +10,7 @@ mod agent_run;
 mod conversation;
 mod episode;
 mod mcp;
+mod open_conversation;
 mod policy;
 mod policy_waits;
 mod progress;

@@ -7,6 +7,11 @@ pub(crate) fn tool_settings(task: &Task) -> Columns {
     extra_info(task, "tools_kwargs").and_then(|settings| settings.fields()).unwrap_or_default()
 }
 
+/// Whether its tools need settings, as verl names it: `extra_info.need_tools_kwargs`.
+pub(crate) fn needs_tool_settings(task: &Task) -> bool {
+    extra_info(task, "need_tools_kwargs").is_some_and(|needs| needs.as_text() == "true")
+}
+
 /// For the agent, as a JSON object: `extra_info.agent_kwargs`.
 pub(crate) fn agent_settings(task: &Task) -> String {
     object(extra_info(task, "agent_kwargs"))

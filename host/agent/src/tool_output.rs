@@ -30,24 +30,46 @@ pub(crate) fn cut(output: String, most: usize, left_out: LeftOut, tokenizer: &To
         LeftOut::Start => (0, most),
         LeftOut::Middle => (most.div_ceil(2), most / 2),
     };
-    // Texts that look like special tokens are text here.
+    // Texts that look like special tokens are text here, and a part of a character goes with the rest of it.
     let text = |ids: &[u32]| tokenizer.decode_with(ids, false);
+    let start = |ids: &[u32]| Ok::<_, TextError>(text(ids)?.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned());
+    let end = |ids: &[u32]| Ok::<_, TextError>(text(ids)?.trim_start_matches(char::REPLACEMENT_CHARACTER).to_owned());
     let (first, last, mark) = if output.len() > BYTES_PER_TOKEN * most {
         let first = &output[..output.floor_char_boundary(BYTES_PER_TOKEN * head)];
         let last = &output[output.ceil_char_boundary(output.len() - BYTES_PER_TOKEN * tail)..];
         let (first, last) = (tokenizer.encode(first)?, tokenizer.encode(last)?);
-        let first = text(&first[..head.min(first.len())])?;
-        let last = text(&last[last.len().saturating_sub(tail)..])?;
+        let first = start(&first[..head.min(first.len())])?;
+        let last = end(&last[last.len().saturating_sub(tail)..])?;
         let over = output.len().saturating_sub(first.len() + last.len());
         (first, last, format!("[{over} bytes left out]"))
     } else {
         let ids = tokenizer.encode(&output)?;
         let Some(over) = ids.len().checked_sub(most).filter(|over| *over > 0) else { return Ok(output) };
-        (text(&ids[..head])?, text(&ids[head + over..])?, format!("[{over} tokens left out]"))
+        (start(&ids[..head])?, end(&ids[head + over..])?, format!("[{over} tokens left out]"))
     };
     Ok(match left_out {
         LeftOut::End => format!("{first}\n{mark}"),
         LeftOut::Start => format!("{mark}\n{last}"),
         LeftOut::Middle => format!("{first}\n{mark}\n{last}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_text::TextModel;
+
+    #[test]
+    fn characters_are_not_cut() {
+        let tokenizer = TextModel::byte_level().tokenizer;
+        // Three bytes each, which are tokens.
+        for (characters, mark) in [(20, "[50 tokens left out]"), (1000, "[2994 bytes left out]")] {
+            let output = "界".repeat(characters);
+            let cut = |left_out| cut(output.clone(), 10, left_out, &tokenizer).unwrap();
+            let over = mark.replace("2994", "2991");
+            assert_eq!(cut(LeftOut::End), format!("界界界\n{over}"));
+            assert_eq!(cut(LeftOut::Start), format!("{over}\n界界界"));
+            assert_eq!(cut(LeftOut::Middle), format!("界\n{mark}\n界"));
+        }
+    }
 }

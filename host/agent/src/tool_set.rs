@@ -1,19 +1,21 @@
 //! The tools of a run: their functions, and the sessions of a trajectory.
 
 use crate::mcp::{McpAnswer, McpError, McpServer};
-use crate::row_settings::{object, tool_selection};
+use crate::row_settings::object;
 use crate::run_tool::{RunSession, RunTool, ToolSource};
 use crate::tool_output::{self, LeftOut};
 use futures::future::join_all;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Columns, Json, Message, Role, Task, ToolCall, ToolEnding, ToolUse};
+use gavel_data::{Columns, Json, Message, Role, ToolCall, ToolEnding, ToolUse};
 use gavel_plugin::{Agent, LoadError, OutsideWaits, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport};
 use gavel_text::{MalformedCall, TextError, TextModel};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+mod of_row;
 
 /// How tools may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,37 +95,6 @@ impl ToolSet {
         Self { definitions: set.functions().map(ToolFunction::definition).collect(), ..set }
     }
 
-    /// Those that a row may call, which it selects by the names of tools or functions; all where it selects none.
-    ///
-    /// # Errors
-    /// It selects something else. The text says what.
-    pub fn of_row(self: &Arc<Self>, task: &Task) -> Result<Arc<Self>, String> {
-        let Some(selection) = tool_selection(task)? else { return Ok(self.clone()) };
-        let names = |tool: &RunTool| {
-            let functions = tool.functions().iter().map(|function| function.name().to_owned());
-            std::iter::once(tool.name().to_owned()).chain(functions).collect::<Vec<_>>()
-        };
-        let known: BTreeSet<String> = self.tools.iter().flat_map(|tool| names(tool)).collect();
-        if let Some(unknown) = selection.iter().find(|name| !known.contains(*name)) {
-            let known: Vec<String> = known.into_iter().collect();
-            return Err(format!(
-                "extra_info.tool_selection: there is no tool or function `{unknown}`; there are: {}",
-                known.join(", ")
-            ));
-        }
-        let (mut tools, mut functions) = (Vec::new(), BTreeMap::new());
-        for tool in &self.tools {
-            let is_selected = |name: &str| selection.iter().any(|selected| selected == tool.name() || selected == name);
-            let selected = tool.functions().iter().map(ToolFunction::name).filter(|name| is_selected(name));
-            let before = functions.len();
-            functions.extend(selected.map(|name| (name.to_owned(), tools.len())));
-            if functions.len() > before {
-                tools.push(tool.clone());
-            }
-        }
-        Ok(Arc::new(Self::new(tools, functions)))
-    }
-
     /// Whether a function of this name may be called.
     pub(crate) fn has(&self, function: &str) -> bool {
         self.functions.contains_key(function)
@@ -174,6 +145,14 @@ impl ToolSet {
         });
         Sessions { sessions: sessions.collect(), set: self.clone(), seed, calls: 0 }
     }
+}
+
+/// An answer to a call that has neither an id nor a name, the `number`-th after a turn. Some chat templates refuse an
+/// answer without them, and an id that is not nine characters long.
+pub(crate) fn identified_answer(answer: Message, turn: usize, number: usize) -> Message {
+    let id = answer.tool_call_id.unwrap_or_else(|| format!("bad{:06}", turn * 100 + number));
+    let name = answer.name.unwrap_or_else(|| "unknown".to_owned());
+    Message { tool_call_id: Some(id), name: Some(name), ..answer }
 }
 
 /// verl puts what a tool is made with below `create_kwargs`.
@@ -281,9 +260,7 @@ impl Sessions {
         }
         for (number, MalformedCall { why, .. }) in malformed.iter().enumerate() {
             let report = ToolReport::called_wrongly(format!("the call cannot be read: {why}"));
-            // Some chat templates refuse an answer without them, and an id that is not nine characters long.
-            let (id, name) = (Some(format!("bad{:06}", turn as usize * 100 + number)), Some("unknown".to_owned()));
-            messages.push(Message { tool_call_id: id, name, ..Message::new(Role::Tool, report.text()) });
+            messages.push(identified_answer(Message::new(Role::Tool, report.text()), turn as usize, number));
             uses.push(ToolUse { name: None, ending: ToolEnding::CalledWrongly, turn, seconds: 0.0 });
         }
         Ok((messages, uses))

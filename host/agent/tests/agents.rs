@@ -6,7 +6,7 @@ mod common;
 use common::{Scripted, built, limits, sandbox, task, text, toolbox};
 use futures::future::join_all;
 use gavel_agent::{AgentEpisode, EpisodeLimits, EpisodeProgress, History, ToolSet, Tools};
-use gavel_data::{FinishReason, Message, Role, RolloutStage, Sample, ToolEnding};
+use gavel_data::{FinishReason, Message, Role, RolloutStage, Sample, ToolEnding, ToolUse};
 use gavel_plugin::{Agent, Limits, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
@@ -151,6 +151,51 @@ fn tools_answer_an_agent_with_messages() {
     );
     let endings: Vec<_> = sample.trajectories[0].report.tool_uses.iter().map(|tool_use| tool_use.ending).collect();
     assert_eq!(endings, [ToolEnding::Answered, ToolEnding::Answered, ToolEnding::CalledWrongly]);
+}
+
+/// The calls of a sample whose agent has the time `deadline` and calls a tool that computes without end, for at most
+/// the time `cpu`.
+fn calls_of_a_loop(policy_writes: bool, deadline: Duration, cpu: Duration) -> Vec<ToolUse> {
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), &["Call."]));
+    let act = if policy_writes { "converse" } else { "wait" };
+    let call = json!({"name": "loop", "arguments": {}});
+    let row = json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": act, "call": call}}});
+    let mut spec = agent(built("guests/acts.wasm"), json!({}));
+    spec.limits.deadline = deadline;
+    let tool = PluginSpec { limits: Limits { cpu, memory: 16 << 20, ..Limits::default() }, ..toolbox() };
+    let sandbox = sandbox();
+    let sample = sandbox.handle().block_on(async {
+        let agent = Arc::new(Agent::load(&sandbox, spec).await.unwrap());
+        let set = Arc::new(ToolSet::load(&sandbox, vec![tool.into()]).await.unwrap());
+        let (tools, task) = (Tools { set, limits: limits() }, task(row));
+        let (max_prompt_tokens, max_tokens, seed, tool_seed) = (100_000, 100_000, 5, 6);
+        let episode = AgentEpisode { task, index: 1, max_prompt_tokens, max_tokens, seed, tool_seed, agent, tools };
+        episode.play(policy, &EpisodeProgress::default()).await.unwrap()
+    });
+    sample.trajectories[0].report.tool_uses.clone()
+}
+
+#[test]
+fn calls_count_before_the_policy_writes_and_where_the_agent_ends_before_them() {
+    let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
+    // A search for what the policy is to read, say, and a call that takes all of the sample's time.
+    for (policy_writes, deadline, cpu) in [(false, long, short), (true, Duration::from_secs(2), long)] {
+        let uses = calls_of_a_loop(policy_writes, deadline, cpu);
+        let [ToolUse { name: Some(name), ending: ToolEnding::OutOfBudget, turn: 0, seconds }] = &uses[..] else {
+            panic!("{uses:?}")
+        };
+        assert!(name == "loop" && *seconds >= 0.04, "{uses:?}");
+    }
+}
+
+#[test]
+fn an_agent_answers_calls_that_cannot_be_read_with_templates_that_ask_for_their_id() {
+    let broken = "[TOOL_CALLS] [{\"name\": \"add\", \"arguments\": {\"by\": 2}]";
+    let policy = Arc::new(Scripted::new(text("mistral_v3"), &[broken, "It is 5."]));
+    let sample = play(agent(built("plugins/summarize.wasm"), json!({})), &policy, json!({"prompt": "Add."}), 10_000);
+    assert_eq!(sample.response(), "It is 5.");
+    let answer = sample.trajectories[0].messages.iter().find(|message| message.role == Role::Tool).unwrap();
+    assert!(answer.text().starts_with("error: the call cannot be read: "), "{answer:?}");
 }
 
 #[test]

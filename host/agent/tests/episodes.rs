@@ -236,6 +236,28 @@ fn a_row_sets_its_tools_and_the_policy_does_not_see_it() {
 }
 
 #[test]
+fn a_row_whose_tools_need_settings_has_some_for_a_tool_of_the_run() {
+    let sandbox = sandbox();
+    let all = Arc::new(sandbox.handle().block_on(ToolSet::load(&sandbox, vec![toolbox().into()])).unwrap());
+    let of_row = |needs: bool, settings: Value| {
+        let extra_info = json!({"need_tools_kwargs": needs, "tools_kwargs": settings});
+        all.of_row(&task(json!({"prompt": "Go.", "extra_info": extra_info}))).map(drop)
+    };
+    let (tool, function, other) = (json!({"toolbox": {}}), json!({"add": {}, "b": {}}), json!({"b": {}, "a": {}}));
+    for (needs, settings) in [(true, tool), (true, function), (false, other.clone()), (false, Value::Null)] {
+        assert_eq!(of_row(needs, settings.clone()), Ok(()), "{needs} {settings}");
+    }
+    let known = "the tools and functions are: add, bytes, claim, fail, flood, grow, loop, random, settings, toolbox, trap, wait";
+    // As Parquet has what a row leaves out.
+    for (settings, set) in [(other, "b, a"), (json!({"toolbox": null}), "toolbox"), (Value::Null, "none")] {
+        let expected = format!(
+            "extra_info.need_tools_kwargs is true, and extra_info.tools_kwargs sets up no tool of the run: it names {set}; {known}\nhint: give the [[tool]] the name that the rows use"
+        );
+        assert_eq!(of_row(true, settings), Err(expected));
+    }
+}
+
+#[test]
 fn a_row_selects_what_may_be_called() {
     let (add, flood) = (call("add", &json!({"by": 2})), call("flood", &json!({"bytes": 3})));
     let row = |selection: Value| json!({"prompt": "Go.", "extra_info": {"tool_selection": selection}});

@@ -14,6 +14,7 @@ use gavel_data::{FinishReason, Role, ToolEnding, Trajectory};
 use gavel_text::RenderOptions;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,7 @@ struct Served {
 impl Served {
     fn start(sdk: &str, key: Option<&str>) -> Self {
         let mut python = Command::new("python3");
-        python.args([SCRIPT, sdk, "http"]).stdout(Stdio::piped());
+        python.args([SCRIPT, sdk, "http"]).stdout(Stdio::piped()).process_group(0);
         python.envs(key.map(|key| ("MCP_TEST_KEY", key)));
         let mut process = python.spawn().unwrap();
         let mut url = String::new();
@@ -56,7 +57,9 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.process.kill().unwrap();
+        let group = libc::pid_t::try_from(self.process.id()).unwrap();
+        // SAFETY: it only sends a signal. The process was not waited for, so its number is that of its group still.
+        assert_eq!(unsafe { libc::kill(-group, libc::SIGKILL) }, 0);
         self.process.wait().unwrap();
     }
 }
@@ -161,6 +164,30 @@ fn a_server_that_is_slow_or_ends_costs_a_call_and_is_started_again() {
         let slow = (ToolEnding::OutOfBudget, "error: `server` did not answer within 8 s".to_owned());
         let one = || (ToolEnding::Answered, "1".to_owned());
         assert_eq!(answers(&trajectory), [one(), away, one(), slow], "{sdk}");
+    }
+}
+
+#[test]
+fn a_server_over_http_that_ends_costs_a_call_and_its_successor_is_asked() {
+    for sdk in SDKS {
+        let served = Served::start(sdk, None);
+        let trajectory = calls(served.spec(), &[("count", json!({})), ("end", json!({})), ("count", json!({}))]);
+        let away = (ToolEnding::Unavailable, "error: `server` does not answer".to_owned());
+        let one = || (ToolEnding::Answered, "1".to_owned());
+        assert_eq!(answers(&trajectory), [one(), away, one()], "{sdk}");
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_not_read() {
+    for sdk in SDKS {
+        let served = Served::start(sdk, None);
+        for spec in [program(sdk, "stdio"), served.spec()] {
+            let way = format!("{sdk}, {}", spec.source);
+            let trajectory = calls(spec, &[("flood", json!({"size": 64 << 20})), ("add", json!({"a": 2, "b": 3}))]);
+            let away = (ToolEnding::Unavailable, "error: `server` does not answer".to_owned());
+            assert_eq!(answers(&trajectory), [away, (ToolEnding::Answered, "5".to_owned())], "{way}");
+        }
     }
 }
 

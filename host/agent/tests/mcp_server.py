@@ -119,4 +119,6 @@ else:
     bound.bind(("127.0.0.1", 0))
     bound.listen()
     print(f"http://127.0.0.1:{bound.getsockname()[1]}/mcp", flush=True)
+    while os.fork():
+        os.wait()
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[bound])

@@ -6,6 +6,7 @@ mod project;
 
 use project::{Project, built, lines, stderr};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The arguments of a run in which two speakers debate.
@@ -121,59 +122,102 @@ fn a_configuration_of_an_agent_that_cannot_be_says_why() {
     assert!(said.contains("rounds must be at least 1, not 0"), "{said}");
 }
 
-/// Conversations are continued token for token, or with a template that rewrites their history, each turn is a
-/// trajectory of its own.
+/// A project whose rows let the guest `acts` do this.
+fn acting(act: &Value) -> Project {
+    let project = Project::new();
+    let rows = lines(&project.path("train.jsonl")).into_iter().map(|mut row| {
+        row.insert("extra_info".into(), json!({"agent_kwargs": act}));
+        Value::Object(row).to_string() + "\n"
+    });
+    project.write("train.jsonl", &rows.collect::<String>());
+    project.write("train.toml", &project.read("train.toml").replace("validation = \"validation.jsonl\"\n", ""));
+    project
+}
+
+/// The arguments of a step in which `acts` makes two samples of two rows, and may call the toolbox.
+fn act(settings: &[&str]) -> Vec<String> {
+    let (agent, tool) = (built("guests/acts.wasm"), built("guests/toolbox.wasm"));
+    let agent = format!("agent.path={agent:?}");
+    let tool = format!("tool=[{{name=\"toolbox\",path={tool:?},limits={{cpu=\"2s\"}}}}]");
+    let sizes = ["train.steps=1", "train.prompts_per_step=2", "train.mini_batch_prompts=2", "rollout.group_size=2"];
+    let settings = [&sizes[..], &[agent.as_str(), tool.as_str()], settings].concat();
+    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+    ["train", "-c", "train.toml"].into_iter().chain(settings).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_waits_for_a_tool_is_told_and_charged_to_it() {
+    let project = acting(&json!({"act": "converse", "call": {"name": "loop", "arguments": {}}}));
+    let settings = ["schedule.watchdog=1s", "model.init.max_position_embeddings=2048", "rollout.max_tokens=500"];
+    let output = project.run(&act(&settings).iter().map(String::as_str).collect::<Vec<_>>());
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("\n  sample 1.0.0: tool loop, "), "{said}");
+    let metrics = &lines(&project.path("runs/run/metrics.jsonl"))[1];
+    let number = |name: &str| metrics.get(name).and_then(Value::as_f64).unwrap_or_default();
+    assert!(number("device_wait/tool/loop") > 0.5, "{metrics:?}");
+    assert!(number("time/sample_in_tools") > 0.5, "{metrics:?}");
+    assert_eq!((number("tool/loop/out-of-budget"), number("tool_turns/mean")), (4.0, 1.0), "{metrics:?}");
+}
+
+/// Each token of each conversation in which a tool answers and a user speaks: it is continued token for token, or with a
+/// template that rewrites its history, each turn is a trajectory of its own.
 #[test]
 fn training_computes_the_log_probs_of_rollout_with_every_template() {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/chat_templates").canonicalize().unwrap();
-    let (mut exact, mut split, mut unfit) = (Vec::new(), Vec::new(), Vec::new());
-    let project = Project::new();
-    // Token by token: a trajectory whose context differed in one token would raise the mean by far more.
-    let check = |name: &str, history: &str| {
-        let run = format!("runs/{name}");
+    let call = json!({"name": "add", "arguments": {"by": 2}});
+    let (with_tool, without) = (acting(&json!({"act": "converse", "call": call})), acting(&json!({"act": "converse"})));
+    // The turns of a sample, or an error where the template takes no such conversation.
+    let check = |project: &Project, name: &str, history: &str| {
         let settings = [
-            format!("log.name={name}"),
+            format!("log.name={name}-{history}"),
             format!("agent.history={history}"),
             format!("model.chat_template={:?}", folder.join(name).with_extension("jinja")),
             "model.init.max_position_embeddings=8192".to_owned(),
-            "agent.params={rounds=2,max_tokens=3}".to_owned(),
             "rollout.max_tokens=2000".to_owned(),
-            "train.steps=1".to_owned(),
         ];
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        let arguments = debate(&settings);
+        let arguments = act(&settings.iter().map(String::as_str).collect::<Vec<_>>());
         let output = project.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         if !output.status.success() {
-            return Err(stderr(&output));
+            let said = stderr(&output);
+            assert!(said.contains("chat template"), "{name}: {said}");
+            return Err(());
         }
-        let line = &project.metrics(&run)[1];
-        assert!(line["logprob_mismatch"].as_f64().unwrap() < 1e-4, "{name}: {line:?}");
-        assert_eq!(line["num_turns/mean"], if history == "split" { 1.0 } else { 2.0 }, "{name}");
-        Ok(())
+        let line = &project.metrics(&format!("runs/{name}-{history}"))[1];
+        assert!(line["logprob_mismatch_max"].as_f64().unwrap() < 1e-3, "{name}: {line:?}");
+        Ok(line["num_turns/mean"].as_f64().unwrap())
     };
+    let mut found = BTreeMap::<_, Vec<String>>::new();
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "jinja") {
             continue;
         }
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        match check(&name, "exact") {
-            Ok(()) => exact.push(name),
-            Err(said) if said.contains("cannot continue in one trajectory\nhint: ") => {
-                check(&name, "split").unwrap_or_else(|said| panic!("{name}: {said}"));
-                split.push(name);
-            }
-            // It needs special tokens that bytes as tokens do not have, or takes no such conversation.
-            Err(said) if said.contains(": the chat template failed: ") => unfit.push(name),
-            Err(said) => panic!("{name}: {said}"),
-        }
+        // Some take no answers of tools.
+        let ways = [("tool", "exact"), ("user", "exact"), ("tool", "split"), ("user", "split")];
+        let way = ways.into_iter().find(|(after, history)| {
+            let (project, turns) = if *after == "tool" { (&with_tool, 3.0) } else { (&without, 2.0) };
+            check(project, &name, history).is_ok_and(|found| {
+                assert_eq!(found, turns, "{name}");
+                true
+            })
+        });
+        found.entry(way).or_default().push(name);
     }
-    unfit.sort();
-    exact.sort();
-    split.sort();
-    let found = [exact, split, unfit].map(|names| names.join(" "));
-    let exact = "chatml header_json_tools mistral_small phi3 qwen2_5 qwen2_5_training qwen3_instruct_2507 qwen3_training smolvlm turns turns_with_parts";
-    let split = "constructs deepseek_r1_distill deepseekv3 glm4moe gptoss qwen3 qwen3_5_think";
-    assert_eq!(found, [exact, split, "mistral_v3 zephyr"]);
+    found.values_mut().for_each(|names| names.sort());
+    let expected = [
+        // They need special tokens that bytes as tokens do not have.
+        (None, "mistral_v3 zephyr"),
+        (
+            Some(("tool", "exact")),
+            "chatml header_json_tools mistral_small qwen2_5 qwen2_5_training qwen3_instruct_2507 qwen3_training smolvlm",
+        ),
+        (Some(("tool", "split")), "constructs deepseek_r1_distill deepseekv3 glm4moe qwen3 qwen3_5_think"),
+        (Some(("user", "exact")), "phi3 turns turns_with_parts"),
+        (Some(("user", "split")), "gptoss"),
+    ];
+    let found: Vec<_> = found.iter().map(|(way, names)| (*way, names.join(" "))).collect();
+    assert_eq!(found, expected.map(|(way, names)| (way, names.to_owned())));
 }

@@ -161,12 +161,27 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
         said.contains("other.jsonl, line 1: extra_info.tool_selection: there is no tool or function `abacus`"),
         "{said}"
     );
+    let extra_info = json!({"need_tools_kwargs": true, "tools_kwargs": {"abacus": {"create_kwargs": {"beads": 9}}}});
+    let row = json!({"prompt": "2 * 3", "ground_truth": "6", "extra_info": extra_info});
+    project.write("other.jsonl", &format!("{row}\n"));
+    let said = error(&[sizes, "data.validation=\"other.jsonl\""]);
+    assert!(
+        said.contains("other.jsonl, line 1: extra_info.need_tools_kwargs is true, and extra_info.tools_kwargs sets up no tool of the run: it names abacus; the tools and functions are: calculator\nhint: "),
+        "{said}"
+    );
+    let tool = format!("{{name=\"t\",path={:?}}}", built("plugins/calculator.wasm"));
+    let said = error(&[&format!("tool=[{tool},{tool}]")]);
+    assert!(said.contains("two tools are named `t`\nhint: give each [[tool]] another name"), "{said}");
     project.write(
         "drops.jinja",
         "{{ messages[0].content }}{# <tool_call> #}{{ messages[-1].content if messages[-1].role != 'tool' }}",
     );
-    let said = error(&[sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=drops.jinja"]);
-    assert!(said.contains("drops.jinja") && said.contains("hint: set model.chat_template"), "{said}");
+    for history in ["exact", "split"] {
+        let history = format!("agent.history={history}");
+        let said =
+            error(&[sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=drops.jinja", &history]);
+        assert!(said.contains("drops.jinja") && said.contains("hint: set model.chat_template"), "{said}");
+    }
     // It leaves out what the policy said before the last message.
     project.write("forgets.jinja", "{{ messages[0].content }}{{ messages[-1].content if messages|length > 1 }}:");
     let agent = format!("agent={{path={:?}}}", built("plugins/debate.wasm"));

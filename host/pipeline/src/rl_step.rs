@@ -357,13 +357,17 @@ fn has_learned(mini_batch: &[Experience]) -> bool {
     mini_batch.iter().any(|row| row.loss_mask.contains(&true))
 }
 
-/// The means over a step's updates.
+/// The means over a step's updates; of a maximum over tokens, the maximum.
 fn describe_updates(updates: &[UpdateStats], metrics: &mut Metrics) {
     metrics.count("updates", updates.len() as u64);
     let Some(first) = updates.first() else { return };
     for (name, _) in first.statistics.iter() {
         let values: Vec<f64> = updates.iter().filter_map(|stats| stats.statistics.get(name)).collect();
-        metrics.set(name, mean(&values));
+        let number = match name.ends_with("_max") {
+            true => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            false => mean(&values),
+        };
+        metrics.set(name, number);
     }
     metrics.count("tokens/trained", updates.iter().map(|stats| stats.tokens as u64).sum());
 }

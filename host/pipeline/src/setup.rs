@@ -52,9 +52,7 @@ impl Setup {
             if self.logic.agent().is_none() {
                 check_calls(&self.text)?;
             }
-            if config.agent.history == agent::History::Exact {
-                check_history(&self.text, &prompt.task, &functions, self.logic.agent().is_some())?;
-            }
+            check_history(&self.text, &prompt.task, &functions, self.logic.agent().is_some(), config.agent.history)?;
         }
         check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
         Ok(prompts)
@@ -106,9 +104,20 @@ fn check_calls(text: &TextModel) -> Result<()> {
     }
 }
 
-/// Refuses a chat template that rewrites the history of a conversation, so that the policy would not continue what it
-/// wrote. An agent may also let a user speak after a reply.
-fn check_history(text: &TextModel, task: &Task, functions: &[Value], is_agent: bool) -> Result<()> {
+/// Refuses a chat template that takes no conversation with tools, and one that rewrites the history of a conversation
+/// which is to continue in one trajectory, so that the policy would not continue what it wrote. An agent may also let a
+/// user speak after a reply, or have conversations of one turn.
+fn check_history(
+    text: &TextModel,
+    task: &Task,
+    functions: &[Value],
+    is_agent: bool,
+    history: agent::History,
+) -> Result<()> {
+    let is_split = history == agent::History::Split;
+    if is_agent && is_split {
+        return Ok(());
+    }
     let check = text.check_history(&task.prompt, &RenderOptions::prompt(functions))?;
     let (kept, what) = match is_agent {
         true => (check.after_user, "a conversation of an agent"),
@@ -117,6 +126,7 @@ fn check_history(text: &TextModel, task: &Task, functions: &[Value], is_agent: b
     let brief = |what: String| what.split("\nhint: ").next().unwrap_or_default().to_owned();
     match kept {
         History::Kept => Ok(()),
+        History::Rewritten { .. } if is_split => Ok(()),
         // No form of it, split or not, can be rendered.
         History::Refused { what: why } => {
             Err(PipelineError::Stopped(format!("{}, so that there cannot be {what}\n{OTHER_TEMPLATE}", brief(why))))

@@ -13,6 +13,8 @@ pub(crate) enum Reduction {
     Sum,
     /// The mean over the tokens that were learned from.
     TokenMean,
+    /// The largest of the tokens that were learned from.
+    TokenMax,
 }
 
 /// What the tokens of a chunk add to each number, in the order of the report.
@@ -26,10 +28,15 @@ impl ChunkSums {
         Ok(sums)
     }
 
-    /// Sums the `values` of tokens, in 64 bits and without gradients. Every
+    /// Reduces the `values` of tokens, in 64 bits and without gradients. Every
     /// chunk of an update adds the same names in the same order.
     pub fn add(&mut self, name: &'static str, reduction: Reduction, values: &Tensor) -> Result<()> {
-        self.0.push((name, reduction, values.f_detach()?.f_sum(Kind::Double)?));
+        let values = values.f_detach()?;
+        let reduced = match reduction {
+            Reduction::Sum | Reduction::TokenMean => values.f_sum(Kind::Double)?,
+            Reduction::TokenMax => values.f_max()?.f_to_kind(Kind::Double)?,
+        };
+        self.0.push((name, reduction, reduced));
         Ok(())
     }
 }
@@ -45,12 +52,19 @@ impl Statistics {
         let Some(first) = chunks.first() else { return Ok(Self::default()) };
         let stacked = |chunk: &ChunkSums| Tensor::f_stack(&chunk.0.iter().map(|(.., sum)| sum).collect::<Vec<_>>(), 0);
         let rows = chunks.iter().map(stacked).collect::<std::result::Result<Vec<_>, _>>()?;
-        let totals = Tensor::f_stack(&rows, 0)?.f_sum_dim_intlist([0i64].as_slice(), false, Kind::Double)?;
-        let number = |(&(name, reduction, _), total): (&(&'static str, Reduction, Tensor), f64)| match reduction {
-            Reduction::Sum => (name, total),
-            Reduction::TokenMean => (name, total / tokens as f64),
+        let rows = Tensor::f_stack(&rows, 0)?;
+        let totals = Vec::<f64>::try_from(rows.f_sum_dim_intlist([0i64].as_slice(), false, Kind::Double)?)?;
+        let largest = Vec::<f64>::try_from(rows.f_amax([0i64].as_slice(), false)?)?;
+        let numbers = first.0.iter().zip(totals.into_iter().zip(largest));
+        let number = |(&(name, reduction, _), (total, largest)): (&(&'static str, Reduction, Tensor), (f64, f64))| {
+            let number = match reduction {
+                Reduction::Sum => total,
+                Reduction::TokenMean => total / tokens as f64,
+                Reduction::TokenMax => largest,
+            };
+            (name, number)
         };
-        Ok(Self(first.0.iter().zip(Vec::<f64>::try_from(totals)?).map(number).collect()))
+        Ok(Self(numbers.map(number).collect()))
     }
 
     /// The loss that was minimised.
@@ -92,11 +106,12 @@ mod tests {
             let mut sums = ChunkSums::new(&Tensor::from(loss)).unwrap();
             sums.add("ratio", Reduction::TokenMean, &Tensor::from_slice(values)).unwrap();
             sums.add("penalty", Reduction::Sum, &Tensor::from_slice(values)).unwrap();
+            sums.add("ratio_max", Reduction::TokenMax, &Tensor::from_slice(values)).unwrap();
             sums
         };
-        let mut found = Statistics::of_chunks(&[chunk(0.5, &[1.0, 2.0]), chunk(-0.25, &[4.0])], 4).unwrap();
+        let mut found = Statistics::of_chunks(&[chunk(0.5, &[1.0, 4.0]), chunk(-0.25, &[2.0])], 4).unwrap();
         found.insert_before("penalty", "grad_norm", 3.0);
-        let numbers = [("loss", 0.25), ("ratio", 1.75), ("grad_norm", 3.0), ("penalty", 7.0)];
+        let numbers = [("loss", 0.25), ("ratio", 1.75), ("grad_norm", 3.0), ("penalty", 7.0), ("ratio_max", 4.0)];
         assert_eq!(found.iter().collect::<Vec<_>>(), numbers);
         assert_eq!((found.loss(), found.get("penalty"), found.get("none")), (0.25, Some(7.0), None));
     }

@@ -84,7 +84,7 @@ fn reason(error: &ClientInitializeError) -> String {
 }
 
 /// The last error of the chain, which says what happened.
-fn root(error: &(dyn Error + 'static)) -> String {
+pub(super) fn root(error: &(dyn Error + 'static)) -> String {
     error.source().map_or_else(|| error.to_string(), root)
 }
 

@@ -1,7 +1,7 @@
 //! A server whose functions the policy may call.
 
 use super::answer;
-use super::connection::Connection;
+use super::connection::{Connection, root};
 use super::error::McpError;
 use super::spec::{McpSource, McpSpec};
 use gavel_data::ToolEnding;
@@ -137,8 +137,13 @@ impl McpServer {
             }
             Err(error @ (ServiceError::TransportSend(_) | ServiceError::TransportClosed)) => {
                 self.disconnect(&connection).await;
-                let said = connection.last_words();
-                tracing::warn!("tool `{}`: {error}; {}", self.spec.name, gavel_data::Shown(&self.env.redact(said)));
+                let what = match &error {
+                    ServiceError::TransportSend(error) => root(&*error.error),
+                    _ => "the connection ended".to_owned(),
+                };
+                let said = Some(connection.last_words()).filter(|said| !said.is_empty());
+                let said = said.map(|said| format!("; it wrote: {}", self.env.redact(said))).unwrap_or_default();
+                tracing::warn!("tool `{}`: {}", self.spec.name, gavel_data::Shown(&(what + &said)));
                 McpAnswer::error(ToolEnding::Unavailable, &format!("`{}` does not answer", self.spec.name))
             }
             Err(error) => McpAnswer::error(ToolEnding::Failed, &error.to_string()),

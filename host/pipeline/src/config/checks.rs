@@ -2,6 +2,7 @@
 
 use super::error::ConfigError;
 use bytesize::ByteSize;
+use std::collections::BTreeSet;
 
 /// A size in bytes, as far as the machine can address it.
 pub(super) fn bytes(size: ByteSize) -> usize {
@@ -10,4 +11,15 @@ pub(super) fn bytes(size: ByteSize) -> usize {
 
 pub(super) fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError> {
     if value == 0 { Err(ConfigError::value(field, "at least 1", 0)) } else { Ok(()) }
+}
+
+/// Refuses two `[[what]]` tables of one name.
+pub(super) fn check_distinct<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result<(), ConfigError> {
+    let mut seen = BTreeSet::new();
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        None => Ok(()),
+        Some(name) => Err(ConfigError::Invalid(format!(
+            "two {what}s are named `{name}`\nhint: give each [[{what}]] another name"
+        ))),
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::agent::{AgentTable, ToolTable};
 use super::budget::BudgetTable;
+use super::checks::check_distinct;
 use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::reward::RewardTable;
@@ -161,14 +162,8 @@ impl<T: TrainTable> Config<T> {
         for reward in &self.reward {
             reward.validate()?;
         }
-        for (at, reward) in self.reward.iter().enumerate() {
-            if self.reward[..at].iter().any(|other| other.name == reward.name) {
-                return Err(ConfigError::Invalid(format!(
-                    "two rewards are named `{}`\nhint: give each [[reward]] another name",
-                    reward.name
-                )));
-            }
-        }
+        check_distinct("reward", self.reward.iter().map(|reward| reward.name.as_str()))?;
+        check_distinct("tool", self.tool.iter().map(|tool| tool.name.as_str()))?;
         if let Some(name) = &self.data.accuracy
             && !self.reward.iter().any(|reward| reward.name == *name)
         {

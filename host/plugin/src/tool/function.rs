@@ -78,7 +78,10 @@ impl ToolFunction {
     pub fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
         let mut known: Vec<&str> = known.into_iter().collect();
         known.sort_unstable();
-        format!("there is no function `{name}`; there are: {}", known.join(", "))
+        match known.is_empty() {
+            true => format!("there is no function `{name}`, nor any other"),
+            false => format!("there is no function `{name}`; there are: {}", known.join(", ")),
+        }
     }
 }
 
@@ -87,5 +90,55 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> String {
     match error.instance_path().to_string().as_str() {
         "" => what,
         path => format!("{}: {what}", path.trim_start_matches('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with arguments, for a function whose schema a tool wrote.
+    fn check(schema: &Value, arguments: &str) -> Result<(), String> {
+        ToolFunction::new("f".into(), String::new(), &schema.to_string()).and_then(|function| function.check(arguments))
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_does_not_harm_the_host() {
+        let node = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false});
+        for schema in [
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}]}),
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
+            json!({"anyOf": [{"not": {"$ref": "#"}}, {"$ref": "#"}]}),
+            node.clone(),
+        ] {
+            let _ = check(&schema, "{}");
+        }
+        assert_eq!(check(&node, r#"{"next": {"next": {}}}"#), Ok(()));
+        let deep = |levels: usize| r#"{"next":"#.repeat(levels) + "{}" + &"}".repeat(levels);
+        assert_eq!(check(&node, &deep(100)), Ok(()));
+        assert!(check(&node, &deep(100_000)).unwrap_err().contains("recursion limit"));
+        assert!(check(&json!({"$ref": "file:///etc/passwd"}), "{}").unwrap_err().contains("file:///etc/passwd"));
+    }
+
+    #[test]
+    fn a_pattern_that_backtracks_without_end_is_given_up() {
+        let schema = json!({"properties": {"text": {"pattern": "^(?=(a+)+$)(a|aa)+\\1$"}}});
+        let arguments = json!({"text": "a".repeat(40) + "!"}).to_string();
+        assert!(check(&schema, &arguments).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_few_words() {
+        let schema =
+            json!({"properties": {"by": {"type": "integer"}}, "required": ["by"], "additionalProperties": false});
+        assert_eq!(check(&schema, r#"{"by": 2}"#), Ok(()));
+        assert_eq!(check(&schema, "{}"), Err("\"by\" is a required property".into()));
+        assert_eq!(check(&schema, r#"{"by": "x"}"#), Err("by: \"x\" is not of type \"integer\"".into()));
+        assert!(check(&schema, "[1]").unwrap_err().starts_with("the arguments are not a JSON object: "));
+        assert_eq!(ToolFunction::unknown("f", ["b", "a"]), "there is no function `f`; there are: a, b");
+        assert_eq!(ToolFunction::unknown("f", []), "there is no function `f`, nor any other");
+        let long = json!({"by": "x".repeat(100_000)}).to_string();
+        assert!(check(&schema, &long).unwrap_err().chars().count() <= ERROR_CHARS + "by: ".len());
     }
 }

@@ -70,6 +70,8 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
         sums.add(name, Reduction::TokenMean, values)?;
     }
     // Only rounding, as long as the policy is the one that wrote the responses.
-    sums.add("logprob_mismatch", Reduction::TokenMean, &now.f_sub(&targets.rollout)?.f_abs()?)?;
+    let mismatch = now.f_sub(&targets.rollout)?.f_abs()?;
+    sums.add("logprob_mismatch", Reduction::TokenMean, &mismatch)?;
+    sums.add("logprob_mismatch_max", Reduction::TokenMax, &mismatch)?;
     Ok((loss, sums))
 }

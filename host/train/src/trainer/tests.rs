@@ -164,6 +164,7 @@ fn stats_are_means_over_the_tokens_that_were_learned_from() {
     close("clip_fraction_low", third);
     close("clip_fraction", 2.0 * third);
     close("logprob_mismatch", 2.0 * third * 2f64.ln());
+    close("logprob_mismatch_max", 2f64.ln());
     // k3 with d = log q − log p: exp(−d) − 1 + d.
     let rollout_kl = third * ((2.0 - 1.0 - 2f64.ln()) + (0.5 - 1.0 + 2f64.ln()));
     close("rollout_kl", rollout_kl);

@@ -90,6 +90,24 @@ impl Agent for Acts {
                     })
                     .collect())
             }
+            // Turns between which a tool answers and a user speaks; no tool where the row names no call.
+            "converse" => {
+                let name = settings["call"]["name"].as_str().unwrap_or_default();
+                let functions: Vec<_> = tools::specs().into_iter().filter(|function| function.name == name).collect();
+                let conversation = Conversation::open("", task.prompt(), &functions)?;
+                let short = Options::default().max_tokens(3);
+                conversation.generate(&short)?;
+                if !functions.is_empty() {
+                    let (id, name) = ("call00000".into(), name.into());
+                    let arguments = settings["call"]["arguments"].to_string();
+                    conversation.append(tools::call(&[ToolCall { id, name, arguments }]))?;
+                    conversation.generate(&short)?;
+                }
+                conversation.append(vec![Message::user("More.")])?;
+                conversation.generate(&short)?;
+                // Something to learn from, whatever the policy wrote.
+                Ok(if task.group_index().is_multiple_of(2) { "even" } else { "ODD" }.into())
+            }
             "append" => {
                 let conversation = begin()?;
                 loop {
