@@ -1,5 +1,7 @@
 //! Servers that answer the same requests: which one is asked, and whether any can be.
 
+use crate::on_endpoint_down::OnEndpointDown;
+use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -16,6 +18,9 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 /// The servers of an endpoint. The one with the fewest requests under way is asked. One that failed is left out for a
 /// while and then tried with a single request. When all have failed for a while, the endpoint is down.
 pub struct Servers {
+    /// The endpoint in messages.
+    name: String,
+    on_endpoint_down: OnEndpointDown,
     state: Mutex<State>,
     /// It is up again.
     up: Notify,
@@ -41,13 +46,17 @@ struct Server {
     last_chosen: u64,
 }
 
-/// A server that is being asked. Dropping it without a result says nothing of the server.
+/// A server that is being asked. Dropping it without a result counts as a failure if nothing was heard of the server for
+/// a while, as the request of a call that ends at its own deadline; else it says nothing of the server.
 pub struct ChosenServer<'a> {
     servers: &'a Servers,
     /// Its place among the servers.
     pub number: usize,
     /// Whether it failed before, and this request tries it.
     is_trial: bool,
+    asked_at: Instant,
+    /// Whether it is known what came of the request.
+    is_known: bool,
 }
 
 /// An endpoint that has not answered for a while.
@@ -60,10 +69,15 @@ pub struct Down {
 }
 
 impl Servers {
-    /// This many servers, of which nothing is known.
-    pub fn new(count: usize) -> Self {
-        let servers = std::iter::repeat_with(Server::default).take(count).collect();
-        Self { state: Mutex::new(State { servers, failures: None, is_down: false, chosen: 0 }), up: Notify::new() }
+    /// This many servers, of which nothing is known. `name` stands for them in messages, such as "the server URL".
+    pub fn new(name: String, count: usize, on_endpoint_down: OnEndpointDown) -> Self {
+        let state = Mutex::new(State::new(count));
+        Self { name, on_endpoint_down, state, up: Notify::new() }
+    }
+
+    /// What happens while they are down.
+    pub fn on_endpoint_down(&self) -> OnEndpointDown {
+        self.on_endpoint_down
     }
 
     /// The server to ask.
@@ -71,8 +85,9 @@ impl Servers {
     /// # Errors
     /// The endpoint is down, and it is not yet time to try a server.
     pub fn choose(&self) -> Result<ChosenServer<'_>, Down> {
-        let (number, is_trial) = self.lock().choose(Instant::now())?;
-        Ok(ChosenServer { servers: self, number, is_trial })
+        let asked_at = Instant::now();
+        let (number, is_trial) = self.lock().choose(asked_at)?;
+        Ok(ChosenServer { servers: self, number, is_trial, asked_at, is_known: false })
     }
 
     /// Since when the endpoint is down, if it is.
@@ -90,36 +105,59 @@ impl Servers {
         }
     }
 
+    fn failed(&self, number: usize, is_trial: bool, why: &dyn Display) {
+        if self.lock().failed(number, is_trial, Instant::now()) {
+            let then = match self.on_endpoint_down {
+                OnEndpointDown::Pause => "requests wait until it answers",
+                OnEndpointDown::Drop => "requests are unavailable until it answers",
+                OnEndpointDown::Stop => "the run stops",
+            };
+            tracing::warn!("{why}; {} has failed for a while: {then}", self.name);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ChosenServer<'_> {
-    /// It answered, if only that the request is wrong or that it is busy. Returns whether the endpoint was down.
-    pub fn answered(self) -> bool {
+    /// It answered, if only that the request is wrong or that it is busy.
+    pub fn answered(mut self) {
+        self.is_known = true;
         let was_down = self.servers.lock().answered(self.number);
         if was_down {
+            tracing::info!("{} answers again", self.servers.name);
             self.servers.up.notify_waiters();
         }
-        was_down
     }
 
-    /// It did not answer, or failed. Returns whether the endpoint is down by that, and was not before.
-    pub fn failed(self) -> bool {
-        self.servers.lock().failed(self.number, self.is_trial, Instant::now())
+    /// It did not answer, or failed.
+    pub fn failed(mut self, why: &dyn Display) {
+        self.is_known = true;
+        self.servers.failed(self.number, self.is_trial, why);
     }
 }
 
 impl Drop for ChosenServer<'_> {
     fn drop(&mut self) {
-        let mut state = self.servers.lock();
-        let server = &mut state.servers[self.number];
-        server.under_way = server.under_way.saturating_sub(1);
+        {
+            let mut state = self.servers.lock();
+            let server = &mut state.servers[self.number];
+            server.under_way = server.under_way.saturating_sub(1);
+        }
+        if !self.is_known && self.asked_at.elapsed() >= DOWN_FOR {
+            self.servers.failed(self.number, self.is_trial, &"no answer before the call ended");
+        }
     }
 }
 
 impl State {
+    fn new(count: usize) -> Self {
+        let servers = std::iter::repeat_with(Server::default).take(count).collect();
+        Self { servers, failures: None, is_down: false, chosen: 0 }
+    }
+
     /// The number of the server to ask, and whether the request tries it.
     fn choose(&mut self, now: Instant) -> Result<(usize, bool), Down> {
         let down = self.down();
@@ -186,8 +224,8 @@ fn rest(failures: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn state(count: usize) -> State {
-        Servers::new(count).state.into_inner().unwrap()
+    fn servers() -> Servers {
+        Servers::new("the endpoint `judge`".into(), 1, OnEndpointDown::Pause)
     }
 
     fn chosen(state: &mut State, now: Instant, times: usize) -> Vec<usize> {
@@ -196,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_server_with_the_fewest_requests_is_asked() {
-        let (mut state, now) = (state(3), Instant::now());
+        let (mut state, now) = (State::new(3), Instant::now());
         assert_eq!(chosen(&mut state, now, 4), [0, 1, 2, 0]);
         state.servers[2].under_way = 0;
         assert_eq!(chosen(&mut state, now, 1), [2]);
@@ -204,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_server_that_failed_is_left_out_and_tried_with_one_request() {
-        let (mut state, start) = (state(2), Instant::now());
+        let (mut state, start) = (State::new(2), Instant::now());
         // Those that were under way count once.
         state.failed(0, false, start);
         state.failed(0, false, start);
@@ -222,7 +260,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_is_down_when_it_has_failed_for_a_while() {
-        let (mut state, start) = (state(1), Instant::now());
+        let (mut state, start) = (State::new(1), Instant::now());
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         for _ in 0..DOWN_AFTER {
             assert!(!state.failed(0, false, start));
@@ -241,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_asks_again_once_it_is_up() {
-        let servers = Servers::new(1);
+        let servers = servers();
         let now = Instant::now();
         for at in [now; DOWN_AFTER as usize - 1].into_iter().chain([now + DOWN_FOR]) {
             servers.lock().failed(0, false, at);
@@ -250,9 +288,21 @@ mod tests {
         let down = servers.down().unwrap();
         let up = async {
             tokio::task::yield_now().await;
-            ChosenServer { servers: &servers, number: 0, is_trial: true }.answered();
+            ChosenServer { servers: &servers, number: 0, is_trial: true, asked_at: now, is_known: false }.answered();
         };
         futures::future::join(servers.wait(down), up).await;
         assert!(servers.down().is_none());
+    }
+
+    #[test]
+    fn a_server_that_only_hangs_has_failed() {
+        let servers = servers();
+        let failures = || servers.lock().servers[0].failures;
+        drop(servers.choose().unwrap());
+        assert_eq!((failures(), servers.lock().servers[0].under_way), (0, 0));
+        let mut asked = servers.choose().unwrap();
+        asked.asked_at = Instant::now().checked_sub(DOWN_FOR).unwrap();
+        drop(asked);
+        assert_eq!((failures(), servers.lock().servers[0].under_way), (1, 0));
     }
 }

@@ -10,7 +10,7 @@ use super::usage::{Expectation, Usage};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_limiter::{ChosenServer, Down, Limiter, OnEndpointDown, Servers, Turn};
+use gavel_limiter::{Down, Limiter, OnEndpointDown, Servers, Turn};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, Sandbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Client {
                 .map_err(|source| ChatEndpointError::Limits { name: name.to_owned(), source })?,
         };
         let (endpoint, urls, expectation) = (endpoint.clone(), endpoint.base_url.completions(), Expectation::default());
-        let servers = Servers::new(urls.len());
+        let servers = Servers::new(format!("the endpoint `{name}`"), urls.len(), endpoint.on_endpoint_down);
         let cache = endpoint.cache.as_ref().map(|table| {
             AnswerCache::open(table).map_err(|source| {
                 let folder = table.folder.clone().unwrap_or_default();
@@ -140,7 +140,10 @@ impl Client {
             drop(turn);
             let answer =
                 answer.unwrap_or_else(|_| Err(Failed { error: self.too_late(url), again: None, is_of_server: true }));
-            self.note(server, &answer);
+            match &answer {
+                Err(Failed { error, is_of_server: true, .. }) => server.failed(error),
+                _ => server.answered(),
+            }
             let failed = match answer {
                 Ok(body) => return Ok(body),
                 Err(failed) => failed,
@@ -173,35 +176,14 @@ impl Client {
 
     /// Whether the endpoint is down, and requests wait until it is up.
     fn pauses_while_down(&self) -> bool {
-        self.endpoint.on_endpoint_down == OnEndpointDown::Pause && self.servers.down().is_some()
-    }
-
-    /// Notes what an attempt says of its server.
-    fn note(&self, server: ChosenServer<'_>, answer: &Result<ChatBody, Failed>) {
-        match answer {
-            Err(Failed { error, is_of_server: true, .. }) => {
-                if server.failed() {
-                    let then = match self.endpoint.on_endpoint_down {
-                        OnEndpointDown::Pause => "requests wait until it answers",
-                        OnEndpointDown::Drop => "requests are unavailable until it answers",
-                        OnEndpointDown::Stop => "the run stops",
-                    };
-                    tracing::warn!("{error}; it has failed for a while: {then}");
-                }
-            }
-            _ => {
-                if server.answered() {
-                    tracing::info!("the endpoint `{}` answers again", self.sender.name);
-                }
-            }
-        }
+        self.servers.on_endpoint_down() == OnEndpointDown::Pause && self.servers.down().is_some()
     }
 
     /// Waits while the endpoint is down, until a server is to be tried. Returns whether it had to.
     async fn wait_until_up(&self, meter: &CallMeter) -> Result<bool, ChatError> {
         let mut has_waited = false;
         while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
-            match self.endpoint.on_endpoint_down {
+            match self.servers.on_endpoint_down() {
                 OnEndpointDown::Pause => meter.uncharged(self.servers.wait(down)).await,
                 OnEndpointDown::Drop | OnEndpointDown::Stop => return Err(self.unavailable(&is_down(down))),
             }
@@ -212,7 +194,7 @@ impl Client {
 
     /// Why the run must stop, if the endpoint is down and the run cannot do without it.
     pub(super) fn must_stop(&self) -> Option<String> {
-        let down = self.servers.down().filter(|_| self.endpoint.on_endpoint_down == OnEndpointDown::Stop)?;
+        let down = self.servers.down().filter(|_| self.servers.on_endpoint_down() == OnEndpointDown::Stop)?;
         Some(format!("the endpoint `{}`: {}", self.sender.name, is_down(down)))
     }
 

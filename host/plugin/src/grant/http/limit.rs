@@ -7,7 +7,7 @@ use super::target::Target;
 use crate::call_meter::CallMeter;
 use crate::grant::error::GrantError;
 use crate::outside::Outside;
-use gavel_limiter::{Limiter, Reported, Turn};
+use gavel_limiter::{ChosenServer, Limiter, Reported, Turn};
 use http::{Request, Response};
 use std::time::SystemTime;
 use wasmtime_wasi_http::{RequestOptions, WasiBody};
@@ -45,25 +45,17 @@ pub(super) async fn send(
 ) -> Result<(Response<WasiBody>, Connection), Failure> {
     let target = Target::of(request.uri())?;
     access.admit(&target)?;
-    let server = match access.pool.as_ref().filter(|pool| pool.is_for(&target)) {
-        Some(pool) => Some(pool.choose(&mut request, meter).await?),
-        None => None,
-    };
-    let turn = match &access.limit {
-        Some(limit) => Some(limit.turn(meter).await),
-        None => None,
-    };
+    let (turn, server) = turn_and_server(access, meter, &mut request).await?;
     let sent = send::send(access, request, options).await;
     if let Some(server) = server {
-        let has_failed = match &sent {
-            Ok((response, _)) => response.status().is_server_error(),
-            Err(_) => true,
-        };
-        if has_failed {
-            server.failed()
-        } else {
-            server.answered()
-        };
+        match &sent {
+            Ok((response, _)) if response.status().is_server_error() => {
+                server.failed(&format_args!("it answered {}", response.status()));
+            }
+            Ok(_) => server.answered(),
+            Err(Failure::Failed(error)) => server.failed(error),
+            Err(Failure::Refused(_)) => {}
+        }
     }
     let (response, connection) = sent?;
     let Some(mut turn) = turn else { return Ok((response, connection)) };
@@ -73,4 +65,28 @@ pub(super) async fn send(
         Box::into_pin(connection).await
     };
     Ok((response, Box::new(connection)))
+}
+
+/// Waits for the turn of a request, and for the server that it goes to if there are several.
+async fn turn_and_server<'a>(
+    access: &'a HttpAccess,
+    meter: &CallMeter,
+    request: &mut Request<WasiBody>,
+) -> Result<(Option<Turn>, Option<ChosenServer<'a>>), Failure> {
+    let pool = access.pool.as_ref().filter(|pool| pool.is_for(request.uri()));
+    loop {
+        // A request that waits for a server must not hold a turn meanwhile.
+        if let Some(pool) = pool {
+            pool.wait_until_up(meter).await?;
+        }
+        let turn = match &access.limit {
+            Some(limit) => Some(limit.turn(meter).await),
+            None => None,
+        };
+        let Some(pool) = pool else { return Ok((turn, None)) };
+        // They may have gone down meanwhile.
+        if let Some(server) = pool.choose(request)? {
+            return Ok((turn, Some(server)));
+        }
+    }
 }

@@ -14,48 +14,48 @@ use wasmtime_wasi_http::{Error, WasiBody};
 pub(crate) struct ServerPool {
     uris: Vec<Uri>,
     servers: Servers,
-    on_endpoint_down: OnEndpointDown,
 }
 
 impl ServerPool {
     pub(crate) fn open(table: &HttpServers) -> Result<Self, GrantError> {
         let uris = table.urls.iter().map(|url| parse(url)).collect::<Result<Vec<_>, _>>()?;
-        let servers = Servers::new(uris.len());
-        Ok(Self { uris, servers, on_endpoint_down: table.on_endpoint_down })
+        let name = table.urls.first().map(|url| format!("the server {url}")).unwrap_or_default();
+        let servers = Servers::new(name, uris.len(), table.on_endpoint_down);
+        Ok(Self { uris, servers })
     }
 
     /// Whether a request is to the first of them.
-    pub(super) fn is_for(&self, target: &Target) -> bool {
-        self.uris.first().is_some_and(|first| Target::of(first).is_ok_and(|first| first == *target))
+    pub(super) fn is_for(&self, uri: &Uri) -> bool {
+        let Some(first) = self.uris.first() else { return false };
+        (first.path(), first.query()) == (uri.path(), uri.query())
+            && Target::of(first).is_ok_and(|first| Target::of(uri).is_ok_and(|target| target == first))
     }
 
-    /// Waits for a server that can be asked, and lets the request go there.
-    pub(super) async fn choose(
-        &self,
-        request: &mut Request<WasiBody>,
-        meter: &CallMeter,
-    ) -> Result<ChosenServer<'_>, Error> {
-        let server = loop {
-            match self.servers.choose() {
-                Ok(server) => break server,
-                Err(down) if self.on_endpoint_down == OnEndpointDown::Pause => {
-                    {
-                        let _queued = meter.pauses().queue();
-                        self.servers.wait(down).await;
-                    }
-                    meter.pauses().settle();
-                    tracing::debug!("a server is tried after {:.0} s", (Instant::now() - down.since).as_secs_f64());
-                }
-                Err(_) => return Err(Error::ConnectionRefused),
+    /// Waits while they are down, until one is to be tried. The wait is not charged to the call.
+    pub(super) async fn wait_until_up(&self, meter: &CallMeter) -> Result<(), Error> {
+        while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
+            if self.servers.on_endpoint_down() != OnEndpointDown::Pause {
+                return Err(Error::ConnectionRefused);
             }
-        };
+            {
+                let _queued = meter.pauses().queue();
+                self.servers.wait(down).await;
+            }
+            meter.pauses().settle();
+        }
+        Ok(())
+    }
+
+    /// Lets a request go to the server that can take it best; `None` while they are down.
+    pub(super) fn choose(&self, request: &mut Request<WasiBody>) -> Result<Option<ChosenServer<'_>>, Error> {
+        let Ok(server) = self.servers.choose() else { return Ok(None) };
         let uri = &self.uris[server.number];
         if let Some(authority) = uri.authority() {
             let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Error::HttpRequestUriInvalid)?;
             request.headers_mut().insert(HOST, host);
         }
         *request.uri_mut() = uri.clone();
-        Ok(server)
+        Ok(Some(server))
     }
 }
 
