@@ -35,7 +35,7 @@ fn a_setting_names_a_reward() {
     for (setting, message) in [
         ("reward.lettre.weight=1", "no [[reward]] is named `lettre`; there are: letter, format.v2"),
         ("reward.letter={}", "reward.letter is a table\nhint: set a key of it, such as reward.letter.weight=0.5"),
-        ("reward.letter.wieght=1", "unknown field `wieght`, expected one of `name`, `path`, `url`, `reward_model`, "),
+        ("reward.letter.wieght=1", "unknown field `wieght`, expected one of `name`, `path`, `url`, "),
         ("reward.letter.weight=much", "invalid type: string \"much\", expected a number"),
         ("rewards.letter.weight=1", "rewards: unknown field `rewards`, expected one of "),
         ("rewards.letter.weight=1", "\nhint: did you mean `reward`?\n"),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
-        lines.iter().map(|(name, value)| (http::HeaderName::from_static(*name), value.parse().unwrap())).collect()
+        lines.iter().map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap())).collect()
     }
 
     #[test]

@@ -199,7 +199,7 @@ fn a_run_waits_for_an_endpoint_that_is_down_and_continues_by_itself() {
 #[test]
 fn an_endpoint_that_is_down_is_unavailable_at_once_and_may_stop_the_run() {
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
-    let stops = endpoint(address, json!({"on_endpoint_down": "stop"}));
+    let stops = endpoint(address, json!({"on_endpoint_down": "stop", "retries": 3}));
     let scorer = run(vec![asking("asks", "guests/asks.wasm", json!({}))], stops).unwrap();
     let start = |_| scorer.start_alone(sample(json!({"prompt": "1 + 1?"}), 0, "2"), 1);
     assert_eq!(scorer.must_stop(), None);

@@ -3,8 +3,8 @@
 use super::chat::AskedModel;
 use super::error::GrantError;
 use super::folder::ReadRule;
+use super::http::HttpServers;
 use super::{chat, environment, http};
-use gavel_limiter::OnEndpointDown;
 use serde::{Deserialize, Serialize};
 
 /// The grants of one plugin, as in its `[[reward]]` table. The default grants
@@ -41,17 +41,6 @@ pub struct Grants {
     pub clock: ClockGrant,
     /// The random numbers that it sees.
     pub random: RandomGrant,
-}
-
-/// Servers that answer the same requests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HttpServers {
-    /// Their URLs. A request to the server of the first one goes to any of them, at its URL.
-    pub urls: Vec<String>,
-    /// What happens while none answers; by default, requests fail at once.
-    #[serde(default, skip_serializing_if = "OnEndpointDown::is_default")]
-    pub on_endpoint_down: OnEndpointDown,
 }
 
 /// The time that a plugin sees.

@@ -7,6 +7,7 @@
 mod access;
 mod address;
 mod charged;
+mod in_turn;
 mod limit;
 mod refusal;
 mod rule;
@@ -18,6 +19,7 @@ mod target;
 pub(super) use access::HttpAccess;
 pub(super) use limit::HttpLimit;
 pub(crate) use refusal::Refusals;
+pub use servers::HttpServers;
 pub(super) use servers::{ServerPool, check as check_servers};
 
 use super::error::GrantError;
@@ -79,7 +81,7 @@ impl WasiHttpHooks for HttpCalls {
                 return taped::exchange(&tape, &access, &refusals, &meter, request, options).await;
             }
             let held = meter.hold(EXCHANGE_BYTES).map_err(out_of_budget)?;
-            match limit::send(&access, &meter, request, options).await {
+            match in_turn::send(&access, &meter, request, options).await {
                 Ok(answer) => Ok(charged(answer, held)),
                 Err(send::Failure::Refused(refusal)) => {
                     let error = refusal.error();

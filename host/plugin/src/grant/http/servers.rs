@@ -3,12 +3,23 @@
 use super::target::Target;
 use crate::call_meter::CallMeter;
 use crate::grant::error::GrantError;
-use crate::grant::grants::HttpServers;
 use gavel_limiter::{ChosenServer, OnEndpointDown, Servers};
 use http::header::HOST;
 use http::{HeaderValue, Request, Uri};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use wasmtime_wasi_http::{Error, WasiBody};
+
+/// Servers that answer the same requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpServers {
+    /// Their URLs. A request to the first one goes to any of them.
+    pub urls: Vec<String>,
+    /// What happens while none answers; by default, requests fail at once.
+    #[serde(default, skip_serializing_if = "OnEndpointDown::is_default")]
+    pub on_endpoint_down: OnEndpointDown,
+}
 
 /// Servers that answer the same requests of a plugin, which asks the first one.
 pub(crate) struct ServerPool {

@@ -4,7 +4,7 @@
 
 use super::access::HttpAccess;
 use super::charged::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
-use super::limit;
+use super::in_turn;
 use super::refusal::{Refusal, Refusals};
 use super::send::Failure;
 use super::target::Target;
@@ -76,7 +76,7 @@ pub(super) async fn exchange(
     let live = async {
         replayed = false;
         let body = Full::new(sent.into()).map_err(|never| match never {}).boxed_unsync();
-        let sent = limit::send(access, meter, Request::from_parts(head, body), options).await;
+        let sent = in_turn::send(access, meter, Request::from_parts(head, body), options).await;
         receive(sent, &mut held).await
     };
     let bytes = tape.answer(hash, &name, live).await.map_err(|error: TapeError| {
