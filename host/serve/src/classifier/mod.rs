@@ -8,41 +8,21 @@ mod labels;
 mod pairs;
 mod predict;
 mod request;
+mod server;
 
 pub use labels::label_names;
 
 use crate::openai::error::ApiError;
-use crate::openai::server::aside;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use futures::future::try_join_all;
-use gavel_data::Message;
-use gavel_rollout::{Labels, RewardModel, RewardModelError};
+use gavel_rollout::{RewardModel, RewardModelError};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use server::Classifier;
 
 /// The most bytes of a request.
 const BODY: usize = 64 << 20;
-/// The most texts of a request.
-const MOST_TEXTS: usize = 4096;
-
-/// What all requests share.
-#[derive(Clone)]
-struct Classifier {
-    model: RewardModel,
-    name: Arc<str>,
-    /// The names of the labels.
-    labels: Arc<[String]>,
-}
-
-/// What is classified.
-enum Input {
-    /// A text, with the tokens that the tokenizer adds to a whole text or without.
-    Text(String, bool),
-    Conversation(Vec<Message>),
-}
 
 /// The service over `model`, which is called `name` and whose labels have these names.
 pub fn router(model: RewardModel, name: &str, labels: Vec<String>) -> Router {
@@ -66,37 +46,6 @@ pub fn router(model: RewardModel, name: &str, labels: Vec<String>) -> Router {
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(BODY))
         .with_state(classifier)
-}
-
-impl Classifier {
-    /// The scores of all labels for each input. They are batched with those of other requests.
-    async fn classify(&self, inputs: Vec<Input>) -> Result<Vec<Labels>, ApiError> {
-        if inputs.len() > MOST_TEXTS {
-            return Err(ApiError::invalid(format!("a request may have {MOST_TEXTS} texts, not {}", inputs.len())));
-        }
-        let model = self.model.clone();
-        let asked = aside(move || -> Vec<_> {
-            let ask = |input: Input| {
-                let answer: futures::future::BoxFuture<'static, Result<Labels, RewardModelError>> = match input {
-                    Input::Text(text, add_special) => Box::pin(model.labels_of_text(&text, add_special)),
-                    Input::Conversation(messages) => Box::pin(model.labels(&messages)),
-                };
-                answer
-            };
-            inputs.into_iter().map(ask).collect()
-        });
-        Ok(try_join_all(asked.await?).await?)
-    }
-
-    /// Refuses a model that is not this one.
-    fn check_model(&self, asked: Option<&str>) -> Result<(), ApiError> {
-        match asked {
-            Some(name) if name != &*self.name => {
-                Err(ApiError::not_found(format!("the model `{name}` is not served here; `{}` is", self.name)))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 async fn models(State(classifier): State<Classifier>) -> Json<Value> {

@@ -3,7 +3,7 @@
 
 use super::activation::activate;
 use super::request::Common;
-use super::{Classifier, Input};
+use super::server::{Classifier, Input};
 use crate::openai::body::Body;
 use crate::openai::error::ApiError;
 use crate::openai::server::{now, usage};

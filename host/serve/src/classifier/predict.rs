@@ -2,7 +2,7 @@
 
 use super::activation::activate;
 use super::pairs::pair;
-use super::{Classifier, Input};
+use super::server::{Classifier, Input};
 use crate::openai::body::Body;
 use crate::openai::error::ApiError;
 use axum::Json;

@@ -1,0 +1,58 @@
+//! What the paths of a classifier share.
+
+use crate::openai::error::ApiError;
+use crate::openai::server::aside;
+use futures::future::{BoxFuture, try_join_all};
+use gavel_data::Message;
+use gavel_rollout::{Labels, RewardModel, RewardModelError};
+use std::sync::Arc;
+
+/// The most texts of a request.
+const MOST_TEXTS: usize = 4096;
+
+/// What all requests share.
+#[derive(Clone)]
+pub(super) struct Classifier {
+    pub(super) model: RewardModel,
+    pub(super) name: Arc<str>,
+    /// The names of the labels.
+    pub(super) labels: Arc<[String]>,
+}
+
+/// What is classified.
+pub(super) enum Input {
+    /// A text, with the tokens that the tokenizer adds to a whole text or without.
+    Text(String, bool),
+    Conversation(Vec<Message>),
+}
+
+impl Classifier {
+    /// The scores of all labels for each input. They are batched with those of other requests.
+    pub(super) async fn classify(&self, inputs: Vec<Input>) -> Result<Vec<Labels>, ApiError> {
+        if inputs.len() > MOST_TEXTS {
+            return Err(ApiError::invalid(format!("a request may have {MOST_TEXTS} texts, not {}", inputs.len())));
+        }
+        let model = self.model.clone();
+        let asked = aside(move || -> Vec<_> {
+            let ask = |input: Input| {
+                let answer: BoxFuture<'static, Result<Labels, RewardModelError>> = match input {
+                    Input::Text(text, add_special) => Box::pin(model.labels_of_text(&text, add_special)),
+                    Input::Conversation(messages) => Box::pin(model.labels(&messages)),
+                };
+                answer
+            };
+            inputs.into_iter().map(ask).collect()
+        });
+        Ok(try_join_all(asked.await?).await?)
+    }
+
+    /// Refuses a model that is not this one.
+    pub(super) fn check_model(&self, asked: Option<&str>) -> Result<(), ApiError> {
+        match asked {
+            Some(name) if name != &*self.name => {
+                Err(ApiError::not_found(format!("the model `{name}` is not served here; `{}` is", self.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
