@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(ReadRule::parse("/a b/c:/x/y/").unwrap(), rule("/a b/c", "/x/y"));
         assert_eq!(ReadRule::parse("odd:name:/").unwrap(), rule("odd:name", "/"));
         for (wrong, what) in [
-            ("data", "no absolute guest path"),
-            ("data:data", "no absolute guest path"),
+            ("data", "does not name an absolute guest path"),
+            ("data:data", "does not name an absolute guest path"),
             (":/data", "no folder"),
             ("data:/a/../b", "`..`"),
             ("data://b", "empty"),
