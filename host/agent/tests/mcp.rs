@@ -254,4 +254,6 @@ fn what_is_no_server_is_refused_before_the_run() {
         ..server(McpSource::Url("http://127.0.0.1:9/mcp".into()))
     });
     assert!(no_key.contains("api_key_env: the variable GAVEL_TEST_NO_SUCH_KEY is not set\nhint: "), "{no_key}");
+    let no_limiter = refused(McpSpec { limit: Some("slow".into()), ..command(&["cat"]) });
+    assert!(no_limiter.starts_with("tool `server`: limit: there is no limiter `slow`\nhint: add "), "{no_limiter}");
 }

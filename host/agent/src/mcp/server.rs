@@ -34,7 +34,8 @@ impl McpServer {
     /// Connects to a server and asks for its functions. It shares the limiters of the sandbox.
     ///
     /// # Errors
-    /// Its limiter is not there, it does not start, does not answer in time or not as an MCP server does, or a function cannot be offered.
+    /// Its limiter is not there, it does not start, does not answer in time or not as an MCP server does, or a function
+    /// cannot be offered.
     pub async fn load(spec: McpSpec, sandbox: &Sandbox) -> Result<Self, McpError> {
         let tool = || spec.name.clone();
         let names: Vec<String> = spec.env.iter().chain(&spec.api_key_env).cloned().collect();
