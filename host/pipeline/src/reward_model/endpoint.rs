@@ -1,6 +1,6 @@
 //! A reward model that a server has: vLLM's `/classify`, or `/predict` of text-embeddings-inference.
 
-use super::Wrong;
+use super::wrong::Wrong;
 use crate::config::{RewardEndpointConfig, RewardProtocol};
 use backon::{ExponentialBuilder, Retryable};
 use futures::FutureExt;

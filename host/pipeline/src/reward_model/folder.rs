@@ -1,6 +1,6 @@
 //! A reward model from its folder.
 
-use super::Wrong;
+use super::wrong::Wrong;
 use crate::config::RewardModelTable;
 use futures::FutureExt;
 use futures::future::BoxFuture;

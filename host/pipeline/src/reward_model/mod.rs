@@ -3,6 +3,7 @@
 mod endpoint;
 mod folder;
 mod usage;
+mod wrong;
 
 use crate::config::{RewardModelSource, RewardModelTable};
 use crate::error::{PipelineError, Result};
@@ -10,9 +11,11 @@ use endpoint::RewardEndpoint;
 use gavel_plugin::RewardModel;
 use gavel_policy::Device;
 use gavel_rollout::{DeviceTurns, RewardModelFootprint};
+use gavel_runs::Metrics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use usage::UsageBefore;
+use wrong::Wrong;
 
 /// The reward models of a run.
 #[derive(Default)]
@@ -73,16 +76,11 @@ impl RewardModels {
         let of = |(name, model): (&String, &gavel_rollout::RewardModel)| (name.clone(), model.footprint());
         self.local.iter().map(of).filter(|(_, footprint)| footprint.device == device).collect()
     }
-}
 
-/// A key of a table that cannot be used.
-struct Wrong {
-    field: &'static str,
-    what: String,
-}
-
-impl Wrong {
-    fn new(field: &'static str, what: impl ToString) -> Self {
-        Self { field, what: what.to_string() }
+    /// Sets the metrics of what the models have done since the last step ended. All of them are timings: which step
+    /// asks for a conversation first may depend on the schedule.
+    pub(crate) fn end_step(&mut self, metrics: &mut Metrics) {
+        let waited = self.turns.iter().map(|(_, turns)| turns.policy_waited()).sum();
+        self.before.end_step(&self.local, waited, metrics);
     }
 }

@@ -1,7 +1,6 @@
 //! What the reward models of a run have done in a step.
 
-use super::RewardModels;
-use gavel_rollout::RewardModelUsage;
+use gavel_rollout::{RewardModel, RewardModelUsage};
 use gavel_runs::Metrics;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +12,13 @@ pub(super) struct UsageBefore {
     waited: Duration,
 }
 
-impl RewardModels {
-    /// Sets the metrics of what the models have done since the last step ended. All of them are timings: which step
-    /// asks for a conversation first may depend on the schedule.
-    pub(crate) fn end_step(&mut self, metrics: &mut Metrics) {
-        for (name, model) in &self.local {
+impl UsageBefore {
+    /// Sets the metrics of what the models of this process have done since the last step ended. `waited` is how long
+    /// policies have waited for them since the run began.
+    pub(super) fn end_step(&mut self, local: &BTreeMap<String, RewardModel>, waited: Duration, metrics: &mut Metrics) {
+        for (name, model) in local {
             let now = model.usage();
-            let before = self.before.models.insert(name.clone(), now).unwrap_or_default();
+            let before = self.models.insert(name.clone(), now).unwrap_or_default();
             let prefix = format!("perf/reward_model/{name}");
             for (what, now, before) in [
                 ("scored", now.scored, before.scored),
@@ -38,9 +37,8 @@ impl RewardModels {
                 metrics.set(format!("{prefix}/{what}"), now.saturating_sub(before).as_secs_f64());
             }
         }
-        if !self.local.is_empty() {
-            let waited: Duration = self.turns.iter().map(|(_, turns)| turns.policy_waited()).sum();
-            let before = std::mem::replace(&mut self.before.waited, waited);
+        if !local.is_empty() {
+            let before = std::mem::replace(&mut self.waited, waited);
             metrics.set("time/policy_waits_for_reward_models", waited.saturating_sub(before).as_secs_f64());
         }
     }
