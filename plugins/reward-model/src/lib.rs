@@ -57,7 +57,7 @@ impl Reward for Modelled {
         let (request, messages) = match (trajectories.next(), trajectories.next()) {
             (Some(only), None) => {
                 let messages: Vec<Message> = only.messages().collect();
-                conversation.extend(messages.iter().cloned());
+                conversation.extend(only.messages());
                 (Request::new(model, conversation), messages)
             }
             // What several conversations of an agent led to.
