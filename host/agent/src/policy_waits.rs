@@ -13,7 +13,7 @@ pub struct PolicyWaits(Arc<Mutex<State>>);
 pub struct PolicyWait {
     /// How long, in seconds.
     pub seconds: f64,
-    /// What the episode had waited for that ended it.
+    /// What the episode that ended it had waited for longest.
     pub what: WaitsFor,
     /// That episode.
     pub episode: String,
@@ -143,6 +143,24 @@ mod tests {
         a.wait_for(WaitsFor::Policy);
         b.wait_for(WaitsFor::Policy);
         assert_eq!(ended(&waits, &[2.0]), [("a".into(), add())]);
+    }
+
+    #[test]
+    fn a_wait_is_for_what_took_longest() {
+        let waits = PolicyWaits::default();
+        let a = EpisodeProgress::among(&waits, "a".into());
+        for _ in 0..2 {
+            a.wait_for(WaitsFor::Agent);
+            a.wait_for(add());
+            sleep(MS);
+            a.wait_for(WaitsFor::Agent);
+            a.wait_for(WaitsFor::Policy);
+            assert_eq!(ended(&waits, &[1.0]), [("a".into(), add())]);
+        }
+        // What came before the policy was asked does not count again.
+        a.wait_for(WaitsFor::Agent);
+        drop(a);
+        assert_eq!(ended(&waits, &[0.0]), [("a".into(), WaitsFor::Agent)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::policy_waits::PolicyWaits;
 use crate::waits_for::WaitsFor;
 use gavel_plugin::{OutsideWait, OutsideWaits};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What an episode waits for at the moment. Clones share their state.
 #[derive(Debug, Clone)]
@@ -15,9 +15,16 @@ pub struct EpisodeProgress {
 
 #[derive(Debug)]
 struct Shared {
-    now: Mutex<EpisodeWait>,
+    waits_for: Mutex<Waiting>,
     episode: String,
     waits: PolicyWaits,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    now: EpisodeWait,
+    /// What it waited for longest since it asked the policy last, and for how long.
+    longest: Option<(WaitsFor, Duration)>,
 }
 
 /// What an episode waits for.
@@ -39,13 +46,14 @@ impl EpisodeProgress {
     /// That of an episode with this name, whose waits count among those of others.
     pub fn among(waits: &PolicyWaits, episode: String) -> Self {
         waits.begin();
-        let now = Mutex::new(EpisodeWait { what: WaitsFor::Policy, since: Instant::now() });
-        Self { shared: Arc::new(Shared { now, episode, waits: waits.clone() }), outside: OutsideWaits::default() }
+        let now = EpisodeWait { what: WaitsFor::Policy, since: Instant::now() };
+        let waits_for = Mutex::new(Waiting { now, longest: None });
+        Self { shared: Arc::new(Shared { waits_for, episode, waits: waits.clone() }), outside: OutsideWaits::default() }
     }
 
     /// What it waits for.
     pub fn now(&self) -> EpisodeWait {
-        self.shared.lock().clone()
+        self.shared.lock().now.clone()
     }
 
     /// The endpoint that one of its tools waits for, if any.
@@ -59,23 +67,36 @@ impl EpisodeProgress {
 
     /// From here on it waits for `what`.
     pub(crate) fn wait_for(&self, what: WaitsFor) {
-        let before = {
-            let mut now = self.shared.lock();
-            std::mem::replace(&mut *now, EpisodeWait { what: what.clone(), since: Instant::now() })
-        };
-        self.shared.waits.change(&self.shared.episode, before.what, &what);
+        let before = self.shared.lock().next(what.clone());
+        self.shared.waits.change(&self.shared.episode, before, &what);
+    }
+}
+
+impl Waiting {
+    /// It waits for `what` now. Gives the policy if it waited for that, and otherwise what it waited for longest since
+    /// then: an agent that goes on for a moment after its tools is not what the policy waited for.
+    fn next(&mut self, what: WaitsFor) -> WaitsFor {
+        let ends = what == WaitsFor::Policy;
+        let before = std::mem::replace(&mut self.now, EpisodeWait { what, since: Instant::now() });
+        if before.what == WaitsFor::Policy {
+            return WaitsFor::Policy;
+        }
+        let took = before.since.elapsed();
+        let longest = self.longest.take().filter(|(_, longest)| *longest >= took).unwrap_or((before.what, took));
+        self.longest = (!ends).then(|| longest.clone());
+        longest.0
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let last = self.lock().what.clone();
+        let last = self.lock().next(WaitsFor::Policy);
         self.waits.end(&self.episode, &last);
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, EpisodeWait> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waits_for.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

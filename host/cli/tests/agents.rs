@@ -138,7 +138,7 @@ fn acting(act: &Value) -> Project {
 fn act(settings: &[&str]) -> Vec<String> {
     let (agent, tool) = (built("guests/acts.wasm"), built("guests/toolbox.wasm"));
     let agent = format!("agent.path={agent:?}");
-    let tool = format!("tool=[{{name=\"toolbox\",path={tool:?},limits={{cpu=\"2s\"}}}}]");
+    let tool = format!("tool=[{{name=\"toolbox\",path={tool:?},limits={{cpu=\"1s\"}}}}]");
     let sizes = ["train.steps=1", "train.prompts_per_step=2", "train.mini_batch_prompts=2", "rollout.group_size=2"];
     let settings = [&sizes[..], &[agent.as_str(), tool.as_str()], settings].concat();
     let settings = settings.iter().flat_map(|setting| ["--set", setting]);

@@ -109,7 +109,7 @@ refused(openai.BadRequestError, "`best_of`: 2 is not supported", chat, extra_bod
 refused(openai.BadRequestError, "`parallel_tool_calls`: false", chat, parallel_tool_calls=False)
 assert chat(seed=7, user="me", extra_body={"skip_special_tokens": True}).choices[0].message == choice.message
 refused(openai.BadRequestError, "needs `logprobs`", chat, top_logprobs=2)
-refused(openai.BadRequestError, "`stop` must be a text", chat, extra_body={"stop": 5})
+refused(openai.BadRequestError, "`stop`: it must be a text or a list of texts", chat, extra_body={"stop": 5})
 picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 refused(openai.BadRequestError, "only text is supported", chat, messages=[{"role": "user", "content": [picture]}])
 developer = [{"role": "developer", "content": "Say letters."}, messages[1]]

@@ -3,7 +3,8 @@
 
 use super::error::ApiError;
 use gavel_policy::Sampling;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -48,6 +49,7 @@ pub(super) struct Settings {
     presence_penalty: Option<f32>,
     frequency_penalty: Option<f32>,
     logit_bias: Option<BTreeMap<String, f32>>,
+    #[serde(deserialize_with = "stop")]
     stop: Option<OneOrMany>,
     stop_token_ids: Option<Vec<u32>>,
     ignore_eos: Option<bool>,
@@ -70,6 +72,11 @@ struct StreamOptions {
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
+}
+
+/// The stop texts, with an error that names their field.
+fn stop<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<OneOrMany>, D::Error> {
+    Option::deserialize(deserializer).map_err(|error| D::Error::custom(format!("`stop`: {error}")))
 }
 
 impl OneOrMany {
