@@ -39,6 +39,8 @@ MODELS = {
     "qwen2-steps": (Qwen2Config, dict(num_labels=2), "byte_level", [MARK], "qwen2_5"),
 }
 
+# The header that Llama's template writes has the day.
+DAY = "24 Nov 2026"
 USER = "What is 2 + 2? Réponds en français."
 ANSWERS = [
     "4", "The answer is 4.", "Deux et deux font quatre.\n\nC'est tout.", "数学は楽しい 🦀", "No.\n\nI will not.\n\nAsk another.",
@@ -58,7 +60,7 @@ def tokenizer_of(kind, special, template):
 
 def ids(tokenizer, prompt, answer):
     messages = [*prompt, {"role": "assistant", "content": answer}]
-    text = tokenizer.apply_chat_template(messages, tokenize=False)
+    text = tokenizer.apply_chat_template(messages, tokenize=False, date_string=DAY)
     return torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]])
 
 

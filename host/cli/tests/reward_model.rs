@@ -98,6 +98,7 @@ fn a_mistake_is_found_before_the_run_and_named() {
     save(&project, "small", CLASSIFIER, json!({"num_labels": 1, "vocab_size": 200}));
     save(&project, "good", CLASSIFIER, json!({"num_labels": 1}));
     project.write("llama.jinja", "{% for m in messages %}<|start_header_id|>{{ m.content }}{% endfor %}");
+    project.write("bos.jinja", "{{ bos_token }}{{ messages[0].content }}");
     project.write("broken.jinja", "{% for m in messages %}");
     let rows = json!({"prompt": "a", "response": "b"}).to_string();
     project.write("rows.jsonl", &rows);
@@ -120,6 +121,10 @@ fn a_mistake_is_found_before_the_run_and_named() {
         (
             "{ path = \"good\", chat_template = \"llama.jinja\" }",
             ".chat_template: llama.jinja: the chat template: it writes `<|start_header_id|>`",
+        ),
+        (
+            "{ url = \"http://a\", chat_template = \"bos.jinja\" }",
+            ".chat_template: the template writes `bos_token`, which has no value here\nhint: set chat_template_kwargs = { bos_token =",
         ),
         ("{ path = \"good\", yes_no = [\"y\", \"n\"] }", ".yes_no: good: the checkpoint is a classifier"),
         ("{ path = \"policy\", yes_no = [\"maybe\", \"b\"] }", ".yes_no: policy: \"maybe\" is 5 tokens"),
@@ -156,6 +161,9 @@ fn parity(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/reward_models").join(name).canonicalize().unwrap()
 }
 
+/// The day that `tests/parity/reward_models.py` gives the chat templates, and the token that a server's does not know.
+const DAY: &str = "chat_template_kwargs = { date_string = \"24 Nov 2026\", bos_token = \"<s>\" }";
+
 /// What `model` scores the rows of a checkpoint, by its reward `quality`.
 fn scored(project: &Project, model: &str, rows: &Path, more: &[&str]) -> Vec<f64> {
     let (model, rows) = (format!("quality={model}"), rows.to_str().unwrap());
@@ -169,7 +177,7 @@ fn scores_of_every_family_equal_those_of_transformers() {
     let project = Project::empty();
     for name in ["qwen2", "qwen3", "llama", "mistral", "gemma"] {
         let folder = parity(name);
-        let found = scored(&project, folder.to_str().unwrap(), &folder.join("rows.jsonl"), &[]);
+        let found = scored(&project, &format!("{{ path = {folder:?}, {DAY} }}"), &folder.join("rows.jsonl"), &[]);
         let expected = lines(&folder.join("rows.jsonl"));
         assert_eq!(found.len(), expected.len(), "{name}");
         for (found, row) in found.into_iter().zip(expected) {
@@ -247,16 +255,16 @@ impl Drop for Server {
 
 #[test]
 fn a_served_classifier_gives_the_scores_of_its_folder_and_they_replay() {
-    let (project, folder) = (Project::empty(), parity("qwen3"));
+    let (project, folder) = (Project::empty(), parity("llama"));
     let rows = folder.join("rows.jsonl");
-    let expected = scored(&project, folder.to_str().unwrap(), &rows, &[]);
+    let expected = scored(&project, &format!("{{ path = {folder:?}, {DAY} }}"), &rows, &[]);
     let server = Server::start(&project, &folder);
     let url = format!("http://{}", server.address);
     let template = folder.join("chat_template.jinja");
     let tables = [
-        url.clone(),
-        format!("{{ url = {url:?}, model = \"judge\", chat_template = {template:?}, concurrency = 2 }}"),
-        format!("{{ url = {url:?}, protocol = \"tei\", chat_template = {template:?} }}"),
+        format!("{{ url = {url:?}, {DAY} }}"),
+        format!("{{ url = {url:?}, {DAY}, model = \"judge\", chat_template = {template:?}, concurrency = 2 }}"),
+        format!("{{ url = {url:?}, protocol = \"tei\", chat_template = {template:?}, {DAY} }}"),
     ];
     for (number, model) in tables.iter().enumerate() {
         let kept = format!("kept-{number}");
@@ -324,6 +332,12 @@ fn a_served_classifier_speaks_the_forms_of_others() {
             json!({"input": "a", "truncate_prompt_tokens": 5}),
             400,
             "`truncate_prompt_tokens`: 5 is not supported",
+        ),
+        (
+            "/classify",
+            json!({"input": "a", "chat_template_kwargs": {}}),
+            400,
+            "`chat_template_kwargs` is for `messages`",
         ),
         ("/classify", json!({"input": "a ".repeat(2000)}), 400, " tokens, and the reward model reads at most 512"),
         ("/predict", json!({"inputs": "a", "truncate": true}), 400, "a text is never cut"),

@@ -133,6 +133,14 @@ impl ChatTemplate {
         self.variables.extend(variables);
     }
 
+    /// A special token of the tokenizer, such as `bos_token`, that the template writes and no variable gives.
+    pub fn unknown_token(&self) -> Option<String> {
+        let template = self.environment.get_template(&self.choose(&[])?.name).ok()?;
+        let mut read: Vec<String> = template.undeclared_variables(false).into_iter().collect();
+        read.retain(|name| name.ends_with("_token") && !self.variables.contains_key(name));
+        read.into_iter().min()
+    }
+
     /// The text of a conversation.
     pub fn render(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<String> {
         self.render_values(&self.values(messages), options)

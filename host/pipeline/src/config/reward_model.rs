@@ -29,6 +29,9 @@ pub struct RewardModelTable {
     /// A file with the chat template, in place of that of the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_template: Option<PathBuf>,
+    /// Variables of the chat template, such as `date_string`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub chat_template_kwargs: Map<String, Value>,
     /// For a language model that is asked a question by its template: the token of a good answer and that of a bad
     /// one, such as `["Yes", "No"]`. The score is the probability of the first among the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,6 +111,7 @@ impl RewardModelTable {
             device: auto(),
             dtype: Dtype::default(),
             chat_template: None,
+            chat_template_kwargs: Map::new(),
             yes_no: None,
             steps: None,
             max_tokens_per_batch: max_tokens_per_batch(),
@@ -142,8 +146,9 @@ impl RewardModelTable {
                 }
             }
             (None, Some(_)) => {
-                let plain = Self { url: None, ..self.without_server() };
-                if plain != (Self { chat_template: self.chat_template.clone(), ..Self::nowhere() }) {
+                let (chat_template, chat_template_kwargs) = (None, Map::new());
+                let of_path = Self { url: None, chat_template, chat_template_kwargs, ..self.without_server() };
+                if of_path != Self::nowhere() {
                     return wrong(
                         "device, dtype, yes_no, steps, max_tokens_per_batch, max_wait and sleep are for a reward model with path: the server has its own",
                     );

@@ -1,7 +1,7 @@
 //! A reward model that a server has: vLLM's `/classify`, or `/predict` of text-embeddings-inference.
 
 use super::wrong::Wrong;
-use crate::config::{RewardEndpointConfig, RewardProtocol};
+use crate::config::{RewardEndpointConfig, RewardModelTable, RewardProtocol};
 use backon::{ExponentialBuilder, Retryable};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -12,8 +12,7 @@ use gavel_text::{ChatTemplate, RenderOptions};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use std::path::Path;
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
@@ -32,6 +31,8 @@ pub(super) struct RewardEndpoint {
     url: String,
     /// Without it, the server renders conversations.
     template: Option<ChatTemplate>,
+    /// The variables of the server's template.
+    variables: Map<String, Value>,
     http: reqwest::Client,
     places: Semaphore,
 }
@@ -62,9 +63,19 @@ struct Predicted {
 
 impl RewardEndpoint {
     /// Reads the key and the template; nothing is sent yet.
-    pub(super) fn new(config: RewardEndpointConfig, template: Option<&Path>) -> Result<Self, Wrong> {
+    pub(super) fn new(config: RewardEndpointConfig, table: &RewardModelTable) -> Result<Self, Wrong> {
+        let (template, variables) = (table.chat_template.as_deref(), table.chat_template_kwargs.clone());
         let template = template.map(|path| ChatTemplate::chatml().replaced_by(path)).transpose();
-        let template = template.map_err(|error| Wrong::new("chat_template", error))?;
+        let mut template = template.map_err(|error| Wrong::new("chat_template", error))?;
+        if let Some(template) = &mut template {
+            template.set_variables(variables.clone());
+            if let Some(token) = template.unknown_token() {
+                let what = format!(
+                    "the template writes `{token}`, which has no value here\nhint: set chat_template_kwargs = {{ {token} = \"…\" }} to that of the model's tokenizer_config.json"
+                );
+                return Err(Wrong::new("chat_template", what));
+            }
+        }
         let mut headers = HeaderMap::new();
         if let Some(variable) = &config.api_key_env {
             let key = std::env::var(variable).map_err(|_| {
@@ -90,7 +101,7 @@ impl RewardEndpoint {
             .map_err(|error| Wrong::new("url", format!("cannot make an HTTP client: {error}")))?;
         let url = format!("{}/{}", config.url.trim_end_matches('/'), config.protocol.path());
         let places = Semaphore::new(config.concurrency.get().min(Semaphore::MAX_PERMITS));
-        Ok(Self { config, url, template, http, places })
+        Ok(Self { config, url, template, variables, http, places })
     }
 
     /// Asks for the score of a short conversation, so that a mistake is found before the run.
@@ -113,7 +124,12 @@ impl RewardEndpoint {
             }
         };
         let mut body = match (self.config.protocol, rendered) {
-            (RewardProtocol::Vllm, None) => json!({"messages": conversation, "add_special_tokens": false}),
+            (RewardProtocol::Vllm, None) if self.variables.is_empty() => {
+                json!({"messages": conversation, "add_special_tokens": false})
+            }
+            (RewardProtocol::Vllm, None) => {
+                json!({"messages": conversation, "add_special_tokens": false, "chat_template_kwargs": self.variables})
+            }
             (RewardProtocol::Vllm, Some(text)) => json!({"input": text, "add_special_tokens": false}),
             // Their validation asks for a template.
             (RewardProtocol::Tei, text) => json!({"inputs": text.unwrap_or_default(), "raw_scores": true}),
@@ -238,11 +254,13 @@ mod tests {
         (url, std::thread::spawn(answer))
     }
 
-    fn endpoint(url: &str, more: &str, template: Option<&Path>) -> Arc<RewardEndpoint> {
+    fn endpoint(url: &str, more: &str) -> Arc<RewardEndpoint> {
         let table: RewardModelTable = toml::from_str(&format!("url = {url:?}\n{more}")).unwrap();
         let RewardModelSource::Endpoint(config) = table.source() else { panic!("it has a url") };
-        Arc::new(RewardEndpoint::new(config, template).unwrap_or_else(|wrong| panic!("{}", wrong.what)))
+        Arc::new(RewardEndpoint::new(config, &table).unwrap_or_else(|wrong| panic!("{}", wrong.what)))
     }
+
+    const DAY: &str = "chat_template_kwargs = { day = \"1 May\" }";
 
     fn conversation() -> Vec<Message> {
         vec![Message::new(Role::User, "Hi."), Message::new(Role::Assistant, "Hello!")]
@@ -254,19 +272,20 @@ mod tests {
             r#"{"object": "list", "data": [{"index": 0, "label": "LABEL_0", "probs": [-1.5], "num_classes": 1}]}"#;
         let busy = ("503 Service Unavailable\r\nretry-after: 0.01", "loading");
         let (url, server) = serve(vec![busy, ("429 Too Many Requests", "slow down"), ("200 OK", scored)]);
-        let found = endpoint(&url, "model = \"rm\"", None).score(conversation()).await;
+        let found = endpoint(&url, &format!("model = \"rm\"\n{DAY}")).score(conversation()).await;
         assert_eq!(found, Ok(ConversationScore::whole(-1.5)));
         let asked = server.join().unwrap();
         assert_eq!(asked[0], asked[2]);
         assert_eq!((&asked[0]["model"], &asked[0]["use_activation"]), (&json!("rm"), &json!(false)));
+        assert_eq!(asked[0]["chat_template_kwargs"], json!({"day": "1 May"}));
         assert_eq!(asked[0]["messages"][1], json!({"role": "assistant", "content": "Hello!"}));
 
         let (url, server) = serve(vec![("400 Bad Request", "it is too long")]);
-        let refused = endpoint(&url, "", None).score(conversation()).await.unwrap_err();
+        let refused = endpoint(&url, "").score(conversation()).await.unwrap_err();
         let says = format!("{url}/classify: it answered 400 Bad Request: it is too long");
         assert_eq!((refused, server.join().unwrap().len()), (ChatError::Refused(says), 1));
         let (url, server) = serve(vec![busy, busy]);
-        let gone = endpoint(&url, "retries = 1", None).score(conversation()).await.unwrap_err();
+        let gone = endpoint(&url, "retries = 1").score(conversation()).await.unwrap_err();
         assert!(
             matches!(&gone, ChatError::Unavailable(what) if what.ends_with("503 Service Unavailable: loading")),
             "{gone}"
@@ -284,7 +303,7 @@ mod tests {
             ("<html>", "its answer is not a classification (expected value"),
         ] {
             let (url, server) = serve(vec![("200 OK", answer)]);
-            let error = endpoint(&url, "", None).score(conversation()).await.unwrap_err();
+            let error = endpoint(&url, "").score(conversation()).await.unwrap_err();
             assert!(matches!(&error, ChatError::Unavailable(what) if what.contains(says)), "{answer}: {error}");
             server.join().unwrap();
         }
@@ -294,11 +313,12 @@ mod tests {
     async fn a_server_of_texts_gets_the_rendered_conversation() {
         let folder = tempfile::tempdir().unwrap();
         let template = folder.path().join("chat.jinja");
-        std::fs::write(&template, "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}").unwrap();
+        std::fs::write(&template, "{{ day }}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}")
+            .unwrap();
         let (url, server) = serve(vec![("200 OK", r#"[{"score": 2.25, "label": "LABEL_0"}]"#)]);
-        let endpoint = endpoint(&url, "protocol = \"tei\"\nchat_template = \"chat.jinja\"", Some(&template));
+        let endpoint = endpoint(&url, &format!("protocol = \"tei\"\nchat_template = {template:?}\n{DAY}"));
         assert_eq!(endpoint.score(conversation()).await, Ok(ConversationScore::whole(2.25)));
-        let asked = json!({"inputs": "[user] Hi.[assistant] Hello!", "raw_scores": true});
+        let asked = json!({"inputs": "1 May[user] Hi.[assistant] Hello!", "raw_scores": true});
         assert_eq!(server.join().unwrap(), [asked]);
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn load(
             let replaced = text.template.replaced_by(path);
             text.template = replaced.map_err(|error| Wrong::new("chat_template", error))?;
         }
+        text.template.set_variables(table.chat_template_kwargs.clone());
         let model = Model::load(path, table.dtype.kind(), device);
         let model = model.map_err(|error| Wrong::new("path", error.during(Phase::Loading)))?;
         let started = gavel_rollout::RewardModel::start(model, text, table.batching(), turns(device));

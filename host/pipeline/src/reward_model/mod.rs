@@ -46,7 +46,7 @@ impl RewardModels {
                     Arc::new(folder::Asked(model))
                 }
                 RewardModelSource::Endpoint(endpoint) => {
-                    let endpoint = RewardEndpoint::new(endpoint, table.chat_template.as_deref()).map_err(wrong)?;
+                    let endpoint = RewardEndpoint::new(endpoint, table).map_err(wrong)?;
                     endpoint.check().map_err(wrong)?;
                     Arc::new(endpoint)
                 }

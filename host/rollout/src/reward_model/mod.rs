@@ -20,6 +20,7 @@ use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{Device, HostWeights, Model};
 use gavel_text::TextModel;
 use reader::{ReadConversation, Reader};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -103,7 +104,7 @@ impl RewardModel {
         &self,
         conversation: &[Message],
     ) -> impl Future<Output = Result<ConversationScore, RewardModelError>> + Send + use<> {
-        let asked = self.0.reader.read(conversation).and_then(|read| {
+        let asked = self.0.reader.read(conversation, &Map::new()).and_then(|read| {
             let steps = read.steps.clone();
             Ok((self.ask(read)?, steps))
         });
@@ -118,15 +119,17 @@ impl RewardModel {
         }
     }
 
-    /// The scores of all labels for a conversation, as `transformers` gives them before a softmax.
+    /// The scores of all labels for a conversation, as `transformers` gives them before a softmax. `variables` are
+    /// further ones of the chat template.
     ///
     /// # Errors
     /// As for [`score`](Self::score).
     pub fn labels(
         &self,
         conversation: &[Message],
+        variables: &Map<String, Value>,
     ) -> impl Future<Output = Result<Labels, RewardModelError>> + Send + use<> {
-        self.labels_of(self.0.reader.read(conversation))
+        self.labels_of(self.0.reader.read(conversation, variables))
     }
 
     /// The same for a text, with the tokens that the tokenizer adds to a whole text if `add_special`.

@@ -5,6 +5,7 @@ use super::error::{Part, RewardModelError};
 use super::steps::{Divided, Each, StepsConfig, divide};
 use gavel_data::{ContentPart, Message, Role};
 use gavel_text::{RenderOptions, TextModel};
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// Few tokens have as many bytes, and megabytes take seconds to tokenise.
@@ -13,7 +14,7 @@ const BYTES_PER_TOKEN: usize = 64;
 /// From a conversation to tokens.
 pub(super) struct Reader {
     text: TextModel,
-    options: RenderOptions<'static>,
+    add_generation_prompt: bool,
     /// The most tokens.
     positions: usize,
     steps: Option<StepsConfig>,
@@ -44,21 +45,20 @@ impl Reader {
     ) -> Result<Self, RewardModelError> {
         // A judge writes its answer after the conversation.
         let add_generation_prompt = matches!(output, Output::YesNo(_)) && steps.is_none();
-        let options = RenderOptions { add_generation_prompt, ..RenderOptions::default() };
-        let mut reader = Self { text, options, positions, steps: None, ending: String::new() };
+        let mut reader = Self { text, add_generation_prompt, positions, steps: None, ending: String::new() };
         let probe = |answer: &str| [Message::new(Role::User, "a"), Message::new(Role::Assistant, answer)];
         // A reader of labels may have no template.
         if reader.text.template.source().is_none() && output == Output::Scores && steps.is_none() {
             return Ok(reader);
         }
-        let tokens = reader.tokens(&probe("b"))?;
+        let tokens = reader.tokens(&probe("b"), &Map::new())?;
         if tokens.is_empty() {
             return Err(unfit(Part::Template, "it makes an empty text of a conversation"));
         }
         reader.check_marks(&probe("b"))?;
         if steps.is_some() {
             const ANSWER: &str = "7307";
-            let (whole, _) = reader.text.tokenizer.pieces(&reader.tokens(&probe(ANSWER))?, false);
+            let (whole, _) = reader.text.tokenizer.pieces(&reader.tokens(&probe(ANSWER), &Map::new())?, false);
             let Some(end) = whole.rfind(ANSWER) else {
                 return Err(unfit(Part::Template, "it leaves out the message whose steps are scored"));
             };
@@ -70,7 +70,7 @@ impl Reader {
 
     /// Refuses a template whose marks (`<|im_start|>`) are all unknown to a tokenizer that has others.
     fn check_marks(&self, conversation: &[Message]) -> Result<(), RewardModelError> {
-        let rendered = self.text.template.render(conversation, &self.options)?;
+        let rendered = self.text.template.render(conversation, &self.options(&Map::new()))?;
         let known = |mark: &&str| self.text.tokenizer.token_id(mark).is_some();
         let written: Vec<&str> = marks(&rendered).collect();
         let Some(first) = written.first().filter(|_| !written.iter().any(known)) else { return Ok(()) };
@@ -85,13 +85,17 @@ impl Reader {
         }
     }
 
-    /// The tokens of a conversation, and where its values are.
-    pub(super) fn read(&self, conversation: &[Message]) -> Result<ReadConversation, RewardModelError> {
+    /// The tokens of a conversation, and where its values are. `variables` are further ones of the chat template.
+    pub(super) fn read(
+        &self,
+        conversation: &[Message],
+        variables: &Map<String, Value>,
+    ) -> Result<ReadConversation, RewardModelError> {
         let bytes: usize = conversation.iter().map(|message| message.text().len()).sum();
         self.check_bytes(bytes)?;
         match &self.steps {
-            None => self.whole(self.tokens(conversation)?),
-            Some(steps) => self.read_steps(conversation, &steps.each),
+            None => self.whole(self.tokens(conversation, variables)?),
+            Some(steps) => self.read_steps(conversation, variables, &steps.each),
         }
     }
 
@@ -121,11 +125,21 @@ impl Reader {
         }
     }
 
-    fn tokens(&self, conversation: &[Message]) -> Result<Vec<u32>, RewardModelError> {
-        Ok(self.text.prompt_ids_with(conversation, &self.options)?)
+    fn options(&self, variables: &Map<String, Value>) -> RenderOptions<'static> {
+        let (add_generation_prompt, variables) = (self.add_generation_prompt, variables.clone());
+        RenderOptions { add_generation_prompt, variables, ..RenderOptions::default() }
     }
 
-    fn read_steps(&self, conversation: &[Message], each: &Each) -> Result<ReadConversation, RewardModelError> {
+    fn tokens(&self, conversation: &[Message], variables: &Map<String, Value>) -> Result<Vec<u32>, RewardModelError> {
+        Ok(self.text.prompt_ids_with(conversation, &self.options(variables))?)
+    }
+
+    fn read_steps(
+        &self,
+        conversation: &[Message],
+        variables: &Map<String, Value>,
+        each: &Each,
+    ) -> Result<ReadConversation, RewardModelError> {
         let lost = |what: &str| RewardModelError::Steps(what.to_owned());
         let (last, before) = conversation.split_last().ok_or(RewardModelError::Empty)?;
         let response = last.text();
@@ -141,7 +155,7 @@ impl Reader {
             }
         };
         let shown = Message { content: vec![ContentPart::Text(divided.text.clone())], ..last.clone() };
-        let tokens = self.tokens(&[before, &[shown]].concat())?;
+        let tokens = self.tokens(&[before, &[shown]].concat(), variables)?;
         let (whole, pieces) = self.text.tokenizer.pieces(&tokens, false);
         // Templates trim the text of a message, or write white space after it.
         let core = divided.text.trim();

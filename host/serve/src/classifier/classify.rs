@@ -12,7 +12,7 @@ use axum::extract::State;
 use gavel_data::Message;
 use gavel_rollout::Labels;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 #[derive(Deserialize)]
 pub(super) struct Asked {
@@ -20,6 +20,9 @@ pub(super) struct Asked {
     input: Option<OneOrMany>,
     /// A conversation, which the chat template makes a text.
     messages: Option<Vec<Message>>,
+    /// Variables of the chat template.
+    #[serde(default)]
+    chat_template_kwargs: Option<Map<String, Value>>,
     /// Whether a text gets the special tokens that the tokenizer puts around texts. Those of a conversation are the
     /// template's.
     add_special_tokens: Option<bool>,
@@ -31,6 +34,10 @@ impl Asked {
     fn inputs(self) -> Result<Vec<Input>, ApiError> {
         let add_special = self.add_special_tokens != Some(false);
         match (self.input, self.messages) {
+            (Some(_), None) if self.chat_template_kwargs.is_some() => Err(ApiError::field(
+                "chat_template_kwargs",
+                "`chat_template_kwargs` is for `messages`: a text has no chat template",
+            )),
             (Some(texts), None) => {
                 Ok(texts.into_vec().into_iter().map(|text| Input::Text(text, add_special)).collect())
             }
@@ -38,7 +45,9 @@ impl Asked {
                 "add_special_tokens",
                 "`add_special_tokens` is for `input`: the special tokens of messages are those of the chat template",
             )),
-            (None, Some(messages)) => Ok(vec![Input::Conversation(messages)]),
+            (None, Some(messages)) => {
+                Ok(vec![Input::Conversation(messages, self.chat_template_kwargs.unwrap_or_default())])
+            }
             _ => Err(ApiError::field("input", "give either `input` or `messages`")),
         }
     }

@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::State;
 use gavel_data::{Message, Role};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 #[derive(Deserialize)]
 pub(super) struct AskedScore {
@@ -50,7 +50,8 @@ pub(super) enum AskedRerank {
 
 /// What a user says, and what an assistant answers.
 pub(super) fn pair(query: &str, text: &str) -> Input {
-    Input::Conversation(vec![Message::new(Role::User, query), Message::new(Role::Assistant, text)])
+    let messages = vec![Message::new(Role::User, query), Message::new(Role::Assistant, text)];
+    Input::Conversation(messages, Map::new())
 }
 
 impl Classifier {

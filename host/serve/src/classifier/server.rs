@@ -5,6 +5,7 @@ use crate::openai::server::aside;
 use futures::future::{BoxFuture, try_join_all};
 use gavel_data::Message;
 use gavel_rollout::{Labels, RewardModel, RewardModelError};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The most texts of a request.
@@ -23,7 +24,8 @@ pub(super) struct Classifier {
 pub(super) enum Input {
     /// A text, with the tokens that the tokenizer adds to a whole text or without.
     Text(String, bool),
-    Conversation(Vec<Message>),
+    /// A conversation, with further variables of the chat template.
+    Conversation(Vec<Message>, Map<String, Value>),
 }
 
 impl Classifier {
@@ -37,7 +39,7 @@ impl Classifier {
             let ask = |input: Input| {
                 let answer: BoxFuture<'static, Result<Labels, RewardModelError>> = match input {
                     Input::Text(text, add_special) => Box::pin(model.labels_of_text(&text, add_special)),
-                    Input::Conversation(messages) => Box::pin(model.labels(&messages)),
+                    Input::Conversation(messages, variables) => Box::pin(model.labels(&messages, &variables)),
                 };
                 answer
             };
