@@ -17,6 +17,8 @@ use crate::shared::Shared;
 use crate::snapshot::{Instrumented, NoSnapshot};
 use crate::spec::PluginSpec;
 use crate::verdict::cut;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -31,7 +33,12 @@ enum About {
 }
 
 /// Loads the component of `spec`.
-pub(crate) async fn load(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<Loaded>, LoadError> {
+pub(crate) fn load(shared: &Arc<Shared>, spec: PluginSpec) -> BoxFuture<'_, Result<Arc<Loaded>, LoadError>> {
+    // Boxed, so that this crate compiles it, and not each crate that loads a plugin.
+    load_once(shared, spec).boxed()
+}
+
+async fn load_once(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<Loaded>, LoadError> {
     if spec.limits.memory > shared.instances.memory_bytes() {
         let (plugin, allowed) = (spec.name, shared.instances.memory_bytes());
         return Err(LoadError::MemoryLimit { plugin, asked: spec.limits.memory, allowed });

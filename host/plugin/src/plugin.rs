@@ -15,6 +15,8 @@ use crate::sandbox::Sandbox;
 use crate::snapshot::NoSnapshot;
 use crate::spec::PluginSpec;
 use crate::tool::Tool;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use gavel_data::{Columns, Diagnosis, Evaluation, JudgeId, Outcome, Provenance, SampleInput, ShownLines, Usage};
 use std::sync::Arc;
 use wasmtime::component::Component;
@@ -114,9 +116,13 @@ impl Plugin {
         self.score_seen(sample.into(), seed, &OutsideWaits::default()).await
     }
 
-    async fn score_seen(&self, sample: SampleInput, seed: u64, waits: &OutsideWaits) -> Evaluation {
-        let (outcome, call) = self.ask(Score(sample), seed, waits).await;
-        self.evaluation(outcome.unwrap_or_else(|outcome| outcome), &call)
+    // The futures of calls are boxed, so that this crate compiles them, and not each crate that makes a call.
+    fn score_seen<'a>(&'a self, sample: SampleInput, seed: u64, waits: &'a OutsideWaits) -> BoxFuture<'a, Evaluation> {
+        let scored = async move {
+            let (outcome, call) = self.ask(Score(sample), seed, waits).await;
+            self.evaluation(outcome.unwrap_or_else(|outcome| outcome), &call)
+        };
+        scored.boxed()
     }
 
     /// Judges the samples of a group, which are attempts at the same task, in one
@@ -130,10 +136,18 @@ impl Plugin {
         self.judge_seen(samples.into_iter().map(Into::into).collect(), seed, &OutsideWaits::default()).await
     }
 
-    async fn judge_seen(&self, samples: Arc<[SampleInput]>, seed: u64, waits: &OutsideWaits) -> Vec<Evaluation> {
-        let (outcomes, call) = self.ask(Judge(samples.clone()), seed, waits).await;
-        let outcomes = outcomes.unwrap_or_else(|outcome| vec![outcome; samples.len()]);
-        outcomes.into_iter().map(|outcome| self.evaluation(outcome, &call)).collect()
+    fn judge_seen<'a>(
+        &'a self,
+        samples: Arc<[SampleInput]>,
+        seed: u64,
+        waits: &'a OutsideWaits,
+    ) -> BoxFuture<'a, Vec<Evaluation>> {
+        let judged = async move {
+            let (outcomes, call) = self.ask(Judge(samples.clone()), seed, waits).await;
+            let outcomes = outcomes.unwrap_or_else(|outcome| vec![outcome; samples.len()]);
+            outcomes.into_iter().map(|outcome| self.evaluation(outcome, &call)).collect()
+        };
+        judged.boxed()
     }
 
     /// Evaluates samples, in order: a judger sees them together, other plugins one by one. `waits` shows what the calls
@@ -157,12 +171,15 @@ impl Plugin {
     }
 
     /// The number of rows of a taskset; `None` where they never end.
-    pub async fn rows(&self) -> Result<Option<u64>, TasksetError> {
-        let (answer, call) = self.ask(Len, 0, &OutsideWaits::default()).await;
-        answer.map_err(|outcome| {
-            let outcome = self.loaded.granted.loggable(outcome, &call.details.refusals);
-            self.no_row("its number of rows", &outcome, call.details.diagnosis)
-        })
+    pub fn rows(&self) -> BoxFuture<'_, Result<Option<u64>, TasksetError>> {
+        let counted = async move {
+            let (answer, call) = self.ask(Len, 0, &OutsideWaits::default()).await;
+            answer.map_err(|outcome| {
+                let outcome = self.loaded.granted.loggable(outcome, &call.details.refusals);
+                self.no_row("its number of rows", &outcome, call.details.diagnosis)
+            })
+        };
+        counted.boxed()
     }
 
     /// The columns of a taskset's row at `index`; they follow from it and `seed`.
@@ -172,11 +189,14 @@ impl Plugin {
     }
 
     /// The same, with what the call used and printed.
-    pub async fn row_call(&self, index: u64, seed: u64) -> RowCall {
-        let (answer, call) = self.ask(Get { index, seed }, seed, &OutsideWaits::default()).await;
-        let CallDetails { usage, diagnosis, refusals } = call.details;
-        let row = answer.and_then(|row| row).map_err(|outcome| self.loaded.granted.loggable(outcome, &refusals));
-        RowCall { row, usage, diagnosis }
+    pub fn row_call(&self, index: u64, seed: u64) -> BoxFuture<'_, RowCall> {
+        let called = async move {
+            let (answer, call) = self.ask(Get { index, seed }, seed, &OutsideWaits::default()).await;
+            let CallDetails { usage, diagnosis, refusals } = call.details;
+            let row = answer.and_then(|row| row).map_err(|outcome| self.loaded.granted.loggable(outcome, &refusals));
+            RowCall { row, usage, diagnosis }
+        };
+        called.boxed()
     }
 
     async fn ask<Q: Question>(

@@ -4,6 +4,8 @@ use super::answer;
 use super::connection::{Connection, root};
 use super::error::McpError;
 use super::spec::{McpSource, McpSpec};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use gavel_data::ToolEnding;
 use gavel_limiter::Limiter;
 use gavel_plugin::{Environment, OutsideWaits, Sandbox, ToolFunction};
@@ -36,7 +38,12 @@ impl McpServer {
     /// # Errors
     /// Its limiter is not there, it does not start, does not answer in time or not as an MCP server does, or a function
     /// cannot be offered.
-    pub async fn load(spec: McpSpec, sandbox: &Sandbox) -> Result<Self, McpError> {
+    pub fn load(spec: McpSpec, sandbox: &Sandbox) -> BoxFuture<'_, Result<Self, McpError>> {
+        // Boxed, as `call` is, so that this crate compiles the client, and not each crate that uses it.
+        Self::described(spec, sandbox).boxed()
+    }
+
+    async fn described(spec: McpSpec, sandbox: &Sandbox) -> Result<Self, McpError> {
         let tool = || spec.name.clone();
         let names: Vec<String> = spec.env.iter().chain(&spec.api_key_env).cloned().collect();
         if let Some(variable) = spec.api_key_env.as_ref().filter(|variable| std::env::var(variable).is_err()) {
@@ -88,7 +95,16 @@ impl McpServer {
     }
 
     /// Calls a function with arguments that fit its schema. A server that has ended is started again.
-    pub(crate) async fn call(&self, function: &str, arguments: &str, waits: &OutsideWaits) -> McpAnswer {
+    pub(crate) fn call<'a>(
+        &'a self,
+        function: &'a str,
+        arguments: &'a str,
+        waits: &'a OutsideWaits,
+    ) -> BoxFuture<'a, McpAnswer> {
+        self.answer(function, arguments, waits).boxed()
+    }
+
+    async fn answer(&self, function: &str, arguments: &str, waits: &OutsideWaits) -> McpAnswer {
         let McpSpec { name, timeout: limit, output, limit: limiter, .. } = &self.spec;
         let _turn = match (limiter, &self.limiter) {
             (Some(name), Some(limiter)) => Some(waits.turn(name, limiter).await),

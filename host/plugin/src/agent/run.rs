@@ -14,6 +14,8 @@ use crate::resources::TaskRef;
 use crate::session_rooms::SessionRooms;
 use crate::state::State;
 use crate::verdict;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use gavel_data::{Diagnosis, Outcome, Usage};
 use std::sync::Arc;
 use wasmtime::component::Resource;
@@ -34,24 +36,27 @@ impl Agent {
     /// Lets the agent attempt a task, in an instance of its own for which `rooms` has the memory. Whatever the agent
     /// does, this returns within its budgets; the wait for the policy and for tools counts to its deadline. What it sees
     /// as random follows from `seed`.
-    pub async fn run(
+    pub fn run(
         &self,
         rooms: Arc<SessionRooms>,
         task: AgentTask,
         link: Arc<dyn EpisodeLink>,
         seed: u64,
         waits: OutsideWaits,
-    ) -> AgentReport {
-        let CallReport { answer, details } = run(&self.loaded, rooms, task, link, seed, waits).await;
-        let granted = &self.loaded.granted;
-        AgentReport {
-            answer: match answer.and_then(|answer| answer) {
-                Ok(text) => Ok(granted.redact(text)),
-                Err(outcome) => Err(granted.loggable(outcome, &details.refusals)),
-            },
-            usage: details.usage,
-            diagnosis: details.diagnosis,
-        }
+    ) -> BoxFuture<'_, AgentReport> {
+        let reported = async move {
+            let CallReport { answer, details } = run(&self.loaded, rooms, task, link, seed, waits).await;
+            let granted = &self.loaded.granted;
+            AgentReport {
+                answer: match answer.and_then(|answer| answer) {
+                    Ok(text) => Ok(granted.redact(text)),
+                    Err(outcome) => Err(granted.loggable(outcome, &details.refusals)),
+                },
+                usage: details.usage,
+                diagnosis: details.diagnosis,
+            }
+        };
+        reported.boxed()
     }
 }
 

@@ -15,6 +15,8 @@ use crate::question::Question;
 use crate::sandbox::Sandbox;
 use crate::spec::PluginSpec;
 use crate::state::State;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use wasmtime::{Result, Store};
 
@@ -38,7 +40,11 @@ impl Tool {
     }
 
     /// The tool that a loaded component is. It is asked for its functions.
-    pub(crate) async fn of(loaded: Arc<Loaded>) -> std::result::Result<Self, LoadError> {
+    pub(crate) fn of(loaded: Arc<Loaded>) -> BoxFuture<'static, std::result::Result<Self, LoadError>> {
+        Self::described(loaded).boxed()
+    }
+
+    async fn described(loaded: Arc<Loaded>) -> std::result::Result<Self, LoadError> {
         if !loaded.info.pure {
             loaded.check_session_room()?;
         }

@@ -14,6 +14,8 @@ use crate::question::Question;
 use crate::session_rooms::SessionRooms;
 use crate::state::State;
 use crate::verdict;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use gavel_data::{Blame, Outcome};
 use std::sync::Arc;
 use wasmtime::component::ResourceAny;
@@ -55,7 +57,11 @@ impl Tool {
 
 impl ToolSession {
     /// Calls the function `name` with `arguments`, a JSON object. What the call sees as random follows from `seed`.
-    pub async fn call(&mut self, name: &str, arguments: &str, seed: u64) -> ToolReport {
+    pub fn call<'a>(&'a mut self, name: &'a str, arguments: &'a str, seed: u64) -> BoxFuture<'a, ToolReport> {
+        self.report(name, arguments, seed).boxed()
+    }
+
+    async fn report(&mut self, name: &str, arguments: &str, seed: u64) -> ToolReport {
         let input = format!("call {} {name} {arguments}", self.calls);
         self.calls += 1;
         let setup = CallSetup { input: &input, seed, waits: self.waits.clone() };

@@ -4,6 +4,8 @@ use super::client::Client;
 use super::endpoint::ChatEndpoint;
 use super::error::ChatEndpointError;
 use super::usage::Usage;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use gavel_data::{FinishReason, Message, TokenCounts};
 use gavel_plugin::{CallMeter, ChatError, ChatRequest, Sandbox};
 use serde::Deserialize;
@@ -53,14 +55,17 @@ impl ChatClient {
     ///
     /// # Errors
     /// All attempts failed.
-    pub async fn complete(
+    pub fn complete(
         &self,
         messages: &[Message],
         options: Map<String, Value>,
-    ) -> Result<ChatCompletion, ChatError> {
+    ) -> BoxFuture<'_, Result<ChatCompletion, ChatError>> {
         let request = ChatRequest { endpoint: String::new(), messages: messages.to_vec(), options };
-        let body = self.0.ask(request, &CallMeter::alone()).await?;
-        read(body.json()).map_err(|what| self.0.unavailable(&format!("its answer is not a completion: {what}")))
+        let completed = async move {
+            let body = self.0.ask(request, &CallMeter::alone()).await?;
+            read(body.json()).map_err(|what| self.0.unavailable(&format!("its answer is not a completion: {what}")))
+        };
+        completed.boxed()
     }
 }
 
