@@ -153,6 +153,17 @@ fn a_call_ends_in_every_way_over_stdio_and_http() {
     }
 }
 
+/// A client that asks by the newest revision takes a server that is silent for 10 s for one of the old.
+#[test]
+fn a_server_that_starts_slowly_is_of_either_era() {
+    let add = |sdk: &str| answers(&calls(program(sdk, "late"), &[("add", json!({"a": 2, "b": 3}))]));
+    std::thread::scope(|threads| {
+        for each in SDKS.map(|sdk| threads.spawn(move || add(sdk))) {
+            assert_eq!(each.join().unwrap(), [(ToolEnding::Answered, "5".to_owned())]);
+        }
+    });
+}
+
 #[test]
 fn a_server_that_is_slow_or_ends_costs_a_call_and_is_started_again() {
     for sdk in SDKS {

@@ -1,7 +1,7 @@
-"""MCP servers for tests: `mcp_server.py SDK time|stdio|http`.
+"""MCP servers for tests: `mcp_server.py SDK time|stdio|http|late`.
 
 SDK is `newest`, or the folder of an earlier one in the Python environment. `time` is the server `mcp-server-time` from
-PyPI. The others have functions that end in every way; `http` prints its address, and asks for the key in MCP_TEST_KEY
+PyPI. The others have functions that end in every way; `late` starts slowly; `http` prints its address, and asks for the key in MCP_TEST_KEY
 if there is one.
 """
 
@@ -15,6 +15,9 @@ from pathlib import Path
 sdk, what = sys.argv[1:]
 if sdk != "newest":
     sys.path.insert(0, str(Path(sys.prefix) / sdk))
+
+if what == "late":
+    time.sleep(11)
 
 if what == "time":
     from mcp_server_time import main
@@ -107,7 +110,7 @@ def guarded(app, key):
     return asked
 
 
-if what == "stdio":
+if what in ("stdio", "late"):
     server.run("stdio")
 else:
     import uvicorn

@@ -24,6 +24,24 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects, by the revision of the protocol that the server speaks.
     pub(super) async fn open(spec: &McpSpec, env: &Environment) -> Result<Self, McpError> {
+        match Self::try_open(spec, env, either()).await? {
+            Ok(connection) => Ok(connection),
+            Err(lifecycle) => match Self::try_open(spec, env, lifecycle).await? {
+                Ok(connection) => Ok(connection),
+                Err(_) => {
+                    let what = "it answers what it was not asked".to_owned();
+                    Err(McpError::Connect { tool: spec.name.clone(), server: spec.source.to_string(), what })
+                }
+            },
+        }
+    }
+
+    /// The same by `lifecycle`, or else the one to try in its place.
+    async fn try_open(
+        spec: &McpSpec,
+        env: &Environment,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Result<Self, ClientLifecycleMode>, McpError> {
         let tool = || spec.name.clone();
         let failed = |error: ClientInitializeError, process: Option<&Process>| {
             let said = process.map(Process::last_words).filter(|said| !said.is_empty());
@@ -35,9 +53,9 @@ impl Connection {
                 let (process, stdout, stdin) = Process::start(command, env.values()).map_err(|source| {
                     McpError::Start { tool: tool(), program: command.first().cloned().unwrap_or_default(), source }
                 })?;
-                match client().serve_with_lifecycle((stdout, stdin), lifecycle()).await {
-                    Ok(service) => Ok(Self { service, process: Some(process) }),
-                    Err(error) => Err(failed(error, Some(&process))),
+                match client().serve_with_lifecycle((stdout, stdin), lifecycle).await {
+                    Ok(service) => Ok(Ok(Self { service, process: Some(process) })),
+                    Err(error) => revision(&error).map(Err).ok_or_else(|| failed(error, Some(&process))),
                 }
             }
             McpSource::Url(url) => {
@@ -56,8 +74,10 @@ impl Connection {
                     config = config.auth_header(key.trim());
                 }
                 let transport = StreamableHttpClientTransport::with_client(http, config);
-                let service = client().serve_with_lifecycle(transport, lifecycle()).await;
-                Ok(Self { service: service.map_err(|error| failed(error, None))?, process: None })
+                match client().serve_with_lifecycle(transport, lifecycle).await {
+                    Ok(service) => Ok(Ok(Self { service, process: None })),
+                    Err(error) => revision(&error).map(Err).ok_or_else(|| failed(error, None)),
+                }
             }
         }
     }
@@ -93,6 +113,18 @@ fn client() -> ClientConfig {
 }
 
 /// The revision of 2026-07-28, which has no `initialize`, or an earlier one where the server knows no other.
-fn lifecycle() -> ClientLifecycleMode {
+fn either() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::V_2026_07_28], legacy_version: None }
+}
+
+/// The revision of a server whose answer to the first question came after the second. The library takes one that is
+/// silent for 10 s, such as one that is still starting, for an old one.
+fn revision(error: &ClientInitializeError) -> Option<ClientLifecycleMode> {
+    match error {
+        ClientInitializeError::ConflictInitResponseId(..) => {
+            Some(ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] })
+        }
+        ClientInitializeError::UncorrelatedErrorResponse { .. } => Some(ClientLifecycleMode::Initialize),
+        _ => None,
+    }
 }
