@@ -5,7 +5,10 @@ use crate::judges::Judges;
 use crate::scorer::Scorer;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
-use gavel_data::{Evaluation, Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, Trajectory};
+use gavel_data::{
+    Evaluation, KnownTokens, Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, TokenCounts,
+    Trajectory,
+};
 use gavel_plugin::OutsideWaits;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -115,8 +118,12 @@ impl<'a> Attempt<'a> {
     fn new(judges: &'a Judges, task: &Arc<Task>) -> Self {
         let truth = task.reference.ground_truth.as_deref();
         let sample = |(index, response): (u32, &str)| {
-            let trajectories = vec![Trajectory::of(vec![Message::new(Role::Assistant, response)])];
-            Arc::new(Sample::new(task.clone(), index, trajectories))
+            let messages = vec![Message::new(Role::Assistant, response)];
+            // A policy counts its tokens, and a reward may read how many there are.
+            let response = response.split_whitespace().count() as u32;
+            let tokens = Some(KnownTokens::Counts(TokenCounts { prompt: 1, response, policy_version: Some(0) }));
+            let trajectory = Trajectory { tokens, ..Trajectory::of(messages) };
+            Arc::new(Sample::new(task.clone(), index, vec![trajectory]))
         };
         let responses = [PROBED_RESPONSE, truth.unwrap_or(OTHER_RESPONSE)];
         Self {

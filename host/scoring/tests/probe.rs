@@ -66,6 +66,13 @@ fn a_judger_sees_two_responses_and_what_others_said_of_them() {
 }
 
 #[test]
+fn the_tokens_of_a_response_are_counted() {
+    let length = plugin("length", "../plugins/length", json!({"max_response": 32, "buffer": 8}));
+    let probes = probed(&scorer(vec![length]), &[tasks("train", 1)]);
+    assert_eq!(probes[0].calls[0].evaluation.outcome.score(), Some(0.0));
+}
+
+#[test]
 fn no_later_call_depends_on_it() {
     let mut stateful = plugin("calls", "stateful", json!({"pure": true}));
     stateful.spec.reuse = Some(1000.try_into().unwrap());
