@@ -4,7 +4,7 @@ each time.
 
     pip install "torch==2.11.0" safetensors numpy "transformers==5.9.0" "ray==2.60.0" omegaconf codetiming aiohttp
     pip install --no-deps verl==0.9.1 tensordict==0.10.0 "pyvers<0.2" orjson cloudpickle importlib_metadata zipp
-    python tests/parity/algorithms.py       # writes tests/parity/algorithms/{losses,advantages}.safetensors
+    python tests/parity/algorithms.py       # writes tests/parity/algorithms/{losses,advantages,values}.safetensors
 
 `host/train/src/parity.rs` compares. `losses.safetensors` has, padded to [cases, rows, tokens]:
 
@@ -15,7 +15,8 @@ each time.
     NAME.advantages [1]                  1 if it has the advantages by_row, and 0 if by_token
 
 `m2po`, which verl lacks, is written here from its paper; `icepop` is verl's REINFORCE with IcePop's weights.
-`advantages.safetensors` has the samples of each case in rows, and for each estimator the advantages of the tokens.
+`advantages.safetensors` has the samples of each case in rows, and for each estimator the advantages of the tokens; of
+`gae` also the returns. `values.safetensors` has the loss of a critic, with its gradient by the values.
 Where Gavel differs on purpose (docs/algorithms.md), the inputs are such that both agree, and a unit test pins the
 difference: a group of one has no advantage by comparison; a row without a learned token is no row.
 """
@@ -252,21 +253,26 @@ def advantage_inputs():
         parts = torch.stack([(pick(9, 10) - 4).double() / 4, (pick(2, 10)).double() * 64, (pick(3, 10)).double()], -1)
         greedy = (pick(9, 10) - 4).double() / 4
         cases.append([group, single(mask), reward, penalty, single(norms), parts, greedy[:5]])
+    random = torch.Generator().manual_seed(3)
+    for case, inputs in enumerate(cases):
+        values = single(torch.randn(10, TOKENS, generator=random, dtype=torch.float64) * [1, 100, 0][case % 3])
+        inputs.append(values)
     return [torch.stack(values) for values in zip(*cases)]
 
 
 WEIGHTS = [1.0, 0.25, 0.0625]
 GAMMAS = [1.0, 0.5]
+LAMS = [1.0, 0.95, 0.0]
 
 
-def estimate(name, case, group, mask, reward, penalty, norms, parts, greedy):
-    """verl's advantages of a batch."""
+def estimate(name, case, group, mask, reward, penalty, norms, parts, greedy, values):
+    """verl's advantages of a batch; `gae.returns` are its returns."""
     rows = int((group < 255).sum())
     index, mask = group[:rows].numpy(), mask[:rows]
     sizes = {number: int((index == number).sum()) for number in index}
     is_alone = torch.tensor([sizes[number] == 1 for number in index])
     # verl's baseline for a group of one is 0. Gavel's is its own reward, unless it needs no group.
-    compares = name not in ("reinforce_plus_plus", "remax", "optimal_token_baseline", "tir_optimal_token_baseline")
+    compares = name not in ("reinforce_plus_plus", "remax", "gae", "gae.returns", "optimal_token_baseline", "tir_optimal_token_baseline")
     reward, penalty, parts = reward[:rows].clone(), penalty[:rows].clone(), parts[:rows].clone()
     normalises = name in ("reinforce_plus_plus_baseline", "gdpo")
     if normalises:
@@ -274,7 +280,7 @@ def estimate(name, case, group, mask, reward, penalty, norms, parts, greedy):
     rewards = -penalty * mask
     last = (mask * torch.arange(1, TOKENS + 1)).argmax(-1)
     rewards[torch.arange(rows), last] += reward
-    function = verl.ADV_ESTIMATOR_REGISTRY[{"dr_grpo": "grpo"}.get(name, name)]
+    function = verl.ADV_ESTIMATOR_REGISTRY[{"dr_grpo": "grpo", "gae.returns": "gae"}.get(name, name)]
     config = OmegaConf.create({"norm_adv_by_std_in_grpo": True, "gamma": GAMMAS[case % 2]})
     if name in ("grpo", "dr_grpo"):
         found = function(rewards, mask, index, norm_adv_by_std_in_grpo=name == "grpo")[0]
@@ -289,6 +295,9 @@ def estimate(name, case, group, mask, reward, penalty, norms, parts, greedy):
         scores = {key: parts[:, at].numpy() for at, key in enumerate("abc")}
         with mock.patch.object(torch, "float32", torch.float64), mock.patch.object(np, "float32", np.float64):
             found = function(rewards, mask, index, config=config, non_tensor_batch=scores, batch=batch)[0]
+    elif name.startswith("gae"):
+        both = function(rewards, values[:rows], mask, GAMMAS[case % 2], LAMS[case % 3])
+        found = both[name == "gae.returns"]
     elif name == "remax":
         found = function(rewards, torch.tensor([greedy[number] for number in index]), mask)[0]
     elif name.endswith("optimal_token_baseline"):
@@ -303,12 +312,12 @@ def estimate(name, case, group, mask, reward, penalty, norms, parts, greedy):
 
 
 ESTIMATORS = ["grpo", "dr_grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "rloo", "opo", "gpg",
-              "gdpo", "remax", "optimal_token_baseline", "tir_optimal_token_baseline"]
+              "gdpo", "remax", "gae", "gae.returns", "optimal_token_baseline", "tir_optimal_token_baseline"]
 
 
 def advantages():
     inputs = advantage_inputs()
-    names = ["group", "mask", "reward", "penalty", "norms", "parts", "greedy"]
+    names = ["group", "mask", "reward", "penalty", "norms", "parts", "greedy", "values"]
     tensors = {name: values.to(torch.uint8) if name in ("group", "mask") else values.float()
                for name, values in zip(names, inputs)}
     for name in ESTIMATORS:
@@ -318,12 +327,35 @@ def advantages():
     return tensors
 
 
+CLIPS = [0.5, 0.1, 10.0]
+
+
+def value_losses():
+    random = torch.Generator().manual_seed(4)
+    normal = lambda: single(torch.randn(ROWS, TOKENS, generator=random, dtype=torch.float64))
+    cases = []
+    for case in range(CASES):
+        mask = (torch.rand(ROWS, TOKENS, generator=random) < 0.75).double()
+        mask[case % ROWS, 0] = 1
+        old, returns = normal(), normal() * [1, 1000][case % 2]
+        now = old.clone() if case % 5 == 0 else single(old + normal() * [0.05, 0.5, 5][case % 3])
+        if case % 7 == 0:
+            returns = old.clone()
+        variable = now.clone().requires_grad_()
+        loss, fraction = verl.compute_value_loss(variable, returns, old, mask, CLIPS[case % 3], "token-mean")
+        loss.backward()
+        cases.append([mask, old, returns, now, loss.detach(), variable.grad, fraction])
+    names = ["mask", "old", "returns", "now", "value", "gradient", "clip_fraction"]
+    return {name: torch.stack(values) for name, values in zip(names, zip(*cases))}
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     tensors, settings = losses()
     save_file(tensors, FOLDER / "losses.safetensors", metadata=settings)
     save_file(advantages(), FOLDER / "advantages.safetensors",
-              metadata={"weights": json.dumps(WEIGHTS), "gammas": json.dumps(GAMMAS)})
+              metadata={"weights": json.dumps(WEIGHTS), "gammas": json.dumps(GAMMAS), "lams": json.dumps(LAMS)})
+    save_file(value_losses(), FOLDER / "values.safetensors", metadata={"clips": json.dumps(CLIPS)})
 
 
 if __name__ == "__main__":

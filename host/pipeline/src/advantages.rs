@@ -94,7 +94,7 @@ impl AdvantageRule<'_> {
             let shares = self.credit.strands(groups[group]).len() as f64;
             for ((index, sample), advantage) in indices.into_iter().zip(&scored.samples).zip(advantages) {
                 let member = &mut groups[group].members[index];
-                experiences[group].extend(self.learned(member, (group, index), &strand, &advantage));
+                experiences[group].extend(self.learned(member, (group, index), &strand, sample, &advantage));
                 *member.advantage.get_or_insert(0.0) += advantage.mean(&sample.trajectories) / shares;
             }
         }
@@ -122,8 +122,9 @@ impl AdvantageRule<'_> {
             let measures = self.measures.get(&(number, index, at)).cloned().unwrap_or_default();
             ScoredTrajectory {
                 loss_mask: loss_mask.unwrap_or_default(),
-                penalties: measures.kl.into_iter().map(|kl| weight * kl).collect(),
+                penalties: self.penalties(member, at, measures.kl.into_iter().map(|kl| weight * kl).collect()),
                 gradient_norms: measures.gradient_norms,
+                values: measures.values.into_iter().map(f64::from).collect(),
             }
         };
         ScoredSample {
@@ -133,23 +134,45 @@ impl AdvantageRule<'_> {
         }
     }
 
+    /// What is subtracted from the reward at each token of a trajectory: the penalties `of_distance`, and with a critic,
+    /// which learns what follows from a token, its credit.
+    fn penalties(&self, member: &Member, trajectory: usize, of_distance: Vec<f64>) -> Vec<f64> {
+        if !self.table.algorithm.needs_critic() {
+            return of_distance;
+        }
+        let Some(mut credit) = self.credit.of_tokens(member, trajectory) else { return of_distance };
+        for (at, credit) in credit.iter_mut().enumerate() {
+            *credit = of_distance.get(at).copied().unwrap_or(0.0) - *credit;
+        }
+        credit
+    }
+
     /// The trajectories of a sample in a strand, as an update learns from them.
     fn learned(
         &self,
         member: &Member,
         (group, index): (usize, usize),
         strand: &Strand,
+        scored: &ScoredSample,
         advantage: &Advantage,
     ) -> Vec<Experience> {
+        let has_critic = self.table.algorithm.needs_critic();
         let experience = |(place, (number, trajectory)): (usize, (usize, &Trajectory))| {
             let bare = experience(trajectory, self.table)?;
             let mut advantages = advantage.of_trajectory(place, bare.response.len());
+            let sample = self.credit.counts_as(group, index, number);
+            if has_critic {
+                let trajectory = scored.trajectories.get(place)?;
+                let narrow = |numbers: &[f64]| numbers.iter().map(|number| *number as f32).collect();
+                let returns = narrow(&self.table.advantage_config().returns(trajectory, scored.reward));
+                return Some(Experience { sample, advantages, values: narrow(&trajectory.values), returns, ..bare });
+            }
             for (advantage, credit) in
                 advantages.iter_mut().zip(self.credit.of_tokens(member, number).unwrap_or_default())
             {
                 *advantage += credit as f32;
             }
-            Some(Experience { sample: self.credit.counts_as(group, index, number), advantages, ..bare })
+            Some(Experience { sample, advantages, ..bare })
         };
         self.credit.trajectories(&member.sample, strand).into_iter().enumerate().filter_map(experience).collect()
     }

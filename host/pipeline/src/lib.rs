@@ -8,6 +8,7 @@ mod check;
 pub mod config;
 mod control;
 mod credit;
+mod critic;
 mod dataset;
 mod dry_run;
 mod endpoint_rollout;

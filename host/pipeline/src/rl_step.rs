@@ -20,7 +20,7 @@ use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
-use gavel_train::{Experience, Staleness, UpdateStats};
+use gavel_train::{Experience, Staleness, UpdateStats, explained_variance};
 use std::time::Instant;
 
 /// A run of `gavel train` between two steps.
@@ -52,6 +52,10 @@ struct Step {
     /// Groups that were dropped, with others drawn in their place.
     dropped: Vec<DrawnGroup>,
     updates: Vec<UpdateStats>,
+    /// Those of the critic.
+    critic_updates: Vec<UpdateStats>,
+    /// What of the returns the critic explained before its updates, for each set of groups that was trained on.
+    explained: Vec<f64>,
     /// Whether any token had an advantage other than 0.
     has_advantage: bool,
     /// The mean distance from the reference, of each update that measured it before.
@@ -70,6 +74,7 @@ struct Seconds {
     /// In the forward pass under the policy before the step's updates.
     old_log_prob: f64,
     update: f64,
+    update_critic: f64,
 }
 
 impl RlRun<'_> {
@@ -250,8 +255,21 @@ impl RlRun<'_> {
             mini_batches = self.groups.meanwhile(proximal).await?;
             step.seconds.old_log_prob += start.elapsed().as_secs_f64();
         }
+        let steps_alone = match &table.critic {
+            Some(critic) => {
+                step.explained.extend(explained_variance(&mini_batches.concat()));
+                let start = Instant::now();
+                for mini_batch in &mini_batches {
+                    let update = self.run.updater.update_critic(step.number, mini_batch.clone());
+                    step.critic_updates.push(self.groups.meanwhile(update).await?);
+                }
+                step.seconds.update_critic += start.elapsed().as_secs_f64();
+                critic.steps_alone
+            }
+            None => 0,
+        };
         let start = Instant::now();
-        for mini_batch in mini_batches {
+        for mini_batch in mini_batches.into_iter().filter(|_| step.number > steps_alone) {
             let update = self.run.updater.update(step.number, mini_batch, loss, temperature, step.learning_rate);
             step.updates.push(self.groups.meanwhile(update).await?);
         }
@@ -282,7 +300,18 @@ impl RlRun<'_> {
     /// The metrics of a step that is done; records its samples.
     fn describe(&mut self, step: Step, start: Instant) -> Result<StepReport> {
         let Step {
-            number, learning_rate, taken, dropped, updates, has_advantage, staleness, seconds, measured_kl, ..
+            number,
+            learning_rate,
+            taken,
+            dropped,
+            updates,
+            critic_updates,
+            explained,
+            has_advantage,
+            staleness,
+            seconds,
+            measured_kl,
+            ..
         } = step;
         let (config, table) = (self.run.config, &self.run.config.train);
         let mut metrics = Metrics::of_step(number);
@@ -300,7 +329,7 @@ impl RlRun<'_> {
         metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
         let considered = || taken.iter().chain(&dropped);
         let all: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
-        let lesson = match (updates.is_empty(), has_advantage) {
+        let lesson = match (updates.is_empty() && critic_updates.is_empty(), has_advantage) {
             (true, _) => Lesson::NoUpdate(why_unlearned(&all, config, &self.credit_rule())),
             (false, false) => Lesson::NoAdvantage(why_no_advantage(&all, config)),
             (false, true) => Lesson::Learned,
@@ -310,6 +339,7 @@ impl RlRun<'_> {
             metrics.count("groups/tried", considered().count() as u64);
         }
         describe_updates(&updates, &mut metrics);
+        describe_critic(&critic_updates, &explained, &mut metrics);
         let kl_in_reward = (!measured_kl.is_empty()).then(|| mean(&measured_kl));
         if let (Some(kl), Some(penalty)) = (kl_in_reward, self.learning.kl_in_reward) {
             metrics.set("kl_reward", kl);
@@ -322,6 +352,9 @@ impl RlRun<'_> {
         self.run.recorder.note_learning(self.learning.kept());
         metrics.set("learning_rate", learning_rate);
         metrics.set("time/update", seconds.update);
+        if seconds.update_critic > 0.0 {
+            metrics.set("time/update_critic", seconds.update_critic);
+        }
         if seconds.old_log_prob > 0.0 {
             metrics.set("time/old_log_prob", seconds.old_log_prob);
         }
@@ -360,6 +393,21 @@ fn has_learned(mini_batch: &[Experience]) -> bool {
 /// The means over a step's updates; of a maximum over tokens, the maximum.
 fn describe_updates(updates: &[UpdateStats], metrics: &mut Metrics) {
     metrics.count("updates", updates.len() as u64);
+    if !updates.is_empty() {
+        describe_statistics("", updates, metrics);
+        metrics.count("tokens/trained", updates.iter().map(|stats| stats.tokens as u64).sum());
+    }
+}
+
+/// The same of the critic.
+fn describe_critic(updates: &[UpdateStats], explained: &[f64], metrics: &mut Metrics) {
+    describe_statistics("critic/", updates, metrics);
+    if !explained.is_empty() {
+        metrics.set("critic/explained_variance", mean(explained));
+    }
+}
+
+fn describe_statistics(prefix: &str, updates: &[UpdateStats], metrics: &mut Metrics) {
     let Some(first) = updates.first() else { return };
     for (name, _) in first.statistics.iter() {
         let values: Vec<f64> = updates.iter().filter_map(|stats| stats.statistics.get(name)).collect();
@@ -367,7 +415,6 @@ fn describe_updates(updates: &[UpdateStats], metrics: &mut Metrics) {
             true => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
             false => mean(&values),
         };
-        metrics.set(name, number);
+        metrics.set(format!("{prefix}{name}"), number);
     }
-    metrics.count("tokens/trained", updates.iter().map(|stats| stats.tokens as u64).sum());
 }

@@ -2,6 +2,7 @@
 
 use crate::Summary;
 use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
+use crate::critic::Critic;
 use crate::error::{PipelineError, Result};
 use crate::failure_rate::sample_name;
 use crate::policy::Policy;
@@ -91,6 +92,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             }
             false => None,
         };
+        let critic = config.train.critic();
+        let critic = critic.map(|table| Critic::open(config, table, &learning, opened.checkpoint())).transpose()?;
         let Setup { scorer, mut reward_models, validation, limit, logic, .. } = setup;
         let Policy { model, text } = policy;
         let answers = config.data.validation_samples * validation.len();
@@ -122,7 +125,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let (scorer, table, max_prompt_tokens) = (Arc::new(scorer), config.rollout.clone(), limit.tokens());
         let rollout =
             Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
-        let updater = Updater::new(trained, trainer, reference);
+        let updater = Updater::new(trained, trainer, reference, critic);
         Ok(Self { config, rollout, updater, reward_models, recorder, queued, validation, learning })
     }
 
@@ -189,9 +192,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     /// Saves a checkpoint: the policy as it is now, and the groups that it has not been trained on yet.
     pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
         let Self { recorder, updater, rollout, .. } = self;
-        recorder.save(rollout.engine.text(), queue, |into| {
-            updater.save(into.to_owned(), Checkpoints::optimizer(into), Checkpoints::reference(into))
-        })
+        recorder.save(rollout.engine.text(), queue, |into| updater.save(into.to_owned()))
     }
 
     /// The accuracy, the seconds in which the device waited for rewards alone, and the waits for tools and agents.

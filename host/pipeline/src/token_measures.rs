@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Measuring {
     /// Whether the gradient norms are.
     pub(crate) gradient_norms: bool,
+    /// Whether the critic's values are.
+    pub(crate) values: bool,
     /// How the distance from the reference is, if it is.
     pub(crate) kl: Option<KlEstimator>,
 }
@@ -20,7 +22,8 @@ impl Measuring {
     pub(crate) fn of(table: &RlTable) -> Option<Self> {
         let kl = table.kl_reward.map(|kl| kl.estimator);
         let gradient_norms = table.algorithm.needs_gradient_norms();
-        (gradient_norms || kl.is_some()).then_some(Self { gradient_norms, kl })
+        let values = table.algorithm.needs_critic();
+        (gradient_norms || values || kl.is_some()).then_some(Self { gradient_norms, values, kl })
     }
 }
 
@@ -29,6 +32,8 @@ impl Measuring {
 pub(crate) struct TokenMeasures {
     /// The gradient norm of each; empty if they were not measured.
     pub(crate) gradient_norms: Vec<f64>,
+    /// The return that the critic expects before each; empty without a critic.
+    pub(crate) values: Vec<f32>,
     /// The distance of each from the reference; empty if it was not measured.
     pub(crate) kl: Vec<f64>,
 }

@@ -1,10 +1,12 @@
 //! The updater: the optimiser and the reference, on the thread of the policy's device.
 
+use crate::critic::Critic;
 use crate::error::{PipelineError, Result};
 use crate::reference::Reference;
 use crate::token_measures::{Measuring, TokenMeasures};
 use gavel_policy::Model;
 use gavel_rollout::AsyncEngine;
+use gavel_runs::Checkpoints;
 use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,7 @@ struct UpdateParts {
     trainer: Trainer,
     /// From which penalties measure the distance.
     reference: Option<Reference>,
+    critic: Option<Critic>,
     before_step: Option<BeforeStep>,
 }
 
@@ -43,8 +46,13 @@ impl BeforeStep {
 }
 
 impl Updater {
-    pub(crate) fn new(engine: AsyncEngine, trainer: Trainer, reference: Option<Reference>) -> Self {
-        Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, before_step: None })) }
+    pub(crate) fn new(
+        engine: AsyncEngine,
+        trainer: Trainer,
+        reference: Option<Reference>,
+        critic: Option<Critic>,
+    ) -> Self {
+        Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, critic, before_step: None })) }
     }
 
     /// Sets the proximal log-probabilities of the next mini-batches of step `step`: those under the policy before its
@@ -89,11 +97,16 @@ impl Updater {
     ) -> Result<Vec<TokenMeasures>> {
         let parts = self.parts.clone();
         let work = move |model: &Model| {
-            let UpdateParts { trainer, reference, .. } = &*lock(&parts);
+            let UpdateParts { trainer, reference, critic, .. } = &*lock(&parts);
             let mut measures = vec![TokenMeasures::default(); rows.len()];
             if measuring.gradient_norms {
                 let norms = trainer.gradient_norms(model, &rows, temperature)?;
                 measures.iter_mut().zip(norms).for_each(|(measures, norms)| measures.gradient_norms = norms);
+            }
+            if measuring.values {
+                let critic = critic.as_ref().ok_or(TrainError::NoCritic)?;
+                let values = critic.values(&rows)?;
+                measures.iter_mut().zip(values).for_each(|(measures, values)| measures.values = values);
             }
             if let Some(estimator) = measuring.kl {
                 let reference = reference.as_ref().ok_or(TrainError::NoReference)?;
@@ -127,6 +140,16 @@ impl Updater {
         self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
+    /// Takes an optimiser step of the critic over a mini-batch of step `step`.
+    pub(crate) async fn update_critic(&self, step: u64, mini_batch: Vec<Experience>) -> Result<UpdateStats> {
+        let parts = self.parts.clone();
+        let work = move |_: &Model| match &mut lock(&parts).critic {
+            Some(critic) => critic.update(step, &mini_batch),
+            None => Err(TrainError::NoCritic),
+        };
+        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
     /// Lets the reference follow the policy after step `step`, if it is to.
     pub(crate) async fn end_step(&self, step: u64) -> Result<()> {
         let parts = self.parts.clone();
@@ -149,15 +172,18 @@ impl Updater {
             .map_err(|source| PipelineError::Train { step, source })
     }
 
-    /// Writes the weights into the folder `weights`, and the optimiser's state to the file `optimizer`.
-    /// The weights of a reference that follows the policy go to the file `reference`.
-    pub(crate) fn save(&self, weights: PathBuf, optimizer: PathBuf, reference: PathBuf) -> Result<()> {
+    /// Writes the weights and the optimiser's state into the folder `into` of a checkpoint, with the weights of a
+    /// reference that follows the policy, and with the critic.
+    pub(crate) fn save(&self, into: PathBuf) -> Result<()> {
         self.on_device(move |model, parts| {
-            model.save(&weights)?;
+            model.save(&into)?;
             if let Some(followed) = &parts.reference {
-                followed.save(&reference)?;
+                followed.save(&Checkpoints::reference(&into))?;
             }
-            parts.trainer.save(&optimizer).map_err(PipelineError::Optimizer)
+            if let Some(critic) = &parts.critic {
+                critic.save(&into)?;
+            }
+            parts.trainer.save(&Checkpoints::optimizer(&into)).map_err(PipelineError::Optimizer)
         })?
     }
 

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 const OPTIMIZER: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 const REFERENCE: &str = "reference.safetensors";
+const CRITIC: &str = "critic.safetensors";
+const CRITIC_OPTIMIZER: &str = "critic-optimizer.safetensors";
 
 /// The state of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -102,6 +104,16 @@ impl Checkpoints {
     /// Where the weights of a reference that follows the policy are in the checkpoint at `path`.
     pub fn reference(path: &Path) -> PathBuf {
         path.join(REFERENCE)
+    }
+
+    /// Where the weights of the critic are in the checkpoint at `path`.
+    pub fn critic(path: &Path) -> PathBuf {
+        path.join(CRITIC)
+    }
+
+    /// Where the state of the critic's optimiser is in the checkpoint at `path`.
+    pub fn critic_optimizer(path: &Path) -> PathBuf {
+        path.join(CRITIC_OPTIMIZER)
     }
 
     /// The groups that were started before a checkpoint but not trained on.

@@ -26,6 +26,9 @@ pub enum TrainError {
     /// A KL penalty without a reference.
     #[error("a kl penalty is set, but no reference model was given\nhint: load one, or remove the table `kl`")]
     NoReference,
+    /// Values are needed, and there is no critic.
+    #[error("values are needed, but there is no critic")]
+    NoCritic,
     /// A loss or a gradient that is NaN or infinite.
     #[error(
         "optimiser step {step}: the {quantity} is {value}; nothing was changed\nhint: lower the learning rate, or look for damaged weights"

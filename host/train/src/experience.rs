@@ -37,6 +37,10 @@ pub struct Experience {
     pub versions: Vec<u64>,
     /// For each response token: how much better it was than expected.
     pub advantages: Vec<f32>,
+    /// For each response token: the return that the critic expected before it; empty without a critic.
+    pub values: Vec<f32>,
+    /// For each response token: the return that the critic learns; empty without a critic.
+    pub returns: Vec<f32>,
 }
 
 impl Experience {

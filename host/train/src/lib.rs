@@ -10,6 +10,7 @@
 pub mod advantage;
 mod batch;
 pub mod config;
+pub mod critic;
 mod error;
 pub mod experience;
 pub mod kl;
@@ -33,6 +34,7 @@ pub use advantage::{
 };
 pub use batch::{LongestRows, tokens_per_chunk};
 pub use config::ConfigError;
+pub use critic::{ValueLossConfig, explained_variance};
 pub use error::{StateError, TrainError};
 pub use experience::{Experience, SampleId};
 pub use kl::{KlConfig, KlEstimator};

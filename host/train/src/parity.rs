@@ -3,12 +3,12 @@
 use crate::loss::{Drawn, Tokens};
 use crate::{
     AdvantageConfig, Aggregation, Estimator, KlEstimator, LossConfig, PolicyLoss, RewardPart, RewardStatistics,
-    SampleId, ScoredGroup, ScoredSample, ScoredTrajectory,
+    SampleId, ScoredGroup, ScoredSample, ScoredTrajectory, ValueLossConfig,
 };
 use safetensors::SafeTensors;
 use serde::Deserialize;
 use std::collections::HashMap;
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 /// How far a number may be from verl's, relative to the largest of its case.
 const TOLERANCE: f64 = 1e-6;
@@ -158,6 +158,7 @@ fn groups(fixtures: &Fixtures, case: usize, weights: &[f64]) -> (Vec<ScoredGroup
             loss_mask: tokens("mask").iter().map(|&mask| mask > 0.0).collect(),
             penalties: tokens("penalty"),
             gradient_norms: tokens("norms"),
+            values: tokens("values"),
         };
         ScoredSample {
             reward: of("reward")[row],
@@ -178,7 +179,7 @@ fn groups(fixtures: &Fixtures, case: usize, weights: &[f64]) -> (Vec<ScoredGroup
 fn advantages_are_verls() {
     let fixtures = Fixtures::load("advantages");
     let list = |name: &str| -> Vec<f64> { serde_json::from_str(&fixtures.metadata[name]).unwrap() };
-    let (weights, gammas) = (list("weights"), list("gammas"));
+    let (weights, gammas, lams) = (list("weights"), list("gammas"), list("lams"));
     let width = fixtures.tensors["mask"].0[2];
     for estimator in Estimator::ALL {
         let serde_json::Value::String(name) = serde_json::to_value(estimator).unwrap() else { panic!("{estimator:?}") };
@@ -194,11 +195,13 @@ fn advantages_are_verls() {
                     sample.trajectories[0].penalties.fill(0.0);
                 }
             }
-            let gamma = (estimator == Estimator::ReinforcePlusPlus).then(|| gammas[case % 2]);
-            let config = AdvantageConfig { estimator, gamma, ..AdvantageConfig::default() };
+            let is_discounted = matches!(estimator, Estimator::ReinforcePlusPlus | Estimator::Gae);
+            let gamma = is_discounted.then(|| gammas[case % 2]);
+            let lam = (estimator == Estimator::Gae).then(|| lams[case % 3]);
+            let config = AdvantageConfig { estimator, gamma, lam, ..AdvantageConfig::default() };
             let mut found = vec![0.0; fixtures.case("mask", case).len()];
             for ((group, rows), advantages) in
-                groups.iter().zip(places).zip(config.estimate(&groups, &RewardStatistics::default()))
+                groups.iter().zip(&places).zip(config.estimate(&groups, &RewardStatistics::default()))
             {
                 for ((sample, row), advantage) in group.samples.iter().zip(rows).zip(advantages) {
                     let own = match advantage {
@@ -212,6 +215,39 @@ fn advantages_are_verls() {
                 }
             }
             assert_close(&format!("{name}, case {case}"), &found, fixtures.case(&name, case));
+            if estimator.needs_critic() {
+                let mut returns = vec![0.0; found.len()];
+                for (sample, row) in groups.iter().zip(&places).flat_map(|(group, rows)| group.samples.iter().zip(rows))
+                {
+                    let own = config.returns(&sample.trajectories[0], sample.reward);
+                    returns[row * width..][..width].copy_from_slice(&own);
+                }
+                assert_close(&format!("returns, case {case}"), &returns, fixtures.case("gae.returns", case));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_loss_of_a_critic_is_verls() {
+    let fixtures = Fixtures::load("values");
+    let clips: Vec<f64> = serde_json::from_str(&fixtures.metadata["clips"]).unwrap();
+    for case in 0..fixtures.cases() {
+        let tensor = |name: &str| Tensor::from_slice(fixtures.case(name, case));
+        let mask = tensor("mask");
+        let now = tensor("now").set_requires_grad(true);
+        let config = ValueLossConfig { cliprange_value: clips[case % 3] };
+        let [losses, clipped] = config.loss(&now, &tensor("old"), &tensor("returns")).unwrap();
+        let mean = |values: &Tensor| (values * &mask).sum(Kind::Double) / mask.sum(Kind::Double);
+        let loss = mean(&losses);
+        loss.backward();
+        let gradient: Vec<f64> = now.grad().try_into().unwrap();
+        for (name, found) in [
+            ("value", vec![loss.double_value(&[])]),
+            ("gradient", gradient),
+            ("clip_fraction", vec![mean(&clipped).double_value(&[])]),
+        ] {
+            assert_close(&format!("{name}, case {case}"), &found, fixtures.case(name, case));
         }
     }
 }

@@ -40,6 +40,12 @@ pub fn tiny_classifier(seed: u64) -> Model {
     Model::random(config, seed, Device::Cpu).unwrap().to_kind(Kind::Double).unwrap()
 }
 
+/// The same model with a head that gives a value for each token, in 64 bits.
+pub fn tiny_critic(seed: u64) -> Model {
+    let config = ModelConfig { head: Head::Values { labels: 1 }, ..tiny(seed).config().clone() };
+    Model::random(config, seed, Device::Cpu).unwrap().to_kind(Kind::Double).unwrap()
+}
+
 /// The same model in 64 bits, precise enough for differences of losses.
 pub fn tiny_f64(seed: u64) -> Model {
     tiny(seed).to_kind(Kind::Double).unwrap()

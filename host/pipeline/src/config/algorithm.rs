@@ -26,9 +26,12 @@ pub struct AdvantageTable {
     /// by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
-    /// How much of a later reward counts at a token before it; only for `reinforce_plus_plus`, 1 by default.
+    /// How much of a later reward counts at a token before it; only for `reinforce_plus_plus` and `gae`, 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gamma: Option<f64>,
+    /// How much of a later temporal difference counts at a token before it; only for `gae`, 1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lam: Option<f64>,
 }
 
 impl AdvantageTable {

@@ -212,6 +212,7 @@ impl<T: TrainTable> Config<T> {
         if T::LEARNS {
             self.model.find_on_hub()?;
             self.data.train.find_on_hub()?;
+            self.train.find_on_hub()?;
         }
         self.reward_model.iter_mut().try_for_each(|(name, table)| table.find_on_hub(name))?;
         self.data.validation.iter_mut().try_for_each(Datasets::find_on_hub)

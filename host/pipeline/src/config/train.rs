@@ -2,6 +2,7 @@
 
 use super::algorithm::{AdvantageTable, ReferenceTable};
 use super::checks::at_least_one;
+use super::critic::CriticTable;
 use super::error::ConfigError;
 use super::learning::{LearningConfig, train_table};
 use super::train_table::TrainTable;
@@ -61,6 +62,9 @@ train_table! {
         /// Settings of the algorithm.
         #[serde(default, skip_serializing_if = "AdvantageTable::is_default")]
         pub advantage: AdvantageTable,
+        /// The critic of `gae`; absent for other algorithms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub critic: Option<CriticTable>,
         /// A penalty on the distance from the run's first policy, taken from the reward of each token; none by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub kl_reward: Option<KlConfig>,
@@ -132,7 +136,8 @@ fn half() -> f64 {
 impl RlTable {
     /// The advantage's settings.
     pub fn advantage_config(&self) -> AdvantageConfig {
-        AdvantageConfig { estimator: self.algorithm, scale: self.advantage.scale, gamma: self.advantage.gamma }
+        let AdvantageTable { scale, gamma, lam } = self.advantage;
+        AdvantageConfig { estimator: self.algorithm, scale, gamma, lam }
     }
 
     /// The least number of scored samples that a group is learned from with.
@@ -187,6 +192,14 @@ impl TrainTable for RlTable {
         self.reference
     }
 
+    fn critic(&self) -> Option<&CriticTable> {
+        self.critic.as_ref()
+    }
+
+    fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        self.critic.iter_mut().try_for_each(CriticTable::find_on_hub)
+    }
+
     fn least_group(&self) -> usize {
         self.least_samples()
     }
@@ -200,6 +213,9 @@ impl TrainTable for RlTable {
             let old = *self.loss.old_logprobs.get_or_insert(OldLogProbs::Proximal);
             let off_policy = self.off_policy.unwrap_or(OffPolicyConfig::of_run(old));
             self.off_policy = Some(off_policy.complete());
+        }
+        if self.algorithm.needs_critic() {
+            self.critic.get_or_insert_default();
         }
         self.mini_batch_prompts = Some(self.mini_batch());
         self.min_scored = Some(self.min_scored());
@@ -222,6 +238,15 @@ impl TrainTable for RlTable {
         if self.min_scored() < self.least_samples() {
             let must = format!("at least {}", self.least_samples());
             return Err(ConfigError::value("train.min_scored", &must, self.min_scored()));
+        }
+        match &self.critic {
+            Some(critic) if self.algorithm.needs_critic() => critic.validate(self.steps)?,
+            Some(_) => {
+                return Err(ConfigError::Invalid(
+                    "train.critic: only train.algorithm = \"gae\" has a critic\nhint: set that, or leave [train.critic] out".into(),
+                ));
+            }
+            None => {}
         }
         self.advantage_config().validate().map_err(|error| error.within("train.advantage"))?;
         if let Some(ReferenceTable { every, mixup }) = self.reference {
@@ -301,6 +326,30 @@ mod tests {
         }
         assert!(!completed("", 0).loss().needs_proximal());
         assert!(completed("loss.old_logprobs = 'proximal'", 0).loss().needs_proximal());
+    }
+
+    #[test]
+    fn a_critic_is_for_gae_and_there_by_itself() {
+        assert_eq!(completed("algorithm = 'gae'", 0).critic, Some(CriticTable::default()));
+        assert_eq!(completed("", 0).critic, None);
+        let error = |text: &str| {
+            let mut table = rl_table(text);
+            table.complete(0);
+            table.validate().unwrap_err().to_string()
+        };
+        assert!(error("critic = {}").starts_with("train.critic: only train.algorithm = \"gae\" has a critic"));
+        for (critic, says) in [
+            (
+                "steps_alone = 1",
+                "train.critic.steps_alone must be below train.steps (1): the policy would learn nothing, not 1",
+            ),
+            ("cliprange_value = 0.0", "train.critic.cliprange_value must be a number above 0, not 0"),
+            ("learning_rate = -1.0", "train.critic.learning_rate must be"),
+            ("optimizer.eps = -1.0", "train.critic.optimizer.eps must be"),
+        ] {
+            let found = error(&format!("algorithm = 'gae'\ncritic = {{ {critic} }}"));
+            assert!(found.starts_with(says), "{found}");
+        }
     }
 
     #[test]

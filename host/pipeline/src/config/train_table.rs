@@ -1,6 +1,7 @@
 //! What every `[train]` table defines.
 
 use super::algorithm::ReferenceTable;
+use super::critic::CriticTable;
 use super::error::ConfigError;
 
 /// The default of `max_failure_rate`.
@@ -32,6 +33,16 @@ pub trait TrainTable {
     /// How the reference follows the policy, if it does.
     fn reference(&self) -> Option<ReferenceTable> {
         None
+    }
+
+    /// The critic, if there is one.
+    fn critic(&self) -> Option<&CriticTable> {
+        None
+    }
+
+    /// Replaces names on the hub by local folders.
+    fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        Ok(())
     }
 
     /// The smallest group that can be learned from.

@@ -24,6 +24,8 @@ pub(super) struct Plan<'a> {
     /// Whether there is a checkpoint, and no adapters beside it.
     may_adapt: bool,
     pub(super) has_reference: bool,
+    /// The sizes and the dtype of the critic, if it is on the same device.
+    pub(super) critic: Option<(ModelConfig, Dtype)>,
     /// Whether the policy before each step is kept while its mini-batches are learned from.
     pub(super) keeps_before_step: bool,
     pub(super) gradient_checkpointing: bool,
@@ -98,6 +100,7 @@ impl<'a> Plan<'a> {
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
+            critic: None,
             keeps_before_step: false,
             gradient_checkpointing: false,
             max_tokens_per_micro_batch: 0,
@@ -149,6 +152,11 @@ impl<'a> Plan<'a> {
             kept.push(part("policy before the step".into(), footprint.gradients()));
         }
         kept.push(part("optimiser".into(), footprint.optimizer()));
+        let critic = self.critic.as_ref().map(|(sizes, dtype)| Footprint::new(sizes, dtype.kind(), self.device));
+        if let Some(critic) = critic {
+            kept.push(part("weights of the critic".into(), critic.weights()));
+            kept.push(part("optimiser of the critic".into(), critic.optimizer()));
+        }
         if self.rollout.rows > 0 {
             let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
             let waiting = if has_turns { ", and of conversations between turns" } else { "" };
@@ -160,11 +168,21 @@ impl<'a> Plan<'a> {
         let chunk = learned.min(tokens_per_chunk(self.sizes) as u64).max(1);
         let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
         let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
-        let update = vec![
+        let of_policy = vec![
             part("gradients".into(), footprint.gradients()),
             part(activations, footprint.activations(shape, self.gradient_checkpointing)),
             part(backward, footprint.logits(chunk).max(footprint.layer_backward(shape))),
         ];
+        // They are updated by turns.
+        let of_critic = critic.map(|critic| {
+            vec![
+                part("gradients of the critic".into(), critic.gradients()),
+                part("activations of the critic".into(), critic.activations(shape, self.gradient_checkpointing)),
+                part("gradients inside a layer of the critic".into(), critic.layer_backward(shape)),
+            ]
+        });
+        let bytes = |parts: &Vec<Part>| parts.iter().map(|part| part.bytes).sum::<u64>();
+        let update = of_critic.into_iter().chain([of_policy]).max_by_key(bytes).unwrap_or_default();
         let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
         let prefill = footprint.layer(PassShape::unshared(prompts));
         let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
@@ -193,6 +211,11 @@ impl<'a> Plan<'a> {
             memory: device::memory(self.device).ok(),
             advice: None,
         })
+    }
+
+    /// The device of the policy.
+    pub(super) fn device(&self) -> Device {
+        self.device
     }
 
     fn footprint(&self) -> Footprint<'a> {

@@ -127,6 +127,34 @@ fn every_algorithm_and_every_loss_takes_two_steps() {
 }
 
 #[test]
+fn a_critic_learns_before_the_policy_and_is_a_part_of_the_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "[rollout]\ngroup_size = 1\n[train]\nalgorithm = 'gae'\ncritic = { learning_rate = 1e-2, steps_alone = 1 }";
+    let mut config = config(folder.path(), "resumed", text);
+    let steps = take(&config);
+    let number = |step: usize, name: &str| steps[step].get(name).and_then(serde_json::Value::as_f64);
+    assert_eq!((number(0, "updates"), number(0, "grad_norm")), (Some(0.0), None));
+    assert!(number(1, "updates") == Some(2.0) && number(1, "grad_norm").unwrap() > 0.0, "{steps:?}");
+    for step in 0..2 {
+        assert!(number(step, "critic/grad_norm").unwrap() > 0.0, "{steps:?}");
+        assert!(number(step, "critic/explained_variance").unwrap() < 1.0, "{steps:?}");
+    }
+    // Its head is random, as the policy is.
+    assert!(number(0, "critic/value").is_some_and(|value| value != 0.0), "{steps:?}");
+    config.train.steps = 4;
+    config.log.name = "whole".into();
+    let control = Control::default();
+    let whole = train(&config, Start::New, &control).unwrap();
+    config.log.name = "resumed".into();
+    let resumed = train(&config, Start::Resume { from: None, allow_changed_plugins: false }, &control).unwrap();
+    let file = |summary: &Summary, name: &str| std::fs::read(summary.checkpoint.as_ref().unwrap().join(name)).unwrap();
+    for name in ["critic.safetensors", "critic-optimizer.safetensors", "model.safetensors"] {
+        assert!(file(&whole, name) == file(&resumed, name), "{name}");
+    }
+}
+
+#[test]
 fn a_reference_that_follows_the_policy_is_a_part_of_the_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let kl = |name: &str, more: &str| {
@@ -188,6 +216,7 @@ fn every_recipe_of_the_page_is_a_configuration_and_takes_two_steps() {
         "reinforce++",
         "reinforce++-with-a-baseline",
         "remax",
+        "ppo",
         "opo",
         "gdpo",
     ];

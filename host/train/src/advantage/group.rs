@@ -39,9 +39,16 @@ pub struct ScoredTrajectory {
     /// For each response token, the squared norm of the gradient of its log-probability by the logits,
     /// `1 − 2 p(token) + Σ p²`; only the optimal token baselines need it.
     pub gradient_norms: Vec<f64>,
+    /// For each response token, the return that a critic expected before it; only `gae` needs it.
+    pub values: Vec<f64>,
 }
 
 impl ScoredTrajectory {
+    /// What a critic expected before a response token; 0 without a critic.
+    pub(super) fn value(&self, at: usize) -> f64 {
+        self.values.get(at).copied().unwrap_or(0.0)
+    }
+
     /// How many tokens are learned from.
     pub(super) fn learned(&self) -> usize {
         self.loss_mask.iter().filter(|&&learned| learned).count()
@@ -133,7 +140,7 @@ mod tests {
         let trajectory = ScoredTrajectory {
             loss_mask: vec![true, false, true, true, false],
             penalties: vec![0.5, 9.0, 0.0, 0.25, 9.0],
-            gradient_norms: Vec::new(),
+            ..ScoredTrajectory::default()
         };
         // The last learned token has the reward 1 − 0.25.
         assert_eq!(trajectory.returns(1.0, 0.5), [-0.5 + 0.1875, 0.0, 0.375, 0.75, 0.0]);

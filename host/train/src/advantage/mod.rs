@@ -5,6 +5,7 @@
 
 mod batch;
 mod dr_grpo;
+mod gae;
 mod gdpo;
 mod gpg;
 mod group;
@@ -23,6 +24,7 @@ pub use output::Advantage;
 pub use scale::{RewardStatistics, Scale};
 
 use crate::config::{ConfigError, check};
+use gae::Discount;
 use optimal_token_baseline::Alignment;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +54,8 @@ pub enum Estimator {
     Gdpo,
     /// The reward of the greedy response.
     Remax,
+    /// The values of a critic.
+    Gae,
     /// A baseline for each token.
     OptimalTokenBaseline,
     /// The same for responses of several turns.
@@ -60,7 +64,7 @@ pub enum Estimator {
 
 impl Estimator {
     /// All estimators.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Grpo,
         Self::DrGrpo,
         Self::GrpoPassk,
@@ -71,18 +75,24 @@ impl Estimator {
         Self::Gpg,
         Self::Gdpo,
         Self::Remax,
+        Self::Gae,
         Self::OptimalTokenBaseline,
         Self::TirOptimalTokenBaseline,
     ];
 
     /// Whether a sample is compared with others of its group, so that a sample alone teaches nothing.
     pub fn compares(self) -> bool {
-        !matches!(self, Self::ReinforcePlusPlus | Self::Remax)
+        !matches!(self, Self::ReinforcePlusPlus | Self::Remax | Self::Gae)
     }
 
     /// Whether it needs the reward of the greedy response.
     pub fn needs_greedy(self) -> bool {
         self == Self::Remax
+    }
+
+    /// Whether it needs the values of a critic.
+    pub fn needs_critic(self) -> bool {
+        self == Self::Gae
     }
 
     /// Whether it needs the gradient norms of tokens.
@@ -99,8 +109,10 @@ pub struct AdvantageConfig {
     /// What a difference of rewards is divided by; only for `grpo` and `grpo_passk`, with the group's standard deviation
     /// by default.
     pub scale: Option<Scale>,
-    /// How much of a later reward counts at a token before it; only for `reinforce_plus_plus`, 1 by default.
+    /// How much of a later reward counts at a token before it; only for `reinforce_plus_plus` and `gae`, 1 by default.
     pub gamma: Option<f64>,
+    /// How much of a later temporal difference counts at a token before it; only for `gae`, 1 by default.
+    pub lam: Option<f64>,
 }
 
 impl AdvantageConfig {
@@ -121,12 +133,16 @@ impl AdvantageConfig {
             }
             (Some(scale), _) => return absent("scale", format!("{scale:?}").to_lowercase(), "grpo and grpo_passk"),
         }
+        let share = |key: &str, share| check(key, share, "from 0 to 1", |share| (0.0..=1.0).contains(&share));
         match (self.gamma, self.estimator) {
+            (None, _) => {}
+            (Some(gamma), Estimator::ReinforcePlusPlus | Estimator::Gae) => share("gamma", gamma)?,
+            (Some(gamma), _) => return absent("gamma", gamma.to_string(), "reinforce_plus_plus and gae"),
+        }
+        match (self.lam, self.estimator) {
             (None, _) => Ok(()),
-            (Some(gamma), Estimator::ReinforcePlusPlus) => {
-                check("gamma", gamma, "from 0 to 1", |gamma| (0.0..=1.0).contains(&gamma))
-            }
-            (Some(gamma), _) => absent("gamma", gamma.to_string(), "reinforce_plus_plus"),
+            (Some(lam), Estimator::Gae) => share("lam", lam),
+            (Some(lam), _) => absent("lam", lam.to_string(), "gae"),
         }
     }
 
@@ -147,6 +163,7 @@ impl AdvantageConfig {
             Estimator::ReinforcePlusPlusBaseline => return reinforce_plus_plus::with_baseline(groups),
             Estimator::Gdpo => return gdpo::advantages(groups),
             Estimator::Remax => return remax::advantages(groups),
+            Estimator::Gae => return gae::advantages(groups, self.discount()),
             Estimator::OptimalTokenBaseline => {
                 return optimal_token_baseline::advantages(groups, Alignment::Position);
             }
@@ -155,6 +172,16 @@ impl AdvantageConfig {
             }
         };
         by_sample.into_iter().map(|group| group.into_iter().map(Advantage::Sample).collect()).collect()
+    }
+
+    /// What the critic learns for each response token of a trajectory of a sample with this reward; 0 at tokens that are
+    /// not learned from.
+    pub fn returns(&self, trajectory: &ScoredTrajectory, reward: f64) -> Vec<f64> {
+        gae::returns(trajectory, reward, self.discount())
+    }
+
+    fn discount(&self) -> Discount {
+        Discount { gamma: self.gamma.unwrap_or(1.0), lam: self.lam.unwrap_or(1.0) }
     }
 }
 

@@ -236,6 +236,13 @@ fn names_are_those_of_the_field_and_settings_belong_to_estimators() {
         "scale must be group or none for grpo_passk, not batch"
     );
     let discounted = |estimator, gamma| AdvantageConfig { gamma: Some(gamma), ..config(estimator) };
-    assert_eq!(error(discounted(Estimator::Grpo, 0.5)), "gamma must be absent: it is for reinforce_plus_plus, not 0.5");
+    assert_eq!(
+        error(discounted(Estimator::Grpo, 0.5)),
+        "gamma must be absent: it is for reinforce_plus_plus and gae, not 0.5"
+    );
+    let traced = |estimator, lam| AdvantageConfig { lam: Some(lam), ..config(estimator) };
+    assert!(traced(Estimator::Gae, 0.0).validate().is_ok());
+    assert_eq!(error(traced(Estimator::Gae, -0.5)), "lam must be from 0 to 1, not -0.5");
+    assert_eq!(error(traced(Estimator::Remax, 0.5)), "lam must be absent: it is for gae, not 0.5");
     assert_eq!(error(discounted(Estimator::ReinforcePlusPlus, 1.5)), "gamma must be from 0 to 1, not 1.5");
 }

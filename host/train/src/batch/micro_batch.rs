@@ -127,6 +127,13 @@ impl Chunk<'_> {
         Ok(if wide { scores } else { scores.f_to_kind(Kind::Float)? })
     }
 
+    /// The values, `[tokens]` and in at least 32 bits, that a critic gives before [`targets`](Self::targets).
+    pub fn critic_values(&self, model: &Model, hidden: &Tensor) -> Result<Tensor> {
+        let values = model.values(&take_rows(hidden, &self.positions)?)?.f_flatten(0, -1)?;
+        let wide = matches!(values.f_kind()?, Kind::Float | Kind::Double);
+        Ok(if wide { values } else { values.f_to_kind(Kind::Float)? })
+    }
+
     /// A value for each token, `[tokens]`, on the device and of the kind of `like`.
     pub fn values(&self, like: &Tensor, value: impl Fn(usize, usize) -> f64) -> Result<Tensor> {
         let values: Vec<f64> = self.tokens.iter().map(|&(row, at)| value(row, at)).collect();

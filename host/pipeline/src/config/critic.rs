@@ -1,0 +1,86 @@
+//! `[train.critic]`: the model of `gae` that says before each token which return it expects.
+
+use super::error::ConfigError;
+use crate::hub;
+use gavel_policy::Dtype;
+use gavel_train::{OptimizerConfig, Schedule, ScheduleConfig, ScheduleKind, ValueLossConfig};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// `[train.critic]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CriticTable {
+    /// A folder or the name of a model on the hub: a critic, a reward model or a language model; by default, what the
+    /// policy starts from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// `cpu` or `cuda:N`; the policy's device by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The dtype of the weights; the policy's by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// The learning rate after the warm-up; 1e-5 by default.
+    pub learning_rate: f64,
+    /// Steps in which the rate rises to `learning_rate`; 0 by default.
+    pub warmup_steps: u64,
+    /// Steps at the beginning of the run in which only the critic learns; 0 by default.
+    pub steps_alone: u64,
+    /// How far the updates of a step may move a value; 0.5 by default.
+    pub cliprange_value: f64,
+    /// AdamW's settings.
+    pub optimizer: OptimizerConfig,
+}
+
+impl Default for CriticTable {
+    fn default() -> Self {
+        Self {
+            path: None,
+            device: None,
+            dtype: None,
+            learning_rate: 1e-5,
+            warmup_steps: 0,
+            steps_alone: 0,
+            cliprange_value: ValueLossConfig::default().cliprange_value,
+            optimizer: OptimizerConfig::default(),
+        }
+    }
+}
+
+impl CriticTable {
+    /// The value loss.
+    pub fn loss(&self) -> ValueLossConfig {
+        ValueLossConfig { cliprange_value: self.cliprange_value }
+    }
+
+    /// The learning rate in a run of `steps` steps.
+    ///
+    /// # Errors
+    /// A key is out of range.
+    pub(crate) fn schedule(&self, steps: u64) -> Result<Schedule, gavel_train::ConfigError> {
+        let (learning_rate, warmup_steps) = (self.learning_rate, self.warmup_steps);
+        let config = ScheduleConfig { learning_rate, warmup_steps, kind: ScheduleKind::Constant, min_ratio: 0.0 };
+        config.over(steps).map_err(|error| error.within("train.critic"))
+    }
+
+    /// Refuses values out of range, naming the key.
+    pub(super) fn validate(&self, steps: u64) -> Result<(), ConfigError> {
+        self.schedule(steps)?;
+        self.loss().validate().map_err(|error| error.within("train.critic"))?;
+        if self.steps_alone >= steps {
+            let must = format!("below train.steps ({steps}): the policy would learn nothing");
+            return Err(ConfigError::value("train.critic.steps_alone", &must, self.steps_alone));
+        }
+        Ok(self.optimizer.validate().map_err(|error| error.within("train.critic.optimizer"))?)
+    }
+
+    /// Replaces the name of a model on the hub by its local folder.
+    pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        if let Some(path) = &mut self.path {
+            let found = hub::model(path);
+            *path = found.map_err(|error| ConfigError::Invalid(format!("train.critic.path: {error}")))?.into_owned();
+        }
+        Ok(())
+    }
+}
