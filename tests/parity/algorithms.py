@@ -17,7 +17,7 @@ each time.
 `m2po`, which verl lacks, is written here from its paper; `icepop` is verl's REINFORCE with IcePop's weights.
 `advantages.safetensors` has the samples of each case in rows, and for each estimator the advantages of the tokens.
 Where Gavel differs on purpose (docs/algorithms.md), the inputs are such that both agree, and a unit test pins the
-difference: a group of one has no advantage by comparison; a row without a learned token is no row.
+difference: a group of one has no advantage by comparison; a row without a learned token does not count.
 """
 import json
 import math
