@@ -3,14 +3,14 @@
     python tests/gpu/run.py path/to/gavel            # on a machine with PyTorch for CUDA; nothing is built
     python tests/gpu/run.py path/to/gavel --small    # small models on the CPU, to test this script
 
-The binary runs against the libtorch of the installed PyTorch, whose version must be that which it was built with. The
-models have random weights and the sizes of Qwen2.5-0.5B and 7B. Checked is that the small models in
+The binary runs against the libtorch of the installed PyTorch, which must have the version that the binary was built
+with. The models have random weights and the sizes of Qwen2.5-0.5B and 7B. The check is that the small models in
 tests/parity/models continue their prompts as `transformers` did.
 
-A decoding step is compared with its floor, the time of reading what it must read: at 4300 GB/s on an H200, which is
-what this project compares with there, elsewhere at what a copy reaches, or at --bandwidth. Gavel and `transformers`
-decode in turn; the figures are medians of the rounds. Rows are printed as they are known, and in tables at the end.
-A failure is reported in its row, and the rest continues. Exits with 1 if a check or a command failed.
+A decoding step is compared with its floor, the time of reading what it must read. The bandwidth is --bandwidth;
+without it, 4300 GB/s on an H200, the figure of this project for it, and elsewhere what a copy reaches. Gavel and
+`transformers` decode in turn; the figures are medians of the rounds. Rows are printed as they are known, and in tables
+at the end. A failure is reported in its row, and the rest continues. Exits with 1 if a check or a command failed.
 """
 import argparse
 import contextlib

@@ -18,7 +18,7 @@ each time.
 `advantages.safetensors` has the samples of each case in rows, and for each estimator the advantages of the tokens; of
 `gae` also the returns. `values.safetensors` has the loss of a critic, with its gradient by the values.
 Where Gavel differs on purpose (docs/algorithms.md), the inputs are such that both agree, and a unit test pins the
-difference: a group of one has no advantage by comparison; a row without a learned token is no row.
+difference: a group of one has no advantage by comparison; a row without a learned token does not count.
 """
 import json
 import math

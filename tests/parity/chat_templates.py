@@ -186,9 +186,9 @@ add("parts-answered", user([text("a")]), assistant([text("b"), text("c")]), user
 add("image", user([IMAGE, text("What is this?")]))
 add("name", system("s"), user("Hi", name="ann"), assistant("Hello Ann", name="bob"), user("x"))
 
-# Expressions where Jinja in Python and elsewhere may differ. Known to: `'%s' % x` fails in minijinja, which on the
-# other hand loops over none, orders a number and a text, holds 1 and true for two keys, and does
-# not run the `else` of a loop that was continued each time.
+# Expressions where Jinja in Python and elsewhere may differ. Known differences: in minijinja, `'%s' % x` fails. On the
+# other hand, it loops over none, orders a number and a text, takes 1 and true for two keys, and does not run the
+# `else` of a loop that was continued each time.
 EXPRESSIONS = r"""
 {{ none }} {{ true }} {{ false }} {{ 1.0 }} {{ 1e-07 }} {{ 1e16 }} {{ 123456.789 }} {{ -0.0 }}
 {{ [1, 'a', "it's", none, true, 1.5, [2], {'k': 'v'}] }}

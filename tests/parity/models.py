@@ -1,5 +1,5 @@
-"""Writes the fixtures of `host/policy/tests/parity.rs`: small models of each
-family with random weights, and what `transformers` computes with them.
+"""Writes the fixtures of `host/policy/tests/policy/parity.rs`: small models of
+each family with random weights, and what `transformers` computes with them.
 
     pip install "transformers==5.23.0" "torch==2.11.0" safetensors numpy
     python tests/parity/models.py                 # writes tests/parity/models/

@@ -4,8 +4,8 @@
 //! - a component or a module in text (`component.wat`), assembled as it is;
 //! - the hostile part of a component (`attack.wat`), assembled inside
 //!   `reward.wat`;
-//! - another attack's component under other circumstances (`guest = "…"` in
-//!   its `expect.toml`).
+//! - another attack's component with other settings (`guest = "…"` in its
+//!   `expect.toml`).
 
 use crate::failure::{Failure, Result};
 use crate::guests::{Guests, place, put, remove_others};

@@ -1,7 +1,8 @@
-//! `cargo xtask demo`: from nothing to a policy that learned from two
-//! WebAssembly rewards, and `cargo xtask demo-tools`: to one that learned to
-//! call a tool, or that was trained on a reward model
-//! (`cargo xtask demo-reward-model`).
+//! The demos, each from nothing to a trained policy:
+//!
+//! - `cargo xtask demo`: it learned from two WebAssembly rewards;
+//! - `cargo xtask demo-tools`: it learned to call a tool;
+//! - `cargo xtask demo-reward-model`: it was trained on a reward model.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
@@ -40,7 +41,8 @@ pub fn run_tools(root: &Path, seed: u64) -> Result<()> {
 /// The rewards of `demo/reward-model-train.toml`.
 const REWARD_MODEL: [&str; 2] = ["exact-answer", "reward-model"];
 
-/// Trains a reward model on pairs and a policy on it, and draws what both rewards gave the policy's samples.
+/// Trains a reward model on pairs and a policy on the reward model, and plots what both rewards gave the policy's
+/// samples.
 pub fn run_reward_model(root: &Path, seed: u64) -> Result<()> {
     build(root, &REWARD_MODEL)?;
     let begun = Instant::now();
@@ -105,7 +107,7 @@ fn warm_up(root: &Path, config: &str, seed: &str) -> Result<Run> {
     Ok(run)
 }
 
-/// Everything that a warm-up follows from: the configuration, the seed, and the programs that make its data and train.
+/// Everything that determines a warm-up: the configuration, the seed, and the programs that make its data and train.
 fn settings(root: &Path, config: &str, seed: &str) -> Result<Value> {
     let text = fs::read_to_string(root.join(config))
         .map_err(|error| Failure::new(format!("cannot read {config}")).why(error.to_string()))?;

@@ -16,7 +16,7 @@ pub struct Guests {
     pub title: &'static str,
     /// The folder of the workspace, from the root.
     pub workspace: &'static str,
-    /// The folder that they are put into, from the root.
+    /// The folder into which they are built, from the root.
     pub folder: &'static str,
 }
 

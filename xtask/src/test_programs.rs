@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// How many run at once. Each runs a test a core itself, so that two are enough
-/// to fill the ends of each other.
+/// How many run at once. Each of them runs one test per core, so that two are
+/// enough to keep the cores busy while one comes to its end.
 const AT_ONCE: usize = 2;
 
 /// A test program.
@@ -26,7 +26,7 @@ struct Program {
 }
 
 /// Builds and runs all tests of the workspace at `root`, each with these
-/// variables; all run, also where one fails.
+/// variables. If one fails, the others still run.
 pub fn run(root: &Path, variables: &[(&str, &OsStr)]) -> Result<()> {
     let cargo = |arguments: &[&str]| {
         let call = Call::cargo([&["test", "--release", "--workspace"], arguments].concat()).within(root);

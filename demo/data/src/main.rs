@@ -1,7 +1,6 @@
-//! Writes the demos' datasets: `demo-data FOLDER` makes `train.parquet`,
-//! `validation.parquet` and `sft.parquet` in FOLDER, with pairs for a reward
-//! model and the questions of the demo with tools beside them. The files are the same on
-//! every machine and at every call.
+//! Writes the demos' datasets: `demo-data FOLDER` makes `train.parquet`, `validation.parquet` and `sft.parquet` in
+//! FOLDER. Beside them, it makes pairs for a reward model and the questions of the demo with tools. The files are the
+//! same on every machine and at every call.
 
 mod file;
 mod pairs;

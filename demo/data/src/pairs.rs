@@ -1,8 +1,8 @@
 //! Pairs of answers to the questions, for a reward model: the right answer, and one with a mistake.
 //!
-//! The mistakes are those of a hasty writer: digits in the wrong order, a digit left out, or no `Answer:`. No answer has
-//! a digit that was not asked for. So a reward model can learn the pairs without comparing the digits with the question,
-//! and a policy that is trained on it finds that out.
+//! The mistakes are those of a hasty writer: digits in the wrong order, a digit left out, or no `Answer:`. No answer
+//! has a digit that the question lacks. So a reward model can learn the pairs without comparing the digits with the
+//! question, and a policy that is trained on it exploits that.
 
 use crate::questions::{Question, Split, join};
 use gavel_data::seed;

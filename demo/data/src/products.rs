@@ -11,8 +11,8 @@ const SEED: u64 = 0x6a7e_1002;
 /// The factors.
 const FACTORS: std::ops::RangeInclusive<u64> = 11..=99;
 
-/// The share of the warm-up's rows that ask the calculator. The others answer at once, so that the policy learns both,
-/// and at first prefers to answer at once.
+/// The share of the warm-up's rows that ask the calculator. The others answer at once. So the policy learns both, and
+/// at first prefers to answer at once.
 const CALCULATOR_SHARE: f64 = 0.45;
 
 /// One question.

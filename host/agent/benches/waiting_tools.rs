@@ -1,6 +1,6 @@
-//! Samples that wait for tools: 1,000 at once, each with five turns and a call of 50 to 500 ms after each but the last,
-//! on two threads. Prints the time of all against the ideal, in which every sample waits for its own calls alone, with
-//! the memory and the threads that they need.
+//! Samples that wait for tools: 1,000 at once, on two threads. Each has five turns, with a call of 50 to 500 ms after
+//! every turn but the last. Prints the total time beside the ideal, in which each sample waits only for its own calls,
+//! and the memory and the threads that the samples need.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench waiting_tools`, on an idle machine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]
@@ -42,7 +42,7 @@ impl Policy for Waiting {
 
     async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<Infallible>>, Infallible> {
         let turn = |request: TurnRequest| {
-            // The prompt names the sample, and each turn before adds a call.
+            // The prompt names the sample, and each earlier turn adds a call.
             let seen = self.text.tokenizer.decode_with(&request.prompt, false).unwrap();
             let sample = seen.split("sample ").nth(1).and_then(|rest| rest.split('.').next()).unwrap().parse().unwrap();
             let turn = seen.matches("<tool_call>").count() as u64 - 1;
@@ -139,7 +139,7 @@ fn main() {
     }
 }
 
-/// A number of `/proc/self/status`; memory is in KB.
+/// A number from `/proc/self/status`; memory is in KB.
 fn status(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();

@@ -1,4 +1,4 @@
-//! The conversations of an agent, and its tools: what stands behind its imports `policy` and `tools`.
+//! The conversations of an agent, and its tools: the host's side of its imports `policy` and `tools`.
 
 use crate::agent_episode::AgentEpisode;
 use crate::conversation::Conversation;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// An episode, as its agent asks it.
+/// The conversations and the tools of an episode, which its agent calls.
 pub(crate) struct AgentLink<P: Policy> {
     episode: AgentEpisode,
     policy: Arc<P>,
@@ -31,19 +31,19 @@ struct State<P: Policy> {
     conversations: Vec<OpenConversation>,
     /// Turns of the policy in all of them.
     turns: usize,
-    /// The conversation that the policy wrote in last; what tools are called for counts to it.
+    /// The conversation in which the policy wrote last; calls of tools count towards it.
     last: Option<usize>,
-    /// The calls of tools before the policy wrote.
+    /// The calls of tools before the first turn of the policy.
     before: RolloutReport,
     /// The calls that are under way.
     calling: Option<Calling>,
-    /// Whether a turn was refused since a budget of the sample was used up.
+    /// Whether a turn was refused because a budget of the sample was used up.
     exhausted: bool,
     /// Why the episode cannot continue.
     error: Option<EpisodeError<P::Error>>,
 }
 
-/// Calls of tools that are not answered yet.
+/// Calls of tools that have no answer yet.
 struct Calling {
     functions: Vec<String>,
     turn: u32,
@@ -57,7 +57,7 @@ impl<P: Policy> AgentLink<P> {
         Self { episode, policy, progress, sessions: tokio::sync::Mutex::new(sessions), state: Mutex::new(state) }
     }
 
-    /// The trajectories: the conversations in which the policy wrote, or what the agent said where there are none.
+    /// The trajectories: the conversations in which the policy wrote or, if there are none, the agent's answer.
     ///
     /// # Errors
     /// The episode could not continue.
@@ -66,7 +66,7 @@ impl<P: Policy> AgentLink<P> {
         if let Some(error) = state.error.take() {
             return Err(error);
         }
-        // The agent has ended before them.
+        // The agent ended before these calls did.
         if let Some(Calling { functions, turn, since }) = state.calling.take() {
             let (ending, seconds) = (ToolEnding::OutOfBudget, since.elapsed().as_secs_f64());
             let known = functions.into_iter().filter(|name| self.episode.tools.set.has(name));
@@ -88,7 +88,7 @@ impl<P: Policy> AgentLink<P> {
         Ok(trajectories)
     }
 
-    /// What the policy said last, if the agent has met the end of a budget of tokens or turns.
+    /// The last text of the policy, if the agent has used up a budget of tokens or turns.
     pub(crate) fn exhausted(&self) -> Option<String> {
         let state = self.state();
         let open = state.conversations.get(state.last.filter(|_| state.exhausted)?)?;
@@ -241,7 +241,7 @@ impl<P: Policy> AgentLink<P> {
         Ok(messages)
     }
 
-    /// Ends the episode where it cannot continue.
+    /// Ends the episode if it cannot continue.
     fn or_over<T>(&self, result: Result<T, EpisodeError<P::Error>>) -> Result<T, EpisodeOver> {
         result.map_err(|error| {
             self.state().error.get_or_insert(error);

@@ -1,4 +1,4 @@
-//! Lets an agent of the user attempt a task, and makes a sample of what came of it.
+//! Lets an agent of the user attempt a task, and makes a sample of the result.
 
 use crate::agent_episode::AgentEpisode;
 use crate::agent_link::AgentLink;
@@ -34,7 +34,7 @@ impl AgentEpisode {
         let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone()));
         let AgentReport { answer, diagnosis, .. } =
             agent.run(rooms, agent_task, link.clone(), seed, waits.clone()).await;
-        // It is not the agent that fails where the policy has used up its turns or tokens.
+        // A policy that has used up its turns or tokens is not a failure of the agent.
         let answer = answer.or_else(|outcome| match (&outcome, link.exhausted()) {
             (Outcome::Fault { .. }, Some(said)) => Ok(said),
             _ => Err(outcome),
@@ -51,7 +51,7 @@ impl AgentEpisode {
     }
 }
 
-/// How the trajectories of an agent end that gave no answer, and why.
+/// How the trajectories of an agent that gave no answer end, and why.
 fn failure(outcome: &Outcome, diagnosis: Option<Diagnosis>) -> (FinishReason, RolloutFault) {
     let (reason, retryable) = match outcome {
         Outcome::OutOfBudget { which: Budget::Deadline, .. } => (FinishReason::Timeout, true),

@@ -1,5 +1,4 @@
-//! A conversation under way: its messages, and the tokens that they are made of. What the policy wrote is never
-//! tokenised again.
+//! A conversation under way: its messages and their tokens. The text of the policy is never tokenised again.
 
 use crate::policy::Turn;
 use gavel_data::{FinishReason, Message, Opening, Role, RolloutReport, Tokens, Trajectory};
@@ -16,20 +15,20 @@ pub struct Conversation {
     functions: Arc<[Value]>,
     messages: Vec<Message>,
     tokens: Tokens,
-    /// Tokens at the end that are the last turn of the policy.
+    /// The number of tokens at the end that are the policy's last turn.
     last_turn: usize,
-    /// Calls so far, those that could not be read included.
+    /// Calls so far, including those that could not be read.
     calls: usize,
 }
 
 impl Conversation {
-    /// One that begins with the messages of a prompt, whose tokens are `ids`.
+    /// A conversation that begins with the messages of a prompt, whose tokens are `ids`.
     pub fn new(prompt: Vec<Message>, ids: Vec<u32>, functions: Arc<[Value]>) -> Self {
         let tokens = Tokens { prompt: ids, ..Tokens::default() };
         Self { prompt, functions, messages: Vec::new(), tokens, last_turn: 0, calls: 0 }
     }
 
-    /// One with the same history, which is its prompt: its trajectory begins where it parts from this one.
+    /// A conversation whose prompt is the history of this one: its trajectory begins where the two part.
     pub fn fork(&self) -> Self {
         Self {
             prompt: [&self.prompt[..], &self.messages].concat(),
@@ -106,7 +105,7 @@ impl Conversation {
         self.last_turn = 0;
     }
 
-    /// The trajectory that it has become. `speaker` is given where it did not begin with the task's prompt.
+    /// The trajectory of the whole conversation. `speaker` is set if it did not begin with the task's prompt.
     pub fn end(self, speaker: Option<String>, finish_reason: FinishReason, report: RolloutReport) -> Trajectory {
         let opening = speaker.map(|speaker| Opening { speaker, messages: self.prompt });
         Trajectory { opening, messages: self.messages, tokens: Some(self.tokens.into()), finish_reason, report }

@@ -17,22 +17,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
 
-/// An attempt that is to be made.
+/// One attempt at a task, with tools or without.
 #[derive(Clone)]
 pub struct Episode {
-    /// What is attempted.
+    /// The task.
     pub task: Arc<Task>,
     /// The number of the sample in its group.
     pub index: u32,
     /// Token ids of the task's prompt, which offers the functions of the tools.
     pub prompt: Vec<u32>,
-    /// The most tokens after the prompt, those of tools included.
+    /// The most tokens after the prompt, including those of tools.
     pub max_tokens: usize,
-    /// The seed of what is drawn.
+    /// The seed of the policy's draws.
     pub seed: u64,
-    /// The seed of what tools see as random.
+    /// The seed of the random numbers that the tools see.
     pub tool_seed: u64,
-    /// Its conversation, if the policy keeps something of it between turns.
+    /// The key of its conversation, if the policy keeps something of it between turns.
     pub key: Option<ConversationKey>,
     /// The tools that the policy may call; without any, it writes one turn.
     pub tools: Option<Tools>,
@@ -41,18 +41,18 @@ pub struct Episode {
 /// The tools of an episode.
 #[derive(Clone)]
 pub struct Tools {
-    /// What may be called.
+    /// The tools that may be called.
     pub set: Arc<ToolSet>,
-    /// How often, and how much.
+    /// The limits of the episode.
     pub limits: EpisodeLimits,
 }
 
-/// How long an episode with tools may last.
+/// The limits of an episode with tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpisodeLimits {
     /// Turns of the policy.
     pub max_turns: usize,
-    /// Time from its start, the wait for the device included.
+    /// Time from its start, including the wait for the device.
     pub deadline: Duration,
     /// What the policy reads of its earlier turns.
     pub history: History,
@@ -96,8 +96,8 @@ impl Episode {
         TurnRequest { prompt, max_tokens, stop: Vec::new(), seed, conversation: self.key.clone() }
     }
 
-    /// Plays it to its end, from the turn that [`first_request`](Self::first_request) asked for. `progress` shows what
-    /// it waits for.
+    /// Plays the episode to its end, from the turn that [`first_request`](Self::first_request) asked for. `progress`
+    /// shows what it waits for.
     ///
     /// # Errors
     /// The policy failed, or its tokens cannot be decoded.
@@ -127,11 +127,11 @@ struct Play<'a, P> {
     episode: Episode,
     policy: &'a P,
     progress: &'a EpisodeProgress,
-    /// The trajectories of earlier turns, where each is one.
+    /// The trajectories of earlier turns, if each turn is a trajectory.
     ended: Vec<Trajectory>,
     conversation: Conversation,
     report: RolloutReport,
-    /// The tools, once one was called.
+    /// The sessions of the tools, once a tool was called.
     sessions: Option<Sessions>,
 }
 
@@ -165,7 +165,7 @@ impl<P: Policy> Play<'_, P> {
                     self.progress.wait_for(WaitsFor::Memory);
                     let start = tokio::time::Instant::now();
                     let rooms = set.rooms(None).await.ok_or(EpisodeError::ShutDown)?;
-                    // The time that other trajectories keep it waiting is not its own.
+                    // The wait for memory that other trajectories hold does not count against its deadline.
                     deadline += start.elapsed();
                     let settings = tool_settings(&self.episode.task);
                     let waits = self.progress.outside_waits();
@@ -209,7 +209,7 @@ impl<P: Policy> Play<'_, P> {
         }
     }
 
-    /// Appends messages to the conversation, and gives the tokens that are left; none where they do not fit.
+    /// Appends messages to the conversation, and gives how many tokens are left; 0 if the messages do not fit.
     fn append(&mut self, messages: Vec<Message>) -> Result<usize, TextError> {
         let ids = self.conversation.continuation(&messages, self.policy.text())?;
         let grown = self.conversation.tokens() + ids.len() - self.episode.prompt.len();
@@ -220,8 +220,8 @@ impl<P: Policy> Play<'_, P> {
         Ok(left)
     }
 
-    /// Begins a conversation with all messages so far and these, and gives the tokens that are left; none where they do
-    /// not fit.
+    /// Begins a conversation with all messages so far and these, and gives how many tokens are left; 0 if the messages
+    /// do not fit.
     fn split(&mut self, messages: Vec<Message>, functions: Arc<[Value]>) -> Result<usize, TextError> {
         let history: Vec<Message> = self.conversation.history().cloned().chain(messages).collect();
         let ids = self.policy.text().prompt_ids_with(&history, &RenderOptions::prompt(&functions))?;
@@ -248,7 +248,7 @@ impl<P: Policy> Play<'_, P> {
         let seed = derive(self.episode.seed, turn as u64, 0, Purpose::Turn);
         let request = self.episode.request(self.conversation.ids(), max_tokens, seed);
         let mut pending = self.policy.generate(vec![request]).await?;
-        // One turn a request.
+        // A request has one turn.
         Ok(pending.remove(0))
     }
 

@@ -1,4 +1,4 @@
-//! A conversation of an agent: what it has said since the policy wrote last, and what became of the turns before.
+//! A conversation of an agent: the messages since the policy's last turn, and the trajectories of earlier turns.
 
 use crate::conversation::Conversation;
 use crate::policy::ConversationKey;
@@ -16,7 +16,7 @@ pub(crate) struct OpenConversation {
     pub(crate) conversation: Option<Conversation>,
     /// Tokens of the prompt of the first turn.
     pub(crate) prompt_tokens: usize,
-    /// The trajectories of earlier turns, where each is one.
+    /// The trajectories of earlier turns, if each turn is a trajectory.
     pub(crate) ended: Vec<Trajectory>,
     pub(crate) key: Option<ConversationKey>,
     pub(crate) finish_reason: FinishReason,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Whoever writes the turns of the assistant. How they are drawn (temperature, stop texts) is its own.
+/// The writer of the assistant's turns. It decides how they are drawn (temperature, stop texts).
 pub trait Policy: Send + Sync {
     /// Why it could not write.
     type Error: Error + Send + Sync + 'static;
@@ -16,7 +16,7 @@ pub trait Policy: Send + Sync {
     /// Its tokenizer and chat template.
     fn text(&self) -> &TextModel;
 
-    /// A conversation that begins. `None` if nothing is kept between its turns.
+    /// The key of a conversation that begins; `None` if nothing is kept between its turns.
     fn conversation(&self) -> Option<ConversationKey> {
         None
     }
@@ -41,11 +41,11 @@ pub struct TurnRequest {
     pub prompt: Vec<u32>,
     /// The most tokens that it may have.
     pub max_tokens: usize,
-    /// Texts that end it, beside those of the policy, and are part of it.
+    /// Texts that end the turn, beside those of the policy. The text that ends it is part of it.
     pub stop: Vec<String>,
-    /// Everything that is drawn follows from it.
+    /// The seed of everything that is drawn.
     pub seed: u64,
-    /// The conversation that it is a turn of, if something is kept for the next turn.
+    /// The conversation of the turn, if something is kept for the next one.
     pub conversation: Option<ConversationKey>,
 }
 
@@ -93,11 +93,11 @@ impl fmt::Debug for ConversationKey {
 /// A turn of the assistant, in tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// Token ids, the one that ended it included.
+    /// Token ids, including the one that ended it.
     pub ids: Vec<u32>,
-    /// For each: its log-probability when it was drawn, after temperature, before any truncation.
+    /// For each token: its log-probability when it was drawn, after temperature, before any truncation.
     pub logprobs: Vec<f32>,
-    /// For each: the version of the policy that drew it.
+    /// For each token: the version of the policy that drew it.
     pub versions: Vec<u64>,
     /// `Stop` or `Length`.
     pub finish_reason: FinishReason,

@@ -1,4 +1,4 @@
-//! When the policy had nothing to do, as all of its episodes waited for something else.
+//! Times in which the policy had nothing to do because all of its episodes waited for something else.
 
 use crate::waits_for::WaitsFor;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl PolicyWaits {
-    /// The waits that have ended since this was asked last.
+    /// The waits that have ended since the last call.
     pub fn take(&self) -> Vec<PolicyWait> {
         std::mem::take(&mut self.lock().ended)
     }
@@ -58,7 +58,7 @@ impl PolicyWaits {
         state.idle_since = None;
     }
 
-    /// An episode goes on from one wait to another.
+    /// An episode changes from one wait to another.
     pub(crate) fn change(&self, episode: &str, before: WaitsFor, now: &WaitsFor) {
         let mut state = self.lock();
         match (before == WaitsFor::Policy, *now == WaitsFor::Policy) {
@@ -91,7 +91,7 @@ impl PolicyWaits {
 }
 
 impl State {
-    /// Begins a wait if no episode asks. Without episodes, the policy waits for none of them.
+    /// Begins a wait if no episode asks the policy. Without episodes there is nothing to wait for.
     fn watch(&mut self) {
         let is_idle = self.asking == 0 && self.episodes > 0 && !self.paused;
         self.idle_since = is_idle.then(|| self.idle_since.unwrap_or_else(Instant::now));
@@ -118,7 +118,8 @@ mod tests {
         WaitsFor::Tools(vec!["add".into()])
     }
 
-    /// The waits so far: who ended them, from what, and whether they took as many times 20 ms as told.
+    /// The waits so far: the episode that ended each, and what it had waited for. Asserts that they took at least these
+    /// multiples of 20 ms.
     fn ended(waits: &PolicyWaits, least: &[f64]) -> Vec<(String, WaitsFor)> {
         let found = waits.take();
         let seconds: Vec<f64> = found.iter().map(|wait| wait.seconds / MS.as_secs_f64()).collect();

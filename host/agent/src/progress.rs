@@ -43,7 +43,7 @@ impl Default for EpisodeProgress {
 }
 
 impl EpisodeProgress {
-    /// That of an episode with this name, whose waits count among those of others.
+    /// The progress of an episode with this name, whose waits count among those of others.
     pub fn among(waits: &PolicyWaits, episode: String) -> Self {
         waits.begin();
         let now = EpisodeWait { what: WaitsFor::Policy, since: Instant::now() };
@@ -73,8 +73,9 @@ impl EpisodeProgress {
 }
 
 impl Waiting {
-    /// It waits for `what` now. Gives the policy if it waited for that, and otherwise what it waited for longest since
-    /// then: an agent that goes on for a moment after its tools is not what the policy waited for.
+    /// Notes that it waits for `what` now. Gives `Policy` if it waited for the policy until now, and otherwise what it
+    /// waited for longest since it asked the policy: if an agent computes for a moment after its tools, the policy
+    /// waited for the tools.
     fn next(&mut self, what: WaitsFor) -> WaitsFor {
         let ends = what == WaitsFor::Policy;
         let before = std::mem::replace(&mut self.now, EpisodeWait { what, since: Instant::now() });

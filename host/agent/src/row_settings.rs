@@ -1,4 +1,5 @@
-//! What a row sets for the tools and the agent, which the policy does not see. Numbers arrive as the row has them.
+//! The settings that a row has for the tools and the agent, which the policy does not see. Numbers stay as the row has
+//! them.
 
 use gavel_data::{Columns, Json, Task};
 
@@ -17,7 +18,7 @@ pub(crate) fn agent_settings(task: &Task) -> String {
     object(extra_info(task, "agent_kwargs"))
 }
 
-/// JSON of settings; an empty object where they are no object.
+/// JSON of settings; an empty object if they are not an object.
 pub(crate) fn object(settings: Option<Json>) -> String {
     let settings = settings.filter(|settings| settings.fields().is_some());
     settings.map_or_else(|| "{}".to_owned(), |settings| settings.as_text().to_owned())
@@ -26,7 +27,7 @@ pub(crate) fn object(settings: Option<Json>) -> String {
 /// The tools or functions that it may call, as verl names them: `extra_info.tool_selection`. Without it, all.
 ///
 /// # Errors
-/// It is not a list of names. The text says so.
+/// It is not a list of names; the error says so.
 pub(crate) fn tool_selection(task: &Task) -> Result<Option<Vec<String>>, String> {
     let Some(selection) = extra_info(task, "tool_selection") else { return Ok(None) };
     let wrong = |_| format!("extra_info.tool_selection must be a list of tools, not {}", selection.as_text());

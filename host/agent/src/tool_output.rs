@@ -3,7 +3,7 @@
 use gavel_text::{TextError, Tokenizer};
 use serde::{Deserialize, Serialize};
 
-/// Which part of a tool's output is left out where it is too long.
+/// Which part of a tool's output is left out if it is too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeftOut {
@@ -16,12 +16,13 @@ pub enum LeftOut {
     Middle,
 }
 
-/// Of a longer output, only its ends are tokenised: few tokens have as many bytes, and megabytes take seconds.
+/// If an output has more bytes than this for each of its tokens, only its ends are tokenised. Few tokens are this long,
+/// and to tokenise megabytes takes seconds.
 const BYTES_PER_TOKEN: usize = 64;
 
 /// `output` with at most about `most` tokens; a note stands in place of what is left out.
 pub(crate) fn cut(output: String, most: usize, left_out: LeftOut, tokenizer: &Tokenizer) -> Result<String, TextError> {
-    // A token has a byte at least.
+    // A token has at least one byte.
     if output.len() <= most {
         return Ok(output);
     }
@@ -30,7 +31,7 @@ pub(crate) fn cut(output: String, most: usize, left_out: LeftOut, tokenizer: &To
         LeftOut::Start => (0, most),
         LeftOut::Middle => (most.div_ceil(2), most / 2),
     };
-    // Texts that look like special tokens are text here, and a part of a character goes with the rest of it.
+    // A text that looks like a special token is plain text here. A character of which only a part is kept is left out.
     let text = |ids: &[u32]| tokenizer.decode_with(ids, false);
     let start = |ids: &[u32]| Ok::<_, TextError>(text(ids)?.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned());
     let end = |ids: &[u32]| Ok::<_, TextError>(text(ids)?.trim_start_matches(char::REPLACEMENT_CHARACTER).to_owned());
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn characters_are_not_cut() {
         let tokenizer = TextModel::byte_level().tokenizer;
-        // Three bytes each, which are tokens.
+        // Characters of three bytes; each byte is a token.
         for (characters, mark) in [(20, "[50 tokens left out]"), (1000, "[2994 bytes left out]")] {
             let output = "界".repeat(characters);
             let cut = |left_out| cut(output.clone(), 10, left_out, &tokenizer).unwrap();

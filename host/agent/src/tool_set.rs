@@ -20,11 +20,11 @@ mod of_row;
 /// How tools may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolLimits {
-    /// Calls of one turn that are made; the others are answered with an error.
+    /// The most calls of one turn that are made; the others are answered with an error.
     pub max_parallel_calls: usize,
-    /// Tokens of one answer.
+    /// The most tokens of one answer.
     pub max_output_tokens: usize,
-    /// What is left out of a longer one.
+    /// Which part of a longer answer is left out.
     pub left_out: LeftOut,
 }
 
@@ -51,7 +51,7 @@ pub enum ToolSetError {
         "tool `{0}` is a quick build for tests: it reads its sources from a folder\nhint: run `gavel plugin build`, and name build/NAME.wasm"
     )]
     Quick(String),
-    /// Two have a function of one name.
+    /// Two of them have a function of the same name.
     #[error("the tools `{first}` and `{second}` both have a function `{function}`\nhint: leave one of them out")]
     Twice {
         /// The name.
@@ -67,7 +67,7 @@ impl ToolSet {
     /// Loads tools, which the policy sees in this order.
     ///
     /// # Errors
-    /// One of them does not load, does not answer or is a quick build, or two have a function of one name.
+    /// One of them does not load, does not answer or is a quick build, or two have a function of the same name.
     pub async fn load(sandbox: &Sandbox, sources: Vec<ToolSource>) -> Result<Self, ToolSetError> {
         let (mut tools, mut functions) = (Vec::<Arc<RunTool>>::new(), BTreeMap::<String, usize>::new());
         for (number, source) in sources.into_iter().enumerate() {
@@ -116,7 +116,7 @@ impl ToolSet {
         self.tools.iter().map(|tool| &**tool)
     }
 
-    /// Refuses tools that would never have room side by side, and beside `agent`.
+    /// Refuses tools whose sessions would never have memory together, and with `agent`.
     ///
     /// # Errors
     /// Their memory limits together are above what all sessions may have.
@@ -124,7 +124,7 @@ impl ToolSet {
         SessionRooms::check(agent, self.tools().filter_map(RunTool::component))
     }
 
-    /// Waits for the rooms of one more trajectory, with one for `agent`; nothing once the sandbox is shut down.
+    /// Waits for the memory of one more trajectory, with that of `agent`; nothing once the sandbox is shut down.
     pub(crate) async fn rooms(&self, agent: Option<&Agent>) -> Option<SessionRooms> {
         SessionRooms::wait(agent, self.tools().filter_map(RunTool::component)).await
     }
@@ -155,7 +155,7 @@ pub(crate) fn identified_answer(answer: Message, turn: usize, number: usize) -> 
     Message { tool_call_id: Some(id), name: Some(name), ..answer }
 }
 
-/// verl puts what a tool is made with below `create_kwargs`.
+/// verl puts the arguments that create a tool below `create_kwargs`.
 fn of_verl(settings: &Json) -> Json {
     settings.present("create_kwargs").unwrap_or_else(|| settings.clone())
 }
@@ -169,7 +169,7 @@ pub(crate) struct Sessions {
     calls: u64,
 }
 
-/// A call that fits a function, on its way.
+/// A call that fits a function and is not answered yet.
 struct Call<'a> {
     /// Its place among all calls of the turn.
     place: usize,
@@ -177,7 +177,7 @@ struct Call<'a> {
     seed: u64,
 }
 
-/// A text for the policy, and what came of the call.
+/// A text for the policy, and how the call ended.
 struct Answer {
     text: String,
     ending: ToolEnding,
@@ -191,8 +191,8 @@ async fn timed(call: impl Future<Output = (String, ToolEnding)>) -> Answer {
 }
 
 impl Sessions {
-    /// Answers calls of a turn, the `turn`-th from 0, and those in it that could not be read: a message and a report
-    /// each, in the order of the calls.
+    /// Answers the calls of a turn, including those that could not be read: a message and a report for each, in the
+    /// order of the calls. `turn` counts from 0.
     pub(crate) async fn answer(
         &mut self,
         tool_calls: &[ToolCall],

@@ -48,7 +48,7 @@ fn acting(act: &str) -> Value {
     json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": act}}})
 }
 
-/// What comes of an act of the guest `acts`.
+/// The sample of an act of the guest `acts`.
 fn act(act: &str, turns: &[&str], max_tokens: usize) -> Sample {
     act_before(&Arc::new(Scripted::new(text("qwen2_5"), turns)), act, max_tokens)
 }
@@ -90,7 +90,7 @@ fn learned(sample: &Sample, trajectory: usize) -> String {
     text("qwen2_5").tokenizer.decode(&ids).unwrap()
 }
 
-/// Why a sample has no answer: where, and what; whether another attempt may help.
+/// Why a sample has no answer: the stage, the reason, and whether another attempt may help.
 fn fault(sample: &Sample) -> (RolloutStage, &str, bool) {
     assert_eq!(sample.answer, None);
     let fault = sample.trajectories[0].report.error.as_ref().unwrap();
@@ -178,7 +178,7 @@ fn calls_of_a_loop(policy_writes: bool, deadline: Duration, cpu: Duration) -> Ve
 #[test]
 fn calls_count_before_the_policy_writes_and_where_the_agent_ends_before_them() {
     let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
-    // A search for what the policy is to read, say, and a call that takes all of the sample's time.
+    // A call before the policy writes, such as a search for its prompt, and a call that takes all of the sample's time.
     for (policy_writes, deadline, cpu) in [(false, long, short), (true, Duration::from_secs(2), long)] {
         let uses = calls_of_a_loop(policy_writes, deadline, cpu);
         let [ToolUse { name: Some(name), ending: ToolEnding::OutOfBudget, turn: 0, seconds }] = &uses[..] else {
@@ -234,7 +234,7 @@ fn an_agent_that_misbehaves_costs_its_own_sample() {
         let (stage, what, again) = fault(&sample);
         assert!(what.starts_with(expected), "{name}: {what}");
         assert_eq!((stage, again, &reasons(&sample)[..]), (RolloutStage::Agent, retryable, &[reason][..]), "{name}");
-        // What the policy wrote before is kept.
+        // The turns that the policy wrote before are kept.
         assert_eq!(texts(&sample.trajectories[0].messages), turns, "{name}");
     }
 }
@@ -299,7 +299,7 @@ fn each_turn_of_an_agent_is_a_trajectory_where_the_template_rewrites_history() {
         let tokens = trajectory.tokens().unwrap();
         assert!(tokens.loss_mask.iter().all(|learned| *learned), "{number}");
         let prompt = text("qwen3").tokenizer.decode_with(&tokens.prompt, false).unwrap();
-        // What was thought before is left out of what is read.
+        // The policy does not read what it thought before.
         assert_eq!((prompt.matches("Hm.").count(), prompt.matches("More.").count()), (0, number), "{prompt}");
         assert_eq!(trajectory.opening.is_some(), number > 0);
     }

@@ -75,7 +75,7 @@ fn what_the_policy_wrote_is_kept_to_the_token() {
     let tokens = trajectory.tokens().unwrap();
     let all = [&tokens.prompt[..], &tokens.response].concat();
     let asked = policy.asked.lock().unwrap();
-    // Each turn saw the beginning of what is trained on.
+    // What each turn saw is a prefix of what is trained on.
     for request in asked.iter() {
         assert_eq!(all[..request.prompt.len()], request.prompt);
     }
@@ -164,7 +164,7 @@ fn budgets_of_turns_calls_tokens_and_time_end_a_trajectory_each_in_its_own_way()
     assert_eq!(answers(&trajectory)[..2], ["1", "2"]);
     assert_eq!(answers(&trajectory)[2], "error: at most 2 calls are made in one turn; ask again for this one");
 
-    // The answer of the tool has no room, or nothing has any after it.
+    // There is no room for the answer of the tool, or none after it.
     for max_tokens in [add.len() + 1, add.len() + 30] {
         let trajectory = ended(&script(&[&add]), limits(), max_tokens);
         assert_eq!((trajectory.finish_reason, trajectory.messages.len()), (FinishReason::Length, 1), "{max_tokens}");
@@ -248,7 +248,7 @@ fn a_row_whose_tools_need_settings_has_some_for_a_tool_of_the_run() {
         assert_eq!(of_row(needs, settings.clone()), Ok(()), "{needs} {settings}");
     }
     let known = "the tools and functions are: add, bytes, claim, fail, flood, grow, loop, random, settings, toolbox, trap, wait";
-    // As Parquet has what a row leaves out.
+    // In Parquet, a column that a row leaves out is null.
     for (settings, set) in [(other, "b, a"), (json!({"toolbox": null}), "toolbox"), (Value::Null, "none")] {
         let expected = format!(
             "extra_info.need_tools_kwargs is true, and extra_info.tools_kwargs sets up no tool of the run: it names {set}; {known}\nhint: give the [[tool]] the name that the rows use"
@@ -302,7 +302,7 @@ fn a_quick_build_is_not_a_tool_of_a_run() {
 
 #[test]
 fn each_turn_is_a_trajectory_where_the_template_rewrites_history() {
-    // It leaves out what was thought in earlier turns.
+    // The template leaves out the thoughts of earlier turns.
     let policy = Scripted::new(text("qwen3"), &[]);
     let first = format!("<think>\nI add.\n</think>\n\n{}", call("add", &json!({"by": 2})));
     *policy.turns.lock().unwrap() = [first.clone(), "It is 2.".to_owned()].into();
@@ -311,7 +311,7 @@ fn each_turn_is_a_trajectory_where_the_template_rewrites_history() {
     assert_eq!(sample.response(), "It is 2.");
     let [before, after] = &sample.trajectories[..] else { panic!("{sample:?}") };
     assert_eq!((before.turns(Role::Assistant), before.turns(Role::Tool), before.opening.is_some()), (1, 0, false));
-    // The second turn reads what the template makes of all before it, and learns from what it wrote alone.
+    // The second turn reads the template's rendering of everything before it, and only its own tokens are learned from.
     let opening = after.opening.as_ref().unwrap();
     let roles: Vec<Role> = opening.messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);

@@ -79,7 +79,7 @@ fn a_tool_that_misbehaves_costs_its_own_call() {
             assert_eq!(endings, [ToolEnding::Answered, ending, ToolEnding::Answered], "{name}");
             let answers = answers(&trajectory);
             assert!(answers[1].starts_with("error: ") && answers[1].contains(said), "{name}: {}", answers[1]);
-            // The state is gone, and the episode is not.
+            // The state is lost, but the episode continues.
             assert_eq!((answers[2].as_str(), trajectory.finish_reason), ("2", FinishReason::Stop), "{name}");
         }
     });
@@ -101,7 +101,7 @@ fn a_session_cannot_be_claimed_by_another_trajectory() {
     });
 }
 
-/// How often the policy was told that a turn begins, in what it read and wrote.
+/// How many turns begin in what the policy read and wrote.
 fn turns_begun(trajectory: &Trajectory, policy: &Scripted) -> usize {
     count(trajectory, policy, "<|im_start|>")
 }
@@ -145,7 +145,7 @@ fn learned(trajectory: &Trajectory, policy: &Scripted) -> String {
     policy.text.tokenizer.decode_with(&ids, false).unwrap()
 }
 
-/// What comes of an act of the guest `acts`, which has two seconds, half a second of the processor and 16 MiB.
+/// The sample of an act of the guest `acts`, which has two seconds, half a second of processor time and 16 MiB.
 fn act(settings: Value, turns: &[&str]) -> (Sample, Arc<Scripted>) {
     let sandbox = sandbox();
     let policy = Arc::new(Scripted::new(text("qwen2_5"), turns));

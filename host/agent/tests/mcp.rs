@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The revision of 2026-07-28, which knows no `initialize`, and those before it.
+/// The revision of 2026-07-28, which has no `initialize`, and those before it.
 const SDKS: [&str; 2] = ["newest", "mcp-1.30.0"];
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_server.py");
 
@@ -58,7 +58,7 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         let group = libc::pid_t::try_from(self.process.id()).unwrap();
-        // SAFETY: it only sends a signal. The process was not waited for, so its number is that of its group still.
+        // SAFETY: it only sends a signal. The process was not waited for, so its id is still that of its group.
         assert_eq!(unsafe { libc::kill(-group, libc::SIGKILL) }, 0);
         self.process.wait().unwrap();
     }
@@ -93,7 +93,7 @@ fn turns<'a>(tool: impl Into<ToolSource>, calls: impl Iterator<Item = &'a [(&'a 
     })
 }
 
-/// What came of each call, and what the policy read.
+/// How each call ended, and what the policy read.
 fn answers(trajectory: &Trajectory) -> Vec<(ToolEnding, String)> {
     assert_eq!(trajectory.finish_reason, FinishReason::Stop);
     let read = trajectory.messages.iter().filter(|message| message.role == Role::Tool);
@@ -120,7 +120,7 @@ fn a_published_server_of_either_era_answers_the_policy() {
         let time: Value = serde_json::from_str(time).unwrap();
         assert_eq!((answered, &time["time_difference"]), (&ToolEnding::Answered, &json!("-9.0h")), "{sdk}");
         assert!(time["target"]["datetime"].as_str().unwrap().ends_with("T00:30:00+00:00"), "{sdk}: {time}");
-        // Gavel checks arguments by itself; what the schema does not say, the server does.
+        // Gavel checks arguments against the schema; the server checks what the schema leaves open.
         assert_eq!((*wrong, missing.as_str()), (ToolEnding::CalledWrongly, "error: \"time\" is a required property"));
         assert_eq!(*failed, ToolEnding::Failed, "{sdk}");
         assert!(nowhere.starts_with("error: ") && nowhere.contains("Mars/Olympus"), "{sdk}: {nowhere}");
@@ -153,7 +153,7 @@ fn a_call_ends_in_every_way_over_stdio_and_http() {
     }
 }
 
-/// A client that asks by the newest revision takes a server that is silent for 10 s for one of the old.
+/// A client of the newest revision assumes an old one if the server is silent for 10 s.
 #[test]
 fn a_server_that_starts_slowly_is_of_either_era() {
     let add = |sdk: &str| answers(&calls(program(sdk, "late"), &[("add", json!({"a": 2, "b": 3}))]));

@@ -85,7 +85,7 @@ fn training() -> Vec<(&'static str, Finding)> {
     use bytesize::ByteSize;
     use gavel_policy::device::{DeviceMemory, memory, select, why_no_gpu};
 
-    // The process would not have started without it.
+    // Without it, the process would not have started.
     let libtorch = crate::libtorch::loaded().unwrap_or_else(|| "linked".into());
     let gpu = match (why_no_gpu(), select("cuda:0").and_then(memory)) {
         (Some(why), _) => Finding::Missing(

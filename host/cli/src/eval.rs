@@ -152,7 +152,7 @@ fn endpoint(args: &EvalArgs, named: &str, config: &Config<toml::Table>) -> Resul
     Ok(("endpoint".into(), ChatEndpoint { timeout: ENDPOINT_TIMEOUT, deadline: ENDPOINT_DEADLINE, ..endpoint }))
 }
 
-/// Saves the answers. Where Parquet cannot hold them, they are saved as JSON Lines beside it, and not lost.
+/// Saves the answers. If Parquet cannot hold them, they are saved beside it as JSON Lines, so that they are not lost.
 fn save(out: &Path, evaluated: &Evaluated) -> Result<()> {
     let rows = generations(&evaluated.groups);
     let Err(error) = write_rows(out, &rows) else {
@@ -186,7 +186,7 @@ fn print(Evaluated { metrics, sources, groups }: &Evaluated, samples: usize) {
     outcomes.lines().for_each(|line| outln!("  {line}"));
 }
 
-/// A line for the case that no score of the reward that decides what is right counts as right.
+/// A line to print if no answer is right by the score of `reward`, which decides that.
 fn nothing_right(groups: &[Group], reward: &str) -> Option<String> {
     let members = groups.iter().flat_map(|group| &group.members);
     let scores = members.filter_map(|member| member.outcome.plugins.get(reward)?.outcome.score());

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// One `--plugin`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginArg {
-    /// Absent where the plugin's folder has the name.
+    /// Absent if the plugin's folder has the name.
     name: Option<String>,
     /// A component, or the folder of a plugin.
     path: PathBuf,
@@ -176,7 +176,7 @@ pub fn limiter(text: &str) -> Result<(String, LimiterTable), String> {
     Ok((name.to_owned(), line.limiter))
 }
 
-/// The tables of a flag, each named once; `what` is what they name.
+/// The tables of a flag, each with a name of its own; `what` is the kind of thing that they name.
 pub fn each_once<T>(flag: &str, what: &str, given: Vec<(String, T)>) -> Result<BTreeMap<String, T>> {
     let mut tables = BTreeMap::new();
     for (name, table) in given {

@@ -7,7 +7,7 @@ pub fn error(error: &anyhow::Error) {
     terminal::error(&with_causes(error));
 }
 
-/// An error with those of its causes that its text does not have yet.
+/// An error with the causes that its text does not contain.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(|cause| cause.to_string()) {

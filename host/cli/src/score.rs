@@ -159,7 +159,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     for (number, members) in rows.enumerate() {
         let group = PendingGroup::new(members.iter().filter(|member| member.is_ok()).count());
         let started = members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer));
-        // The last first: this thread then sleeps once for all of them.
+        // The last row first, so that this thread sleeps once for all of them.
         let ended: Vec<Ended> = in_flight.start(started).rev().map(|row| row.wait(&sink.scorer)).collect();
         for row in ended.into_iter().rev() {
             out.write(sink.finish(row)?)?;
@@ -185,7 +185,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     Ok(if summary.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A row between reading and writing, which is scored or was; `S` is the one or the other.
+/// A row between reading and writing. `S` is its scoring under way, or the result.
 enum Taken<S> {
     /// `number` is that of the group.
     Read {

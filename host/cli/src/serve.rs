@@ -40,7 +40,7 @@ pub struct ServeArgs {
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     one_quiet_team()?;
-    // Before the model, which may take minutes to load.
+    // Bound before the model is loaded, which may take minutes.
     let listener = TcpListener::bind((args.host, args.port)).with_context(|| {
         format!("cannot listen on {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
     })?;
@@ -52,7 +52,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         listener.set_nonblocking(true).context("cannot listen")?;
-        // A streamed token is a small packet, which would wait until the one before was acknowledged.
+        // A streamed token is a small packet, which would otherwise wait for the acknowledgement of the one before.
         let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?.tap_io(|stream| {
             // Without it, streaming is only slower.
             let _ = stream.set_nodelay(true);

@@ -1,5 +1,5 @@
-//! The only way to stdout and stderr. Almost every message has text of a plugin, a model or a row, so everything that
-//! is printed is escaped here. A lint refuses other ways to print.
+//! The only way to stdout and stderr. Almost every message contains text of a plugin, a model or a row. So everything
+//! that is printed is escaped here, and a lint refuses other ways to print.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, reason = "the way to them")]
 
 use anyhow::{Context, Result};
@@ -72,7 +72,7 @@ pub fn data(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a line. Where nobody reads it any more, it is lost, and the command continues.
+/// Writes a line. If nobody reads the output any more, the line is lost, and the command continues.
 fn line_to(out: &mut impl std::io::Write, line: fmt::Arguments<'_>) {
     let _ = writeln!(out, "{line}");
 }

@@ -207,7 +207,7 @@ fn print_summary(summary: &Summary, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Prints what the device waited for, without waits that were only a moment.
+/// Prints what the device waited for, except for momentary waits.
 fn print_waits(Summary { device_wait, longest_waits, .. }: &Summary) {
     let waits: Vec<_> = device_wait.iter().filter(|(_, seconds)| **seconds >= 0.05).collect();
     if waits.is_empty() {

@@ -40,7 +40,7 @@ fn every_conversation_of_an_agent_is_a_trajectory_that_is_learned_from() {
     assert_eq!(speakers, ["first", "second"]);
     for pair in trajectories.chunks(2) {
         assert_eq!((&pair[0]["id"], &pair[0]["advantage"]), (&pair[1]["id"], &pair[1]["advantage"]));
-        // What rewards read is what the agent answered: the first speaker's last turn.
+        // Rewards read the answer of the agent: the first speaker's last turn.
         assert_eq!(pair[1]["answer"], pair[0]["response"]);
     }
     let said = succeed(&project, &["replay".to_owned(), "runs/run".to_owned()]);
@@ -160,15 +160,15 @@ fn what_waits_for_a_tool_is_told_and_charged_to_it() {
     assert_eq!((number("tool/loop/out-of-budget"), number("tool_turns/mean")), (4.0, 1.0), "{metrics:?}");
 }
 
-/// Each token of each conversation in which a tool answers and a user speaks: it is continued token for token, or with a
-/// template that rewrites its history, each turn is a trajectory of its own.
+/// Compares each token of conversations in which a tool answers and a user speaks. A conversation is continued token
+/// for token or, with a template that rewrites its history, each turn is a trajectory of its own.
 #[test]
 fn training_computes_the_log_probs_of_rollout_with_every_template() {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/chat_templates").canonicalize().unwrap();
     let call = json!({"name": "add", "arguments": {"by": 2}});
     let (with_tool, without) = (acting(&json!({"act": "converse", "call": call})), acting(&json!({"act": "converse"})));
-    // The turns of a sample, or an error where the template takes no such conversation.
+    // The turns of a sample, or an error if the template cannot render such a conversation.
     let check = |project: &Project, name: &str, history: &str| {
         let settings = [
             format!("log.name={name}-{history}"),
@@ -195,7 +195,7 @@ fn training_computes_the_log_probs_of_rollout_with_every_template() {
             continue;
         }
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        // Some take no answers of tools.
+        // Some templates cannot render answers of tools.
         let ways = [("tool", "exact"), ("user", "exact"), ("tool", "split"), ("user", "split")];
         let way = ways.into_iter().find(|(after, history)| {
             let (project, turns) = if *after == "tool" { (&with_tool, 3.0) } else { (&without, 2.0) };

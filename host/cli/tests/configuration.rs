@@ -71,7 +71,7 @@ fn a_dry_run_prints_the_values_that_count() {
     assert_eq!(of_train("mini_batch_prompts"), of_train("prompts_per_step"));
     assert_eq!(of_train("on_outcome")["out-of-budget"].as_str(), Some("lowest-if-caused"));
     assert_eq!(of_train("on_outcome")["unavailable"].as_str(), Some("drop"));
-    // What was printed is a configuration of the same run.
+    // The output is a configuration of the same run.
     project.write("again.toml", &toml::to_string(&config).unwrap());
     assert_eq!(resolved(&project, "again.toml", &[]), config);
 }

@@ -5,7 +5,7 @@ mod project;
 
 use project::{Project, stderr};
 
-/// The lines that doctor prints about `what`, with what to do.
+/// The lines that doctor prints about `what`, with its hints.
 fn about<'a>(printed: &'a str, what: &str) -> Vec<&'a str> {
     let lines: Vec<&str> = printed.lines().collect();
     let is_about = |line: &&str| line.get(9..).is_some_and(|rest| rest.starts_with(what));

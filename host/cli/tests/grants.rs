@@ -96,7 +96,7 @@ fn inspect_says_how_each_import_stands_and_what_to_add() {
     let (runs, child) = (guest("runs"), guest("child"));
     let program = format!("[exec.child]\npath = \"{child}\"\n");
     let reward = format!("[[reward]]\nname = \"runs\"\npath = \"{runs}\"\ngrant = {{ exec = [\"child\"] }}\n");
-    // Those without a component are passed over.
+    // Tables without a component are skipped.
     let servers = "[[reward]]\nname = \"lean\"\nurl = \"http://a\"\n[[tool]]\nname = \"time\"\nmcp = [\"a\"]\n";
     let agent = format!("[agent]\npath = \"{}\"\ngrant = {{ http = [\"http://a\"] }}\n", guest("acts"));
     std::fs::write(folder.join("exec.toml"), reward + servers + &program + &agent).unwrap();

@@ -142,7 +142,7 @@ fn a_group_stays_whole_around_a_sample_that_no_plugin_was_called_for() {
     project.write("rows.jsonl", &["longest", "longer", "ab"].map(row).concat());
     let short = format!("short={}", built("guests/shortest.wasm").display());
     project.succeed(&["score", "--plugin", &short, "--data", "rows.jsonl", "--out", "out.jsonl", "--record", "kept"]);
-    // What a shut gate leaves.
+    // The record that a shut gate leaves.
     let step = project.path("kept/trajectories/step-000000.jsonl");
     let mut recorded = lines(&step);
     recorded[1].insert("plugins".into(), json!({}));
@@ -239,7 +239,7 @@ fn a_dataset_is_no_reward() {
         assert!(said.contains("plugin `x` scores nothing: it exports neither `reward` nor `judger`\nhint: "), "{said}");
         said
     };
-    // With parameters that it refuses, too.
+    // The same with parameters that it refuses.
     for params in ["{}", "{\"prefix\": \"Answer:\"}"] {
         assert!(place("plugins/calculator.wasm", params).contains("it is a tool, which belongs in a [[tool]] table"));
         assert!(place("plugins/react.wasm", params).contains("it is an agent; name it in agent.path"));

@@ -157,7 +157,7 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     assert_eq!(all.len(), 1000);
     seen.sort();
     seen.dedup();
-    // The rows give all of them: right and wrong, with and without an answer, abstained, and a fault of the input.
+    // The rows lead to every outcome: right and wrong, with and without an answer, abstained, and a fault of the input.
     assert!(seen.len() >= 5, "{seen:?}");
 
     project.write("long.jsonl", &long_rows());
@@ -184,7 +184,7 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     exceptions::name_the_authors_lines(&project, "reward-ts");
 }
 
-/// Breaks a type of the reward in TypeScript, which no build takes.
+/// Breaks a type of the reward in TypeScript, so that no build accepts it.
 fn types_are_checked_before_a_plugin_in_typescript_is_built(project: &Project) {
     let main = project.read("reward-ts/main.ts");
     project.write(
@@ -209,7 +209,7 @@ fn a_taskset_gives_its_rows() {
         make(&project, language, "taskset");
     }
     assert_eq!(project.read("taskset-c/cases.jsonl"), project.read("taskset-cpp/cases.jsonl"));
-    // What one refuses and does not know, and a text that JSON escapes.
+    // A column that is not JSON, and a text that JSON escapes.
     let source = project.read("taskset-c/src/plugin.c");
     let row = "    gavel_row_text(row, \"note\", \"\\\"\\\\\\t\\xc3\\xa9\");\n    if (seed == 9) gavel_row_json(row, \"level\", \"1,\");\n}\n";
     let (before, _) = source.rsplit_once("}\n").unwrap();
@@ -252,7 +252,7 @@ fn an_agent_attempts_tasks() {
     for language in ["rust", "python", "c", "cpp", "ts"] {
         make(&project, language, "agent");
     }
-    // In a component, it differs from TypeScript by nothing.
+    // Its component would be the same as that in TypeScript, so only its tests run.
     run(&project, &["plugin", "new", "agent-js", "--lang", "js", "--kind", "agent"]);
     std::os::unix::fs::symlink(project.path("agent-ts/node_modules"), project.path("agent-js/node_modules")).unwrap();
     let tested = Command::new("node").arg("--test").current_dir(project.path("agent-js")).output().unwrap();
@@ -296,7 +296,7 @@ fn a_trap_in_c_names_its_functions() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("give_up") && said.contains("plugin_score") && !said.contains("function "), "{said}");
-    // Names are kept, and no more.
+    // Only names are kept.
     assert!(std::fs::metadata(project.path("traps/build/traps.wasm")).unwrap().len() < 100_000);
 }
 

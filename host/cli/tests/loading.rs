@@ -86,7 +86,7 @@ fn only_a_regular_file_within_the_limit_is_read() {
         let spec = ProgramSpec { name: "program".into(), path: path.into(), limits: Limits::default() };
         sandbox(place.path(), LoadLimits::default(), Some(GAVEL)).add_program(spec).unwrap_err()
     };
-    // It takes no room on the disk, and would take 1 TiB of memory.
+    // It takes no space on the disk, but would take 1 TiB of memory.
     let large = place.path().join("large.wasm");
     std::fs::File::create(&large).unwrap().set_len(1 << 40).unwrap();
     let error = load(&large);

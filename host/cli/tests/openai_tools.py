@@ -40,7 +40,7 @@ for refused in [{"tools": openai.NOT_GIVEN}, {"tool_choice": "none"}]:
     assert chat(**refused).choices[0].message.tool_calls is None
 assert chat(stop=["add"]).choices[0].message.content == "I "
 
-# The call and its result go back, and later calls are numbered on.
+# The call and its result go back, and later calls have other ids.
 result = {"role": "tool", "tool_call_id": call.id, "content": "5"}
 again = chat(messages=[*messages, choice.message.model_dump(exclude_none=True), result, *messages])
 assert all(more.id != call.id for more in again.choices[0].message.tool_calls or [])

@@ -52,7 +52,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Fails, with these words on stderr.
+    /// Fails with these words on stderr.
     fn fail(&self, args: &[&str], expected: Inline) {
         self.failed(self.run(args), expected);
     }

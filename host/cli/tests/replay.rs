@@ -205,7 +205,7 @@ fn another_reward_shows_what_it_would_have_changed() {
     let worst = found["worst"].as_array().unwrap();
     assert_eq!((worst.len(), &worst[0]["sample"], &worst[0]["step"]), (3, &json!("1.0.0"), &json!(1)));
 
-    // Another component: its outcomes are in the output, here as text.
+    // With another component, the output has its outcomes, here as text.
     let plugin = format!("letter={}", built("guests/abstain.wasm").display());
     let output = project.run(&["replay", "runs/run", "--plugin", &plugin, "--params", "letter={}"]);
     let text = stdout(&output);

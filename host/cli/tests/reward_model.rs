@@ -72,7 +72,7 @@ fn a_policy_is_trained_on_a_reward_model_and_its_verdicts_replay() {
     let metrics = project.metrics("runs/run");
     assert_eq!(metrics[1]["outcome/liked/scored"], json!(16), "{:?}", metrics[1]);
     assert!(metrics[1]["reward/liked/mean"].as_f64().unwrap() != 0.0, "{:?}", metrics[1]);
-    // It shares the policy's device by turns, and the step says what that takes.
+    // It takes turns on the policy's device, and the step reports the time.
     let timed = &lines(&project.path("runs/run/metrics.jsonl"))[1];
     let number = |name: &str| timed.get(name).and_then(Value::as_f64);
     assert!(number("perf/reward_model/quality/scored") > Some(0.0), "{timed:?}");

@@ -180,7 +180,7 @@ fn who_caused_a_failure_is_recorded_and_found_again() {
     let found = replayed(&["--sample", "0.0.0"]);
     assert_eq!((&found["samples"], &found["different"]), (&json!(1), &json!(0)), "{found}");
 
-    // Rewards are those of the run's `on_outcome`, with the range that the plugin promises now.
+    // The rewards follow the run's `on_outcome`, with the range that the plugin now declares.
     let sets = folder.path().join("kept/plugins/lineups.json");
     let text = std::fs::read_to_string(&sets).unwrap();
     let mut kept: Value = serde_json::from_str(&text).unwrap();

@@ -34,7 +34,7 @@ fn gavel(args: &[&str]) -> Command {
     command
 }
 
-/// A server that ends with the test, however that ends.
+/// A server that ends with the test, whether or not the test passes.
 struct Server {
     child: Child,
     /// `http://127.0.0.1:PORT/v1`

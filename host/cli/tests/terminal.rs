@@ -9,8 +9,8 @@ use project::{Project, built};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// Clears the screen, sets the title, goes back to the margin, turns the
-/// writing around, hides, recolours, and begins lines of its own.
+/// Clears the screen, sets the title, returns to the margin, reverses the direction of the text, hides text, changes
+/// its colour, and begins lines of its own.
 const EVIL: &str =
     "x\u{1b}[2J\u{1b}]0;t\u{7}\rerror: forged\u{202e}\u{200b}\u{9b}31m\u{2028}␤error: forged␤hint: forged␤y";
 
@@ -57,7 +57,7 @@ fn a_plugin_cannot_write_to_the_terminal() {
 
     let args = ["plugin", "test", &obeys, "--cases", "cases.jsonl", "--params", &refused];
     let told = printed(&project, 2, &args);
-    // The parameters are shown as JSON, what the plugin says of them in lines.
+    // The parameters are shown as JSON, and the plugin's message about them in lines.
     assert!(told.starts_with("error: plugin `obeys` refuses its parameters {\"refuse\":"), "{told}");
     assert!(told.contains("\n  error: forged\n  hint: forged\n  y\n"), "{told}");
     for params in [&named, &refused] {
@@ -127,12 +127,12 @@ fn a_model_cannot_write_to_the_terminal() {
         let mut command = Command::new("python3");
         command.args(["-c", python, env!("CARGO_BIN_EXE_gavel")]).args(args).args(more);
         let output = command.current_dir(project.path("")).output().unwrap();
-        // A terminal ends its lines so.
+        // A terminal ends lines with `\r\n`.
         let shown = String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n");
         assert!(output.status.success() && shown.contains(r"\u{") && !acts(&shown), "{shown:?}");
     }
 
-    // What is said of a sample of it.
+    // The message about a sample of this model.
     project.add_reward("obeys", "guests/obeys.wasm", "");
     let args = ["train", "-c", "train.toml", "--set", "train.steps=3", "--set", "train.max_failure_rate=1.0"];
     let output = project.run(&args);

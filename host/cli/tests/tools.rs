@@ -83,7 +83,7 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     for line in &metrics[1..] {
         assert!(number(line, "tool_turns/mean") > 0.5 && number(line, "num_turns/max") >= 2.0, "{line:?}");
         assert!(number(line, "tool/calculator/answered") >= 1.0, "{line:?}");
-        // As for samples of one turn: what training computes is what was drawn.
+        // As for samples of one turn, training computes the log-probabilities of rollout.
         assert!(number(line, "logprob_mismatch") < 1e-4, "{line:?}");
         // The answers of the tool are not learned from.
         assert!(number(line, "tokens/trained") < number(line, "tokens/response"), "{line:?}");
@@ -182,7 +182,7 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
             error(&[sizes, "data.validation=\"tools-train.jsonl\"", "model.chat_template=drops.jinja", &history]);
         assert!(said.contains("drops.jinja") && said.contains("hint: set model.chat_template"), "{said}");
     }
-    // It leaves out what the policy said before the last message.
+    // The template leaves out the policy's messages before the last one.
     project.write("forgets.jinja", "{{ messages[0].content }}{{ messages[-1].content if messages|length > 1 }}:");
     let agent = format!("agent={{path={:?}}}", built("plugins/debate.wasm"));
     let agent =

@@ -105,7 +105,7 @@ fn a_crash_is_never_a_score() {
         assert!(stderr(&stopped).contains(part), "no {part:?} in {}", stderr(&stopped));
     }
 
-    // Allowed to continue, it learns nothing, rather than from made-up zeros.
+    // If the run may continue, it learns nothing instead of learning from made-up zeros.
     let settings = ["--set", "train.max_failure_rate=1.0", "--set", "train.steps=2"];
     let unlearned = project.run(&[&["train", "-c", "train.toml"][..], &settings].concat());
     assert_eq!(unlearned.status.code(), Some(2));

@@ -9,7 +9,8 @@ use gavel_data::{Group, Member, Trajectory};
 use gavel_scoring::recording::Grouping;
 use gavel_train::{Advantage, Experience, RewardStatistics, ScoredGroup, ScoredSample, ScoredTrajectory};
 
-/// Which samples of a group have a reward in a strand, and their rewards; nothing if they are too few to learn from.
+/// The samples of a group that have a reward in a strand, with their rewards; nothing if there are too few to learn
+/// from.
 fn scored(group: &Group, table: &RlTable, rule: &CreditRule<'_>, strand: &Strand) -> Option<(Vec<usize>, Vec<f64>)> {
     let grouping = table.grouping();
     let reward = |member: &Member| rule.reward(member, strand, reward(member, &grouping)?);
@@ -29,7 +30,7 @@ fn reward(member: &Member, grouping: &Grouping) -> Option<f64> {
 pub(crate) enum Useless {
     /// Fewer samples than `min_scored` have a reward.
     TooFewScored,
-    /// All rewards are equal, and so are all advantages, 0 where samples are compared with each other.
+    /// All rewards are equal. So are all advantages: 0 if samples are compared with each other.
     EqualRewards,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct AdvantageRule<'a> {
     pub(crate) table: &'a RlTable,
     pub(crate) credit: &'a CreditRule<'a>,
     pub(crate) learning: &'a mut LearningState,
-    /// What was measured of the tokens of the groups.
+    /// The measures of the tokens of the groups.
     pub(crate) measures: Measures,
     /// The greedy sample of each group, for algorithms that compare with it; otherwise empty.
     pub(crate) greedy: Vec<Option<Member>>,
@@ -236,7 +237,7 @@ mod tests {
     fn a_response_that_exhausts_its_judge_does_not_escape_unless_the_run_says_so() {
         let outcomes = [(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None), (OutcomeKind::Fault, None)];
         let mut group = group(&outcomes);
-        // As scoring finds for the second one alone.
+        // Scoring finds a lowest reward for the second sample only.
         group.members[1].outcome.lowest_reward = Some(-1.0);
         let learned = |text: &str| {
             let mut group = group.clone();

@@ -6,7 +6,7 @@ use crate::step_metrics::members;
 use gavel_data::{CausedBy, Group, OutcomeKind};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Steps that are compared with as many before them.
+/// How many steps are compared with the same number before them.
 const STEPS: usize = 10;
 /// The fewest failures for a warning.
 const LEAST: u64 = 10;
@@ -14,7 +14,7 @@ const LEAST: u64 = 10;
 /// warnings.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// The calls of a plugin, and those that a response made fail.
+/// The calls of a plugin, and how many of them a response broke.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Calls {
     all: u64,
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(at, [25], "{last}");
         assert!(last.contains("`math` more often: 30 of 1000 calls in the last 10 steps, 10 of 1000 in the 10 before"));
         assert!(last.contains(r#"on_outcome = { out-of-budget = "lowest-if-caused" }"#));
-        // Failures that the plugin caused do not count, nor failures that are no escape.
+        // Failures that the plugin caused do not count, nor those that let no sample escape.
         assert_eq!(warned(dropped, rising(CausedBy::Plugin)).0, [0; 0]);
         assert_eq!(warned("", rising(CausedBy::Response)).0, [0; 0]);
     }

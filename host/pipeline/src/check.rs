@@ -1,6 +1,6 @@
 //! What `--dry-run` checks.
 
-/// One thing that was checked and found in order.
+/// One thing that was checked without a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     /// What was checked.

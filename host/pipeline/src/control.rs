@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
-/// Asks a run to end, or to say what it waits for. Copies ask the same run.
+/// Asks a run to end, or to report what it waits for. Copies ask the same run.
 #[derive(Debug, Clone, Default)]
 pub struct Control(Arc<Asked>);
 
@@ -20,12 +20,12 @@ impl Control {
         self.0.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Asks the run to say what every sample in flight waits for.
+    /// Asks the run to report what every sample in flight waits for.
     pub fn report(&self) {
         self.0.report.notify_one();
     }
 
-    /// Whether the run is to end.
+    /// Whether the run was asked to end.
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
     }

@@ -16,7 +16,7 @@ pub(crate) struct CreditRule<'a> {
     tokenizer: &'a Tokenizer,
 }
 
-/// The trajectories that are compared with each other.
+/// The trajectories of a group that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Strand {
     /// All of a sample.
@@ -58,8 +58,8 @@ impl<'a> CreditRule<'a> {
         }
     }
 
-    /// The reward of a sample in a strand, where `reward` is that of the sample. A reward sets that of a speaker with
-    /// the metric `reward/SPEAKER`. Nothing where the sample has no such trajectory.
+    /// The reward of a sample in a strand, where `reward` is that of the sample. A plugin sets the reward of a speaker
+    /// with the metric `reward/SPEAKER`. Nothing if the sample has no trajectory of the speaker.
     pub(crate) fn reward(&self, member: &Member, strand: &Strand, reward: f64) -> Option<f64> {
         let Strand::Speaker(name) = strand else { return Some(reward) };
         member.sample.trajectories.iter().find(|trajectory| speaker(trajectory) == name)?;
@@ -71,8 +71,8 @@ impl<'a> CreditRule<'a> {
         Some(own.reduce(|sum, own| sum + own).unwrap_or(reward))
     }
 
-    /// The rewards that the reward of a sample in a strand is the sum of, in the order of their names. A reward that gave
-    /// no score has what the others leave. The reward of a speaker is not divided.
+    /// The parts whose weighted sum is the reward of a sample in a strand, in the order of their names. Parts without a
+    /// score share the remainder. The reward of a speaker is not divided.
     pub(crate) fn parts(&self, member: &Member, strand: &Strand, reward: f64) -> Vec<RewardPart> {
         if let Strand::Speaker(_) = strand {
             return vec![RewardPart { weight: 1.0, score: reward }];
@@ -113,8 +113,8 @@ impl<'a> CreditRule<'a> {
         group.members.iter().any(credit)
     }
 
-    /// The credit of each response token of a trajectory, which is added to its advantage; nothing where no reward gave
-    /// any. A token has the credit of the parts that its bytes are in, times the weight of the reward.
+    /// The credit of each response token of a trajectory, which is added to its advantage; nothing if no reward gave
+    /// any. A token gets the credit of the parts that its bytes overlap, times the weight of the reward.
     pub(crate) fn of_tokens(&self, member: &Member, number: usize) -> Option<Vec<f64>> {
         let given = |(weight, score): (f64, &'_ Score)| {
             let own = score.credit.iter().filter(|credit| credit.trajectory as usize == number);
@@ -135,13 +135,13 @@ impl<'a> CreditRule<'a> {
         Some(credits)
     }
 
-    /// For each message that the policy wrote: its tokens, and the bytes of the message's text that they are. Tokens of
-    /// what is outside of the text (a thought, a call, the end of the turn) are left out.
+    /// For each message that the policy wrote: its tokens, and the bytes of the message's text that they are. Tokens
+    /// outside the text (a thought, a call, the end of the turn) are left out.
     fn written(&self, trajectory: &Trajectory, tokens: &Tokens) -> BTreeMap<u32, Vec<(usize, Range<usize>)>> {
         let turns = turns(&tokens.loss_mask);
         let replies = (0_u32..).zip(&trajectory.messages).filter(|(_, message)| message.role == Role::Assistant);
         let replies: Vec<_> = replies.collect();
-        // Otherwise an agent put words into the policy's mouth, and it is not known which.
+        // Otherwise an agent wrote some of the assistant's messages, and it is not known which.
         if replies.len() != turns.len() {
             return BTreeMap::new();
         }

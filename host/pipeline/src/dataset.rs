@@ -9,7 +9,7 @@ use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows that are asked for at once.
+/// How many rows are requested at once.
 const AT_ONCE: usize = 64;
 
 /// The most rows of a taskset for which the configuration need not set a number of rows: all rows are kept, and a

@@ -50,7 +50,8 @@ pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
     })
 }
 
-/// What was found of the model, `rows` rows of `train`, `validation` rows to validate with, the rewards and the tools.
+/// The checks of the model, of `rows` rows of `train`, of `validation` rows to validate with, of the rewards and of the
+/// tools.
 pub(crate) fn checks(setup: &Setup, train: &str, rows: usize, validation: usize) -> Vec<Check> {
     let sizes = &setup.sizes;
     let mut checks = vec![

@@ -44,7 +44,7 @@ impl<'a> EndpointRollout<'a> {
     /// each sample.
     ///
     /// # Errors
-    /// A field of the endpoint is wrong, or its key is not there.
+    /// A field of the endpoint is wrong, or its key is not set.
     pub(crate) fn new(
         (name, endpoint): &'a (String, ChatEndpoint),
         scorer: &'a Scorer,
@@ -70,7 +70,7 @@ impl<'a> EndpointRollout<'a> {
         })
     }
 
-    /// Draws and scores a group of each question, with a sample for each of the seeds that `seeds` gives for the
+    /// Draws and scores a group for each question, with a sample for each of the seeds that `seeds` gives for the
     /// question's number.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ fn number(value: f32) -> Value {
 }
 
 /// The response up to the end of the stop text that appears in it first, as in training. Servers are not asked to stop
-/// there: they leave the stop text out, and most do not say which one it was.
+/// there: they leave the stop text out, and most do not report which one it was.
 fn ended_at_stop_text(mut completion: ChatCompletion, stop: &[String]) -> ChatCompletion {
     let text = completion.message.text();
     let end = stop.iter().filter_map(|stop| Some(text.find(stop)? + stop.len())).min();

@@ -6,8 +6,9 @@ use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
 
-/// Sets `num_trajectories/*`, `num_turns/*` and `tool_turns/*` of samples, `tool/<function>/*`, the share of trajectories
-/// that ended so as `finish/*`, and the seconds of a sample in tools and in generation, each with `prefix` before its name.
+/// Sets `num_trajectories/*`, `num_turns/*` and `tool_turns/*` of samples, `tool/<function>/*`, the share of
+/// trajectories with each finish reason as `finish/*`, and the seconds of a sample in tools and in generation. Each
+/// name begins with `prefix`.
 pub(crate) fn describe_episodes<'a>(
     prefix: &str,
     groups: impl IntoIterator<Item = &'a Group> + Clone,
@@ -15,7 +16,7 @@ pub(crate) fn describe_episodes<'a>(
 ) {
     let trajectories = || members(groups.clone()).flat_map(|member| &member.sample.trajectories);
     let uses = || trajectories().flat_map(|trajectory| &trajectory.report.tool_uses);
-    // Whether a template keeps a sample in one trajectory or splits it, the numbers of a sample are the same.
+    // The numbers of a sample are the same whether a template keeps it in one trajectory or splits it.
     let of_samples = |of: fn(&Trajectory) -> f64| -> Vec<f64> {
         let of_sample = |trajectories: &[Trajectory]| trajectories.iter().map(of).fold(0.0, |sum, each| sum + each);
         members(groups.clone()).map(|member| of_sample(&member.sample.trajectories)).collect()

@@ -20,7 +20,7 @@ pub enum PipelineError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A model of the hub cannot be had.
+    /// A model or a dataset of the hub cannot be found or downloaded.
     #[error(transparent)]
     Hub(#[from] HubError),
     /// A dataset cannot be read.

@@ -36,7 +36,7 @@ pub struct Evaluated {
     pub metrics: Metrics,
     /// The same by data source.
     pub sources: Vec<SourceNumbers>,
-    /// The answers with their outcomes: a group of each row.
+    /// The answers with their outcomes: a group for each row.
     pub groups: Vec<Group>,
 }
 
@@ -49,10 +49,10 @@ pub enum EvalProgress {
     Scored,
 }
 
-/// Answers the validation set and scores the answers; `progress` hears how far it is.
+/// Answers the validation set and scores the answers. Calls `progress` with how far the evaluation is.
 ///
 /// # Errors
-/// The configuration has no validation set, anything that it names cannot be used, or the endpoint does not answer.
+/// The configuration has no validation set, something that it names cannot be used, or the endpoint does not answer.
 pub fn evaluate(
     config: &Config<toml::Table>,
     options: &EvalOptions,

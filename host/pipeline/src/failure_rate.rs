@@ -5,7 +5,7 @@ use crate::error::{PipelineError, Result};
 use gavel_data::{Evaluation, Group, Member, OutcomeKind, Sample, Shown, ShownLines};
 use std::collections::VecDeque;
 
-/// How many samples of the last groups, as many as a step has, could not be scored.
+/// How many samples of the latest groups could not be scored. It covers as many groups as a step has.
 pub(crate) struct FailureWindow {
     max_failure_rate: f64,
     groups: usize,
@@ -37,7 +37,7 @@ impl FailureWindow {
         self.recent.push_back(GroupFailures { samples: group.members.len(), failed: failed.len(), account });
     }
 
-    /// Stops a run whose plugins fail too often to be learned from, once there are enough groups to say so.
+    /// Stops a run whose plugins fail too often to be learned from, once there are enough groups to judge by.
     pub(crate) fn check(&self, step: u64) -> Result<()> {
         let samples: usize = self.recent.iter().map(|group| group.samples).sum();
         let failed: usize = self.recent.iter().map(|group| group.failed).sum();

@@ -3,8 +3,8 @@
 use gavel_data::{Columns, Group, Json, Member, Message, Role};
 use serde_json::{Map, Value};
 
-/// A row of each sample: the columns of its task, the answer, and the outcome as `gavel score` writes it. `response` is
-/// a text, or messages if one of the answers is more than a text.
+/// A row for each sample: the columns of its task, the answer, and the outcome as `gavel score` writes it. `response`
+/// is a text, or messages if one of the answers is more than a text.
 pub fn generations(groups: &[Group]) -> Vec<Columns> {
     let members = || groups.iter().flat_map(|group| &group.members);
     let texts = members().all(|member| messages(member).iter().all(is_text));

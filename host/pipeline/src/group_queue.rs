@@ -49,7 +49,7 @@ pub(crate) struct GroupQueue {
     drawing: usize,
     /// The number of the next draw.
     next: u64,
-    /// What the sample that was scored last had waited for.
+    /// What the sample that was scored last waited for.
     last_scored: Option<Cause>,
     /// When no episode asked the policy.
     policy_waits: PolicyWaits,
@@ -79,7 +79,7 @@ enum SampleState {
 }
 
 impl SampleState {
-    /// That of a sample with this id that is about to be drawn.
+    /// The state of a sample with this id that is about to be drawn.
     fn drawing(id: String, waits: &PolicyWaits) -> Self {
         Self::Drawing(EpisodeProgress::among(waits, id))
     }

@@ -1,4 +1,4 @@
-//! What the algorithm of a run keeps from one step to the next; a checkpoint has it.
+//! The state that the algorithm of a run keeps from one step to the next. A checkpoint contains it.
 
 use crate::config::RlTable;
 use gavel_train::{KlConfig, LossConfig, RewardStatistics, UpdateStats};
@@ -11,7 +11,7 @@ const SQUARES: &str = "rewards/squares";
 const KL_IN_LOSS: &str = "loss/kl/coefficient";
 const KL_IN_REWARD: &str = "kl_reward/coefficient";
 
-/// What the algorithm of a run keeps from one step to the next.
+/// The state that the algorithm of a run keeps from one step to the next.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LearningState {
     /// The rewards of the run so far.
@@ -23,7 +23,7 @@ pub(crate) struct LearningState {
 }
 
 impl LearningState {
-    /// That of a run at its start, or of a checkpoint that kept these numbers.
+    /// The state at the start of a run, or that of a checkpoint with the numbers `kept`.
     pub(crate) fn new(table: &RlTable, kept: &BTreeMap<String, f64>) -> Self {
         let number = |name: &str| kept.get(name).copied();
         let with_weight = |config: Option<KlConfig>, name: &str| {

@@ -23,7 +23,7 @@ impl Cause {
     /// to the endpoint.
     pub(crate) fn new(last: &LastCall, sample: String) -> Self {
         let endpoints = last.endpoints.iter().map(|(name, share)| {
-            // `reward_model/NAME` and `limiter/NAME` already say what they are.
+            // `reward_model/NAME` and `limiter/NAME` already have a prefix.
             let name = if name.contains('/') { name.clone() } else { format!("chat/{name}") };
             (name, *share)
         });
@@ -32,8 +32,8 @@ impl Cause {
         Self { waits: std::iter::once(plugin).chain(endpoints).collect(), sample }
     }
 
-    /// The cause of a wait for an episode that had something else to do than to ask the policy. Calls of one turn share
-    /// the time.
+    /// The cause of a wait for an episode that did something other than ask the policy. Calls of one turn share the
+    /// time.
     pub(crate) fn of_episode(PolicyWait { what, episode, .. }: PolicyWait) -> Self {
         let names = match what {
             WaitsFor::Policy => Vec::new(),
@@ -136,7 +136,7 @@ mod tests {
         ledger.wait(2.0, cause("reward/a", "1.0.0"));
         ledger.wait(1.0, cause("reward/b", "1.0.1"));
         ledger.end_wait();
-        // Nothing was waited for since.
+        // There was no wait since then.
         ledger.end_wait();
         ledger.wait(0.5, cause("reward/a", "1.1.0"));
         ledger.end_wait();

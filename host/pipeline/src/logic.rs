@@ -61,7 +61,7 @@ impl Logic {
     /// The tools that a row may call.
     ///
     /// # Errors
-    /// The row selects one that is not there. The text says so.
+    /// The row selects a tool that does not exist; the error says so.
     pub(crate) fn tools_of(&self, task: &Task) -> std::result::Result<Option<Tools>, String> {
         let of_row = |tools: &Tools| Ok(Tools { set: tools.set.of_row(task)?, ..tools.clone() });
         self.tools().map(of_row).transpose()
@@ -70,7 +70,7 @@ impl Logic {
     /// The functions that the prompt of a row offers.
     ///
     /// # Errors
-    /// The row selects a tool that is not there, or its own column is no list of them. The text says so.
+    /// The row selects a tool that does not exist, or its own column is not a list of functions; the error says so.
     pub(crate) fn offered(&self, task: &Task) -> std::result::Result<Arc<[Value]>, String> {
         match (self, self.tools_of(task)?) {
             (Self::Tools(_), Some(tools)) => Ok(tools.set.definitions()),
@@ -84,7 +84,7 @@ impl Logic {
         let agent = self.agent().zip(config.agent.plugin(&config.limits));
         let agent = agent.map(|(agent, spec)| ActorRecord::new(ActorRole::Agent, spec, agent.hash(), agent.info()));
         let loaded = self.tools().into_iter().flat_map(|tools| tools.set.tools());
-        // A server outside of the sandbox has no component to keep.
+        // A server outside the sandbox has no component to keep.
         let tools = config.tool.iter().zip(loaded).filter_map(|(table, tool)| {
             let (ToolSource::Component(spec), tool) = (table.source(&config.limits), tool.component()?) else {
                 return None;

@@ -57,8 +57,8 @@ pub(crate) fn predict_sft(config: &Config<SftTable>, setup: &Setup, rows: &[SftR
     plan.predict_with_advice()
 }
 
-/// What a run needs that learns from `batch_size` pairs a step, of which the longest has `common` tokens and then twice
-/// `rest`.
+/// What a run that learns from `batch_size` pairs a step needs. The longest pair has `common` tokens in common, and
+/// then `rest` tokens on each side.
 pub(crate) fn predict_pairs<T>(
     config: &Config<T>,
     setup: &Setup,

@@ -2,7 +2,7 @@
 
 use gavel_data::seed::{Purpose, derive};
 
-/// A dataset's part of the rows, and how often it is drawn from beside the others.
+/// A dataset's part of the rows, and how often it is drawn from relative to the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Share {
     /// Its rows, at least one.

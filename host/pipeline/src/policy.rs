@@ -113,7 +113,7 @@ pub(crate) fn text_and_config(table: &ModelTable, kind: ModelKind) -> Result<(Te
         ModelKind::Policy => {}
         ModelKind::RewardModel => {
             config = config.for_reward_model()?;
-            // A conversation may end with a token that ends texts, which must not pass for padding.
+            // A conversation may end with a token that ends texts. This must not pass for padding.
             let pad = Some(text.tokenizer.pad()).filter(|pad| !text.tokenizer.stop_ids().contains(pad));
             config.pad_token_id = config.pad_token_id.or(pad);
         }

@@ -88,7 +88,7 @@ fn warn(probed: &Probed) {
     probed.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
 }
 
-/// How often a reward had which outcome: `letter: 4 rows of train.jsonl: 3 scored, 1 abstained (the first: no letter)`.
+/// How often a reward had each outcome: `letter: 4 rows of train.jsonl: 3 scored, 1 abstained (the first: no letter)`.
 fn said(probe: &Probe, dataset: &str) -> String {
     let counts = OutcomeKind::ALL.into_iter().filter_map(|kind| {
         let mut of_kind = probe.calls.iter().filter(|row| row.evaluation.outcome.kind() == kind);

@@ -21,11 +21,11 @@ pub(crate) struct Prompt {
     pub(crate) tools: Option<Tools>,
 }
 
-/// What is done with prompts that are too long.
+/// The limit of prompts, and what to do with longer ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PromptLimit {
     tokens: usize,
-    /// The model's: the most tokens of a prompt together with a response to imitate.
+    /// The limit of the model: the most tokens of a prompt together with a response to imitate.
     pub(crate) positions: usize,
     pub(crate) overlong: Overlong,
 }

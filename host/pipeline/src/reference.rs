@@ -1,4 +1,4 @@
-//! The policy that penalties measure the distance from.
+//! The reference: the policy from which penalties measure the distance.
 
 use crate::config::ReferenceTable;
 use crate::error::{PipelineError, Result};
@@ -7,7 +7,7 @@ use gavel_torch::scalar::ScalarOperations;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The policy that penalties measure the distance from: the first one of the run, or one that follows it.
+/// The policy from which penalties measure the distance: the first policy of the run, or one that follows the policy.
 pub(crate) struct Reference {
     pub(crate) model: Model,
     /// How it follows the policy, if it does.
@@ -18,7 +18,7 @@ impl Reference {
     /// A reference that is `model` at first.
     ///
     /// # Errors
-    /// It is to follow the policy, but shares its weights.
+    /// The reference should follow the policy, but shares its weights.
     pub(crate) fn new(model: Model, follows: Option<ReferenceTable>, policy: &Model) -> Result<Self> {
         if follows.is_some() && policy.is_adapted() {
             return Err(PipelineError::Stopped(

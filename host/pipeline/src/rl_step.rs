@@ -58,7 +58,7 @@ struct Step {
     explained: Vec<f64>,
     /// Whether any token had an advantage other than 0.
     has_advantage: bool,
-    /// The mean distance from the reference, of each update that measured it before.
+    /// The mean distance from the reference, for each update before which it was measured.
     measured_kl: Vec<f64>,
     staleness: Staleness,
     seconds: Seconds,
@@ -152,7 +152,7 @@ impl RlRun<'_> {
         self.update(step, step.taken.len() - step.trained).await
     }
 
-    /// Whether the weights may be changed now: without partial rollout, a response has one policy.
+    /// Whether the weights may be changed now: without partial rollout, one policy draws a whole response.
     fn may_update(&self) -> bool {
         self.run.has_two_devices() || self.schedule().partial_rollout || !self.groups.is_drawing()
     }
@@ -203,7 +203,7 @@ impl RlRun<'_> {
                 step.seconds.generate += seconds;
                 let waits = self.groups.policy_waits().take();
                 if self.run.has_two_devices() {
-                    // Of the device that trains.
+                    // This is a wait of the device that trains.
                     self.ledger.charge("generation", seconds);
                 } else {
                     for wait in waits {
@@ -390,7 +390,7 @@ fn has_learned(mini_batch: &[Experience]) -> bool {
     mini_batch.iter().any(|row| row.loss_mask.contains(&true))
 }
 
-/// The means over a step's updates; of a maximum over tokens, the maximum.
+/// The means over a step's updates; for a maximum over tokens, the maximum.
 fn describe_updates(updates: &[UpdateStats], metrics: &mut Metrics) {
     metrics.count("updates", updates.len() as u64);
     if !updates.is_empty() {

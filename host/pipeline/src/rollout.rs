@@ -119,9 +119,9 @@ impl Rollout {
         progress
     }
 
-    /// Draws and scores a group of each prompt, with a sample for each of the seeds that `seeds` gives for the prompt's
-    /// number. Gives the groups in the order of the prompts, and the seconds after the end of the last response. Calls
-    /// `scored` after each sample.
+    /// Draws and scores a group for each prompt, with a sample for each of the seeds that `seeds` gives for the
+    /// prompt's number. Gives the groups in the order of the prompts, and the seconds after the end of the last
+    /// response. Calls `scored` after each sample.
     pub(crate) async fn draw_all(
         &self,
         prompts: &[Prompt],
@@ -141,7 +141,7 @@ impl Rollout {
             }));
         }
         self.start(&draws, sampling, &mut in_flight).await?;
-        // An episode asks the policy no more once nobody holds its progress.
+        // Once nobody holds its progress, an episode no longer counts as one that asks the policy.
         drop(draws);
         let mut members = BTreeMap::new();
         let mut last_drawn = Instant::now();

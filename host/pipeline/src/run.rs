@@ -42,13 +42,14 @@ pub(crate) struct Run<'a, T> {
 
 /// How a step ended.
 pub(crate) struct StepEnd {
-    /// The accuracy, where it was validated.
+    /// The accuracy, if the step was validated.
     pub(crate) accuracy: Option<f64>,
     /// Whether it is time for a checkpoint.
     pub(crate) is_checkpoint_due: bool,
     /// Seconds that the validation waited for its rewards alone.
     pub(crate) validation_wait: f64,
-    /// When the policy had nothing to do in it, as its episodes waited for something else.
+    /// The times in the validation in which the policy had nothing to do, because its episodes waited for something
+    /// else.
     pub(crate) validation_waits: Vec<PolicyWait>,
 }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 /// A wait: since when, and for what.
 pub(crate) type Wait = (Instant, String);
 
-/// What a sample waits for that is drawn since `since`.
+/// What a sample that is being drawn since `since` waits for.
 pub(crate) fn of_draw(progress: &EpisodeProgress, since: Instant) -> Wait {
     let EpisodeWait { what, since: asked } = progress.now();
     let who = match &what {
@@ -27,7 +27,7 @@ pub(crate) fn of_draw(progress: &EpisodeProgress, since: Instant) -> Wait {
     }
 }
 
-/// What a sample waits for that is scored; nothing if it waits for others of its group.
+/// What a sample that is being scored waits for; nothing if it waits for others of its group.
 pub(crate) fn of_score(progress: &Progress) -> Vec<Wait> {
     let waits = progress.waits().into_iter().map(|asked| {
         let who = format!("reward {}", asked.judge);
@@ -51,7 +51,7 @@ fn at_endpoint(who: &str, OutsideWait { endpoint, is_queued, .. }: &OutsideWait)
 /// The samples of a validation under way. Clones share their state.
 #[derive(Clone, Default)]
 pub(crate) struct ValidationWaits {
-    /// When no episode asked the policy.
+    /// The times in which no episode asked the policy.
     pub(crate) policy: PolicyWaits,
     samples: Arc<Mutex<BTreeMap<SampleKey, ValidatedSample>>>,
 }
@@ -67,7 +67,7 @@ enum Stage {
 }
 
 impl ValidationWaits {
-    /// A sample is about to be drawn. Gives where it notes what it waits for.
+    /// Notes that a sample is about to be drawn. Gives the progress in which the sample notes what it waits for.
     pub(crate) fn draw(&self, key: SampleKey, id: String) -> EpisodeProgress {
         let progress = EpisodeProgress::among(&self.policy, id.clone());
         let stage = Stage::Drawn(progress.clone(), Instant::now());
@@ -75,14 +75,14 @@ impl ValidationWaits {
         progress
     }
 
-    /// Its judges are asked.
+    /// Notes that the judges of a sample are asked.
     pub(crate) fn score(&self, key: SampleKey, progress: Progress) {
         if let Some(sample) = self.lock().get_mut(&key) {
             sample.stage = Stage::Scored(progress);
         }
     }
 
-    /// It has its outcome.
+    /// Notes that a sample has its outcome.
     pub(crate) fn end(&self, key: SampleKey) {
         self.lock().remove(&key);
     }

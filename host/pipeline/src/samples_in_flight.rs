@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Which sample it is: of which draw, at which place in its group.
+/// A sample: its draw, and its place in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SampleKey {
     pub(crate) draw: u64,

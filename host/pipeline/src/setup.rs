@@ -82,7 +82,8 @@ impl Setup {
     }
 }
 
-/// The rewards of a configuration, with what they may ask and run, and the reward models among that.
+/// The rewards of a configuration, with the endpoints, reward models and programs that they may be granted; and the
+/// reward models by themselves.
 pub(crate) fn scorer<T>(config: &Config<T>) -> Result<(Scorer, RewardModels)> {
     let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
     let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
@@ -104,9 +105,9 @@ fn check_calls(text: &TextModel) -> Result<()> {
     }
 }
 
-/// Refuses a chat template that takes no conversation with tools, and one that rewrites the history of a conversation
-/// which is to continue in one trajectory, so that the policy would not continue what it wrote. An agent may also let a
-/// user speak after a reply, or have conversations of one turn.
+/// Refuses a chat template that cannot render a conversation with tools. If a conversation is to continue in one
+/// trajectory, also refuses a template that rewrites its history: the policy would not continue what it wrote. An agent
+/// may also let a user speak after a reply, or have conversations of one turn.
 fn check_history(
     text: &TextModel,
     task: &Task,

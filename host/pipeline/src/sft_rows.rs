@@ -94,8 +94,7 @@ pub(crate) fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &
     }
 }
 
-/// A prompt, and what the chat template writes of the answer to it, to the end
-/// of the turn.
+/// A prompt, and the answer to it as the chat template writes it, up to the end of the turn.
 pub(crate) fn sft_row(
     prompt: &[Message],
     tools: &[Value],

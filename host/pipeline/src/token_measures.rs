@@ -6,19 +6,19 @@ use gavel_data::{Group, Trajectory};
 use gavel_train::{Experience, KlEstimator};
 use std::collections::BTreeMap;
 
-/// What is measured of tokens.
+/// What to measure of tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Measuring {
-    /// Whether the gradient norms are.
+    /// Whether to measure gradient norms.
     pub(crate) gradient_norms: bool,
-    /// Whether the critic's values are.
+    /// Whether to measure the critic's values.
     pub(crate) values: bool,
-    /// How the distance from the reference is, if it is.
+    /// How to measure the distance from the reference, if at all.
     pub(crate) kl: Option<KlEstimator>,
 }
 
 impl Measuring {
-    /// What the algorithm of a run needs; nothing if it needs nothing.
+    /// The measures that the algorithm of a run needs, if any.
     pub(crate) fn of(table: &RlTable) -> Option<Self> {
         let kl = table.kl_reward.map(|kl| kl.estimator);
         let gradient_norms = table.algorithm.needs_gradient_norms();
@@ -27,7 +27,7 @@ impl Measuring {
     }
 }
 
-/// What was measured of the response tokens of a trajectory.
+/// The measures of the response tokens of a trajectory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TokenMeasures {
     /// The gradient norm of each; empty if they were not measured.
@@ -41,7 +41,7 @@ pub(crate) struct TokenMeasures {
 /// A trajectory: the numbers of its group, of its sample and of itself.
 pub(crate) type Place = (usize, usize, usize);
 
-/// What was measured, by trajectory.
+/// The measures, by trajectory.
 pub(crate) type Measures = BTreeMap<Place, TokenMeasures>;
 
 /// The trajectories of groups that have tokens, with their numbers.
@@ -59,7 +59,7 @@ pub(crate) fn rows(groups: &[&Group], table: &RlTable) -> Vec<(Place, Experience
     rows
 }
 
-/// The mean over trajectories of the mean distance of their learned tokens; nothing without any.
+/// The mean over trajectories of the mean distance of their learned tokens; nothing if there are none.
 pub(crate) fn mean_kl(rows: &[(Place, Experience)], measures: &Measures) -> Option<f64> {
     let of_row = |(key, row): &(Place, Experience)| {
         let kl = &measures.get(key)?.kl;

@@ -21,7 +21,7 @@ pub(crate) struct Updater {
 /// What an update needs besides the policy.
 struct UpdateParts {
     trainer: Trainer,
-    /// From which penalties measure the distance.
+    /// The reference, from which penalties measure the distance.
     reference: Option<Reference>,
     critic: Option<Critic>,
     before_step: Option<BeforeStep>,
@@ -74,7 +74,7 @@ impl Updater {
             match before_step {
                 Some(before) if before.step == step => model.with_parameters(&before.parameters, set)??,
                 _ => {
-                    // The next copy needs the memory of this one.
+                    // Frees this copy first: the next one needs its memory.
                     *before_step = None;
                     if !is_last {
                         *before_step = Some(BeforeStep::keep(step, model)?);
@@ -150,7 +150,7 @@ impl Updater {
         self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
-    /// Lets the reference follow the policy after step `step`, if it is to.
+    /// Lets the reference follow the policy after step `step`, if the run asks for it.
     pub(crate) async fn end_step(&self, step: u64) -> Result<()> {
         let parts = self.parts.clone();
         let work = move |model: &Model| match &lock(&parts).reference {

@@ -16,7 +16,7 @@ use std::time::Instant;
 /// The results of a validation.
 pub(crate) struct Validation {
     pub(crate) metrics: Metrics,
-    /// The answers: a group of each row.
+    /// The answers: a group for each row.
     pub(crate) groups: Vec<Group>,
     /// Seconds from the last answer to the last score.
     pub(crate) waited: f64,

@@ -114,7 +114,7 @@ fn rewards(group: &Group) -> Vec<f64> {
 }
 
 /// Whether an answer is right, 1 or 0; unknown if the reward gave no score, or is for other data sources. A sample that
-/// did not come to its end is wrong.
+/// was not finished is wrong.
 fn right(member: &Member, accuracy: &str) -> Option<f64> {
     let outcome = &member.outcome;
     // An answer that a server did not give has neither messages nor an error.
@@ -162,7 +162,7 @@ mod tests {
     use crate::testing::group;
     use gavel_data::{Evaluation, Metric, OutcomeKind, RolloutFault, RolloutStage, Score};
 
-    /// A group whose samples the reward `answer` scored so, with these notes.
+    /// A group whose samples have these scores and notes of the reward `answer`.
     fn noted(samples: &[(f64, Option<&str>)]) -> Group {
         let outcomes: Vec<_> = samples.iter().map(|(score, _)| (OutcomeKind::Scored, Some(2.0 * score))).collect();
         let mut group = group(&outcomes);

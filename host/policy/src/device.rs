@@ -71,18 +71,17 @@ pub fn name(device: Device) -> String {
     }
 }
 
-/// The default limit of bytes for an engine's keys and values: nine tenths of
-/// the memory that is free on the model's device now, less what a step computes
-/// in, but at least half of it. There is always room for one sequence of the
-/// model's positions, as few sequences are that long. `None` if the system does
-/// not report its memory.
+/// The default limit of bytes for an engine's keys and values: nine tenths of the memory that is free on the model's
+/// device now, less the memory in which a step computes, but at least half of the free memory. It is never less than
+/// one sequence of the model's positions takes, even if that is more than the free memory: few sequences are that long.
+/// `None` if the system does not report its memory.
 pub fn cache_budget(model: &Model, config: &EngineConfig) -> Option<usize> {
     let free = memory(model.device()).ok()?.free / 10 * 9;
     let footprint = Footprint::new(model.config(), model.kind(), model.device());
     let prefill = footprint.layer(PassShape::unshared(1)).saturating_mul(config.prefill_tokens as u64);
     let sampling = footprint.sampling(1, true).saturating_mul(config.max_batch as u64);
     let longest = footprint.cache_per_token().saturating_mul(model.config().positions() as u64);
-    // `max_batch` may be more than ever come.
+    // `max_batch` may be more rows than ever come.
     usize::try_from(free.saturating_sub(prefill.max(sampling)).max(free / 2).max(longest)).ok()
 }
 

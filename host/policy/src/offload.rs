@@ -4,23 +4,23 @@ use crate::error::Result;
 use crate::model::Model;
 use tch::{Device, Tensor};
 
-/// A copy of a model's weights in host memory; of a model on the CPU, the weights themselves. They must not change after
-/// it was made.
+/// A copy of a model's weights in host memory; for a model on the CPU, the weights themselves. The weights must not
+/// change after it was made.
 pub struct HostWeights(Vec<Tensor>);
 
 impl HostWeights {
     /// Copies the weights of `model`.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// There is not enough host memory.
     pub fn of(model: &Model) -> Result<Self> {
         let _guard = tch::no_grad_guard();
         let copy = |(_, weight): (String, Tensor)| Ok(weight.f_detach()?.f_to_device(Device::Cpu)?);
         Ok(Self(model.weights().into_iter().map(copy).collect::<Result<_>>()?))
     }
 
-    /// Gives the memory that the weights of `model` take on its device back. Until [`restore`](Self::restore), the
-    /// model computes nothing.
+    /// Frees the memory that the weights of `model` take on its device. Until [`restore`](Self::restore), the model
+    /// cannot compute.
     ///
     /// # Errors
     /// libtorch failed.
@@ -31,7 +31,7 @@ impl HostWeights {
     /// Copies the weights to the device of `model` again.
     ///
     /// # Errors
-    /// The device has no memory for them. What was copied is given back.
+    /// The device has no memory for them. The memory of those already copied is freed.
     pub fn restore(&self, model: &Model) -> Result<()> {
         let restored = self.set(model, |host| Ok(host.f_to_device(model.device())?));
         if restored.is_err() {

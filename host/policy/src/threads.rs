@@ -1,7 +1,7 @@
 //! The threads that libtorch computes with.
 //!
 //! OpenMP keeps a team of threads for each thread that has used it. Once all teams together have more threads than
-//! there are cores, a thread that waits sleeps at once where it would spin, and a step of a small model takes a quarter
+//! there are cores, a waiting thread sleeps at once instead of spinning, and a step of a small model takes a quarter
 //! longer. So only the thread of a device keeps a team. Other work computes in a thread that [ends](apart), or
 //! [alone](alone_here).
 

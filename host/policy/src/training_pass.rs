@@ -1,5 +1,5 @@
 //! A forward pass whose backward pass begins at the hidden states, so that the
-//! work after them can be done in parts. It need not remember what happens
+//! work after them can be done in parts. The pass need not keep the activations
 //! inside the layers.
 
 use crate::error::{PolicyError, Result};

@@ -67,7 +67,7 @@ impl AsyncEngine {
         &self.model
     }
 
-    /// How many tokens may follow a prompt of `prompt` tokens; 0 where it is too long itself.
+    /// How many tokens may follow a prompt of `prompt` tokens; 0 if the prompt is itself too long.
     pub fn room(&self, prompt: usize) -> usize {
         self.longest.saturating_sub(prompt)
     }
@@ -150,7 +150,7 @@ impl AsyncEngine {
         self.next_conversation.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Gives back what a conversation has of the cache.
+    /// Frees the part of the cache that a conversation holds.
     ///
     /// # Errors
     /// The thread has ended.

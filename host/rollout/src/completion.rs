@@ -29,7 +29,7 @@ pub(crate) enum Event {
 pub struct Piece {
     /// The text that is certain now; often that of the token, sometimes none.
     pub text: String,
-    /// The token. Absent in a last piece that only gives what was held back, and for the token that ends a text.
+    /// The token. Absent for the token that ends a text, and in a last piece that only has text that was held back.
     pub token: Option<Drawn>,
 }
 
@@ -38,9 +38,9 @@ pub struct Piece {
 pub struct WholeCompletion {
     /// All of its text.
     pub text: String,
-    /// Its tokens, without one that only ends the text.
+    /// Its tokens, without a token that only ends the text.
     pub tokens: Vec<Drawn>,
-    /// How many were drawn, that one included.
+    /// How many tokens were drawn, including such a token.
     pub count: usize,
     /// Why it ended: `Stop` or `Length`.
     pub finish_reason: FinishReason,

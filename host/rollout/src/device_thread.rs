@@ -22,9 +22,9 @@ pub(crate) struct DeviceThread {
     handle: Option<JoinHandle<()>>,
 }
 
-/// What the thread is asked for.
+/// An order to the thread.
 pub(crate) enum Order {
-    /// Draw these responses; `accepted` hears whether all of them can be.
+    /// Draw these responses; `accepted` receives whether all of them can be drawn.
     Generate { queued: Vec<Queued>, accepted: oneshot::Sender<Result<(), PolicyError>> },
     /// The weights are those of this version from now on.
     SetVersion(u64),
@@ -94,7 +94,7 @@ struct Active {
 }
 
 impl Active {
-    /// Reads the next token; whether it completes a stop text.
+    /// Reads the next token. Returns whether it completes a stop text.
     fn push(&mut self, drawn: Drawn) -> Result<bool, TextError> {
         let Some(reader) = &mut self.reader else { return Ok(false) };
         let certain = reader.push(drawn.token)?;
@@ -106,7 +106,7 @@ impl Active {
         Ok(certain.stopped)
     }
 
-    /// Reads what was held back at the end of a response; whether it completes a stop text.
+    /// Reads the text that was held back until the end of a response. Returns whether it completes a stop text.
     fn finish(&mut self) -> Result<(String, bool), TextError> {
         let Some(reader) = &mut self.reader else { return Ok((String::new(), false)) };
         reader.finish().map(|certain| (certain.text, certain.stopped))
@@ -260,7 +260,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Ends what a failed step concerns; whether the thread can continue.
+    /// Ends the responses that a failed step affects. Returns whether the thread can continue.
     fn recover(&mut self, error: PolicyError) -> bool {
         let failed = match error {
             PolicyError::NonFinite { request, .. } => self.fail_one(request, RolloutError::Step(Arc::new(error))),
@@ -279,7 +279,8 @@ impl Owner {
         self.engine.cancel(id).map(drop)
     }
 
-    /// Fails every response and makes a new engine, since the old one must not be used again; whether there is one.
+    /// Fails every response and makes a new engine, since the old one must not be used again. Returns whether there is
+    /// a new one.
     fn fail_all(&mut self, error: PolicyError) -> bool {
         let error = Arc::new(error);
         let active = std::mem::take(&mut self.active);

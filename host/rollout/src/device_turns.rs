@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Whose turn it is on a device that a policy and reward models share. One of them computes at a time. A reward model
-/// has its turn while the policy has nothing to do, and the policy does not wait for more than a batch of it.
+/// has its turn while the policy has nothing to do, and the policy waits for at most one batch of it.
 #[derive(Debug, Default)]
 pub struct DeviceTurns {
     state: Mutex<State>,

@@ -6,12 +6,12 @@ use gavel_text::Tokenizer;
 type Set = fn(&mut Sampling, f64);
 
 /// The sampling of the model's `generation_config.json`, as vLLM reads it, for at most `room` tokens: `temperature`,
-/// `top_k`, `top_p`, `min_p`, `repetition_penalty` and `max_new_tokens`. If a value is missing or out of range, the
-/// temperature is 1, and the others are no limit.
+/// `top_k`, `top_p`, `min_p`, `repetition_penalty` and `max_new_tokens`. A temperature that is missing or out of range
+/// is 1; any other such value has no effect.
 pub fn default_sampling(tokenizer: &Tokenizer, room: usize) -> Sampling {
     let mut sampling = Sampling::new(room, tokenizer.stop_ids().to_vec());
     let settings: [(&str, Set); 6] = [
-        // Files have 0.000001 where they mean the most probable token.
+        // Some files have 0.000001 to mean the most probable token.
         ("temperature", |to, t| to.temperature = if (0.0..1e-3).contains(&t) { 0.0 } else { t as f32 }),
         ("top_k", |to, k| to.top_k = Some(k as usize)),
         ("top_p", |to, p| to.top_p = p as f32),

@@ -8,7 +8,7 @@ pub(crate) struct StopReader {
     stop_texts: StopTexts,
     /// Tokens that end the response and have no text.
     stop_ids: Vec<u32>,
-    /// Whether a stop text was found: what comes after it is not given.
+    /// Whether a stop text was found; the text after it is not given.
     stopped: bool,
 }
 
@@ -69,7 +69,7 @@ mod tests {
                 });
                 let first = (1..=ids.len()).position(|end| tokenizer.decode(&ids[..end]).unwrap().contains(stop));
                 assert_eq!(found, first, "{kind}: {stop:?}");
-                // Nothing of the stop text is given, nor anything twice.
+                // No part of the stop text is given, and no text is given twice.
                 text.push_str(&reader.finish().unwrap().text);
                 let whole = tokenizer.decode(&ids).unwrap();
                 assert_eq!(text, whole[..whole.find(stop).unwrap()], "{kind}: {stop:?}");

@@ -47,11 +47,10 @@ pub fn silu_product(gate_up: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Rotates `x`, `[tokens, heads, 2 * half]`, and gives the first `queries`
-/// heads and the others, which are keys. The first half of a head becomes
-/// `first · cos + second · sin[0]`, the second `second · cos + first · sin[1]`.
-/// `cos` is `[tokens, 1, 1, half]`, `sin` `[tokens, 1, 2, half]`. Computed in
-/// their kind; gradients flow to `x` alone.
+/// Rotates `x`, `[tokens, heads, 2 * half]`, and gives the first `queries` heads and the others, which are keys. The
+/// first half of a head becomes `first · cos + second · sin[0]`, the second `second · cos + first · sin[1]`. `cos` is
+/// `[tokens, 1, 1, half]`, `sin` `[tokens, 1, 2, half]`. Computed in the kind of `cos` and `sin`; gradients flow to `x`
+/// alone.
 pub fn rotate(x: &Tensor, queries: i64, cos: &Tensor, sin: &Tensor) -> Result<[Tensor; 2]> {
     let (tokens, heads, width) = x.size3()?;
     let half = width / 2;
@@ -66,8 +65,8 @@ pub fn rotate(x: &Tensor, queries: i64, cos: &Tensor, sin: &Tensor) -> Result<[T
     }
     let x = if x.stride()[2] == 1 { x.shallow_clone() } else { x.f_contiguous()? };
     let (cos, sin) = (cos.f_contiguous()?, sin.f_contiguous()?);
-    // SAFETY: all are in 32 bits on the CPU; numbers of a head are neighbours, angles are contiguous and as many as `x`
-    // has tokens and pairs; the tensors outlive the call.
+    // SAFETY: all are in 32 bits on the CPU; the numbers of a head are neighbours; the angles are contiguous, one for
+    // each token and pair of `x`; the tensors outlive the call.
     made(|out| unsafe { gavel_rotate(x.as_ptr(), cos.as_ptr(), sin.as_ptr(), queries, out) })
 }
 
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn norms() {
-        // Fewer rows than are worth a thread, and more; also widths that are not whole vectors.
+        // Too few rows to be worth a thread, and more; also widths that are not whole vectors.
         for shape in [&[3, 5][..], &[700, 130], &[2, 300, 64], &[0, 4]] {
             let weight = numbers(2, &shape[shape.len() - 1..]);
             if shape[0] > 0 {

@@ -1,5 +1,5 @@
-//! The parts of libtorch that tch does not offer. Through a C++ shim: parts of a transformer layer as one operation
-//! each, and the operations of an optimiser. Beside them: operations with a number that return their errors.
+//! The parts of libtorch that tch does not offer. A C++ shim has parts of a transformer layer as one operation each,
+//! and the operations of an optimiser. Beside it are operations with a number that return their errors.
 
 pub mod layer;
 pub mod optimizer;

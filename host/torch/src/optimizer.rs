@@ -57,8 +57,8 @@ pub fn reset_gradients(parameters: &[Tensor]) -> Result<()> {
 pub fn hand_over_gradients(parameters: &[Tensor], masters: &[Tensor]) -> Result<()> {
     debug_assert!(parameters.len() == masters.len());
     let (parameters, masters, count) = (pointers(parameters), pointers(masters), parameters.len());
-    // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call. What
-    // stays behind refers to a master weakly.
+    // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call. The
+    // hooks that remain hold the masters weakly.
     checked(unsafe { gavel_hand_over_gradients(parameters.as_ptr(), masters.as_ptr(), count) })
 }
 

@@ -1,5 +1,5 @@
-//! Operations with a number. tch's own free the number before they read libtorch's exception. If the operation fails,
-//! for example without memory, they panic instead of returning the error.
+//! Operations with a number. Those of tch free the number before they read libtorch's exception. If the operation
+//! fails, for example for lack of memory, they panic instead of returning the error.
 
 use crate::{Result, checked};
 use tch::{Device, Tensor};

@@ -7,13 +7,13 @@ use gavel_torch::scalar::ScalarOperations;
 use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
 
-/// Beyond this a difference of log-probabilities does not count, the same as in verl.
+/// The bound of a difference of log-probabilities in `k3`, the same as in verl.
 const MAX_DIFFERENCE: f64 = 20.0;
 
 /// The highest estimate of `k3`, the same as in verl.
 const MAX_K3: f64 = 10.0;
 
-/// The largest relative error that an adaptive weight reacts to.
+/// The bound of the relative error by which an adaptive weight changes.
 const MAX_ERROR: f64 = 0.2;
 
 /// The default of `horizon`, the same as in verl.
@@ -95,10 +95,11 @@ pub struct KlConfig {
     /// The weight of the penalty; 0.001 by default. With 0 the
     /// distance is only measured.
     pub coefficient: f64,
-    /// With this, the weight adapts until the distance is as large; none by default.
+    /// The distance that an adaptive weight aims at; without it, the weight does not change. None by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
-    /// How many samples it takes to change the weight by as much as itself; 10000 by default, only with `target`.
+    /// How many samples it takes to change the weight by the relative error of the distance, which counts at most 0.2;
+    /// 10000 by default, only with `target`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon: Option<f64>,
 }

@@ -34,8 +34,8 @@ pub struct Trainer {
 
 impl Trainer {
     /// A trainer of `model`, whose parameters it shares. A mini-batch is computed in micro-batches of at most
-    /// `max_tokens_per_micro_batch` tokens; a longer row gets one by itself. A prompt of several rows in a micro-batch
-    /// is computed once. The split changes memory and speed, not the result.
+    /// `max_tokens_per_micro_batch` tokens; a longer row gets one by itself. A prompt that several rows of a
+    /// micro-batch share is computed once. The split changes memory and speed, not the result.
     pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
         config.validate()?;
         let optimizer = AdamW::new(model.parameters(), config).map_err(|error| error.during(Phase::Optimizer))?;

@@ -1,9 +1,8 @@
 //! The readers of untrusted bytes, a target each: components, rows, responses
 //! of a language model's server, requests of a client, recordings.
 //!
-//! A [`Target`] takes any input. It must not panic, must not hang, and must
-//! stay below its memory limit. If what it reads is written and read again, it
-//! must be the same. `tests/fuzz/run` looks for inputs that break this;
+//! A [`Target`] takes any input. It must not panic, must not hang, and must stay below its memory limit. A value that
+//! it has read must be the same after it is written and read again. `tests/fuzz/run` looks for inputs that break this;
 //! `tests/corpus.rs` replays those that are kept.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -26,7 +26,7 @@ fn remove(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: the caller keeps the promises of this method, which are those of that one.
+        // SAFETY: the caller upholds the contract of this method, which is that of `System.alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both exist while the one is copied to the other.
+        // Both blocks exist while one is copied to the other.
         add(size);
         remove(layout.size());
         // SAFETY: as in `alloc`.

@@ -91,7 +91,7 @@ fn check_sample(sample: &RecordedSample, folder: &Path) {
     let mut writer = SampleWriter::create(folder, sample.step).unwrap();
     writer.write(&mut tasks, &scored).unwrap();
     writer.finish(&mut tasks).unwrap();
-    // A sample alone in its step, as a task alone is not a recording.
+    // A sample alone in its step: a task alone is not a recording.
     fs::create_dir_all(folder.join("plugins")).unwrap();
     fs::write(folder.join("plugins/lineups.json"), PLUGIN_SET).unwrap();
     let recording = Recording::open(folder).unwrap();

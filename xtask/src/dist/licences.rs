@@ -1,4 +1,4 @@
-//! The licences of what an archive holds.
+//! The licences of the contents of an archive.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
@@ -33,12 +33,12 @@ pub fn write(root: &Path, libtorch: &Path, environment: &Path, folder: &Path) ->
     fs::write(&all, texts.print()).map_err(|error| cannot("write", &all, &error))
 }
 
-/// Licences by their text, each with the works that are under it: many crates share one.
+/// Licences by their text, each with the names of the works under it: many crates share a text.
 #[derive(Default)]
 struct Texts(BTreeMap<String, Vec<String>>);
 
 impl Texts {
-    /// Adds the licences of `name` that are files of `folder`. Whether there is one.
+    /// Adds the licences of `name` that are files of `folder`. Returns whether there is one.
     fn add(&mut self, name: &str, folder: &Path) -> bool {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let is_licence = |path: &PathBuf| {
@@ -49,14 +49,14 @@ impl Texts {
         found.contains(&true)
     }
 
-    /// Adds the licence of `name` that is a file. Whether it is there.
+    /// Adds the licence of `name` in the file `path`. Returns whether the file can be read.
     fn add_file(&mut self, name: &str, path: &Path) -> bool {
         let Ok(text) = fs::read_to_string(path) else { return false };
         self.add_text(name, text.trim().replace("\r\n", "\n"));
         true
     }
 
-    /// Adds the licence of `name` of which only the name is known.
+    /// Adds the licence of `name` if only the name of the licence is known.
     fn add_named(&mut self, name: &str, licence: &str) {
         self.add_text(name, format!("{licence}\n(it has no file with the text of its licence)"));
     }
@@ -87,7 +87,7 @@ impl Texts {
         let mut all = String::new();
         for (text, names) in &self.0 {
             let rule = "=".repeat(80);
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = writeln!(all, "{rule}\n{}\n{rule}\n\n{text}\n", names.join("\n"));
         }
         all

@@ -29,7 +29,7 @@ pub fn set(binary: &Path, path: &str) -> Result<()> {
     fs::write(binary, bytes).map_err(|error| cannot("write", binary, &error))
 }
 
-/// Replaces the one string `old`, NUL before it and behind it, with `new` and NULs.
+/// Replaces the only string `old` that stands between two NULs with `new`, padded with NULs.
 fn replace(bytes: &mut [u8], old: &str, new: &str) -> Result<()> {
     let wanted = [b"\0", old.as_bytes(), b"\0"].concat();
     let places: Vec<usize> =

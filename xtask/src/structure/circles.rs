@@ -54,7 +54,7 @@ fn reached<'a>(file: &'a str, imports: &'a Imports) -> BTreeSet<&'a str> {
     reached
 }
 
-/// A circle with the names that tie its files, for people.
+/// A circle with the imported names that close it, in words.
 fn shown(folder: &str, circle: &BTreeSet<&str>, imports: &Imports) -> String {
     let mut text = format!("{folder}/src: {}", circle.iter().copied().collect::<Vec<_>>().join(", "));
     for file in circle {

@@ -1,4 +1,4 @@
-//! What a server answers, as text: the policy reads nothing else.
+//! A server's answer as text: the policy reads nothing else.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 

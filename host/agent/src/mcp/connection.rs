@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use std::error::Error;
 
-/// Calls that a server over HTTP is asked at once; others wait.
+/// How many calls a server over HTTP gets at once; the others wait.
 const MAX_REQUESTS: usize = 256;
 
 /// A connection to a server; it ends when this is dropped.
@@ -22,7 +22,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects, by the revision of the protocol that the server speaks.
+    /// Connects with the revision of the protocol that the server speaks.
     pub(super) async fn open(spec: &McpSpec, env: &Environment) -> Result<Self, McpError> {
         match Self::try_open(spec, env, either()).await? {
             Ok(connection) => Ok(connection),
@@ -36,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// The same by `lifecycle`, or else the one to try in its place.
+    /// Connects by `lifecycle`. If the server speaks another revision, gives the lifecycle to try instead.
     async fn try_open(
         spec: &McpSpec,
         env: &Environment,
@@ -88,7 +88,7 @@ impl Connection {
     }
 }
 
-/// Why there is no connection. The library's own texts name its types.
+/// Why there is no connection, in words: the library's own texts name its types.
 fn reason(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => reason(fallback),
@@ -112,13 +112,13 @@ fn client() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), Implementation::new("gavel", env!("CARGO_PKG_VERSION")))
 }
 
-/// The revision of 2026-07-28, which has no `initialize`, or an earlier one where the server knows no other.
+/// The revision of 2026-07-28, which has no `initialize`, or an earlier one if the server knows only those.
 fn either() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::V_2026_07_28], legacy_version: None }
 }
 
-/// The revision of a server whose answer to the first question came after the second. The library takes one that is
-/// silent for 10 s, such as one that is still starting, for an old one.
+/// The revision of a server that answered the first request only after the second. The library assumes an old revision
+/// if a server is silent for 10 s, although the server may still be starting.
 fn revision(error: &ClientInitializeError) -> Option<ClientLifecycleMode> {
     match error {
         ClientInitializeError::ConflictInitResponseId(..) => {

@@ -3,7 +3,7 @@
 use gavel_plugin::{GrantError, NoRootCertificates};
 use std::time::Duration;
 
-/// An MCP server that cannot be used. Each names the tool.
+/// Why an MCP server cannot be used. Every error names the tool.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
     /// Its program does not start.
@@ -18,12 +18,12 @@ pub enum McpError {
         /// Why.
         source: std::io::Error,
     },
-    /// A variable that it is to see.
+    /// A variable of its environment cannot be passed to it.
     #[error("tool `{tool}`: {source}")]
     Environment {
         /// The tool.
         tool: String,
-        /// Which, and why.
+        /// Which variable, and why.
         source: GrantError,
     },
     /// There is no key for it.
@@ -46,7 +46,7 @@ pub enum McpError {
         /// The limiter.
         limiter: String,
     },
-    /// No HTTPS.
+    /// There are no root certificates for HTTPS.
     #[error("tool `{tool}`: {source}")]
     Tls {
         /// The tool.

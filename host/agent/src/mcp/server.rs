@@ -26,7 +26,7 @@ pub struct McpServer {
     connection: Mutex<Option<Arc<Connection>>>,
 }
 
-/// A text for the policy, and what came of the call.
+/// A text for the policy, and how the call ended.
 pub(crate) struct McpAnswer {
     pub(crate) text: String,
     pub(crate) ending: ToolEnding,
@@ -36,8 +36,8 @@ impl McpServer {
     /// Connects to a server and asks for its functions. It shares the limiters of the sandbox.
     ///
     /// # Errors
-    /// Its limiter is not there, it does not start, does not answer in time or not as an MCP server does, or a function
-    /// cannot be offered.
+    /// Its limiter does not exist; it does not start, does not answer in time or does not answer as an MCP server does;
+    /// or a function cannot be offered.
     pub fn load(spec: McpSpec, sandbox: &Sandbox) -> BoxFuture<'_, Result<Self, McpError>> {
         // Boxed, as `call` is, so that this crate compiles the client, and not each crate that uses it.
         Self::described(spec, sandbox).boxed()
@@ -135,7 +135,7 @@ impl McpServer {
         let connection = match self.connected().await {
             Ok(connection) => connection,
             Err(error) => {
-                // What to do about it is for people.
+                // The hint is for people, not for the policy.
                 let error = error.to_string();
                 let what = error.split("\nhint:").next().unwrap_or_default();
                 return McpAnswer::error(ToolEnding::Unavailable, what);

@@ -11,11 +11,11 @@ pub struct McpSpec {
     pub name: String,
     /// Where it is.
     pub source: McpSource,
-    /// The variable with the key that it is asked with over HTTP.
+    /// The environment variable with the key for requests over HTTP.
     pub api_key_env: Option<String>,
     /// The variables that its program sees.
     pub env: Vec<String>,
-    /// The most time of a call.
+    /// The longest time of a call.
     pub timeout: Duration,
     /// The most bytes of an answer.
     pub output: usize,

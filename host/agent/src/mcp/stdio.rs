@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-/// The variables of this process that every server sees: what it takes to start a program.
+/// The variables of this process that every server sees: those that a program needs to start.
 const SHOWN: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 /// The longest message that a server may send, in bytes.
 const MESSAGE_BYTES: usize = 16 << 20;
@@ -22,7 +22,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program with its arguments. It sees the variables `env` and few others.
+    /// Starts a program with its arguments. It sees the variables `env`, and those in `SHOWN`.
     pub(super) fn start(
         command: &[String],
         env: impl IntoIterator<Item = (String, String)>,
@@ -63,7 +63,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         // Programs such as `npx` start the server as a child of their own.
         if let Some(group) = self.child.id().and_then(|id| libc::pid_t::try_from(id).ok()) {
-            // SAFETY: it only sends a signal. The child was not waited for, so its number is that of its group still.
+            // SAFETY: it only sends a signal. The child was not waited for, so its process id is still that of its
+            // group.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
     }

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl ToolSet {
-    /// Those that a row may call, which it selects by the names of tools or functions; all where it selects none.
+    /// The tools that a row may call. It selects them by the names of tools or functions; without a selection it may
+    /// call all.
     ///
     /// # Errors
-    /// It selects something else, or has no settings for the tools that need them. The text says what.
+    /// It selects something else, or has no settings for the tools that need them; the error says what.
     pub fn of_row(self: &Arc<Self>, task: &Task) -> Result<Arc<Self>, String> {
         self.check_settings(task)?;
         let Some(selection) = tool_selection(task)? else { return Ok(self.clone()) };
@@ -35,7 +36,8 @@ impl ToolSet {
         Ok(Arc::new(Self::new(tools, functions)))
     }
 
-    /// Refuses a row whose tools need settings and that has none for a tool of the run, whose tools have other names, say.
+    /// Refuses a row whose tools need settings if it sets up no tool of the run, for example because these have other
+    /// names.
     fn check_settings(&self, task: &Task) -> Result<(), String> {
         let (settings, known) = (tool_settings(task), self.names());
         let has_some = settings.names().any(|name| known.contains(name) && settings.present(name).is_some());

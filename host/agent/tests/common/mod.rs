@@ -32,7 +32,7 @@ pub fn text(template: &str) -> TextModel {
     TextModel::load(folder.path()).unwrap()
 }
 
-/// The same, with tokens for the marks of calls and their answers that are not special ones, as Qwen has them.
+/// The same, with tokens for the marks of calls and of their answers. These are not special tokens, as in Qwen.
 pub fn text_with_call_marks(template: &str) -> TextModel {
     let folder = tempfile::tempdir().unwrap();
     text(template).save(folder.path()).unwrap();
@@ -51,7 +51,7 @@ pub fn text_with_call_marks(template: &str) -> TextModel {
 
 pub const CALL_MARKS: [&str; 4] = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"];
 
-/// A policy that writes what it is told, and remembers what it was asked.
+/// A policy that writes given turns and remembers its requests.
 pub struct Scripted {
     pub text: TextModel,
     pub turns: Mutex<VecDeque<String>>,
@@ -75,7 +75,7 @@ impl Scripted {
         }
     }
 
-    /// The text of all that the policy saw before its turn of this number.
+    /// The text of everything that the policy saw before turn `turn`.
     pub fn saw(&self, turn: usize) -> String {
         self.text.tokenizer.decode_with(&self.asked.lock().unwrap()[turn].prompt, false).unwrap()
     }

@@ -21,7 +21,7 @@ pub(super) fn each_batch<T: Serialize>(
     Ok(all)
 }
 
-/// The middle one, or the higher of the two in the middle.
+/// The median; of two in the middle, the higher one.
 pub(super) fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_unstable_by(f64::total_cmp);
     seconds.get(seconds.len() / 2).copied().unwrap_or(f64::NAN)

@@ -13,13 +13,13 @@ const ROWS: usize = 3;
 /// Columns that mean something else in a case.
 const OF_CASES: [&str; 5] = ["case", "expect", "params", "replies", "verdicts"];
 
-/// Cases, and what their author must know of them.
+/// Cases, and what their author must know about them.
 pub struct FirstCases {
     /// The text of `cases.jsonl`.
     pub text: String,
     /// How many there are.
     pub count: usize,
-    /// What is not as in the dataset, a sentence each.
+    /// The differences from the dataset, a sentence each.
     pub problems: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ fn case(name: &str, row: Columns, response: Option<String>) -> String {
 }
 
 /// A response that gives the ground truth as the answer, in the forms that most rules look for: `\boxed{}` and `####`.
-/// None where it is the key of a rule, such as the tests of a program, and not an answer.
+/// `None` if it is not an answer but the key of a rule, such as the tests of a program.
 fn right_response(truth: &str) -> Option<String> {
     let truth = truth.trim();
     if truth.is_empty() || truth.starts_with(['{', '[']) {

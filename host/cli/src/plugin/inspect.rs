@@ -71,7 +71,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
 struct Configured {
     #[serde(default = "agent")]
     name: String,
-    /// Servers have none.
+    /// Absent for a server.
     path: Option<PathBuf>,
     #[serde(default)]
     params: Map<String, Value>,
@@ -79,7 +79,7 @@ struct Configured {
     grant: Grants,
 }
 
-/// The one component that its table gives no name.
+/// The name of the agent, the one component whose table has no name.
 fn agent() -> String {
     "agent".into()
 }

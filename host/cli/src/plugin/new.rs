@@ -44,7 +44,7 @@ fn template() -> impl TypedValueParser<Value = Template> {
     PossibleValuesParser::new(Template::ALL.map(Template::as_str)).try_map(|word| word.parse())
 }
 
-/// The kinds by their words.
+/// The kinds by their names on the command line.
 fn kind() -> impl TypedValueParser<Value = Kind> {
     let kinds = Kind::ALL.map(|kind| PossibleValue::new(kind.as_str()).help(kind.purpose()));
     PossibleValuesParser::new(kinds).try_map(|word| word.parse())

@@ -13,9 +13,9 @@ pub struct Subject {
     pub spec: PluginSpec,
     pub table: TestTable,
     pub cases: Option<PathBuf>,
-    /// What the component is built from.
+    /// The project that the component is built from.
     project: Option<Project>,
-    /// Whether the parameters are those of an argument.
+    /// Whether the parameters come from an argument.
     has_own_params: bool,
 }
 
@@ -51,7 +51,7 @@ impl Subject {
         Ok(())
     }
 
-    /// The file of rows: `given`, else the plugin's cases.
+    /// The file of rows: `given` or, without it, the plugin's cases.
     pub fn data(&self, given: Option<PathBuf>) -> Result<PathBuf> {
         match given.or_else(|| self.cases.clone()) {
             Some(path) => Ok(path),
@@ -121,7 +121,7 @@ impl Subject {
         run_cases(&self.harness()?, &self.spec, &self.table.chat, file).map_err(|error| self.explain(error))
     }
 
-    /// An error with the place of the parameters, where the plugin refuses those of its plugin.toml.
+    /// The error, with the place of the parameters if the plugin refuses those in its plugin.toml.
     pub fn explain(&self, error: HarnessError) -> Error {
         let of_params = matches!(&error, HarnessError::Load(LoadError::Params { .. } | LoadError::Init { .. }));
         match &self.project {

@@ -26,7 +26,7 @@ pub struct WatchArgs {
 }
 
 pub fn run(args: WatchArgs) -> Result<ExitCode> {
-    // A folder without a project is an error at the start, but may lack one for a while later.
+    // At the start, a folder without a project is an error. Later, the project may be missing for a while.
     Project::open(&args.path)?;
     // Ctrl-C is how watching ends, so it is a success.
     signal_hook::flag::register_conditional_shutdown(SIGINT, 0, Arc::new(AtomicBool::new(true)))

@@ -49,7 +49,7 @@ pub fn comparison(run: &Path, found: &Comparison) {
     worst(found, ["recorded", "now"]);
 }
 
-/// The recorded verdicts of samples that were asked for.
+/// Prints the recorded verdicts of the requested samples.
 pub fn recorded(samples: &[RecordedVerdicts]) {
     for RecordedVerdicts { sample, task_id, reward, reason, plugins, not_called } in samples {
         outln!();
@@ -83,7 +83,7 @@ fn said(verdict: &EvaluationRecord) -> String {
     }
 }
 
-/// A text with its title; its further lines are below its first.
+/// A text with its title; the further lines are aligned with the first.
 fn item(title: &str, text: &str) {
     for (number, line) in text.lines().enumerate() {
         outln!("    {:<8} {}", if number == 0 { title } else { "" }, Shown(line));

@@ -70,7 +70,7 @@ pub fn programs(recording: &Recording) -> Result<Vec<ProgramSpec>> {
     }
 }
 
-/// Prints what plugins are granted of this machine because they were when it was recorded.
+/// Prints what plugins are granted on this machine because the recording has these grants.
 pub fn show_grants(recording: &Recording) {
     recording.machine_grants().iter().for_each(|grants| errln!("granted as recorded: {grants}"));
 }

@@ -14,7 +14,7 @@ pub fn argument(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Loads the models. One that no plugin is granted scores by itself: its reward is added to `plugins`.
+/// Loads the models. A model that no plugin is granted scores by itself: its reward is added to `plugins`.
 #[cfg(feature = "train")]
 pub fn load(
     given: Vec<(String, String)>,
@@ -70,7 +70,7 @@ fn table(name: &str, model: &str) -> Result<gavel_pipeline::config::RewardModelT
     Ok(table)
 }
 
-/// A build without training loads none.
+/// A build without training loads no models.
 #[cfg(not(feature = "train"))]
 pub fn load(
     given: Vec<(String, String)>,

@@ -21,8 +21,8 @@ pub struct Completion {
 /// task in a file, and the step and the group's number in a recording.
 type Keyed = (Option<String>, Result<Completion, String>);
 
-/// Completions in groups, one group after another. A row without a completion is an error message, in its group if that
-/// is known.
+/// Completions in groups, one group after another. A row without a completion is an error message, in its group if the
+/// group is known.
 pub struct Source<'a>(Peekable<Box<dyn Iterator<Item = Keyed> + 'a>>);
 
 impl<'a> Source<'a> {

@@ -1,4 +1,4 @@
-//! Exceptions of a plugin in TypeScript: what is shown of them has the author's files and lines.
+//! Exceptions of a plugin in TypeScript are shown with the author's files and lines.
 
 use crate::project::{Project, stderr};
 
@@ -28,7 +28,7 @@ pub fn name_the_authors_lines(project: &Project, folder: &str) {
     let lines: Vec<&str> = manifest.lines().filter(|line| !line.starts_with("params")).collect();
     project.write(&format!("{folder}/plugin.toml"), &lines.join("\n"));
     std::fs::create_dir(project.path(&format!("{folder}/lib"))).unwrap();
-    // It tests functions that are not there any more.
+    // It tests functions that no longer exist.
     std::fs::remove_file(project.path(&format!("{folder}/main.test.ts"))).unwrap();
     project.write(&format!("{folder}/main.ts"), MAIN);
     project.write(&format!("{folder}/lib/parsed.ts"), PARSED);

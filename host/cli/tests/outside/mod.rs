@@ -28,15 +28,15 @@ fn serve() -> u16 {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let pair = pair.clone();
-            // A client may go before its answer is whole.
+            // A client may close the connection before its answer is complete.
             std::thread::spawn(move || drop(answer(stream.unwrap(), &pair)));
         }
     });
     port
 }
 
-/// Answers one request: `/to/URL` with a redirect, `/N` with N bytes, `/half` with half of what it announces,
-/// `/pair` once two ask for it, `/silent` never, and `/echo` with what it got.
+/// Answers one request: `/to/URL` with a redirect, `/N` with N bytes, `/half` with half of the announced bytes, `/pair`
+/// once two clients ask for it, `/silent` never, and `/echo` with the request.
 fn answer(mut stream: TcpStream, pair: &Barrier) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let head: Vec<String> =
@@ -90,7 +90,7 @@ pub fn servers_and_programs_answer(project: &Project, python: &str, js: &str) {
     let sum = |size: usize| bytes(size).into_iter().map(u64::from).sum::<u64>();
     let big = 3 << 20;
     let refused = format!("the request to http://127.0.0.1:{other} was refused: it is not granted");
-    // What is asked, the outcomes in Python and in JavaScript, and what both say of it.
+    // The request, the outcomes in Python and in JavaScript, and what both report.
     let cases = [
         ("get", url("5"), ["scored"; 2], "200 5 10 \0\u{1}\u{2}\u{3}\u{4}".to_owned()),
         ("get", url("to//5"), ["scored"; 2], "200 5 10 ".into()),

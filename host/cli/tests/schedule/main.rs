@@ -1,4 +1,4 @@
-//! `[schedule]`: what a run draws, trains on and keeps where judges are slow.
+//! `[schedule]`: what a run draws, trains on and keeps if its judges are slow.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
@@ -51,7 +51,8 @@ fn all_draws() -> BTreeSet<String> {
         .collect()
 }
 
-/// How many versions the policy that drew a trajectory was behind when it was trained on.
+/// The staleness of a trajectory: how many versions the policy that drew it was behind the policy that was trained on
+/// it.
 fn staleness(line: &Map<String, Value>) -> u64 {
     number(line, "trained_step") - 1 - line["tokens"]["policy_version"].as_u64().unwrap()
 }

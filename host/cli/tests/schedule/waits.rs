@@ -22,7 +22,7 @@ fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times(
     let outcomes = |step: usize| (&metrics[step]["outcome/asks/scored"], &metrics[step]["outcome/asks/unavailable"]);
     assert_eq!(outcomes(1), (&16.into(), &0.into()));
     assert_eq!(outcomes(2), (&16.into(), &0.into()));
-    // What was drawn again has seeds of its own, and the id of its draw.
+    // A sample that was drawn again has seeds of its own, and the id of its draw.
     let lines = trajectories(&project, "runs/run");
     let seeds: BTreeSet<u64> = lines.iter().map(|line| line["plugins"]["letter"]["seed"].as_u64().unwrap()).collect();
     assert_eq!((seeds.len(), ids(&lines).into_iter().collect::<BTreeSet<_>>().len()), (32, 32));
@@ -40,8 +40,8 @@ fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times(
     );
 }
 
-/// The address of a server that answers 1 to the first request, refuses as many as it is to, and answers 1 to all
-/// others. It answers one request after another, each after a delay.
+/// The address of a server that answers 1 to the first request, refuses the next `refused` requests, and answers 1 to
+/// all others. It answers one request after another, each after `delay`.
 fn server(refused: usize, delay: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

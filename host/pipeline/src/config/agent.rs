@@ -1,4 +1,4 @@
-//! `[agent]` and `[[tool]]`: how a sample comes about, and what the policy may call.
+//! `[agent]` and `[[tool]]`: how a sample is made, and what the policy may call.
 
 use super::checks::at_least_one;
 use super::error::ConfigError;
@@ -27,7 +27,7 @@ pub struct AgentTable {
     pub grant: Grants,
     /// The most turns of the policy in a sample, in all of its conversations; 8 by default.
     pub max_turns: usize,
-    /// The most calls that one turn may make; 8 by default. The others are answered with an error.
+    /// The most calls that one turn may make; 8 by default. Further calls are answered with an error.
     pub max_parallel_calls: usize,
     /// What the policy reads of its earlier turns: `exact` (the default), its own tokens, or `split`, what the chat
     /// template makes of them; each turn is then a trajectory of its own.
@@ -42,11 +42,11 @@ pub struct AgentTable {
     pub timeout: Duration,
     /// The most tokens of a tool's answer; 1024 by default.
     pub max_tool_tokens: usize,
-    /// Which part of a longer answer is left out: `start`, `middle` (the default) or `end`.
+    /// The part of a longer answer that is left out: `start`, `middle` (the default) or `end`.
     pub truncate_tool_output: LeftOut,
 }
 
-/// How a sample comes about.
+/// How a sample is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
@@ -151,7 +151,7 @@ impl AgentTable {
         }
     }
 
-    /// The agent that it names; `limits` are those of all plugins.
+    /// The agent of the table; `limits` are those of all plugins.
     pub(crate) fn plugin(&self, limits: &LimitsTable) -> Option<PluginSpec> {
         let path = self.path.clone()?;
         let limits = LimitsTable { timeout: Some(self.timeout), ..self.limits }.over(limits);
@@ -186,7 +186,7 @@ pub struct ToolTable {
     /// In place of a component: an MCP server, by its address or as a program with its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp: Option<McpSource>,
-    /// The variable with the key that a server is asked with over HTTP.
+    /// The environment variable with the key for requests to a server over HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
     /// The name of the limiter whose turns calls of an MCP server wait for; no limit by default.
@@ -232,7 +232,7 @@ impl ToolTable {
         }
     }
 
-    /// Refuses what a server has no use for.
+    /// Refuses keys that a server does not use.
     fn check_mcp(&self, source: &McpSource) -> Result<(), &'static str> {
         let LimitsTable { timeout, output, .. } = self.limits;
         let Grants { env, .. } = &self.grant;
@@ -262,7 +262,7 @@ impl ToolTable {
         }
     }
 
-    /// What it names; `limits` are those of all plugins.
+    /// The tool of the table; `limits` are those of all plugins.
     pub(crate) fn source(&self, limits: &LimitsTable) -> ToolSource {
         let (name, limits) = (self.name.clone(), self.limits.over(limits));
         match self.mcp.clone() {

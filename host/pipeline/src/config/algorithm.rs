@@ -3,11 +3,11 @@
 use gavel_train::Scale;
 use serde::{Deserialize, Serialize};
 
-/// `[train.reference]`: the policy that penalties measure the distance from follows the policy that is trained.
+/// `[train.reference]`: the reference, from which penalties measure the distance, follows the policy that is trained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceTable {
-    /// Steps between its changes.
+    /// Steps between changes of the reference.
     pub every: u64,
     /// The share of the new policy in it, above 0; 1 by default, which replaces it.
     #[serde(default = "whole")]

@@ -13,7 +13,7 @@ pub(super) fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError>
     if value == 0 { Err(ConfigError::value(field, "at least 1", 0)) } else { Ok(()) }
 }
 
-/// Refuses two `[[what]]` tables of one name.
+/// Refuses two `[[what]]` tables of the same name.
 pub(super) fn check_distinct<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result<(), ConfigError> {
     let mut seen = BTreeSet::new();
     match names.into_iter().find(|name| !seen.insert(*name)) {

@@ -62,7 +62,7 @@ impl DatasetTable {
 }
 
 impl Datasets {
-    /// Refuses what cannot be drawn from, for `data.train`.
+    /// Refuses datasets that cannot be drawn from, for `data.train`.
     pub(super) fn validate(&self, key: &str) -> Result<(), ConfigError> {
         if self.0.is_empty() {
             return Err(ConfigError::Invalid(format!("{key} names no dataset")));
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(read.validate("data.train").map_err(|error| error.to_string()), Ok(()), "{written}");
         }
         assert_eq!(datasets("[\"a\", \"b\"]").unwrap().to_string(), "a, b");
-        // One in a list is the same as one.
+        // A list of one dataset is the same as the dataset.
         assert_eq!(datasets("[\"a\"]"), datasets("\"a\""));
     }
 

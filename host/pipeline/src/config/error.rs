@@ -32,7 +32,7 @@ pub enum ConfigError {
         /// What is wrong.
         what: String,
     },
-    /// A model or a dataset of the hub cannot be had.
+    /// A model or a dataset of the hub cannot be found or downloaded.
     #[error(transparent)]
     Hub(#[from] HubError),
     /// A value out of range.

@@ -63,7 +63,7 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     Ok(config)
 }
 
-/// Adds the tables that a command which does not learn can do without.
+/// Adds the tables that a command that does not learn may lack.
 fn fill_in(table: &mut Table) {
     for name in ["model", "data", "train"] {
         table.entry(name).or_insert_with(|| Value::Table(Table::new()));
@@ -116,7 +116,7 @@ fn expected(what: &str) -> String {
         ("parsable string", "a size, such as \"64MiB\" or \"8GiB\""),
     ];
     let Some((found, wanted)) = what.rsplit_once(", expected ") else { return what.to_owned() };
-    // toml reports any value that cannot be a variant so.
+    // toml reports any value that cannot be a variant in this way.
     let found = if found == "invalid type: unit variant" { "invalid type" } else { found };
     match TYPES.iter().find(|(name, _)| *name == wanted) {
         Some((_, words)) => format!("{found}, expected {words}"),

@@ -79,14 +79,14 @@ impl TrainTable for DpoTable {
 }
 
 impl RolloutTable {
-    /// That of a run whose model answers no prompts.
+    /// The `[rollout]` of a run whose model answers no prompts.
     pub(super) fn unused() -> toml::Table {
         toml::Table::from_iter([("max_tokens".to_owned(), toml::Value::Integer(1))])
     }
 }
 
 impl<T> Config<T> {
-    /// Refuses what `command`, whose model answers no prompts, would not use.
+    /// Refuses the tables and keys that `command`, whose model answers no prompts, would not use.
     pub(super) fn check_without_answers(&self, command: &str) -> Result<(), ConfigError> {
         let is_unused = toml::Value::Table(RolloutTable::unused())
             .try_into::<RolloutTable>()

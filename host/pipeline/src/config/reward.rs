@@ -30,13 +30,13 @@ pub struct RewardTable {
     /// The factor of the reward model's score; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
-    /// The least and the most that the reward model's score counts, after `scale`.
+    /// The lowest and the highest value of the reward model's score, after `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<[f64; 2]>,
-    /// The factor of the values of steps as credit, of a process reward model; no credit by default.
+    /// For a process reward model: the factor with which the values of steps become credit; no credit by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credit: Option<f64>,
-    /// The variable with the key that the server is asked with.
+    /// The environment variable with the key of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
     /// Attempts to ask the server after the first.
@@ -97,7 +97,7 @@ fn weight() -> f64 {
 }
 
 impl RewardTable {
-    /// The reward that a reward model is, with its name.
+    /// The reward that stands for a reward model, with its name.
     pub fn of_model(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -145,7 +145,7 @@ impl RewardTable {
         Ok(self.limits.validate(&key("limits"))?)
     }
 
-    /// The plugin that it names; `limits` are those of all plugins.
+    /// The plugin of the table; `limits` are those of all plugins.
     pub fn plugin(&self, limits: &LimitsTable) -> WeightedPlugin {
         let (path, params, grants) = self.component();
         let (name, limits, reuse) = (self.name.clone(), self.limits.over(limits), self.reuse);

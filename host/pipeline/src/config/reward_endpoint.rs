@@ -1,4 +1,4 @@
-//! The keys of `[reward_model.NAME]` for a model that a server has.
+//! The keys of `[reward_model.NAME]` for a model at a server.
 
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;

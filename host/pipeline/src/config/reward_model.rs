@@ -173,7 +173,7 @@ impl RewardModelTable {
         }
     }
 
-    /// A key that is set and only a server has.
+    /// A key that is set, but belongs only to a model at a server.
     fn set_for_server(&self) -> Option<&'static str> {
         let set = [
             ("protocol", self.protocol.is_some()),
@@ -216,7 +216,7 @@ impl RewardModelTable {
     pub(crate) fn source(&self) -> RewardModelSource<'_> {
         match self.endpoint() {
             Some(endpoint) => RewardModelSource::Endpoint(endpoint),
-            // `validate` has seen that there is one.
+            // `validate` has checked that there is a path.
             None => RewardModelSource::Folder(self.path.as_deref().unwrap_or(Path::new(""))),
         }
     }
@@ -247,7 +247,7 @@ impl RewardModelTable {
 }
 
 impl RewardTable {
-    /// Refuses what does not go with a reward model, or only with one.
+    /// Refuses keys that a reward model does not have, or that only a reward model has.
     pub(super) fn check_reward_model(&self) -> Result<(), &'static str> {
         let is_set = self.scale.is_some() || self.clip.is_some() || self.credit.is_some();
         match &self.reward_model {

@@ -34,7 +34,7 @@ pub struct Config<T> {
     pub data: DataTable,
     /// How responses are drawn.
     pub rollout: RolloutTable,
-    /// How a sample comes about: with one turn, or with tools.
+    /// How a sample is made: with one turn, or with tools.
     #[serde(default, skip_serializing_if = "AgentTable::is_default")]
     pub agent: AgentTable,
     /// The tools that the policy may call.
@@ -78,7 +78,7 @@ pub struct Config<T> {
 }
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
-/// run records. A run that was out of memory may continue with settings that need less of it.
+/// run records. A run that ran out of memory may continue with settings that need less.
 pub(crate) const MAY_DIFFER: [&str; 14] = [
     "train.steps",
     "train.max_steps_without_update",
@@ -181,7 +181,7 @@ impl<T: TrainTable> Config<T> {
         self.resources.validate()
     }
 
-    /// Refuses limiters with values out of range, and names of limiters that there are not.
+    /// Refuses limiters with values out of range, and names of limiters that do not exist.
     fn check_limiters(&self) -> Result<(), ConfigError> {
         for (name, table) in &self.limiter {
             table.check().map_err(|what| ConfigError::Invalid(format!("limiter.{name}.{what}")))?;

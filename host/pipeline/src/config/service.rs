@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use std::path::PathBuf;
 
 impl RewardTable {
-    /// Refuses what does not go with a server, or only with one.
+    /// Refuses keys that a server does not have, or that only a server has.
     pub(super) fn check_service(&self) -> Result<(), &'static str> {
         match (&self.url, &self.path) {
             (None, None) if self.reward_model.is_none() => Err(

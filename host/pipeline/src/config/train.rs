@@ -68,7 +68,7 @@ train_table! {
         /// A penalty on the distance from the run's first policy, taken from the reward of each token; none by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub kl_reward: Option<KlConfig>,
-        /// How the policy that penalties measure the distance from follows the one that is trained; not at all by default.
+        /// How the reference, from which penalties measure the distance, follows the policy; not at all by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reference: Option<ReferenceTable>,
         /// Whether responses that reached the limit of tokens are not learned from; their rewards still count in their
@@ -140,12 +140,12 @@ impl RlTable {
         AdvantageConfig { estimator: self.algorithm, scale, gamma, lam }
     }
 
-    /// The least number of scored samples that a group is learned from with.
+    /// The smallest number of scored samples with which a group is learned from.
     pub fn min_scored(&self) -> usize {
         self.min_scored.unwrap_or(self.least_samples())
     }
 
-    /// The least number of samples that can teach anything.
+    /// The smallest number of samples that can teach anything.
     fn least_samples(&self) -> usize {
         if self.algorithm.compares() { 2 } else { 1 }
     }

@@ -7,7 +7,7 @@ use super::error::ConfigError;
 /// The default of `max_failure_rate`.
 const HALF: f64 = 0.5;
 
-/// What the model of a run is.
+/// The kind of a run's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKind {
     /// A language model, the policy.
@@ -22,9 +22,9 @@ pub trait TrainTable {
     const LEARNS: bool;
     /// Whether the command draws the samples that it learns from.
     const DRAWS: bool;
-    /// The command, where its model answers no prompts, neither in training nor in validation.
+    /// The command, if its model answers no prompts, neither in training nor in validation.
     const WITHOUT_ANSWERS: Option<&'static str> = None;
-    /// What its model is.
+    /// The kind of its model.
     const MODEL: ModelKind = ModelKind::Policy;
 
     /// Fills in the defaults that depend on `schedule.max_staleness` and on other keys.

@@ -77,7 +77,7 @@ const ELSEWHERE: [(&str, &str); 71] = [
 
 /// How similar a key must be to be suggested; clap's threshold.
 const SIMILAR: f64 = 0.7;
-/// How similar a key must be to be meant although other libraries have the unknown one, as `betas` for `beta`.
+/// How similar a key must be to be suggested even though other libraries have the unknown key, as `betas` for `beta`.
 const NEARLY_EQUAL: f64 = 0.9;
 
 /// The hint for serde's message about an unknown field; empty for other messages and where nothing is similar.

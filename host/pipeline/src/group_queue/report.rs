@@ -15,7 +15,7 @@ impl GroupQueue {
                 match &sample.state {
                     SampleState::Drawing(progress) => waits.push((id, of_draw(progress, sample.since))),
                     SampleState::Scoring(_, progress) => match of_score(progress) {
-                        // Who caused a failure is known once others of the group have ended.
+                        // The sample failed: who caused that is known once others of the group have ended.
                         none if none.is_empty() => of_group += 1,
                         found => waits.extend(found.into_iter().map(|wait| (id.clone(), wait))),
                     },

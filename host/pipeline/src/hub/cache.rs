@@ -14,7 +14,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The part of the cache for a repository; absent if no variable says where the cache is.
+    /// The part of the cache for a repository; absent if no variable sets where the cache is.
     pub(super) fn of(repository: &Repository) -> Option<Self> {
         let root = root(|variable| env::var_os(variable).map(PathBuf::from))?;
         Some(Self::below(root, repository))

@@ -20,7 +20,7 @@ use std::time::Duration;
 const ENDPOINT: &str = "https://huggingface.co";
 /// Short, so that a machine without a network fails soon.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a server may send nothing.
+/// How long a server may be silent.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Attempts after the first, with pauses that double from a second on.
 const RETRIES: usize = 5;

@@ -1,4 +1,4 @@
-//! Why a model or a dataset of the hub cannot be had.
+//! Why a model or a dataset of the hub cannot be found or downloaded.
 
 use gavel_plugin::NoRootCertificates;
 use gavel_policy::PolicyError;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 /// How many checkpoints an error lists.
 const SHOWN_CHECKPOINTS: usize = 8;
 
-/// Why a model or a dataset of the hub cannot be had.
+/// Why a model or a dataset of the hub cannot be found or downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// A path that is not a name of the hub, and nothing is there.
+    /// A path that does not exist and is not a name of the hub.
     #[error("there is no folder {}\nhint: {}", .0.display(), instead(.0))]
     NoFolder(PathBuf),
     /// It is not the name of a dataset.
@@ -18,7 +18,7 @@ pub enum HubError {
         "{0} is not a dataset of the hub\nhint: write hf://datasets/ORG/NAME/FILES, such as hf://datasets/openai/gsm8k/main/train-*.parquet"
     )]
     NotADataset(String),
-    /// No variable says where the cache is.
+    /// No variable sets where the cache is.
     #[error("cannot find the {0}: there is no home folder with the hub's cache\nhint: set HF_HOME")]
     NoCache(String),
     /// The cache does not have it, and it cannot be downloaded.
@@ -45,7 +45,7 @@ pub enum HubError {
         /// What to do.
         hint: String,
     },
-    /// The hub does not give it to everyone.
+    /// The hub restricts access to it.
     #[error("the hub does not give the {name} to {whom}: {answer}\nhint: {hint}")]
     Forbidden {
         /// The model or dataset.

@@ -1,4 +1,4 @@
-//! What decides how much memory a run takes, and how much that is.
+//! The settings and sizes that decide how much memory a run takes, and the prediction from them.
 
 use super::prediction::{Part, Prediction};
 use crate::config::{Config, ModelTable};
@@ -13,7 +13,7 @@ use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFo
 use gavel_rollout::RewardModelFootprint;
 use gavel_train::{LongestRows, tokens_per_chunk};
 
-/// What decides how much memory a run takes.
+/// The settings and sizes that decide how much memory a run takes.
 #[derive(Debug, Clone)]
 pub(super) struct Plan<'a> {
     sizes: &'a ModelConfig,
@@ -37,7 +37,7 @@ pub(super) struct Plan<'a> {
     reward_models: Vec<(String, RewardModelFootprint)>,
 }
 
-/// What an optimiser step learns from.
+/// The rows of an optimiser step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MiniBatch {
     /// Responses.
@@ -52,7 +52,7 @@ pub(super) struct MiniBatch {
     pub(super) learned: f64,
 }
 
-/// What is drawn.
+/// The responses that are drawn.
 #[derive(Debug, Clone, Copy)]
 struct Rollout {
     /// Responses that are drawn together.
@@ -60,7 +60,7 @@ struct Rollout {
     prompt: u64,
     response: u64,
     truncated: bool,
-    /// Whether conversations keep theirs between turns.
+    /// Whether conversations keep their keys and values between turns.
     has_turns: bool,
 }
 
@@ -192,7 +192,7 @@ impl<'a> Plan<'a> {
         kept.extend(
             awake.iter().map(|(name, model)| part(format!("weights of the reward model {name}"), model.weights)),
         );
-        // One of them computes at a time.
+        // Only one of them computes at a time.
         let needs = |model: &RewardModelFootprint| model.batch + if model.sleeps { model.weights } else { 0 };
         let largest = awake.iter().chain(&asleep).max_by_key(|(_, model)| needs(model));
         let scoring = largest.iter().flat_map(|(name, model)| {
@@ -250,7 +250,7 @@ impl<'a> Plan<'a> {
             let rollout = Rollout { rows, ..self.rollout };
             changes.push((format!("rollout.max_batch = {rows}"), Self { rollout, ..self.clone() }));
             let footprint = self.footprint();
-            // A quarter still has room for some rows, and for one at least.
+            // A quarter of the memory still has room for some rows, and for at least one.
             let one = (self.rollout.prompt + self.rollout.response + CHUNK as u64) * footprint.cache_per_token();
             let budget = (self.cache(footprint) / 4).max(one);
             let setting = format!("rollout.cache_memory = \"{}MiB\"", budget.div_ceil(1 << 20));

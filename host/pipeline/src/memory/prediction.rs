@@ -15,7 +15,7 @@ pub struct Prediction {
     pub rollout: Vec<Part>,
     /// Parts that reward models add on the device of the policy.
     pub scoring: Vec<Part>,
-    /// What of `kept` is loaded already, and so is not free: in bytes.
+    /// The bytes of `kept` that are loaded already, and so are not free.
     pub loaded: u64,
     /// The device.
     pub device: String,

@@ -25,8 +25,8 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     /// The pairs of these rows.
     fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<Self::Pair>>;
 
-    /// How many tokens both sides of a pair have in common at their beginning, and how many the longer one has after
-    /// them.
+    /// How many tokens both sides of a pair have in common at their beginning, and how many the longer side has after
+    /// these.
     fn lengths(pair: &Self::Pair) -> (usize, usize);
 
     /// Takes an optimiser step.

@@ -1,4 +1,4 @@
-//! A reward model that a server has: vLLM's `/classify`, or `/predict` of text-embeddings-inference.
+//! A reward model at a server: vLLM's `/classify`, or `/predict` of text-embeddings-inference.
 
 use super::wrong::Wrong;
 use crate::config::{RewardEndpointConfig, RewardModelTable, RewardProtocol};
@@ -131,7 +131,7 @@ impl RewardEndpoint {
                 json!({"messages": conversation, "add_special_tokens": false, "chat_template_kwargs": self.variables})
             }
             (RewardProtocol::Vllm, Some(text)) => json!({"input": text, "add_special_tokens": false}),
-            // Their validation asks for a template.
+            // The validation of this protocol requires a template.
             (RewardProtocol::Tei, text) => json!({"inputs": text.unwrap_or_default(), "raw_scores": true}),
         };
         if let (RewardProtocol::Vllm, Value::Object(fields)) = (self.config.protocol, &mut body) {
@@ -231,7 +231,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread::JoinHandle;
 
-    /// A server that gives these answers, one after the other; gives the bodies that it got.
+    /// A server that gives these answers, one after the other. Returns its address, and a thread with the bodies that
+    /// it received.
     fn serve(answers: Vec<(&'static str, &'static str)>) -> (String, JoinHandle<Vec<Value>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

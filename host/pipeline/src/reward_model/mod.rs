@@ -1,4 +1,4 @@
-//! The reward models of a run: those that it loads, and those that a server has.
+//! The reward models of a run: those that it loads, and those at servers.
 
 mod endpoint;
 mod folder;

@@ -1,4 +1,4 @@
-//! What is learned of a row, token by token.
+//! Which tokens of a row are learned.
 
 use super::*;
 use crate::config::Config;

@@ -101,7 +101,7 @@ impl ModelConfig {
     /// The same sizes with the head of a reward model, which has one label.
     ///
     /// # Errors
-    /// They are those of a critic, or of a classifier with several labels.
+    /// The sizes are those of a critic, or of a classifier with several labels.
     pub fn for_reward_model(self) -> Result<Self> {
         match self.head {
             Head::LanguageModel | Head::Scores { labels: 1 } => Ok(Self { head: Head::Scores { labels: 1 }, ..self }),

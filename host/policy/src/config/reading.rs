@@ -10,9 +10,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// How many tokens a window has where the file does not say.
+/// The tokens of a window if the file does not set them.
 const DEFAULT_WINDOW: i64 = 4096;
-/// The first layer with a window where the file does not say.
+/// The first layer with a window if the file does not set it.
 const DEFAULT_WINDOW_LAYERS: i64 = 28;
 
 /// The keys that name the dtype of the weights, which is read from the weights

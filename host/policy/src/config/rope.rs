@@ -5,7 +5,8 @@ use crate::error::{PolicyError, Result};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// How the wavelengths of the rotary embedding are changed.
+/// How the wavelengths of the rotary embedding are changed for longer
+/// sequences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RopeScaling {
     /// Positions are divided by `factor` (arXiv:2306.15595).
@@ -16,7 +17,7 @@ pub enum RopeScaling {
     /// Long wavelengths grow by `factor`, short ones stay, and those between
     /// are blended (Llama 3.1, arXiv:2407.21783).
     Llama3 {
-        /// How many times as long the longest wavelengths become.
+        /// The factor by which the longest wavelengths grow.
         factor: f64,
         /// Wavelengths above `original / low` are long.
         low: f64,

@@ -1,4 +1,4 @@
-//! The CUDA part of libtorch, loaded where it is there.
+//! The CUDA part of libtorch, loaded if it is installed.
 
 use crate::error::{PolicyError, Result};
 use std::ffi::CStr;

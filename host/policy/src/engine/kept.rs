@@ -3,8 +3,8 @@
 
 use tch::Tensor;
 
-/// The conversations that wait, those that have waited longest first. Only the tokens are known here; where the keys
-/// and values live is the cache's.
+/// The conversations that wait, those that have waited longest first. Only their tokens matter here; the cache makes
+/// and reads the copies of keys and values.
 #[derive(Default)]
 pub(super) struct Kept {
     entries: Vec<KeptRow>,
@@ -33,8 +33,8 @@ impl Kept {
         self.entries.push(row);
     }
 
-    /// How many tokens the beginning of a prompt shares with a conversation, the one with which it shares most, and
-    /// what was kept of it.
+    /// The conversation that shares the most tokens with the beginning of a prompt: how many it shares, and its keys
+    /// and values.
     pub(super) fn longest_match(&self, prompt: impl Iterator<Item = u32> + Clone) -> Option<(usize, &KeptLayers)> {
         let shared = |row: &KeptRow| {
             let both = row.ids.iter().copied().zip(prompt.clone());

@@ -23,7 +23,7 @@ pub(super) struct KvCache {
     capacity: usize,
     /// Tokens that all slots together may have room for.
     budget: usize,
-    /// What is kept beside the slots, in the room that they leave.
+    /// The conversations that are kept beside the slots, in the room that these leave.
     pub(super) kept: Kept,
 }
 
@@ -121,8 +121,9 @@ impl KvCache {
         Ok(())
     }
 
-    /// Keeps the row in `slot`, whose tokens are `ids`, for the next turn of its conversation. It is forgotten where it
-    /// has no room: those kept take what the budget leaves beside the slots, and without a budget as much as the slots.
+    /// Keeps the row in `slot`, whose tokens are `ids`, for the next turn of its conversation. It is forgotten if there
+    /// is no room for it: the kept rows may take what the budget leaves beside the slots or, without a budget, as much
+    /// as the slots.
     pub(super) fn keep(&mut self, slot: usize, conversation: u64, ids: Vec<u32>) -> Result<()> {
         let slots = self.slots * self.capacity;
         let room = if self.budget == usize::MAX { slots } else { self.budget.saturating_sub(slots) };
@@ -138,14 +139,14 @@ impl KvCache {
         let layers = self.keys.iter().zip(&self.values).map(|(keys, values)| Ok((copy(keys)?, copy(values)?)));
         match layers.collect::<Result<Vec<_>>>() {
             Ok(layers) => self.kept.add(KeptRow { conversation, ids, layers }),
-            // They only save time.
+            // Kept conversations only save time, so they are dropped.
             Err(PolicyError::OutOfMemory { .. }) => self.kept = Kept::default(),
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Copies to its slot what a row has from an earlier turn.
+    /// Copies the keys and values that a row has from an earlier turn to its slot.
     pub(super) fn restore(&mut self, Restored { slot, tokens, layers }: &Restored) -> Result<()> {
         let stores = self.keys.iter().zip(&self.values);
         for ((keys, values), (kept_keys, kept_values)) in stores.zip(layers.iter()) {

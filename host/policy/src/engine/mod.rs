@@ -1,15 +1,12 @@
 //! The rollout engine: continuous batching over a key-value cache.
 //!
-//! Requests are admitted in the order of their arrival. Each
-//! [`step`](Engine::step) draws one token for every active row whose prompt is
-//! computed. A row that ends leaves the batch at once, and a waiting request
-//! takes its place. The same forward pass computes the prompts of new rows, a
-//! bounded number of tokens a step, so that a long prompt does not stop the
-//! other rows. Requests with the same prompt, such as a group, compute it once.
-//! If the cache is full, the rows that came last are put back to the waiting
-//! requests and keep the tokens that they have drawn. Turns of a conversation
-//! compute what is new in their prompts: the keys and values of earlier turns
-//! are kept beside those of the rows under way, where there is room.
+//! Requests are admitted in the order of their arrival. Each [`step`](Engine::step) draws one token for every active
+//! row whose prompt is computed. A row that ends leaves the batch at once, and a waiting request takes its place. The
+//! same forward pass computes the prompts of new rows, a bounded number of tokens a step, so that a long prompt does
+//! not stop the other rows. Requests with the same prompt, such as a group, compute it once. If the cache is full, the
+//! rows that came last are put back to the waiting requests and keep the tokens that they have drawn. A turn of a
+//! conversation computes only what is new in its prompt: the keys and values of earlier turns are kept beside those of
+//! the rows under way, if there is room.
 
 mod kept;
 mod kv_cache;
@@ -137,10 +134,9 @@ impl Engine {
         self.prefilled
     }
 
-    /// Declares that the weights are now those of `version`. Conversations that
-    /// wait for a turn are computed again with it. Responses under way continue with the keys and values that they have, unless
-    /// [`recompute_cache`](EngineConfig::recompute_cache) is set. A prompt that
-    /// is partly computed starts again.
+    /// Declares that the weights are now those of `version`. Conversations that wait for a turn are computed again with
+    /// the new weights. Responses under way continue with the keys and values that they have, unless
+    /// [`recompute_cache`](EngineConfig::recompute_cache) is set. A prompt that is partly computed starts again.
     pub fn set_version(&mut self, version: u64) {
         if version != std::mem::replace(&mut self.scheduler.version, version) {
             self.scheduler.slots.cache.kept = Kept::default();

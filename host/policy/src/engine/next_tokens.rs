@@ -35,7 +35,7 @@ struct Share {
 }
 
 impl NextTokens {
-    /// At `positions`, `[rows]`, here and on the device.
+    /// The next tokens at `positions`, `[rows]`; `on_device` has the same numbers on the device.
     pub(super) fn new(model: &Model, cache: &KvCache, positions: &[i64], on_device: Tensor) -> Result<Self> {
         let worth = worth(model.config(), model.kind(), model.device());
         let scores = if is_half(model.kind()) { Kind::Float } else { model.kind() };

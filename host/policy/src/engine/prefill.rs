@@ -13,7 +13,8 @@ pub(super) struct Prefill {
     pub(super) copies: Vec<(usize, usize)>,
     /// The longest of these prompts, in tokens.
     pub(super) copied: usize,
-    /// What rows have from earlier turns of their conversations.
+    /// The keys and values that rows have from earlier turns of their
+    /// conversations.
     pub(super) restored: Vec<Restored>,
 }
 

@@ -51,8 +51,8 @@ pub struct Request {
     pub seed: u64,
     /// How many of the most probable tokens come with each token that is drawn.
     pub top_logprobs: usize,
-    /// The conversation that it is a turn of. Its keys and values are kept for the next turn, where there is room,
-    /// until [`Engine::forget`](super::Engine::forget).
+    /// The conversation of the turn. Its keys and values are kept for the next turn, if there is room, until
+    /// [`Engine::forget`](super::Engine::forget).
     pub conversation: Option<u64>,
 }
 

@@ -177,8 +177,8 @@ impl Scheduler {
         Some(row)
     }
 
-    /// How many tokens of a row were computed in earlier turns, and their keys and values. Rows that share less than
-    /// half of their tokens with a conversation are faster computed together.
+    /// How many tokens of a row were computed in earlier turns, and their keys and values; `None` if the row shares
+    /// less than half of its tokens with a conversation: such rows are faster to compute together.
     fn kept(&self, row: &Row) -> Option<(usize, KeptLayers)> {
         row.request.conversation?;
         let (tokens, layers) = self.slots.cache.kept.longest_match(row.prefix())?;

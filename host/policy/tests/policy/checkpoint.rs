@@ -137,7 +137,8 @@ fn a_broken_checkpoint_is_named() {
         with(Dtype::F32, whole[1..].to_vec()),
         "DIR/model.safetensors: tensor `model.embed_tokens.weight` of shape [31, 16] is missing (1 tensors are missing in all)"
     );
-    // Of shards, the one that the index names, or else the index.
+    // With shards, the error is about the shard that the index names, or else
+    // about the index.
     let shards = |map: serde_json::Value| {
         attempt(&|dir| {
             std::fs::remove_file(dir.join("model.safetensors")).unwrap();

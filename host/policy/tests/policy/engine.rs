@@ -388,7 +388,7 @@ fn a_request_can_be_taken_back() {
     let mut engine = Engine::new(&model, EngineConfig { max_batch: 4, ..EngineConfig::default() }).unwrap();
     requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
     let mut finished = engine.step(&model).unwrap().finished;
-    // One that is under way, one that waits, and one that never came.
+    // A request under way, one that waits, and one that never came.
     assert!(engine.cancel(1).unwrap() && engine.cancel(9).unwrap() && !engine.cancel(99).unwrap());
     while !engine.is_idle() {
         finished.extend(engine.step(&model).unwrap().finished);
@@ -427,7 +427,7 @@ fn a_response_can_be_ended_from_outside() {
     assert!(engine.finish(5).unwrap().unwrap().response.is_empty());
     assert_eq!((engine.active(), engine.waiting()), (2, 2));
 
-    // The next one has its place at once, with the prompt that the group has computed.
+    // The next request gets its place at once, with the prompt that the group has computed.
     let step = engine.step(&model).unwrap();
     let mut drew: Vec<u64> = step.drawn.iter().map(|drawn| drawn.id).collect();
     drew.sort_unstable();

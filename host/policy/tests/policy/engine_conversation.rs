@@ -50,7 +50,7 @@ fn a_turn_computes_what_is_new() {
             request = turn(id, 0, &next(&request, &done[0], id as usize));
             let computed;
             (done, computed) = draw(&mut engine, &model, std::slice::from_ref(&request));
-            // The token that was drawn last had not been an input, and the last of the prompt is not yet.
+            // The token that was drawn last was not an input yet, and the last token of the prompt is not one yet.
             assert_eq!(computed, id, "turn {id}");
         }
         // Nothing is new in the same prompt again.
@@ -65,7 +65,8 @@ fn conversations_are_told_apart_by_their_tokens() {
     let first: Vec<Request> = (0..3).map(|id| turn(id, id, &tokens(id, 8 + id as usize))).collect();
     let (done, computed) = draw(&mut engine, &model, &first);
     assert_eq!(computed, 3 * 9, "they are padded to the longest");
-    // Two that go on beside each other, two forks of the third with another ending each, and one that has no number.
+    // Two conversations that continue side by side, two forks of the third with different endings, and one without a
+    // number.
     let plain = Request { conversation: None, ..turn(17, 0, &next(&first[0], &done[0], 2)) };
     let second = [
         turn(10, 0, &next(&first[0], &done[0], 1)),
@@ -88,7 +89,7 @@ fn a_history_that_was_rewritten_is_computed_from_where_it_differs() {
     draw(&mut engine, &model, std::slice::from_ref(&first));
     let rewritten = [&first.prompt[..15], &[9, 9, 9, 9, 9]].concat();
     assert_eq!(draw(&mut engine, &model, &[turn(1, 0, &rewritten)]).1, 4);
-    // With less than half in common it is computed whole.
+    // A prompt with less than half in common is computed from its beginning.
     let other = [&first.prompt[..5], &tokens(3, 15)].concat();
     assert_eq!(draw(&mut engine, &model, &[turn(2, 0, &other)]).1, 19);
 }
@@ -124,7 +125,7 @@ fn other_weights_and_forgotten_conversations_are_computed_again() {
 #[test]
 fn conversations_give_way_to_rows_under_way() {
     let model = model(config());
-    // 192 tokens: three rows of up to 64 tokens, or what they leave for those that wait.
+    // 192 tokens: three rows of up to 64 tokens, or the room that they leave for conversations that wait.
     let config = EngineConfig { cache_bytes: Some(128 * 192), ..EngineConfig::default() };
     let mut engine = engine(&model, config);
     let first: Vec<Request> = (0..6).map(|id| turn(id, id, &tokens(id, 30))).collect();

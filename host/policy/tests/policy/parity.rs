@@ -64,7 +64,7 @@ impl Expected {
     }
 }
 
-/// The greatest difference, relative to the greatest of what is expected.
+/// The greatest difference, relative to the greatest expected value.
 pub(crate) fn relative(found: &Tensor, expected: &Tensor) -> f64 {
     let scale = expected.to_kind(Kind::Double).abs().max().double_value(&[]);
     (found.to_kind(Kind::Double) - expected.to_kind(Kind::Double)).abs().max().double_value(&[]) / scale.max(1e-12)

@@ -78,7 +78,8 @@ fn temperature_and_truncations_give_their_distribution() {
             freedom += 1.0;
         }
         assert!(freedom >= 3.0, "{sampling:?} tests nothing: {freedom}");
-        // Four standard deviations above the mean of the chi-square distribution.
+        // The limit is four standard deviations above the mean of the
+        // chi-square distribution.
         assert!(chi_square < freedom + 4.0 * (2.0 * freedom).sqrt(), "{sampling:?}: {chi_square} at {freedom}");
     }
 }

@@ -17,15 +17,15 @@ pub struct RewardModelConfig {
     pub max_tokens_per_batch: usize,
     /// How long the first conversation of a batch waits for others.
     pub max_wait: Duration,
-    /// Whether the weights are in host memory while nothing is scored.
+    /// Whether the weights move to host memory while nothing is scored.
     pub sleep: bool,
 }
 
 /// What the score of a model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    /// That of a sequence classifier with one label, at the conversation's last token; with steps, the value of a token
-    /// classifier with one label, or the probability of the second of its two labels.
+    /// The score of a sequence classifier with one label, at the conversation's last token. With steps, it is the value
+    /// of a token classifier with one label, or the probability of the second of its two labels.
     Scores,
     /// The probability that a language model continues with `yes`, where `yes` and `no` are the only tokens.
     YesNo {
@@ -34,7 +34,7 @@ pub enum Reading {
         /// One token.
         no: String,
     },
-    /// Those of all labels of a sequence classifier, for [`labels`](super::RewardModel::labels).
+    /// The scores of all labels of a sequence classifier, for [`labels`](super::RewardModel::labels).
     Labels,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Output {
     YesNo([u32; 2]),
     /// The only label of a token classifier.
     Value,
-    /// The probability of the second of its two labels.
+    /// The probability of the second of the two labels of a token classifier.
     SecondLabel,
 }
 

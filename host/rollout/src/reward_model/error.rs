@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Why a reward model gives no score, or cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum RewardModelError {
-    /// A part of the checkpoint or of the configuration does not fit what the model is read for.
+    /// A part of the checkpoint or of the configuration does not fit the use of the model.
     #[error("{what}")]
     Unfit {
         /// Which part.
@@ -26,7 +26,7 @@ pub enum RewardModelError {
         /// The most that there may be.
         positions: usize,
     },
-    /// A conversation has so many bytes that it need not be tokenised.
+    /// A conversation has too many bytes for the model's positions, so that it is not tokenised.
     #[error("the conversation has {bytes} bytes, and the reward model reads at most {positions} tokens")]
     TooManyBytes {
         /// Its bytes.
@@ -34,7 +34,7 @@ pub enum RewardModelError {
         /// The most tokens that there may be.
         positions: usize,
     },
-    /// The conversation becomes no tokens.
+    /// The conversation has no tokens.
     #[error("the conversation has no tokens")]
     Empty,
     /// The steps of a conversation cannot be found in its tokens.

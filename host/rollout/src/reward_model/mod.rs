@@ -1,5 +1,5 @@
-//! A reward model: a thread that owns it, and the handle that everyone asks. Conversations of all who ask are batched
-//! without padding, so that what else is in a batch changes a score only in its last bits.
+//! A reward model: a thread that owns it, and the handle that everyone asks. The conversations of all callers are
+//! batched without padding, so that the rest of a batch changes a score only in its last bits.
 
 mod config;
 mod error;
@@ -31,7 +31,7 @@ use usage::Counters;
 use waiting::{Request, Values};
 use worker::Worker;
 
-/// What comes of a conversation.
+/// The result of a conversation.
 type Answer = oneshot::Receiver<Result<Values, RewardModelError>>;
 
 /// A reward model. Clones are the same model, whose thread ends with the last of them.
@@ -65,7 +65,7 @@ impl RewardModel {
     /// `turns`, which are those of its device.
     ///
     /// # Errors
-    /// The model does not fit `config` or the tokenizer, or its chat template cannot make a text of a conversation.
+    /// The model does not fit `config` or the tokenizer, or its chat template cannot render a conversation.
     pub fn start(
         model: Model,
         text: TextModel,
@@ -120,7 +120,7 @@ impl RewardModel {
     }
 
     /// The scores of all labels for a conversation, as `transformers` gives them before a softmax. `variables` are
-    /// further ones of the chat template.
+    /// additional variables of the chat template.
     ///
     /// # Errors
     /// As for [`score`](Self::score).
@@ -132,7 +132,7 @@ impl RewardModel {
         self.labels_of(self.0.reader.read(conversation, variables))
     }
 
-    /// The same for a text, with the tokens that the tokenizer adds to a whole text if `add_special`.
+    /// The same for a text. With `add_special`, the tokenizer adds its special tokens.
     ///
     /// # Errors
     /// As for [`score`](Self::score).

@@ -8,7 +8,7 @@ use gavel_text::{RenderOptions, TextModel};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Few tokens have as many bytes, and megabytes take seconds to tokenise.
+/// Few tokens have this many bytes, and to tokenise megabytes takes seconds.
 const BYTES_PER_TOKEN: usize = 64;
 
 /// From a conversation to tokens.
@@ -22,13 +22,13 @@ pub(super) struct Reader {
     ending: String,
 }
 
-/// What is computed for a conversation.
+/// The input for a conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReadConversation {
     pub(super) tokens: Vec<u32>,
     /// The tokens whose values are read, from 0.
     pub(super) places: Vec<usize>,
-    /// The bytes of the steps in the last message; empty where the only value is that of the whole.
+    /// The bytes of the steps in the last message; empty if the only value is that of the whole conversation.
     pub(super) steps: Vec<Range<usize>>,
 }
 
@@ -36,7 +36,7 @@ impl Reader {
     /// The reader of a model with `positions` positions.
     ///
     /// # Errors
-    /// The chat template does not fit the tokenizer, or cannot make a text of a conversation.
+    /// The chat template does not fit the tokenizer, or cannot render a conversation.
     pub(super) fn new(
         text: TextModel,
         output: Output,
@@ -85,7 +85,8 @@ impl Reader {
         }
     }
 
-    /// The tokens of a conversation, and where its values are. `variables` are further ones of the chat template.
+    /// The tokens of a conversation, and where its values are. `variables` are additional variables of the chat
+    /// template.
     pub(super) fn read(
         &self,
         conversation: &[Message],
@@ -99,7 +100,7 @@ impl Reader {
         }
     }
 
-    /// The tokens of a text, with the tokens that the tokenizer adds to a whole one if `add_special`.
+    /// The tokens of a text. With `add_special`, the tokenizer adds its special tokens.
     pub(super) fn read_text(&self, text: &str, add_special: bool) -> Result<ReadConversation, RewardModelError> {
         self.check_bytes(text.len())?;
         let tokenizer = &self.text.tokenizer;

@@ -62,7 +62,8 @@ pub(super) struct Divided {
     pub(super) read: Vec<Range<usize>>,
 }
 
-/// Divides a response at separators. Parts of white space alone are not steps; a response of nothing else is one step.
+/// Divides a response at separators. Parts that are only white space are not steps; a response that is only white space
+/// is one step.
 pub(super) fn divide(response: &str, separator: &str, mark: Option<&str>) -> Divided {
     let mut steps = Vec::new();
     let mut start = 0;

@@ -19,7 +19,7 @@ pub struct RewardModelUsage {
     pub computing: Duration,
     /// The time in which conversations waited for the model's turn on its device.
     pub waiting: Duration,
-    /// The time in which weights were moved to the device and away from it.
+    /// The time in which weights were moved to the device and back.
     pub moving: Duration,
 }
 

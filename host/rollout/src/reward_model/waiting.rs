@@ -1,4 +1,4 @@
-//! The conversations that wait for their scores, and which of them go together.
+//! The conversations that wait for their scores, and which of them are batched together.
 
 use super::error::RewardModelError;
 use std::collections::{HashMap, VecDeque};
@@ -49,7 +49,7 @@ impl Waiting {
         self.asked.insert(key, Asked { key, tokens, places, replies: vec![reply] });
     }
 
-    /// All of their tokens.
+    /// The number of tokens of all of them.
     pub(super) fn tokens(&self) -> usize {
         self.tokens
     }
@@ -58,8 +58,8 @@ impl Waiting {
         self.queue.is_empty()
     }
 
-    /// Takes the first ones, with at most `most` tokens together, but one at least. Those for which nobody waits any
-    /// more are dropped.
+    /// Takes the first conversations: at most `most` tokens in total, but at least one conversation. Those for which
+    /// nobody waits any more are dropped.
     pub(super) fn take(&mut self, most: usize) -> Vec<Asked> {
         let (mut taken, mut tokens) = (Vec::new(), 0);
         while let Some(key) = self.queue.front() {

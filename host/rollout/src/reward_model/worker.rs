@@ -21,7 +21,7 @@ pub(super) struct Worker {
     pub(super) output: Output,
     pub(super) max_tokens_per_batch: usize,
     pub(super) max_wait: Duration,
-    /// The values so far: no conversation is computed twice.
+    /// The values so far, so that no conversation is computed twice.
     pub(super) known: HashMap<Key, Values>,
     pub(super) counters: Arc<Counters>,
 }
@@ -94,7 +94,7 @@ impl Worker {
         moved
     }
 
-    /// Answers what is known, and lets the rest wait.
+    /// Answers a request whose values are known, and lets others wait.
     fn add(&self, request: Request, waiting: &mut Waiting) {
         match self.known.get(&request.key) {
             Some(values) => {

@@ -63,7 +63,7 @@ fn a_score_is_that_of_the_model_alone_whatever_comes_together() {
         match most {
             1 => assert_eq!(usage.batches, 50),
             700 => assert!((8..25).contains(&usage.batches), "{usage:?}"),
-            // All were asked for within the wait, or as good as.
+            // All requests came within the wait, or nearly.
             _ => assert!(usage.batches < 5, "{usage:?}"),
         }
     }
@@ -92,7 +92,7 @@ fn what_cannot_be_scored_says_why() {
     let error = Runtime::new().unwrap().block_on(rewards.score(&longer)).unwrap_err();
     assert!(error.is_of_conversation() && error.to_string().contains("has 67108865 bytes"), "{error}");
 
-    // Weights that went wrong.
+    // Broken weights.
     let broken = model(json!({}));
     let (_, mut norm) = broken.parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
     let _ = tch::no_grad(|| norm.fill_(f64::NAN));
@@ -178,7 +178,7 @@ fn a_template_of_another_tokenizer_is_found() {
     assert!(error.to_string().starts_with(says), "{error}");
 }
 
-/// Tells when an engine's thread begins and ends its work.
+/// Reports when an engine's thread begins and ends its work.
 #[derive(Default)]
 struct Steps(std::sync::Mutex<Vec<usize>>);
 

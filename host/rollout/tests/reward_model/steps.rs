@@ -106,7 +106,7 @@ fn every_token_may_be_a_step() {
     let (all, start) = values(&token_classifier(1), &asked);
     let rewards = start_steps(1, Each::Token, StepsScore::Last);
     let found = runtime.block_on(rewards.score(&asked)).unwrap();
-    // White space at both ends is no step; both bytes of `é` are of the whole character.
+    // White space at both ends is not a step; both bytes of `é` stand for the whole character.
     let bounds: Vec<(u32, u32)> = found.steps.iter().map(|step| (step.start, step.end)).collect();
     assert_eq!(bounds, [(1, 2), (2, 3), (3, 4), (4, 5), (5, 7), (5, 7)]);
     for (step, expected) in found.steps.iter().zip(&all[start + 1..]) {

@@ -1,6 +1,6 @@
 //! From the scores of a classifier to probabilities.
 
-/// The probabilities of these scores: a softmax, or of a single label its sigmoid. Without `is_on`, the scores
+/// The probabilities of these scores: a softmax or, for a single label, a sigmoid. Without `is_on`, the scores
 /// themselves.
 pub(super) fn activate(scores: &[f64], is_on: bool) -> Vec<f64> {
     match scores {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 pub(super) struct Asked {
     /// Texts, or else messages.
     input: Option<OneOrMany>,
-    /// A conversation, which the chat template makes a text.
+    /// A conversation, which the chat template renders.
     messages: Option<Vec<Message>>,
     /// Variables of the chat template.
     #[serde(default)]

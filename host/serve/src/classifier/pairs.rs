@@ -55,7 +55,7 @@ pub(super) fn pair(query: &str, text: &str) -> Input {
 }
 
 impl Classifier {
-    /// The score of each pair, and their tokens together.
+    /// The score of each pair, and the number of tokens of all pairs.
     async fn scores(&self, pairs: Vec<Input>, is_activated: bool) -> Result<(Vec<f64>, usize), ApiError> {
         let found = self.classify(pairs).await?;
         let tokens = found.iter().map(|labels| labels.tokens).sum();

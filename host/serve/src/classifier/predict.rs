@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 #[serde(deny_unknown_fields)]
 pub(super) struct Asked {
     inputs: Inputs,
-    /// The scores themselves, and not probabilities.
+    /// Whether the answer has the scores instead of probabilities.
     #[serde(default)]
     raw_scores: bool,
-    /// Only `false`: a text that is too long is refused, and never cut.
+    /// Only `false` is accepted: a text that is too long is refused, and never
+    /// cut.
     #[serde(default)]
     truncate: bool,
 }

@@ -23,7 +23,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Whether the answer has probabilities, and not scores.
+    /// Whether the answer has probabilities instead of scores.
     pub(super) fn is_activated(&self) -> bool {
         self.use_activation.or(self.activation).or(self.softmax).unwrap_or(true)
     }

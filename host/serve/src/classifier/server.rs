@@ -1,4 +1,4 @@
-//! What the paths of a classifier share.
+//! The state that the paths of a classifier share.
 
 use crate::openai::error::ApiError;
 use crate::openai::server::aside;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The most texts of a request.
 const MOST_TEXTS: usize = 4096;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 pub(super) struct Classifier {
     pub(super) model: RewardModel,
@@ -22,7 +22,7 @@ pub(super) struct Classifier {
 
 /// What is classified.
 pub(super) enum Input {
-    /// A text, with the tokens that the tokenizer adds to a whole text or without.
+    /// A text, and whether the tokenizer adds its special tokens.
     Text(String, bool),
     /// A conversation, with further variables of the chat template.
     Conversation(Vec<Message>, Map<String, Value>),

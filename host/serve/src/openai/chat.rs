@@ -212,7 +212,7 @@ impl Replies {
                     // The role was sent at the beginning, and clients concatenate what they get.
                     message.as_object_mut().and_then(|message| message.remove("role"));
                     if let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut) {
-                        // A delta says which of the calls it is part of.
+                        // Each call of a delta has the index of the call.
                         calls.iter_mut().zip(0..).for_each(|(call, at)| call["index"] = at.into());
                     }
                     choices.push(delta(index, message, None, None));
@@ -225,7 +225,7 @@ impl Replies {
     }
 }
 
-/// `finish_reason`, by the API's words.
+/// `finish_reason`, in the API's words.
 fn why(ended: FinishReason, called: bool) -> &'static str {
     if called { "tool_calls" } else { ended.as_str() }
 }

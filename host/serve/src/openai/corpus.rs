@@ -6,7 +6,7 @@ use super::settings::Settings;
 use gavel_policy::Sampling;
 use std::path::Path;
 
-/// Whether these settings can be drawn from.
+/// Whether responses can be drawn with these settings.
 fn is_good(settings: &Settings) -> bool {
     let sampling = settings.check().and_then(|()| settings.sampling(Sampling::new(50, vec![2])));
     let choices = settings.choices(1);

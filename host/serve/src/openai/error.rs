@@ -35,7 +35,7 @@ impl ApiError {
         Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::invalid(what) }
     }
 
-    /// A body that is too large, or broke off.
+    /// The error for a body that is too large or incomplete.
     pub(super) fn unreadable(status: StatusCode, why: &str) -> Self {
         Self { status, ..Self::invalid(format!("the body cannot be read: {why}")) }
     }

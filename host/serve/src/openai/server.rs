@@ -1,4 +1,4 @@
-//! What the endpoints share.
+//! The state that the endpoints share.
 
 use super::error::ApiError;
 use super::settings::Settings;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) engine: AsyncEngine,
@@ -29,8 +29,8 @@ impl Server {
         (number, format!("{prefix}-{:016x}{number:08x}", self.salt))
     }
 
-    /// Requests as many responses to each of `prompts` as the settings ask for; those to one prompt follow each other.
-    /// `number` is that of the answer.
+    /// Requests the responses that the settings ask for to each of `prompts`. Those to one prompt follow each other.
+    /// `number` is the number of the answer.
     pub(super) async fn generate(
         &self,
         number: u64,

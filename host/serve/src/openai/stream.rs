@@ -14,7 +14,7 @@ use std::convert::Infallible;
 pub(super) enum Progress {
     /// A piece of it.
     Piece(Piece),
-    /// Its end, with how many tokens were drawn.
+    /// Its end, with the number of tokens drawn.
     End(FinishReason, usize),
 }
 

@@ -6,7 +6,7 @@ use super::output::Advantage;
 /// Added to a variance before a division.
 const EPSILON: f64 = 1e-8;
 
-/// The values of the learned tokens, shifted and scaled to the mean 0 and the variance 1 over all of them; 0 where there
+/// The values of the learned tokens, shifted and scaled to the mean 0 and the variance 1 over all of them; 0 if there
 /// is only one. Tokens that are not learned from stay 0. `values` has one for each token of each trajectory.
 pub(super) fn whitened(groups: &[ScoredGroup], mut values: Vec<Vec<Vec<Vec<f64>>>>) -> Vec<Vec<Advantage>> {
     let learned = |values: &[Vec<Vec<Vec<f64>>>]| {

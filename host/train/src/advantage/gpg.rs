@@ -1,5 +1,5 @@
-//! Group policy gradient (GPG: Chu et al., 2025, <https://arxiv.org/abs/2504.02546>): rewards without the mean of their
-//! group, scaled up by the share of samples without a reward, which teach little.
+//! Group policy gradient (GPG: Chu et al., 2025, <https://arxiv.org/abs/2504.02546>): rewards minus the mean of their
+//! group, scaled by the number of samples over the number of those with a reward other than 0: the others teach little.
 
 use super::group::{ScoredGroup, centred};
 

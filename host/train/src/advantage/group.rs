@@ -14,7 +14,7 @@ pub struct ScoredGroup {
 pub struct ScoredSample {
     /// Its reward.
     pub reward: f64,
-    /// The rewards that it is the weighted sum of; only `gdpo` needs them.
+    /// The rewards whose weighted sum it is; only `gdpo` needs them.
     pub parts: Vec<RewardPart>,
     /// Its trajectories.
     pub trajectories: Vec<ScoredTrajectory>,
@@ -59,8 +59,8 @@ impl ScoredTrajectory {
         self.loss_mask.iter().zip(&self.penalties).filter(|(learned, _)| **learned).map(|(_, penalty)| penalty).sum()
     }
 
-    /// What is still to come at each response token that is learned from, and 0 at others: the sum of the rewards from
-    /// there on, each discounted by `gamma` for each learned token before it. `reward` is that of the last learned token.
+    /// The return at each response token that is learned from, and 0 at others: the sum of the rewards from there on,
+    /// each discounted by `gamma` for each learned token before it. `reward` is that of the last learned token.
     pub(super) fn returns(&self, reward: f64, gamma: f64) -> Vec<f64> {
         let mut returns = vec![0.0; self.loss_mask.len()];
         let mut later = None;
@@ -74,7 +74,7 @@ impl ScoredTrajectory {
 }
 
 impl ScoredSample {
-    /// The reward without the penalties of its tokens. The trajectories of a sample count as one, with the mean of their
+    /// The reward minus the penalties of its tokens. The trajectories of a sample count as one, with the mean of their
     /// penalties.
     pub fn penalised_reward(&self) -> f64 {
         let penalties = self.trajectories.iter().map(ScoredTrajectory::penalty).sum::<f64>();
@@ -88,7 +88,7 @@ impl ScoredSample {
 }
 
 impl ScoredGroup {
-    /// A group whose samples have these rewards, and nothing else that is known.
+    /// A group whose samples have these rewards and nothing else.
     pub fn of_rewards(rewards: impl IntoIterator<Item = f64>) -> Self {
         let sample = |reward| ScoredSample { reward, ..ScoredSample::default() };
         Self { samples: rewards.into_iter().map(sample).collect(), greedy_reward: None }
@@ -99,7 +99,7 @@ impl ScoredGroup {
         is_uniform(&self.samples.iter().map(|sample| sample.reward).collect::<Vec<_>>())
     }
 
-    /// The reward of each sample, without the penalties of its tokens.
+    /// The reward of each sample, minus the penalties of its tokens.
     pub(super) fn rewards(&self) -> Vec<f64> {
         self.samples.iter().map(ScoredSample::penalised_reward).collect()
     }
@@ -122,7 +122,7 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
     (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
 }
 
-/// Each value without the mean of all; exact zeros where all are the same, and so for a single value.
+/// Each value minus the mean of all; exactly 0 if all are the same, as for a single value.
 pub(super) fn centred(values: &[f64]) -> Vec<f64> {
     if is_uniform(values) {
         return vec![0.0; values.len()];

@@ -2,7 +2,7 @@
 
 use super::group::{ScoredGroup, centred};
 
-/// `(r − mean of the group) / divisor`; the divisor is the group's standard deviation as published.
+/// `(r − mean of the group) / divisor`; in the paper, the divisor is the group's standard deviation.
 pub(super) fn advantages(groups: &[ScoredGroup], divisors: &[f64]) -> Vec<Vec<f64>> {
     let of_group = |(group, divisor): (&ScoredGroup, &f64)| {
         centred(&group.rewards()).into_iter().map(|difference| difference / divisor).collect()

@@ -10,7 +10,7 @@ pub(super) fn advantages(groups: &[ScoredGroup], divisors: &[f64]) -> Vec<Vec<f6
 
 fn of_group(rewards: &[f64], divisor: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..rewards.len()).collect();
-    // The first of equal ones is the best; the advantage is 0 then.
+    // Of equal rewards, the first is the best; its advantage is then 0.
     order.sort_by(|&a, &b| rewards[b].total_cmp(&rewards[a]));
     let mut advantages = vec![0.0; rewards.len()];
     if let [best, second, ..] = order[..] {

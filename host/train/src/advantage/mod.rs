@@ -42,9 +42,9 @@ pub enum Estimator {
     GrpoPassk,
     /// No baseline; returns are normalised over the tokens of the batch.
     ReinforcePlusPlus,
-    /// The same, after the mean of the group was subtracted.
+    /// The same, after the mean of the group is subtracted.
     ReinforcePlusPlusBaseline,
-    /// The mean of the others of the group.
+    /// The mean of the other samples of the group.
     Rloo,
     /// The mean of the group, weighted by length.
     Opo,

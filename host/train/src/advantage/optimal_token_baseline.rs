@@ -1,6 +1,6 @@
-//! The optimal token baseline (Li et al., "The optimal token baseline: variance reduction for long-horizon LLM-RL", 2026,
-//! <https://richardli.xyz/optimal-token-baseline>): each token has a baseline of its own, the mean of the returns of the
-//! group at that token, weighted by the size of the gradient that the trajectories have gathered until then.
+//! The optimal token baseline (Li et al., "The optimal token baseline: variance reduction for long-horizon LLM-RL",
+//! 2026, <https://richardli.xyz/optimal-token-baseline>): each token has a baseline of its own, the mean of the returns
+//! of the group at that token, weighted by the size of the gradient that each trajectory has accumulated until then.
 
 use super::group::{ScoredGroup, ScoredSample, ScoredTrajectory};
 use super::output::Advantage;
@@ -11,14 +11,14 @@ const EPSILON: f64 = 1e-8;
 /// Which tokens of two trajectories are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alignment {
-    /// Those at the same place in the response.
+    /// Tokens at the same place in the response.
     Position,
-    /// Those before which the policy wrote as many tokens: in a response with several turns, what tools wrote does not
-    /// count.
+    /// Tokens before which the policy wrote equally many tokens: in a response with several turns, the tokens of tools
+    /// do not count.
     Learned,
 }
 
-/// A trajectory of the group: what its tokens have, place by place of the alignment.
+/// A trajectory of the group, place by place of the alignment.
 struct Row {
     /// At each place: the token's position, its return, and the sum of the gradient's squared norms up to it; nothing
     /// where the token is not learned from.
@@ -70,7 +70,7 @@ fn of_group(group: &ScoredGroup, alignment: Alignment) -> Vec<Advantage> {
     let baselines: Vec<f64> = (0..places).map(baseline).collect();
     let of_row = |(row, trajectory): (&Row, &ScoredTrajectory)| {
         let mut advantages = vec![0.0; trajectory.loss_mask.len()];
-        // Beyond all others, a trajectory would be its own baseline.
+        // Beyond the ends of all others, a trajectory would be its own baseline.
         let alone = match lengths[..] {
             [longest, second, ..] if row.learned == longest && longest > second => second,
             _ => usize::MAX,

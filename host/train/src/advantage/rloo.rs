@@ -1,5 +1,5 @@
 //! REINFORCE leave-one-out (Ahmadian et al., "Back to basics", 2024, <https://arxiv.org/abs/2402.14740>): the baseline
-//! of a sample is the mean reward of the others of its group.
+//! of a sample is the mean reward of the other samples of its group.
 
 use super::group::{ScoredGroup, centred};
 

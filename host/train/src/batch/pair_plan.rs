@@ -21,7 +21,7 @@ impl PairSize {
 }
 
 /// Divides pairs, the rows 2·n and 2·n + 1, into micro-batches of at most `max_tokens` tokens. Pairs of similar length
-/// come together; a prompt that other pairs have, too, is counted for each of them.
+/// come together; a prompt that several pairs share is counted for each of them.
 pub(super) fn pair_plan(sequences: &[Sequence], max_tokens: usize) -> Vec<Vec<usize>> {
     let mut pairs: Vec<PairSize> =
         sequences.chunks(2).enumerate().map(|(pair, rows)| PairSize::of(pair, rows)).collect();

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 /// take a small part of the memory that a token's other activations take.
 pub(super) const KEYS_PER_TOKEN: usize = 4;
 
-/// Whether a prompt of `prompt` tokens is computed once for several responses, of which the model reads `read` tokens
-/// each. Sharing a prompt that is much shorter than the response saves little, and the mask that sharing needs grows
-/// with the square of the response.
+/// Whether a prompt of `prompt` tokens is computed once for several responses. The model reads `read` tokens of each.
+/// Sharing a prompt that is much shorter than the response saves little, and the mask that sharing needs grows with the
+/// square of the response.
 fn shares_prompt(prompt: usize, read: usize) -> bool {
     read <= 8 * prompt || read.saturating_mul(prompt + read) <= 1 << 22
 }

@@ -25,9 +25,8 @@ pub enum Aggregation {
 
 impl Aggregation {
     /// The weight of a token in each row of the mini-batch. `rows` has the sample of each row and the number of its
-    /// tokens that are learned from. The rows of a sample are one response, of which each counts as much as the others; rows without such tokens are not
-    /// counted.
-    /// `norm_tokens` is the constant of `seq-mean-token-sum-norm`.
+    /// tokens that are learned from. The rows of a sample are one response, and each of them counts equally; rows
+    /// without such tokens are not counted. `norm_tokens` is the constant of `seq-mean-token-sum-norm`.
     pub(crate) fn token_weights(self, rows: &[(SampleId, usize)], norm_tokens: usize) -> Vec<f64> {
         // Of each sample, its tokens and its rows.
         let mut of_sample: BTreeMap<SampleId, (usize, usize)> = BTreeMap::new();

@@ -12,11 +12,11 @@ use tch::TchError;
 pub struct ClipCov {
     /// How far from 1 the ratio counts; 0.2 on both sides by default.
     pub range: ClipRange,
-    /// Their share of all tokens, at least one; 0.0002 by default.
+    /// The share of all tokens that lose their gradient, at least one token; 0.0002 by default.
     pub clip_cov_ratio: f64,
-    /// They have a larger covariance than this; 1 by default.
+    /// They are drawn from tokens with a covariance above this; 1 by default.
     pub clip_cov_lb: f64,
-    /// They have a smaller covariance than this; 5 by default.
+    /// They are drawn from tokens with a covariance below this; 5 by default.
     pub clip_cov_ub: f64,
 }
 

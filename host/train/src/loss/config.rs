@@ -17,7 +17,7 @@ pub struct LossConfig {
     pub policy: PolicyLoss,
     /// The denominator of the ratio, if it is set; see [`old_logprobs`](Self::old_logprobs).
     pub old_logprobs: Option<OldLogProbs>,
-    /// How tokens become one number; by default as the loss was published, `token-mean` for most.
+    /// How tokens become one number; by default as in the paper of the loss, which is `token-mean` for most.
     pub aggregation: Aggregation,
     /// The divisor of `seq-mean-token-sum-norm`, in tokens: the longest
     /// response that rollout allows. Not used otherwise.
@@ -26,7 +26,7 @@ pub struct LossConfig {
     pub entropy_coefficient: f64,
     /// The penalty on the distance from a reference; none by default.
     pub kl: Option<KlConfig>,
-    /// How data of other policies is corrected, which has its own table; not at all by default.
+    /// How data of other policies is corrected, from a table of its own; no correction by default.
     pub off_policy: Option<OffPolicyConfig>,
 }
 

@@ -10,7 +10,7 @@ use tch::{TchError, Tensor};
 /// Added to probabilities before a logarithm, the same as in verl.
 const EPSILON: f64 = 1e-8;
 
-/// How far two distributions are apart, of which only the probability of one token is known.
+/// The distance of two distributions of which only the probability of one token is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Divergence {
     /// Total variation: the difference of the probabilities.

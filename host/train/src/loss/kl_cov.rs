@@ -10,7 +10,7 @@ use tch::TchError;
 /// Which tokens have the penalty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KlCov {
-    /// Their share of all tokens, at least one; 0.0002 by default.
+    /// The share of all tokens that have the penalty, at least one token; 0.0002 by default.
     pub kl_cov_ratio: f64,
     /// The weight of the penalty; 1 by default, as published.
     pub ppo_kl_coef: f64,

@@ -76,7 +76,7 @@ impl Default for PolicyLoss {
     }
 }
 
-/// What `$get` gives of the loss that a value is.
+/// Evaluates `$get` with the settings of whichever loss a value is.
 macro_rules! each {
     ($loss:expr, $one:ident => $get:expr) => {
         match $loss {
@@ -148,7 +148,7 @@ impl PolicyLoss {
         each!(self, one => one.validate())
     }
 
-    /// How tokens become one number where the configuration does not say it.
+    /// How tokens become one number if the configuration does not set it.
     pub fn aggregation(&self) -> Aggregation {
         each!(self, one => one.aggregation())
     }
@@ -158,8 +158,8 @@ impl PolicyLoss {
         each!(self, one => one.context().is_some())
     }
 
-    /// For each learned token of each row, the numbers that its loss depends on beyond the token; nothing if the loss
-    /// has no context.
+    /// For each learned token of each row, the numbers of its context, on which its loss depends beyond the token;
+    /// nothing if the loss has no context.
     pub(crate) fn context(&self, rows: &[Vec<Drawn>]) -> Option<Vec<Vec<[f64; 2]>>> {
         each!(self, one => one.context().map(|context| context.of(rows)))
     }

@@ -11,13 +11,13 @@ const MAX_LOG_RATIO: f64 = 20.0;
 
 /// A policy loss with its settings.
 pub(super) trait Surrogate {
-    /// The settings by their keys. A value that is infinite is not written out: it sets no limit.
+    /// The settings by their keys. An infinite value sets no limit and is not written out.
     fn keys(&mut self) -> Vec<(&'static str, &mut f64)>;
 
     /// Refuses values that are not valid, naming the key.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// How tokens become one number where the configuration does not say it.
+    /// How tokens become one number if the configuration does not set it.
     fn aggregation(&self) -> Aggregation {
         Aggregation::TokenMean
     }
@@ -46,7 +46,7 @@ pub(crate) struct Drawn {
     /// The log-probability that the policy's is compared with.
     pub old: f64,
     pub advantage: f64,
-    /// A number that is as good as random and depends only on the row, the token's place in it and the step.
+    /// A pseudorandom number that depends only on the row, the token's place in it and the step.
     pub lot: u64,
 }
 

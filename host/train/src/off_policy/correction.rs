@@ -6,7 +6,7 @@ use crate::experience::Experience;
 /// The bound of a ratio's logarithm, the same as in verl.
 const MAX_LOG_RATIO: f64 = 20.0;
 
-/// The least mean of weights that is divided by.
+/// The smallest mean by which weights are divided.
 const LEAST_MEAN: f64 = 1e-8;
 
 /// The weights of a mini-batch's tokens, beside their share in the mean.

@@ -55,7 +55,7 @@ impl DpoConfig {
     }
 }
 
-/// Two responses to a prompt, of which one is preferred. Both have a response token at least.
+/// Two responses to a prompt, of which one is preferred. Both have at least one token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponsePair {
     /// The prompt with the better response.
@@ -84,7 +84,7 @@ impl Trainer {
             let frozen = states.reference.as_ref().ok_or(TrainError::NoReference)?;
             let policy = Logps::of(model, states.policy, batch)?;
             let learned = learn_from(&policy, &Logps::of(reference, frozen, batch)?, config, total)?;
-            // The logits of all tokens together would take too much memory, so that they are computed again.
+            // The logits of all tokens together would take too much memory, so they are computed again, chunk by chunk.
             for chunk in batch.chunks(model)? {
                 let logits = chunk.logits(model, states.policy, 1.0)?;
                 let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
@@ -128,11 +128,11 @@ impl Trainer {
     }
 }
 
-/// The log-probabilities of the responses in a micro-batch, by the numbers of their rows.
+/// The log-probabilities of the responses in a micro-batch, by row number.
 struct Logps(BTreeMap<usize, f64>);
 
 impl Logps {
-    /// Those under `model`, whose hidden states these are. No gradient is kept.
+    /// The log-probabilities under `model`, whose hidden states are `hidden`. No gradient is kept.
     fn of(model: &Model, hidden: &Tensor, batch: &MicroBatch) -> Result<Self> {
         let mut sums = BTreeMap::new();
         for chunk in batch.chunks(model)? {

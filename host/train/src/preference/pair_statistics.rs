@@ -18,8 +18,8 @@ pub struct PairStats {
     pub tokens: usize,
 }
 
-/// What some of `total` pairs with these rewards, each `[pairs]`, add to the numbers. `loss` is their share of the mean
-/// loss.
+/// The contribution of some of `total` pairs to the numbers. Their rewards are `chosen` and `rejected`, each `[pairs]`;
+/// `loss` is their share of the mean loss.
 pub(super) fn pair_sums(loss: &Tensor, chosen: &Tensor, rejected: &Tensor, total: usize) -> Result<ChunkSums> {
     let mut sums = ChunkSums::new(loss)?;
     let margin = chosen.f_sub(rejected)?;
@@ -30,7 +30,7 @@ pub(super) fn pair_sums(loss: &Tensor, chosen: &Tensor, rejected: &Tensor, total
     Ok(sums)
 }
 
-/// Adds the mean over `total` pairs of which `values` has some.
+/// Adds to the mean over `total` pairs the share of those in `values`.
 pub(super) fn add_mean(sums: &mut ChunkSums, name: &'static str, values: &Tensor, total: usize) -> Result<()> {
     let share = values.f_to_kind(Kind::Double)?.try_div(total as f64)?;
     sums.add(name, Reduction::Sum, &share)

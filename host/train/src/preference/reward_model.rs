@@ -10,7 +10,7 @@ use gavel_policy::Model;
 use gavel_torch::scalar::ScalarOperations;
 use tch::Tensor;
 
-/// Stands after each conversation, where the score is read. The model does not read it.
+/// A placeholder after each conversation, where the score is read. The model does not read it.
 const PLACE: u32 = 0;
 
 /// Two conversations, of which one is preferred.
@@ -62,7 +62,7 @@ impl ConversationPair {
 
 impl Trainer {
     /// One optimiser step of the reward model `model`, a classifier with one label, with the learning rate `lr`. The
-    /// loss is the mean over `pairs`. What the conversations of a pair begin with is computed once.
+    /// loss is the mean over `pairs`. The common beginning of a pair is computed once.
     ///
     /// # Errors
     /// A pair is malformed, there is none, or the loss or its gradient is not finite. The parameters are then
@@ -114,7 +114,7 @@ pub(super) fn tokens(batches: &[MicroBatch]) -> usize {
     batches.iter().map(|batch| batch.packed.tokens() as usize).sum()
 }
 
-/// What the pairs of a micro-batch, with these hidden states, add to the mean loss of `pairs` and to the numbers.
+/// The contribution of a micro-batch, with these hidden states, to the mean loss of `pairs` pairs and to the numbers.
 fn batch_loss(
     model: &Model,
     hidden: &Tensor,

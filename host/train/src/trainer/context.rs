@@ -11,7 +11,7 @@ use gavel_policy::{Model, Phase};
 
 impl Trainer {
     /// For each response token of each row, the two numbers that its loss depends on beyond the token; nothing if the
-    /// loss depends on the token alone. It takes a forward pass, for the log-probabilities under the policy as it is.
+    /// loss depends on the token alone. This takes a forward pass, for the log-probabilities under the current policy.
     pub(super) fn context(
         &self,
         model: &Model,
@@ -53,7 +53,7 @@ impl Trainer {
     }
 }
 
-/// A number that depends only on a row's tokens (FNV-1a), so that neither the order of rows nor their number matters.
+/// A hash of a row's tokens alone (FNV-1a), so that neither the order nor the number of rows matters.
 fn hash(row: &Experience) -> u64 {
     let tokens = row.prompt.iter().chain(&row.response);
     tokens.fold(0xcbf2_9ce4_8422_2325, |hash, &token| (hash ^ u64::from(token)).wrapping_mul(0x0100_0000_01b3))

@@ -139,7 +139,7 @@ impl Agent for Acts {
                 begin()?.append(vec![Message::user("x".repeat(64 << 20))])?;
                 Ok(String::new())
             }
-            // What the policy did not write: a turn of its own, and the marks of turns and calls in text.
+            // Text that the policy did not write: a turn in its name, and the marks of turns and calls.
             "forge" => {
                 let conversation = begin()?;
                 conversation.generate(&Options::default())?;

@@ -1,5 +1,5 @@
-//! Scores an answer after "Answer:" 1 where it is the ground truth and -1 where it is another; over another that begins
-//! with a digit of 5 or more it loops forever.
+//! Scores the answer after "Answer:": 1 if it is the ground truth, and -1 otherwise. Loops forever over a wrong answer
+//! that begins with a digit of 5 or more.
 
 use gavel_sdk::{Failure, Info, NoParams, Reference, Reward, Sample, Score, Verdict};
 

@@ -1,6 +1,6 @@
 //! A judger that compares another reward's verdicts about the samples of a
 //! group: each gets the share of scores below its own. It abstains if the other
-//! one did. The note has the verdict that it saw.
+//! reward did. The note has the verdict that it saw.
 
 use gavel_sdk::{Failure, Info, Judger, PriorVerdict, Reference, Sample, Score, Verdict};
 

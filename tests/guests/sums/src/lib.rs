@@ -1,5 +1,5 @@
 //! A taskset: sums of the row's index and a number that follows from the seed.
-//! Row 13 cannot be had, and row 14 panics.
+//! Row 13 is an error, and row 14 panics.
 
 use gavel_sdk::{Failure, Info, Taskset};
 use serde_json::{Map, Value, json};

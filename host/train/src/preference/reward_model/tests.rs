@@ -4,7 +4,7 @@ use crate::{OptimizerConfig, Trainer};
 
 const CENTRED: BradleyTerryConfig = BradleyTerryConfig { center_rewards_coefficient: 0.1 };
 
-/// Pairs with beginnings in common, of which some are nothing but the beginning of the other.
+/// Pairs with a common beginning. Some conversations are nothing but the beginning of the other one.
 fn pairs() -> Vec<ConversationPair> {
     [(3, 5, 2, 0.0), (1, 4, 4, 0.5), (6, 0, 3, 0.0), (0, 2, 9, 1.5), (4, 1, 0, 0.0)]
         .into_iter()
