@@ -98,11 +98,14 @@ fn report(step: u64, steps: u64, metrics: &Metrics, lesson: &Lesson) {
         true => ", the rewards of each group are equal: no advantage",
         false => "",
     };
+    let learned = match metrics.get("entropy") {
+        Some(entropy) => format!("entropy {entropy:.3}"),
+        None => "only the critic learned".to_owned(),
+    };
     tracing::info!(
-        "step {step}/{steps}: reward {:.3} ± {:.3}, length {length:.1}, entropy {:.3}, {seconds:.2} s{equal}",
+        "step {step}/{steps}: reward {:.3} ± {:.3}, length {length:.1}, {learned}, {seconds:.2} s{equal}",
         number("reward/mean"),
         number("reward/std"),
-        number("entropy"),
     );
 }
 
