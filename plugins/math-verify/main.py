@@ -57,7 +57,7 @@ def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
 
 
 def read(text: str) -> tuple[list, str | None]:
-    """The expressions that Math-Verify finds, and the trouble that stopped it."""
+    """The expressions that Math-Verify finds, and the problem that stopped it."""
     with swallowed() as in_parsing:
         found = parse(text, parsing_timeout=None)
     return found, in_parsing.trouble()

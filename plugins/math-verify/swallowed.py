@@ -41,7 +41,7 @@ class swallowed:
         sys.monitoring.free_tool_id(_TOOL)
 
     def trouble(self) -> str | None:
-        """Why the work ended early, in words."""
+        """Why the comparison ended early, in words."""
         if self.seen is None:
             return None
         return f"{type(self.seen).__name__}: {str(self.seen)[:200]}"

@@ -1,4 +1,4 @@
-"""Errors that say what is absent, where Python's own would not."""
+"""Errors that name what is absent, where Python's own errors do not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODULES = {
 
 
 class Absent(importlib.machinery.PathFinder):
-    """Finds no module, and says why. It comes last."""
+    """Finds no module, and raises an error with the reason. It comes last."""
 
     @classmethod
     def find_spec(

@@ -1,4 +1,4 @@
-"""What the code prints, within a number of characters."""
+"""The output of the code, within a number of characters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Output(io.TextIOBase):
         return not text or text.endswith("\n")
 
     def take(self) -> str:
-        """What was written since it was last taken, as text that can be encoded."""
+        """The text since the last call of this, in a form that can be encoded."""
         if self._in_tail > self._half:
             self._shorten()
         left_out = f"\n[{self._left_out} characters left out]\n" if self._left_out else ""

@@ -99,8 +99,8 @@ pyfiglet.FigletFont.preloadFont = _fonts.__getitem__
 def dataset(family: str, config: dict[str, Any], seed: int = 0, size: int = 1) -> ProceduralDataset:
     """The rows of a family, as `reasoning_gym.create_dataset` gives them.
 
-    Raises ValueError where there is no such family, or where it does not take
-    that configuration.
+    Raises ValueError if there is no such family, or if it does not take that
+    configuration.
     """
     if family in absent:
         raise ValueError(f"the family `{family}` is not in this plugin: {absent[family]}")
@@ -114,7 +114,7 @@ def dataset(family: str, config: dict[str, Any], seed: int = 0, size: int = 1) -
 
 @cache
 def usual(family: str) -> ProceduralDataset:
-    """The family with the configuration that it has by default."""
+    """The family with its default configuration."""
     return dataset(family, {})
 
 

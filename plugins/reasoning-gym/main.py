@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-# First: it lets the package load without the parts that a component cannot contain.
+# Imported first, so that the package loads without the parts that a component cannot contain.
 import families
 from answers import guard
 from gavel import InvalidInput, Reference, Sample, Score, Verdict, abstain, reward, taskset
@@ -96,7 +96,7 @@ def score(sample: Sample, reference: Reference, params: Params) -> Verdict:
 
 
 def refuse_row(dataset: ProceduralDataset, entry: dict[str, Any]) -> None:
-    """Raises InvalidInput if the scorer cannot read the row rather than the
+    """Raises InvalidInput if the scorer cannot read the row, as opposed to the
     answer: then it cannot read the row's own answer either."""
     try:
         dataset.score_answer(str(entry["answer"]), entry)

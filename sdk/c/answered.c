@@ -1,4 +1,4 @@
-/* What a tool and an agent answer: see gavel.h. */
+/* The answers of a tool and of an agent: see gavel.h. */
 
 #include "call.h"
 

@@ -1,4 +1,4 @@
-/* What the files of the SDK share; not for plugins. */
+/* Declarations that the files of the SDK share; not for plugins. */
 
 #ifndef GAVEL_CALL_H
 #define GAVEL_CALL_H

@@ -3,9 +3,10 @@
  * A reward is two functions, plugin_init and plugin_score; a judger is
  * plugin_init and plugin_judge; a taskset is plugin_init, plugin_len and
  * plugin_get; a tool is plugin_init, plugin_functions, plugin_open and
- * plugin_call; an agent is plugin_init and plugin_run. They may call every function that starts with gavel_. The results
- * of these functions live until the call ends, or as long as the plugin in
- * plugin_init. Do not free them.
+ * plugin_call; an agent is plugin_init and plugin_run. They may call every
+ * function that starts with gavel_. The results of these functions live until
+ * the call ends; in plugin_init, they live as long as the plugin. Do not free
+ * them.
  *
  * Text is UTF-8, in and out. Any other text from the plugin is a fault of the
  * plugin. */
@@ -42,7 +43,7 @@ typedef struct {
     int32_t handle;
 } gavel_reference;
 
-/* What an agent is to attempt. */
+/* The task that an agent attempts. */
 typedef struct {
     int32_t handle;
 } gavel_task;
@@ -73,7 +74,7 @@ typedef struct {
     double value;
 } gavel_named_number;
 
-/* The verdict of another reward about a sample. */
+/* The verdict of another reward on a sample. */
 typedef struct {
     gavel_prior_kind kind;
     /* Of a score: its value and its metrics. */
@@ -91,7 +92,7 @@ typedef struct {
     const char *version;
     /* The same input gives the same verdict, and no call depends on an earlier one. */
     bool pure;
-    /* Scores are in [min, max]; a score outside is a fault. If min and max are equal, there is no promise. */
+    /* Scores are in [min, max]; a score outside is a fault. If min and max are equal, any score is allowed. */
     double min, max;
 } gavel_info;
 
@@ -117,8 +118,7 @@ void plugin_score(gavel_sample sample, gavel_reference reference, gavel_verdict 
  * failure in one of them is a failure of the whole group. */
 void plugin_judge(const gavel_sample *samples, size_t count, gavel_reference reference, gavel_verdict **verdicts);
 
-/* For exports = ["taskset"]: how many rows there are; false where they never
- * end. */
+/* For exports = ["taskset"]: the number of rows; false if they never end. */
 bool plugin_len(uint64_t *rows);
 
 /* For exports = ["taskset"]: the row at `index`, from 0. The same index and
@@ -130,8 +130,8 @@ void plugin_functions(gavel_functions *functions);
 
 /* For exports = ["tool"]: the state of a new trajectory, from malloc, or NULL
  * where its calls share nothing. It is freed for you. `settings` is what the
- * dataset's row sets, a JSON object, which the policy does not see. A failure in
- * `answer` refuses them. */
+ * dataset's row sets, a JSON object, which the policy does not see. To refuse
+ * them, set a failure in `answer`. */
 void *plugin_open(gavel_text settings, gavel_answer *answer);
 
 /* For exports = ["tool"]: once a call. `arguments` are a JSON object that fits
@@ -156,7 +156,8 @@ bool gavel_refuse(gavel_params *params, const char *what);
 
 /* ---- The sample: what the policy wrote ---- */
 
-/* The response of the first trajectory; a NUL follows. */
+/* The response: the agent's answer, or else the response of the first
+ * trajectory. A NUL follows. */
 gavel_text gavel_response(gavel_sample sample);
 /* The id of the task, the same in every sample of a group; a NUL follows. */
 gavel_text gavel_task_id(gavel_sample sample);
@@ -167,14 +168,14 @@ uint32_t gavel_group_index(gavel_sample sample);
 /* The messages of the prompt; `count` is set. */
 const gavel_message *gavel_prompt(gavel_sample sample, size_t *count);
 
-/* The verdict of the reward `name` about the sample; false unless the run's
+/* The verdict of the reward `name` on the sample; false unless the run's
  * configuration lists it in this reward's `after`. */
 bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *verdict);
 
 uint32_t gavel_trajectory_count(gavel_sample sample);
 /* The trajectory at `index`; false past the end. */
 bool gavel_trajectory_at(gavel_sample sample, uint32_t index, gavel_trajectory *trajectory);
-/* Messages after the prompt. */
+/* The number of messages after the prompt. */
 uint32_t gavel_message_count(gavel_trajectory trajectory);
 bool gavel_message_at(gavel_trajectory trajectory, uint32_t index, gavel_message *message);
 /* The text of the last message of the assistant; a NUL follows. */
@@ -182,7 +183,7 @@ gavel_text gavel_trajectory_response(gavel_trajectory trajectory);
 gavel_finish_reason gavel_finished(gavel_trajectory trajectory);
 uint32_t gavel_turns(gavel_trajectory trajectory);
 uint32_t gavel_tool_turns(gavel_trajectory trajectory);
-/* Tokens of the response that the policy wrote, or -1 if no policy wrote it. */
+/* The number of tokens that the policy wrote, or -1 if no policy wrote the response. */
 int64_t gavel_response_tokens(gavel_trajectory trajectory);
 
 /* ---- The reference: the dataset's row ---- */
@@ -254,7 +255,7 @@ gavel_text gavel_agent_settings(gavel_task task);
 
 /* ---- Conversations of an agent with the policy ---- */
 
-/* A conversation. If the policy wrote in it, it is a trajectory of the sample. */
+/* A conversation. It is a trajectory of the sample if the policy wrote in it. */
 typedef struct {
     int32_t handle;
 } gavel_conversation;
@@ -286,13 +287,13 @@ typedef struct {
     /* Functions that the policy may call, such as those of gavel_tools. */
     const gavel_tool_function *functions;
     size_t functions_count;
-    /* Whom the policy speaks for, where an agent has several; may be NULL. */
+    /* The speaker that the policy plays, if an agent has several; may be NULL. */
     const char *speaker;
 } gavel_opening;
 
 typedef enum {
     GAVEL_TURN,
-    /* The request cannot be met as it is. */
+    /* The request is not valid. */
     GAVEL_TURN_INVALID,
     /* A budget of the sample is used up: tokens of the conversation, or turns. */
     GAVEL_TURN_EXHAUSTED
@@ -306,7 +307,7 @@ typedef struct {
     /* The tools that it calls. */
     const gavel_tool_call *calls;
     size_t calls_count;
-    /* What is wrong with calls that cannot be read. */
+    /* What is wrong with the calls that cannot be parsed, one text for each. */
     const gavel_text *malformed;
     size_t malformed_count;
     /* GAVEL_STOP or GAVEL_LENGTH. */
@@ -314,21 +315,21 @@ typedef struct {
     uint32_t tokens;
 } gavel_turn;
 
-/* These three return false where the policy refuses, and `answer` is then a
- * failure that says why. */
+/* These three return false if the policy refuses; `answer` is then a failure
+ * with the reason. */
 bool gavel_conversation_open(const gavel_opening *opening, gavel_conversation *conversation, gavel_answer *answer);
 bool gavel_conversation_append(gavel_conversation conversation, const gavel_message *messages, size_t count,
                                gavel_answer *answer);
-/* A conversation with the same history. What the policy wrote before is learned
- * in the first one alone. */
+/* A new conversation with the same history. Training uses the turns before the
+ * fork only once, in the original. */
 bool gavel_conversation_fork(gavel_conversation conversation, const char *speaker, gavel_conversation *fork,
                              gavel_answer *answer);
-/* Tokens that the conversation may still grow by. */
+/* The number of tokens by which the conversation may still grow. */
 uint32_t gavel_tokens_left(gavel_conversation conversation);
 
-/* Lets the policy write its next turn. `options` is a JSON object with
- * `max_tokens` of the turn and `stop`, texts that end it and are part of it; it
- * may be NULL. */
+/* Generates the policy's next turn. `options` is a JSON object, or NULL:
+ * `max_tokens` limits the turn, and `stop` lists texts that end it and are part
+ * of it. */
 gavel_turn gavel_generate(gavel_conversation conversation, const char *options);
 /* The same for several conversations at once; turns[i] is that of all[i]. */
 void gavel_generate_all(const gavel_conversation *all, size_t count, const char *options, gavel_turn *turns);
@@ -337,15 +338,15 @@ void gavel_generate_all(const gavel_conversation *all, size_t count, const char 
 
 /* Their functions; `count` is set. */
 const gavel_tool_function *gavel_tools(size_t *count);
-/* Makes all calls, those of different tools at once; answers[i] answers
+/* Makes all calls; calls of different tools run at once. answers[i] answers
  * calls[i]. */
 void gavel_call_tools(const gavel_tool_call *calls, size_t count, gavel_tool_answer *answers);
 /* Appends answers of tools to a conversation, as gavel_conversation_append does
  * with messages. */
 bool gavel_conversation_append_answers(gavel_conversation conversation, const gavel_tool_answer *answers, size_t count,
                                        gavel_answer *answer);
-/* Makes all calls of a turn and appends the answers. A call that cannot be read
- * is answered with what is wrong with it. */
+/* Makes all calls of a turn and appends the answers. The answer to a call that
+ * cannot be parsed says what is wrong with it. */
 bool gavel_conversation_answer(gavel_conversation conversation, gavel_turn turn, gavel_answer *answer);
 
 /* ---- Text ---- */
@@ -354,7 +355,7 @@ bool gavel_conversation_answer(gavel_conversation conversation, gavel_turn turn,
 void *gavel_alloc(size_t size);
 /* The text of a C string. */
 gavel_text gavel_str(const char *text);
-/* One C string of several, up to a NULL: gavel_concat("no ", what, NULL). */
+/* Joins C strings, up to a NULL: gavel_concat("no ", what, NULL). */
 const char *gavel_concat(const char *first, ...);
 /* A whole number in decimal. */
 const char *gavel_integer(int64_t number);
@@ -416,7 +417,7 @@ typedef struct {
     gavel_text text;
 } gavel_chat_reply;
 
-/* Asks all at once and waits for the last; replies[i] answers requests[i]. */
+/* Sends all requests at once and waits for the last; replies[i] answers requests[i]. */
 void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_reply *replies);
 
 #endif
@@ -428,7 +429,7 @@ void gavel_chat(const gavel_chat_request *requests, size_t count, gavel_chat_rep
 typedef struct {
     /* The name of a reward model in the run's configuration. */
     const char *model;
-    /* A conversation, whose last message is what is scored. */
+    /* A conversation. Its last message is what the model scores. */
     const gavel_message *messages;
     size_t count;
 } gavel_score_request;
@@ -440,7 +441,7 @@ typedef enum {
     GAVEL_MODEL_UNAVAILABLE
 } gavel_model_status;
 
-/* The value of a step: of the bytes [start, end) of the text of the last message. */
+/* The value of a step, which is the bytes [start, end) of the UTF-8 text of the last message. */
 typedef struct {
     uint32_t start, end;
     double value;
@@ -456,7 +457,7 @@ typedef struct {
     gavel_text why;
 } gavel_model_score;
 
-/* Asks all at once and waits for the last; scores[i] answers requests[i]. */
+/* Sends all requests at once and waits for the last; scores[i] answers requests[i]. */
 void gavel_model_scores(const gavel_score_request *requests, size_t count, gavel_model_score *scores);
 
 #endif

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is embedded, from this crate's folder, and its name in the table.
+/// The embedded files and folders, by their paths from this crate, and their
+/// names in the table.
 const EMBEDDED: [(&str, &str); 10] = [
     ("../../wit", "wit"),
     ("../wasi", "wasi"),
@@ -49,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Those of [`CRATES`] with their versions.
+/// The versions of [`CRATES`].
 fn crates(lock: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", lock.display());
     let lock = fs::read_to_string(lock)?;
@@ -61,7 +62,7 @@ fn crates(lock: &Path) -> Result<String, Box<dyn Error>> {
     Ok(about.collect())
 }
 
-/// Adds the file `path`, or all files below that folder except those that tools
+/// Adds the file `path`, or all files below that folder except files that tools
 /// make.
 fn collect(path: &Path, name: String, files: &mut Vec<(String, PathBuf)>) -> Result<(), Box<dyn Error>> {
     if !path.is_dir() {

@@ -39,7 +39,7 @@ pub enum KnownColumn {
 #[serde(transparent)]
 pub struct ColumnNames(#[serde(deserialize_with = "named_keys")] BTreeMap<KnownColumn, String>);
 
-/// A row lacks a column that was named.
+/// A row lacks a column that is named here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the row has no column `{}` to read `{name}` from (it has: {})", Shown(.column), Shown(.has))]
 pub struct NoColumn {

@@ -38,7 +38,7 @@ impl ConversationScore {
         }
     }
 
-    /// Reads `0.5`, or `{"score": 0.5, "steps": [{"start": 0, "end": 9, "value": 0.5}]}`. `None` where the text is
+    /// Reads `0.5`, or `{"score": 0.5, "steps": [{"start": 0, "end": 9, "value": 0.5}]}`. `None` if the text is
     /// neither, or a number is not finite.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();

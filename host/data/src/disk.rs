@@ -19,7 +19,7 @@ pub enum Operation {
     SyncFolder(PathBuf),
     /// A file or folder has another name.
     Rename(PathBuf, PathBuf),
-    /// A file, or a folder and all in it, is gone.
+    /// A file, or a folder with its contents, is gone.
     Remove(PathBuf),
 }
 
@@ -90,7 +90,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder and all in it.
+/// Removes a folder with its contents.
 pub fn remove_tree(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)?;
     done(Operation::Remove(folder.to_owned()));

@@ -5,11 +5,10 @@ use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a call used.
+/// The resources that a call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Time on a processor and in waits for the host, in microseconds, without
-    /// the wait for a processor.
+    /// Time on a processor and in waits for the host, in microseconds; the wait for a processor does not count.
     pub elapsed_us: u64,
     /// Time on a processor, in microseconds.
     pub cpu_us: u64,
@@ -80,18 +79,18 @@ pub struct Diagnosis {
     pub stderr: String,
 }
 
-/// One call of one plugin: its outcome, what it used, and its inputs.
+/// One call of one plugin: its outcome, the resources that it used, and its inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// The outcome.
     pub outcome: Outcome,
     /// What it used.
     pub usage: Usage,
-    /// Its inputs; absent where there was no call.
+    /// Its inputs; absent if there was no call.
     pub provenance: Option<Provenance>,
-    /// What it printed, and where it trapped; absent where it did neither.
+    /// What it printed, and where it trapped; absent if it did neither.
     pub diagnosis: Option<Diagnosis>,
-    /// Who caused the failure; absent where the call did not fail, or the cause was not looked for.
+    /// Who caused the failure; absent if the call did not fail, or the cause was not looked for.
     pub caused_by: Option<CausedBy>,
 }
 
@@ -109,7 +108,7 @@ impl Evaluation {
         }
     }
 
-    /// Whether it gave a verdict: a score, or that it declines to give one.
+    /// Whether it gave a verdict: a score or an abstention.
     pub fn ended_well(&self) -> bool {
         matches!(self.outcome, Outcome::Scored(_) | Outcome::Abstained(_))
     }
@@ -119,7 +118,7 @@ impl Evaluation {
         matches!(self.outcome, Outcome::Fault { .. } | Outcome::OutOfBudget { .. })
     }
 
-    /// The evaluation where a call could not be made.
+    /// The evaluation if a call could not be made.
     pub fn without_call(outcome: Outcome) -> Self {
         Self { outcome, usage: Usage::default(), provenance: None, diagnosis: None, caused_by: None }
     }

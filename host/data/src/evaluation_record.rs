@@ -1,5 +1,4 @@
-//! An [`Evaluation`] as a line of a log has it. It can be read again and
-//! compared.
+//! An [`Evaluation`] as a line of a log. It can be read again and compared.
 
 use crate::evaluation::{Diagnosis, Evaluation, Provenance, Usage};
 use crate::outcome::{Blame, Budget, CausedBy, Credit, Metric, Outcome, OutcomeKind, Score};
@@ -33,10 +32,10 @@ pub struct EvaluationRecord {
     /// What the call used.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Output that helps to find why it failed; empty where only the reason is known.
+    /// Output that helps to find why it failed; empty if only the reason is known.
     #[serde(flatten)]
     pub diagnosis: Diagnosis,
-    /// The inputs of the call; absent where there was no call.
+    /// The inputs of the call; absent if there was no call.
     #[serde(flatten)]
     pub provenance: Option<Provenance>,
 }

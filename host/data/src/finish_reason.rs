@@ -33,7 +33,7 @@ impl FinishReason {
         }
     }
 
-    /// How far a trajectory came that ended so.
+    /// How far a trajectory with this reason came.
     pub fn status(self) -> TrajectoryStatus {
         match self {
             Self::Stop => TrajectoryStatus::Completed,

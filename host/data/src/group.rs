@@ -21,6 +21,6 @@ pub struct Member {
     pub sample: Sample,
     /// Its outcome.
     pub outcome: SampleOutcome,
-    /// The advantage over its group; absent where no update learns from the sample.
+    /// The advantage over its group; absent if no update learns from the sample.
     pub advantage: Option<f64>,
 }

@@ -167,7 +167,7 @@ impl From<&str> for Json {
 }
 
 impl Columns {
-    /// The value of a column; `None` where there is no such column.
+    /// The value of a column; `None` if there is no such column.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.0.get(name)
     }

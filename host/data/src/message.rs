@@ -68,7 +68,7 @@ pub struct Message {
     pub content: Vec<ContentPart>,
     /// Calls that an assistant's message asks for.
     pub tool_calls: Vec<ToolCall>,
-    /// For a tool's message: the call it answers.
+    /// For a tool's message: the call that it answers.
     pub tool_call_id: Option<String>,
     /// The name of the speaker, where one is given.
     pub name: Option<String>,

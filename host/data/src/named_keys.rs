@@ -4,8 +4,8 @@ use serde::de::value::{Error, StrDeserializer};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use std::collections::BTreeMap;
 
-/// Reads a table. A key that is not a name of `K` is an error as an unknown field is, so that a configuration can tell
-/// where it is written.
+/// Reads a table. A key that is not a name of `K` is an error like an unknown field, so that a configuration can report
+/// its place.
 ///
 /// # Errors
 /// A key or a value is wrong.

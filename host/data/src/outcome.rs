@@ -13,9 +13,8 @@ pub struct Metric {
     pub value: f64,
 }
 
-/// The largest absolute value of a reward or of credit. It is more than anybody
-/// needs, and far enough below the maximum of a 32-bit float (3.4e38) that
-/// training can add, subtract and scale such values.
+/// The largest absolute value of a reward or of credit. It is larger than any useful reward, and far enough below the
+/// maximum of a 32-bit float (3.4e38) that training can add, subtract and scale such values.
 pub const MOST_REWARD: f64 = 1e30;
 
 /// Credit for a part of a sample: the bytes `start..end` of the text of one
@@ -48,7 +47,7 @@ pub struct Score {
     pub note: Option<String>,
 }
 
-/// Whose fault a failed call is.
+/// Who is at fault for a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
@@ -79,7 +78,7 @@ pub enum CausedBy {
     Response,
     /// The plugin, or the reference: it fails with other responses too.
     Plugin,
-    /// Unknown: the plugin judges whole groups, or depends on what may change between two calls.
+    /// Unknown: the plugin judges whole groups, or depends on something that may change between two calls.
     Unknown,
 }
 
@@ -174,7 +173,7 @@ pub enum Outcome {
     Abstained(String),
     /// The call failed.
     Fault {
-        /// Whose fault it is.
+        /// Who is at fault.
         whose: Blame,
         /// What happened.
         what: String,

@@ -1,4 +1,4 @@
-//! How a trajectory came about: what the clock and the tools said.
+//! How a trajectory came about: its times, its tool calls and its error.
 
 use crate::evaluation::Diagnosis;
 use crate::outcome::Budget;
@@ -12,14 +12,14 @@ pub struct RolloutReport {
     /// The seconds in which tools answered, once for all calls that were made together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_tools: Vec<f64>,
-    /// The calls of tools, in the order in which the policy asked for them.
+    /// The calls of tools, in the order in which the policy made them.
     pub tool_uses: Vec<ToolUse>,
-    /// Why it did not come to its end.
+    /// Why it did not end normally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RolloutFault>,
 }
 
-/// Two runs of the same take different times: all reports are equal.
+/// Two equal runs take different times, so all reports are equal.
 impl PartialEq for RolloutReport {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -29,24 +29,24 @@ impl PartialEq for RolloutReport {
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// The function; none where the call cannot be read or there is no such function.
+    /// The function; none if the call cannot be parsed or there is no such function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What came of it.
+    /// How the call ended.
     pub ending: ToolEnding,
-    /// Which turn of the policy asked for it, from 0.
+    /// The turn of the policy that made the call, from 0.
     pub turn: u32,
     /// Seconds until the answer.
     pub seconds: f64,
 }
 
-/// What came of a call of a tool.
+/// How a call of a tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolEnding {
     /// It answered.
     Answered,
-    /// The policy called it wrongly: no such function, no JSON, arguments that do not fit.
+    /// The policy called it wrongly: there is no such function, the arguments are not JSON, or they do not fit.
     CalledWrongly,
     /// It exceeded one of its budgets.
     OutOfBudget,
@@ -73,10 +73,10 @@ impl ToolEnding {
     }
 }
 
-/// Why a trajectory did not come to its end.
+/// Why a trajectory did not end normally.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolloutFault {
-    /// What was under way.
+    /// The stage at which it stopped.
     pub stage: RolloutStage,
     /// What happened.
     pub message: String,
@@ -104,11 +104,11 @@ pub enum RolloutFaultKind {
     Failed,
 }
 
-/// What an episode does at a moment.
+/// The stage of an episode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RolloutStage {
-    /// The policy writes.
+    /// The policy generates.
     Generate,
     /// Tools are called.
     Tools,

@@ -8,10 +8,10 @@ use crate::tokens::{KnownTokens, Tokens};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How a conversation began that an agent opened.
+/// How a conversation of an agent began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Opening {
-    /// Whom the policy spoke for, where the agent has several; empty otherwise.
+    /// The speaker that the policy played, if the agent has several; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub speaker: String,
     /// Its prompt.
@@ -21,11 +21,11 @@ pub struct Opening {
 /// One conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
-    /// How it began; absent where it began with the task's prompt.
+    /// How it began; absent if it began with the task's prompt.
     pub opening: Option<Opening>,
     /// The messages after the prompt.
     pub messages: Vec<Message>,
-    /// The tokens; absent where no policy of this run wrote the response.
+    /// The tokens; absent if no policy of this run wrote the response.
     pub tokens: Option<KnownTokens>,
     /// Why it ended.
     pub finish_reason: FinishReason,
@@ -45,7 +45,7 @@ impl Trajectory {
         }
     }
 
-    /// The tokens, where each of them is known.
+    /// The tokens, if each of them is known.
     pub fn tokens(&self) -> Option<&Tokens> {
         match self.tokens.as_ref()? {
             KnownTokens::Full(tokens) => Some(tokens),
@@ -53,7 +53,7 @@ impl Trajectory {
         }
     }
 
-    /// The kind of what kept it from its end, if something did.
+    /// The kind of fault that stopped it, if one did.
     pub fn fault_kind(&self) -> Option<RolloutFaultKind> {
         let fault = self.report.error.as_ref()?;
         Some(match self.finish_reason {
@@ -90,7 +90,7 @@ pub struct Sample {
     pub index: u32,
     /// The conversations.
     pub trajectories: Vec<Trajectory>,
-    /// The response that an agent gave; absent where it is that of the first conversation.
+    /// The response that an agent gave; absent if the response is that of the first conversation.
     pub answer: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl Sample {
         Self { task, index, trajectories, answer: None }
     }
 
-    /// The response: what the agent answered, or else what the first trajectory ended with.
+    /// The response: the agent's answer, or else the response of the first trajectory.
     pub fn response(&self) -> String {
         if let Some(answer) = &self.answer {
             return answer.clone();

@@ -8,8 +8,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Another reward's verdict on a sample. The reason of a failed call is left out: it has times in it, and a replay must
-/// give the same input.
+/// Another reward's verdict on a sample. It has no reason of a failed call: that contains times, and a replay must give
+/// the same input.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PriorVerdict {
@@ -43,7 +43,7 @@ impl From<&Evaluation> for PriorVerdict {
 }
 
 impl PriorVerdict {
-    /// The verdict of a recorded call; `None` where the record has a score without its value.
+    /// The verdict of a recorded call; `None` if the record has a score without its value.
     pub fn recorded(record: &EvaluationRecord) -> Option<Self> {
         Some(match record.outcome {
             OutcomeKind::Scored => {

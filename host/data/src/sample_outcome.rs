@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 /// The outcome of a sample, from all plugins together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleOutcome {
-    /// The weighted sum; absent unless every plugin scored that has a weight and
-    /// is for the sample.
+    /// The weighted sum; absent unless every plugin that has a weight and is for the sample scored.
     pub reward: Option<f64>,
     /// `Scored`, or the kind of the first weighted plugin that did not score.
     pub outcome: OutcomeKind,
@@ -20,8 +19,8 @@ pub struct SampleOutcome {
     /// The plugins that were not called, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_called: BTreeMap<String, NotCalled>,
-    /// The weighted sum in which a plugin counts with the least that it can add where the response exhausted its budget
-    /// of computation. Absent where there is a reward, or something else is missing.
+    /// The weighted sum if the response exhausted a plugin's budget of computation: that plugin then counts with the
+    /// least that it can add. Absent if there is a reward, or if something else is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowest_reward: Option<f64>,
     /// When the calls answered; not recorded.
@@ -35,7 +34,7 @@ pub struct Timing {
     /// By plugin, the seconds from when its call could start until it answered, with the wait for a processor and for
     /// an endpoint. A judger's call can start when its group is whole.
     pub latency: BTreeMap<String, f64>,
-    /// The call that answered last; absent where there was none.
+    /// The call that answered last; absent if there was none.
     pub last: Option<LastCall>,
 }
 

@@ -22,7 +22,7 @@ pub enum Purpose {
     Mixture = 7,
     /// Sampling a turn after the first one of an episode.
     Turn = 8,
-    /// What a tool sees as random.
+    /// The random numbers of a tool.
     Tool = 9,
 }
 

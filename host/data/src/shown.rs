@@ -100,7 +100,7 @@ impl Write for Lines<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Letters, marks, digits, symbols, emoji with a variation selector.
+    /// Letters, marks, digits, symbols, and emoji with a variation selector.
     const SEEN: &str = "plain, é e\u{301} ß Ω ж ש م क्षि ไทย 漢字 \\frac{1}{2} C:\\x “” → ✔\u{fe0f} 🙂 \u{a0}";
 
     #[test]

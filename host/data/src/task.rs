@@ -57,7 +57,7 @@ pub enum TaskError {
 
 impl Reference {
     /// The functions that the prompt offers: the column `tools`, as TRL reads
-    /// it, in the form that chat templates take. Empty where there is no such
+    /// it, in the form that chat templates take. Empty if there is no such
     /// column.
     pub fn tools(&self) -> Result<Vec<Value>, TaskError> {
         let bad = |what: String| Err(TaskError::BadTools(what));

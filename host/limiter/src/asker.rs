@@ -1,9 +1,10 @@
-//! Who asks, for the order of turns.
+//! The asker of a request, which decides the order of turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who asks. Turns are shared fairly between plugins, and between the samples of a group; older groups come first.
+/// The asker of a request. Turns are shared fairly between plugins, and between the samples of a group; older groups
+/// come first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asker {
     /// The plugin, by its name in the run.
@@ -15,7 +16,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Somebody in a group of its own.
+    /// An asker in its own group.
     pub fn alone(plugin: &str) -> Self {
         Self { plugin: plugin.into(), group: group_number(), sample: 0 }
     }

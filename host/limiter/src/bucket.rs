@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The part of a limit that is used. The rest is for the paths to the server, on which requests bunch together.
+/// The part of a limit that is used. The rest is a reserve, since requests bunch up on the way to the server.
 const USED: f64 = 0.97;
-/// What may be caught up on at once, as a part of the window: `USED · (1 + BURST) < 1`, so that no window has more than
-/// the limit.
+/// The most that may be caught up on at once, as a part of the window. `USED · (1 + BURST) < 1`, so no window has more
+/// than the limit.
 const BURST: f64 = 0.03;
 
 /// A budget of requests or tokens, which refills at a constant rate. Times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bucket {
-    /// What it gains in a second.
+    /// The gain per second.
     rate: f64,
     /// The most that it holds.
     capacity: f64,
-    /// What it holds, or less than 0 where more is booked than it held.
+    /// The current level; negative if more was booked than it held.
     level: f64,
-    /// When it held this.
+    /// The time of this level.
     at: f64,
 }
 
@@ -43,7 +43,7 @@ impl Bucket {
         if wait > 1e-9 { wait } else { 0.0 }
     }
 
-    /// Takes `cost`, whether it is there or not; a negative cost is given back.
+    /// Takes `cost`, whether it is there or not; a negative cost is a refund.
     pub(crate) fn take(&mut self, cost: f64) {
         self.level = (self.level - cost).min(self.capacity);
     }
@@ -90,7 +90,7 @@ mod tests {
         let times = taken(100.0, [250.0, 1.0]);
         assert_eq!(times[0], 0.0);
         assert!(times[1] > 2.5, "{times:?}");
-        // What was not used comes back.
+        // Unused tokens come back.
         let mut bucket = Bucket::new(100.0, 1.0, 0.0);
         bucket.take(250.0);
         bucket.take(-250.0);

@@ -1,7 +1,7 @@
-//! Limits of what is asked outside: how often, how much, and who is next.
+//! Limits of requests to the outside: how often, how much, and in which order.
 //!
-//! A [`Limiter`] gives each request a [`Turn`]. It knows nothing of what is asked: language models, servers and tools
-//! take their turns from it alike.
+//! A [`Limiter`] gives each request a [`Turn`]. It does not depend on the kind of request: language models, servers and
+//! tools use it alike.
 
 mod asker;
 mod bucket;

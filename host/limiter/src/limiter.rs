@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-/// How often it is looked whether a request of another process has ended.
+/// The interval of checks for ended requests of other processes.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Limits that cannot be kept.
@@ -32,15 +32,15 @@ pub enum LimiterError {
     },
 }
 
-/// Gives turns to requests, as the limits allow. Clones give turns of the same limits.
+/// Gives turns to requests, as the limits allow. Clones share their limits.
 #[derive(Clone)]
 pub struct Limiter(Arc<Shared>);
 
 struct Shared {
-    /// Absent where there is no limit.
+    /// Absent if there is no limit.
     store: Option<Store>,
     waiting: Mutex<Waiting>,
-    /// A request has ended.
+    /// Signals that a request has ended.
     ended: Notify,
 }
 
@@ -62,7 +62,7 @@ struct Request {
 pub struct Waits {
     /// The turns.
     pub turns: u64,
-    /// The waits together.
+    /// The sum of the waits.
     pub total: Duration,
     /// The longest wait.
     pub longest: Duration,
@@ -70,7 +70,7 @@ pub struct Waits {
 
 /// The turn of a request. Dropping it ends the turn.
 pub struct Turn {
-    /// Absent where its place was passed on.
+    /// Absent if its place was passed on.
     limiter: Option<Limiter>,
     booked: f64,
     spent: Option<f64>,

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnEndpointDown {
-    /// Requests wait until one answers again, and the run with them.
+    /// Requests wait until a server answers again; so does the run.
     Pause,
     /// Requests are unavailable at once, and their samples have no score.
     #[default]
     Drop,
-    /// The same, and a run of `gavel train` stops.
+    /// Like `Drop`, and a run of `gavel train` stops.
     Stop,
 }
 

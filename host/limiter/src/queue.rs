@@ -4,7 +4,7 @@ use crate::asker::Asker;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Every so many turns, the request that has waited longest has its turn, whoever asks: nobody waits for ever.
+/// Every n-th turn goes to the request that has waited longest, so that no request waits forever.
 const OLDEST_EVERY: u64 = 4;
 /// Groups without a waiting request whose counts are remembered.
 const IDLE_GROUPS: usize = 256;
@@ -49,7 +49,7 @@ impl<T> Queue<T> {
         let fewest = active.map(|plugin| plugin.had).min().unwrap_or(0);
         let plugin = self.plugins.entry(asker.plugin.clone()).or_default();
         if plugin.waiting == 0 {
-            // The time in which it asked nothing gives it no advantage.
+            // An idle time gives it no advantage.
             plugin.had = plugin.had.max(fewest);
         }
         plugin.waiting += 1;

@@ -1,24 +1,24 @@
-//! What a server reports of its own limits, in the headers of an answer.
+//! The limits that a server reports, in the headers of an answer.
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a server reports of its own limits.
+/// The limits that a server reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Reported {
     /// The wait that it asks for in `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
-    /// What is left of its limit of requests.
+    /// The rest of its limit of requests.
     pub(crate) requests: Option<Quota>,
-    /// What is left of its limit of tokens.
+    /// The rest of its limit of tokens.
     pub(crate) tokens: Option<Quota>,
 }
 
-/// What is left of a server's limit.
+/// The rest of a server's limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Quota {
-    /// What is left.
+    /// The rest.
     pub(crate) left: f64,
     /// The time until there is more.
     pub(crate) more_in: Duration,
@@ -30,7 +30,7 @@ impl Reported {
         self.retry_after
     }
 
-    /// The same with waits of `most` at most.
+    /// The same report, with no wait longer than `most`.
     pub fn at_most(self, most: Duration) -> Self {
         let quota = |quota: Quota| Quota { more_in: quota.more_in.min(most), ..quota };
         Self {
@@ -61,8 +61,8 @@ fn quota(headers: &HeaderMap, what: &str, now: SystemTime) -> Option<Quota> {
     let text = |name: &str| headers.get(format!("x-ratelimit-{name}{what}"))?.to_str().ok().map(str::trim);
     let number = |name: &str| text(name)?.parse::<f64>().ok().filter(|number| number.is_finite());
     let (left, reset) = (number("remaining")?, until(text("reset")?, now)?);
-    // `-requests` and `-tokens` are of servers that refill all the time; the reset is when nothing is used. Others count
-    // in windows, which begin anew at the reset.
+    // `-requests` and `-tokens` come from servers that refill continuously; their reset is the time until nothing is
+    // used. Other servers count in windows, which start again at the reset.
     let more_in = match number("limit").map(|limit| limit - left) {
         Some(used) if used >= 1.0 && !what.is_empty() => reset.div_f64(used),
         _ => reset,
@@ -123,7 +123,7 @@ mod tests {
     fn limits_are_read_as_servers_write_them() {
         let now = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
         let read = |lines: &[(&'static str, &str)]| Reported::read(&headers(lines), now);
-        // A server that refills all the time: 60 of 500 are used, and one comes back each 0.2 s.
+        // A server that refills continuously: 60 of 500 are used, and one comes back each 0.2 s.
         let openai = read(&[
             ("x-ratelimit-limit-requests", "500"),
             ("x-ratelimit-remaining-requests", "440"),

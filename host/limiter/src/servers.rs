@@ -1,4 +1,4 @@
-//! Servers that answer the same requests: which one is asked, and whether any can be.
+//! Servers that answer the same requests: chooses one of them, and knows whether any is up.
 
 use crate::on_endpoint_down::OnEndpointDown;
 use std::fmt::Display;
@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout_at;
 
-/// An endpoint is down after so many failures without an answer between them, …
+/// An endpoint is down after this many failures without an answer between them, …
 const DOWN_AFTER: u32 = 5;
-/// … of which the first is this long ago.
+/// … if the first of them is this long ago.
 const DOWN_FOR: Duration = Duration::from_secs(3);
-/// How long a server that failed is left out; each further time twice as long.
+/// The time for which a failed server is left out at first; each further time is twice as long.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// The servers of an endpoint. The one with the fewest requests under way is asked. One that failed is left out for a
-/// while and then tried with a single request. When all have failed for a while, the endpoint is down.
+/// The servers of an endpoint. The server with the fewest requests under way is asked. A server that failed is left out
+/// for a while and then tried with a single request. When all servers have failed for a while, the endpoint is down.
 pub struct Servers {
-    /// The endpoint in messages.
+    /// The endpoint's name in messages.
     name: String,
     on_endpoint_down: OnEndpointDown,
     state: Mutex<State>,
-    /// It is up again.
+    /// Signals that the endpoint is up again.
     up: Notify,
 }
 
 struct State {
     servers: Vec<Server>,
-    /// The failures since the last answer, and the first of them.
+    /// The number of failures since the last answer, and the time of the first.
     failures: Option<(u32, Instant)>,
-    /// Whether they have lasted for a while.
+    /// Whether the failures have lasted for a while.
     is_down: bool,
-    /// How often servers were chosen.
+    /// The number of choices so far.
     chosen: u64,
 }
 
@@ -41,25 +41,25 @@ struct Server {
     under_way: usize,
     /// Failures since its last answer.
     failures: u32,
-    /// It is left out until then.
+    /// The server is left out until then.
     rests_until: Option<Instant>,
     last_chosen: u64,
 }
 
-/// A server that is being asked. Dropping it without a result counts as a failure if nothing was heard of the server for
-/// a while, as the request of a call that ends at its own deadline; else it says nothing of the server.
+/// A server that is being asked. If it is dropped without a result, that counts as a failure only if the server has not
+/// answered for a while, such as when a call ends at its own deadline.
 pub struct ChosenServer<'a> {
     servers: &'a Servers,
-    /// Its place among the servers.
+    /// The server's place in the list.
     pub number: usize,
     /// Whether it failed before, and this request tries it.
     is_trial: bool,
     asked_at: Instant,
-    /// Whether it is known what came of the request.
+    /// Whether the result of the request is known.
     is_known: bool,
 }
 
-/// An endpoint that has not answered for a while.
+/// The state of an endpoint that has not answered for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Down {
     /// Since the first request that failed.
@@ -69,7 +69,7 @@ pub struct Down {
 }
 
 impl Servers {
-    /// This many servers, of which nothing is known. `name` stands for them in messages, such as "the server URL".
+    /// This many servers, without any history. `name` stands for them in messages, such as "the server URL".
     pub fn new(name: String, count: usize, on_endpoint_down: OnEndpointDown) -> Self {
         let state = Mutex::new(State::new(count));
         Self { name, on_endpoint_down, state, up: Notify::new() }
@@ -80,7 +80,7 @@ impl Servers {
         self.on_endpoint_down
     }
 
-    /// The server to ask.
+    /// Chooses the server to ask.
     ///
     /// # Errors
     /// The endpoint is down, and it is not yet time to try a server.
@@ -90,7 +90,7 @@ impl Servers {
         Ok(ChosenServer { servers: self, number, is_trial, asked_at, is_known: false })
     }
 
-    /// Since when the endpoint is down, if it is.
+    /// Whether the endpoint is down, and since when.
     pub fn down(&self) -> Option<Down> {
         self.lock().down()
     }
@@ -122,7 +122,7 @@ impl Servers {
 }
 
 impl ChosenServer<'_> {
-    /// It answered, if only that the request is wrong or that it is busy.
+    /// Notes that it answered, even if the answer is that the request is wrong or that the server is busy.
     pub fn answered(mut self) {
         self.is_known = true;
         let was_down = self.servers.lock().answered(self.number);
@@ -132,7 +132,7 @@ impl ChosenServer<'_> {
         }
     }
 
-    /// It did not answer, or failed.
+    /// Notes that it did not answer, or failed.
     pub fn failed(mut self, why: &dyn Display) {
         self.is_known = true;
         self.servers.failed(self.number, self.is_trial, why);
@@ -168,7 +168,7 @@ impl State {
         let (number, is_awake) = match (fewest, down) {
             (Some((number, _)), _) => (number, true),
             (None, Some(down)) => return Err(down),
-            // All rest, but not for long enough to be down.
+            // All servers rest, but not for long enough to be down.
             (None, None) => {
                 (places().min_by_key(|(_, server)| server.rests_until).map_or(0, |(number, _)| number), false)
             }
@@ -179,7 +179,7 @@ impl State {
         (server.under_way, server.last_chosen) = (server.under_way + 1, chosen);
         let is_trial = is_awake && server.failures > 0;
         if is_trial {
-            // One request tries it; the others leave it out until that has ended.
+            // One request tries it; the others leave it out until that request has ended.
             server.rests_until = Some(now + rest(server.failures));
         }
         Ok((number, is_trial))
@@ -199,10 +199,10 @@ impl State {
         std::mem::take(&mut self.is_down)
     }
 
-    /// Returns whether the endpoint is down by that, and was not before.
+    /// Returns whether the endpoint went down with this failure.
     fn failed(&mut self, number: usize, is_trial: bool, now: Instant) -> bool {
         let server = &mut self.servers[number];
-        // Requests that were under way when it failed say nothing new.
+        // Requests that were under way when it failed tell nothing new.
         if is_trial || server.rests_until.is_none_or(|until| until <= now) {
             server.failures += 1;
             server.rests_until = Some(now + rest(server.failures));
@@ -214,7 +214,7 @@ impl State {
     }
 }
 
-/// How long a server rests after so many failures in a row.
+/// The time that a server rests after this many failures in a row.
 fn rest(failures: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
     FIRST_REST.saturating_mul(doubled).min(LONGEST_REST)
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_server_that_failed_is_left_out_and_tried_with_one_request() {
         let (mut state, start) = (State::new(2), Instant::now());
-        // Those that were under way count once.
+        // The requests that were under way count once.
         state.failed(0, false, start);
         state.failed(0, false, start);
         assert_eq!(chosen(&mut state, start, 3), [1; 3]);

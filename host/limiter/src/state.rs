@@ -1,4 +1,5 @@
-//! What is used of the limits, at a point of time. Times are seconds since the same instant for all who share it.
+//! The use of the limits at a point of time. Times are seconds since an instant that is the same for all processes that
+//! share the limits.
 
 use crate::bucket::Bucket;
 use crate::reported::{Quota, Reported};
@@ -7,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-/// What is used of the limits. Processes that share it are told apart by their ids.
+/// The use of the limits. Processes that share them are told apart by their ids.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     requests: Option<Bucket>,
     tokens: Option<Bucket>,
     concurrency: Option<usize>,
-    /// Requests without an answer, of each process.
+    /// Unanswered requests of each process.
     pub(crate) in_flight: BTreeMap<u32, InFlight>,
-    /// What the server has last reported to be left.
+    /// The rest of its limit that the server reported last.
     reported_requests: Option<Allowance>,
     reported_tokens: Option<Allowance>,
     /// When the server may be asked again, by its `Retry-After`.
     paused_until: f64,
 }
 
-/// The requests of a process without an answer.
+/// The unanswered requests of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InFlight {
     requests: usize,
     tokens: f64,
 }
 
-/// What may still be asked until a point of time, by the server's report.
+/// The requests or tokens that may still be used until a point of time, by the server's report.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Allowance {
     left: f64,
@@ -52,7 +53,7 @@ impl State {
         state
     }
 
-    /// Sets the limits, and keeps what is used.
+    /// Sets the limits, and keeps their use.
     pub(crate) fn configure(&mut self, table: &LimiterTable, now: f64) {
         let tokens = table.tokens_per_minute.map(NonZeroU64::get);
         let keep = |old: &Option<Bucket>, new: Option<Bucket>| match (old, new) {
@@ -90,12 +91,12 @@ impl State {
         Booked::At(now + wait)
     }
 
-    /// Whether a request that was booked must wait for longer, as the server has asked for a pause since.
+    /// The further wait of a booked request, if the server has asked for a pause since.
     pub(crate) fn paused_for(&self, now: f64) -> f64 {
         (self.paused_until - now).max(0.0)
     }
 
-    /// Hands a booked place to another request.
+    /// Hands a booked place over to another request.
     pub(crate) fn exchange(&mut self, id: u32, booked: f64, tokens: f64) {
         self.take(0.0, tokens - booked);
         self.in_flight.entry(id).or_default().tokens += tokens - booked;
@@ -107,14 +108,15 @@ impl State {
         self.leave(id, tokens);
     }
 
-    /// Notes the end of a request that was to cost `booked` tokens and did cost `spent`, and what the server reported.
+    /// Notes the end of a request that was expected to cost `booked` tokens and did cost `spent`, and the server's
+    /// report.
     pub(crate) fn end(&mut self, id: u32, booked: f64, spent: f64, reported: &Reported, now: f64) {
         self.take(0.0, spent - booked);
         self.leave(id, booked);
         if let Some(pause) = reported.retry_after {
             self.paused_until = self.paused_until.max(now + pause.as_secs_f64());
         }
-        // The server may not have counted the others under way.
+        // The server may not have counted the other requests under way.
         let others = self
             .in_flight
             .values()
@@ -186,7 +188,7 @@ mod tests {
         assert_eq!(state.book(1, 0.0, 0.0), Booked::Full);
         state.end(2, 0.0, 0.0, &Reported::default(), 0.0);
         assert_eq!(state.book(1, 0.0, 0.0), Booked::At(0.0));
-        // A process that is gone has nothing under way.
+        // A process that has ended has nothing under way.
         state.in_flight.remove(&1);
         assert_eq!(state.book(2, 0.0, 0.0), Booked::At(0.0));
     }

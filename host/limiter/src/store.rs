@@ -1,4 +1,4 @@
-//! Where it is kept what is used of the limits: in this process, or in a folder that processes share.
+//! Stores the use of the limits: in this process, or in a folder that processes share.
 
 use crate::state::State;
 use crate::table::LimiterTable;
@@ -11,16 +11,16 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// The most processes that share a folder.
 const MOST: u32 = 4096;
 
-/// What is used of the limits.
+/// The use of the limits.
 pub(crate) struct Store {
     state: Mutex<State>,
     kind: Kind,
 }
 
 enum Kind {
-    /// Of this process alone. Its times count from here.
+    /// The use by this process alone. Times count from here.
     Own(Instant),
-    /// Of all processes with this folder. Its times are the system's.
+    /// The use by all processes with this folder. Times are the system's.
     Shared(Folder),
 }
 
@@ -32,12 +32,12 @@ struct Folder {
     _alive: File,
 }
 
-/// A file to lock, which is made where it is not there. A lock ends when the file is closed.
+/// Opens a file to lock, and creates it if it is missing. The lock ends when the file is closed.
 fn lock_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)
 }
 
-/// Replaces the content of a file, whose lock ends with it.
+/// Replaces the content of a locked file, which releases the lock.
 fn write(mut file: File, state: &State) -> io::Result<()> {
     let text = serde_json::to_vec(state)?;
     file.rewind()?;
@@ -57,7 +57,7 @@ impl Folder {
         Err(io::Error::other(format!("{MOST} processes share it already")))
     }
 
-    /// Locks the state that all share, and reads it into `state`. A state that cannot be read begins anew from `state`.
+    /// Locks the shared state, and reads it into `state`. If it cannot be read, `state` becomes the shared state.
     fn read(&self, state: &mut State) -> io::Result<File> {
         let mut file = lock_file(&self.path.join("state.json"))?;
         file.lock()?;
@@ -85,7 +85,7 @@ impl Store {
         let store = Self { state: Mutex::default(), kind };
         *store.lock() = State::new(table, store.now());
         store.change(|state, id| {
-            // Of a process that had this number before.
+            // They are from an earlier process with this number.
             state.in_flight.remove(&id);
             state.configure(table, store.now());
         });
@@ -97,7 +97,7 @@ impl Store {
         matches!(self.kind, Kind::Shared(_))
     }
 
-    /// Now, in the time of the state.
+    /// The current time, in the time of the state.
     pub(crate) fn now(&self) -> f64 {
         match &self.kind {
             Kind::Own(start) => start.elapsed().as_secs_f64(),
@@ -121,7 +121,7 @@ impl Store {
         changed
     }
 
-    /// Forgets the requests of processes that are gone.
+    /// Forgets the requests of processes that have ended.
     pub(crate) fn forget_the_dead(&self) {
         if let Kind::Shared(folder) = &self.kind {
             self.change(|state, _| state.in_flight.retain(|id, _| folder.is_alive(*id)));

@@ -1,4 +1,4 @@
-//! `[limiter.NAME]`: the limits of what is asked outside.
+//! `[limiter.NAME]`: the limits of requests to the outside.
 
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -17,7 +17,7 @@ pub struct LimiterTable {
     /// The most requests at the same time; no limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroUsize>,
-    /// The file through which processes of this machine share the limits; by default they are those of one process.
+    /// The folder through which processes of this machine share the limits; by default they are those of one process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<PathBuf>,
 }

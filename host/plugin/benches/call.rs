@@ -87,7 +87,7 @@ impl Bench {
     }
 }
 
-/// Microseconds a call of both, which take turns.
+/// The median microseconds of a call of each; the two take turns.
 fn medians(calls: u32, mut first: impl FnMut(), mut second: impl FnMut()) -> (f64, f64) {
     let time = |call: &mut dyn FnMut()| {
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Calls that wait: 10,000 at once, each asleep for 50 ms of real time in a host call, on two threads. Prints the time
-//! of all, and the memory and the threads that they need while they wait.
+//! Calls that wait: 10,000 at once, each asleep for 50 ms of real time in a host call, on two threads. Prints the total
+//! time, and the memory and the threads that the calls need while they wait.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench in_flight`, on an idle machine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]

@@ -1,6 +1,6 @@
 //! Honest short calls among endless loops. Measures the time of each of 1000 calls that start at once: alone, beside 64
-//! loops in Gavel's two lanes, and beside 64 loops in one tokio runtime. There each guest yields at every tick, as
-//! wasmtime offers by itself. All of them have two threads.
+//! loops in Gavel's two lanes, and beside 64 loops in one tokio runtime, where each guest yields at every tick, as
+//! wasmtime itself offers. All three use two threads.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench lanes`, on an idle machine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs)]

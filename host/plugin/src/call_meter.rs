@@ -19,7 +19,7 @@ pub struct CallMeter {
     pauses: Arc<Pauses>,
     requests: Arc<RequestBudget>,
     waits: OutsideWaits,
-    /// The request to a model that it is for, if it is for one.
+    /// The request to a model that this meter is for, if any.
     exchange: Option<Arc<Exchange>>,
 }
 
@@ -41,7 +41,7 @@ impl CallMeter {
         (self.requests, self.waits) = (requests, waits);
     }
 
-    /// Counts `bytes` to the call's memory until the result is dropped.
+    /// Adds `bytes` to the call's memory until the result is dropped.
     ///
     /// # Errors
     /// This exceeds the call's limit: the call has failed, whatever the plugin returns.
@@ -66,8 +66,7 @@ impl CallMeter {
         self.requests.add(count)
     }
 
-    /// Notes that the call had no memory, as it had none when the tape was
-    /// recorded.
+    /// Notes that the call has no memory left, as in the run that recorded the tape.
     pub(crate) fn refuse(&self) -> NoMemory {
         self.memory.refuse();
         NoMemory
@@ -81,13 +80,13 @@ impl CallMeter {
         Self::new(&limits, Arc::default(), reserved, Arc::default(), requests, OutsideWaits::default())
     }
 
-    /// The meter of a request to a model that is served as long as a copy of this meter lives.
+    /// The meter of a request to a model. The request counts as being answered while a copy of this meter lives.
     pub(crate) fn of_exchange(&self, open: OpenRequest) -> Self {
         Self { exchange: Some(Arc::new(Exchange::served(&self.pauses, open))), ..self.clone() }
     }
 
-    /// Waits for the turn of a request of about `tokens` tokens. The wait is not charged to the call, since others keep
-    /// it waiting.
+    /// Waits for the turn of a request of about `tokens` tokens. The wait is not charged to the call, since others
+    /// cause it.
     pub async fn turn(&self, limiter: &Limiter, tokens: f64) -> Turn {
         self.uncharged(limiter.turn(self.waits.asker(), tokens)).await
     }
@@ -109,7 +108,7 @@ impl CallMeter {
         &self.pauses
     }
 
-    /// The requests that it waits for.
+    /// The requests that the call waits for.
     pub(crate) fn waits(&self) -> &OutsideWaits {
         &self.waits
     }

@@ -46,7 +46,7 @@ impl Code {
         }
     }
 
-    /// Loads the component; fails where it does not fit the engine's pool.
+    /// Loads the component; fails if it does not fit the engine's pool.
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
         match &self.0 {
             // SAFETY: the bytes are the output of `precompile_component`, and nothing changes them.

@@ -66,8 +66,8 @@ pub(crate) fn check_program(program: &str, engine: &Engine, component: &Componen
     }
 }
 
-/// Refuses a component that exports nothing that this host uses, that acts for the policy and asks for the answer key,
-/// or that asks for what nothing grants; gives what it exports.
+/// Refuses a component that exports nothing that this host uses, one that acts for the policy but imports the answer
+/// key, and one with an import that no grant covers. Returns the exports.
 pub(crate) fn check(
     plugin: &str,
     engine: &Engine,

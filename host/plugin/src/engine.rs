@@ -84,7 +84,7 @@ pub(crate) struct Slots(Option<PoolSlots>);
 #[derive(Clone)]
 struct PoolSlots {
     all: Arc<Semaphore>,
-    /// Those that sessions may have. The others are for calls, which sessions may wait for.
+    /// The slots that sessions may hold. The others are for calls, which sessions may wait for.
     sessions: Arc<Semaphore>,
 }
 
@@ -104,7 +104,7 @@ impl Slots {
         Slot { _slot: slot, _session: None }
     }
 
-    /// Waits, in turn, for a free slot of those that sessions may have.
+    /// Waits, in turn, for a free slot that sessions may hold.
     pub(crate) async fn wait_for_session(&self) -> Slot {
         let session = match &self.0 {
             Some(slots) => slots.sessions.clone().acquire_owned().await.ok(),
@@ -115,7 +115,7 @@ impl Slots {
 }
 
 impl Engines {
-    /// Engines that meter `fuel`, or do not.
+    /// Engines; `fuel` tells whether they meter fuel.
     pub(crate) fn new(fuel: bool) -> Self {
         Self { fuel, pooled: OnceLock::new(), on_demand: OnceLock::new() }
     }
@@ -131,7 +131,7 @@ impl Engines {
         self.fuel
     }
 
-    /// An engine with the settings that code for all of them is compiled with.
+    /// An engine with the settings that all code is compiled with.
     pub(crate) fn reference(&self) -> Result<&Engine, LoadError> {
         Ok(&self.on_demand()?.engine)
     }

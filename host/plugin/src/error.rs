@@ -188,7 +188,7 @@ pub enum LoadError {
         /// The import.
         import: String,
     },
-    /// A tool that does not say which functions it has.
+    /// A tool that does not list its functions.
     #[error("tool `{plugin}` does not list its functions: {}", ShownLines(what))]
     NoSpecs {
         /// Its name in the run.
@@ -325,7 +325,7 @@ fn not_granted(plugin: &str, grant: Option<&str>) -> String {
     }
 }
 
-/// The command that makes a component which is missing.
+/// A hint that names the command for a missing component.
 fn where_it_is_missing(path: &Path, source: &io::Error) -> String {
     if source.kind() != io::ErrorKind::NotFound {
         return String::new();

@@ -1,4 +1,4 @@
-//! A request to a model under way: whether it waits for its turn or for the answer.
+//! The state of a request to a model: it waits for its turn, or for the answer.
 
 use crate::outside_waits::OpenRequest;
 use crate::pauses::{Counted, Pauses};
@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
-/// A request to a model under way. The time in which it waits for its turn is not charged to the call.
+/// An unanswered request to a model. Its wait for a turn is not charged to the call.
 pub(crate) struct Exchange {
     pauses: Arc<Pauses>,
     open: OpenRequest,
@@ -14,7 +14,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// A request that is served, until this is dropped.
+    /// A request that is being answered, until this is dropped.
     pub(crate) fn served(pauses: &Arc<Pauses>, open: OpenRequest) -> Self {
         open.serve();
         Self { pauses: pauses.clone(), open, counted: Mutex::new(Some(pauses.serve())) }

@@ -44,7 +44,7 @@ pub(crate) enum ExecError {
 
 /// A program, run for one job after another or for many at once.
 pub(crate) trait RunProgram: Send + Sync {
-    /// Runs a job with the random numbers of `seed`; `None` where the host could
+    /// Runs a job with the random numbers of `seed`; `None` if the host could
     /// not run it. The child's use is charged to its `parent`. The wait for a free
     /// place is not: meanwhile the parent must count as queued.
     fn run(self: Arc<Self>, job: ChildJob, seed: u64, parent: CallMeter) -> BoxFuture<'static, Option<ChildReport>>;

@@ -29,12 +29,12 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// The functions for the policy; an error where there are none.
+    /// The functions for the policy; an error if there are none.
     pub(crate) fn tool(&self) -> Result<&tool::Guest> {
         self.tool.as_ref().ok_or_else(|| Error::msg("the component does not export `tool`"))
     }
 
-    /// The agent; an error where there is none.
+    /// The agent; an error if there is none.
     pub(crate) fn agent(&self) -> Result<&agent::Guest> {
         self.agent.as_ref().ok_or_else(|| Error::msg("the component does not export `agent`"))
     }

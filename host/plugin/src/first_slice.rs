@@ -11,8 +11,8 @@ pub(crate) struct Slice<'a> {
     pub(crate) history: &'a History,
 }
 
-/// Whether the last calls of a plugin outlived their first slice, the newest in
-/// the lowest bit. While all calls of a plugin do, it does not use the fast lane.
+/// Whether the last calls of a plugin outlived their first slice, the newest in the lowest bit. If the last four did,
+/// the plugin does not use the fast lane.
 #[derive(Default)]
 pub(crate) struct History(AtomicU8);
 
@@ -24,7 +24,7 @@ impl History {
     }
 
     pub(crate) fn always_outlives(&self) -> bool {
-        // Four in a row: a fifth would show little more, and would take a slice from others.
+        // Four in a row: a fifth would show little more, and would take a slice from other calls.
         self.0.load(Ordering::Relaxed) & 0b1111 == 0b1111
     }
 }

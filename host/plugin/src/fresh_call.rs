@@ -20,7 +20,7 @@ pub(crate) struct CallSetup<'a> {
     /// Distinguishes it from other calls of the same plugin and seed.
     pub(crate) input: &'a str,
     pub(crate) seed: u64,
-    /// Where its requests are noted.
+    /// The place where its requests are noted.
     pub(crate) waits: OutsideWaits,
 }
 
@@ -37,7 +37,7 @@ impl CallSetup<'_> {
     }
 }
 
-/// A store for an instance that its episode keeps, whose memory is that of the episode's rooms.
+/// A store for an instance that its episode keeps. The instance's memory comes from the episode's rooms.
 pub(crate) fn kept_store(plugin: &Loaded, seed: u64, traces: &Traces) -> wasmtime::Result<Store<State>> {
     let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { seed };
     let memory = MemoryReservation::of_its_own(plugin.limits.memory);
@@ -61,7 +61,7 @@ where
             return CallReport::lost("the sandbox was shut down");
         };
         let traces = setup.traces(plugin);
-        // An instance that runs `init` itself has the same seed until then as `init` for a snapshot.
+        // Without a snapshot, `init` runs in this instance. Until it ends, the seed is that of `init` for a snapshot.
         let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { setup.seed };
         let engine = plugin.linked.instance_pre.engine();
         let store = match store(engine, &plugin.limits, &plugin.granted, seed, &traces, reserved) {

@@ -10,7 +10,7 @@ use wasmtime::Store;
 /// first, since its slot is free only after that.
 pub(crate) struct FreshStore {
     pub(crate) store: Store<State>,
-    /// Absent where a session's room holds what it takes.
+    /// Absent if a session's room covers the instance.
     pub(crate) permit: Option<InstancePermit>,
 }
 

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// The time that a call waits for room before idle instances are ended.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Sessions may hold this part of all memory.
+/// Sessions may hold the memory divided by this.
 const SESSION_SHARE: usize = 2;
 
 /// What all instances of a sandbox may use together.
@@ -25,7 +25,7 @@ pub(crate) struct InstanceLimits {
     memory_bytes: usize,
     /// The part of the memory that sessions may hold. The rest is for calls, which sessions may wait for.
     session_memory: Arc<Semaphore>,
-    /// Whose turn it is to take the room of all its sessions.
+    /// Held by the episode that is taking rooms for its sessions.
     session_turn: tokio::sync::Mutex<()>,
     /// The idle instances of each plugin.
     idle: Mutex<Vec<Weak<IdleInstances>>>,
@@ -71,9 +71,9 @@ impl InstanceLimits {
         self.memory_bytes / SESSION_SHARE
     }
 
-    /// Waits, in turn, until there is room for a session in each of these slots, with as many bytes of memory.
+    /// Waits, in turn, until there is room for one session for each of these slots and bytes of memory.
     pub(crate) async fn session_rooms(&self, needed: &[(Slots, usize)]) -> Option<Vec<SessionRoom>> {
-        // One takes its rooms at a time: two that had a part each would wait for each other.
+        // One episode takes rooms at a time: two that each held a part would wait for each other.
         let _turn = self.session_turn.lock().await;
         let mut rooms = Vec::with_capacity(needed.len());
         for (slots, bytes) in needed {
@@ -88,7 +88,7 @@ impl InstanceLimits {
         Some(rooms)
     }
 
-    /// Waits for `room`, for which idle instances go if it takes long.
+    /// Waits for `room`. If that takes long, the idle instances are ended.
     async fn without_idle<T>(&self, room: impl Future<Output = Option<T>>) -> Option<T> {
         let mut room = pin!(room);
         loop {

@@ -23,7 +23,7 @@ impl Outside {
         self.limiters.lock().unwrap_or_else(PoisonError::into_inner).insert(name, limiter);
     }
 
-    /// The limiter of this name, or the names of those that there are.
+    /// The limiter of this name, or the names of the configured limiters.
     pub(crate) fn limiter(&self, name: &str) -> Result<Limiter, Vec<String>> {
         let limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         limiters.get(name).cloned().ok_or_else(|| limiters.keys().cloned().collect())
@@ -33,6 +33,6 @@ impl Outside {
 /// Answers in place of all servers, such as in a test. The grants of plugins still
 /// apply.
 pub trait HttpResponder: Send + Sync {
-    /// The response to a request; `None` where the server would not listen.
+    /// The response to a request; `None` if the server would not listen.
     fn respond(&self, request: http::Request<Bytes>) -> Option<http::Response<Bytes>>;
 }

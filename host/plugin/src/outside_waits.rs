@@ -34,12 +34,12 @@ pub struct OutsideWait {
 }
 
 impl OutsideWaits {
-    /// Those of calls on behalf of `asker`.
+    /// The waits of calls on behalf of `asker`.
     pub fn of(asker: Asker) -> Self {
         Self { asker, requests: Arc::default() }
     }
 
-    /// On whose behalf it waits.
+    /// On whose behalf the calls wait.
     pub(crate) fn asker(&self) -> &Asker {
         &self.asker
     }
@@ -57,7 +57,8 @@ impl OutsideWaits {
         requests.spent.clone()
     }
 
-    /// Waits for the turn of a request that asks nobody for tokens; meanwhile it waits for `limiter/NAME`.
+    /// Waits for the turn of a request that costs no tokens. Meanwhile, the call is shown as waiting for
+    /// `limiter/NAME`.
     pub async fn turn(&self, name: &str, limiter: &Limiter) -> Turn {
         let _open = self.queue(&format!("limiter/{name}"));
         limiter.turn(&self.asker, 0.0).await

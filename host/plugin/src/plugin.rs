@@ -62,7 +62,7 @@ impl Plugin {
         self.loaded.linked.instance_pre.component()
     }
 
-    /// Why there is no snapshot, so that each call runs `init`; `None` where there
+    /// Why there is no snapshot, so that each call runs `init`; `None` if there
     /// is one.
     pub fn no_snapshot(&self) -> Option<String> {
         self.loaded.no_snapshot.as_ref().map(NoSnapshot::to_string)
@@ -88,7 +88,7 @@ impl Plugin {
         self.loaded.linked.is_agent()
     }
 
-    /// The tool that it is; `None` where it is not one.
+    /// The component as a tool; `None` if it is not one.
     ///
     /// # Errors
     /// It does not list its functions, or describes one wrongly.
@@ -99,10 +99,10 @@ impl Plugin {
         }
     }
 
-    /// The agent that it is; `None` where it is not one.
+    /// The component as an agent; `None` if it is not one.
     ///
     /// # Errors
-    /// Its memory is more than all episodes may have.
+    /// Its memory limit is above what all episodes may have.
     pub fn agent(&self) -> Result<Option<Agent>, LoadError> {
         match self.loaded.linked.is_agent() {
             true => Agent::of(self.loaded.clone()).map(Some),
@@ -170,7 +170,7 @@ impl Plugin {
         }
     }
 
-    /// The number of rows of a taskset; `None` where they never end.
+    /// The number of rows of a taskset; `None` if they never end.
     pub fn rows(&self) -> BoxFuture<'_, Result<Option<u64>, TasksetError>> {
         let counted = async move {
             let (answer, call) = self.ask(Len, 0, &OutsideWaits::default()).await;
@@ -240,7 +240,7 @@ impl Plugin {
     }
 }
 
-/// A call that was asked, apart from its answer.
+/// A call that ended, without its answer.
 struct AskedCall {
     details: CallDetails,
     input: String,

@@ -78,11 +78,11 @@ impl Program {
         let mut limits = Limits {
             cpu: job.cpu.map_or(self.limits.cpu, |cpu| cpu.min(self.limits.cpu)),
             memory: job.memory.map_or(self.limits.memory, |memory| memory.min(self.limits.memory)),
-            // It passes only its prints to the host, which have their own budget.
+            // A child passes only its printed output to the host, and that has its own budget.
             output: self.limits.output.max(self.limits.log.saturating_add(1)),
             ..self.limits
         };
-        // The host holds its prints beside its memory.
+        // The host holds the child's printed output in addition to its memory.
         let (_permit, reserved) = self.children.permit(limits.memory.saturating_add(limits.log)).await?;
         // The call has no timer while its children run: it ends when one of them has used up its remaining time.
         limits.deadline = limits.deadline.min(pauses.left());

@@ -101,7 +101,7 @@ impl Sandbox {
         self.shared.outside.add_limiter(name.into(), limiter);
     }
 
-    /// The limiter of this name, or the names of those that there are.
+    /// The limiter of this name, or the names of the configured limiters.
     pub fn limiter(&self, name: &str) -> Result<Limiter, Vec<String>> {
         self.shared.outside.limiter(name)
     }

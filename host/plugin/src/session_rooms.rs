@@ -1,5 +1,5 @@
-//! The room for the sessions of an episode. All of it is taken at once: an episode that waited for the memory of one
-//! plugin with that of another in hand could wait for ever.
+//! The room for the sessions of an episode. All of it is taken at once: an episode that held the memory of one plugin
+//! while it waited for that of another could wait forever.
 
 use crate::agent::Agent;
 use crate::error::LoadError;
@@ -16,7 +16,7 @@ impl SessionRooms {
     /// Refuses an agent and tools whose sessions would never have room side by side.
     ///
     /// # Errors
-    /// Their memory limits together are above what all sessions may have.
+    /// Their memory limits together exceed what all sessions may have.
     pub fn check<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Result<(), LoadError> {
         let kept = kept(agent, tools);
         let Some(first) = kept.first() else { return Ok(()) };
@@ -29,7 +29,7 @@ impl SessionRooms {
         Err(LoadError::SessionMemories { plugins, asked, allowed })
     }
 
-    /// Waits, in turn, until there is room for one more episode, which may run `agent` and call all of `tools`; nothing
+    /// Waits, in turn, until there is room for one more episode, which may run `agent` and call all of `tools`. `None`
     /// once the sandbox is shut down.
     pub async fn wait<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Option<Self> {
         let kept = kept(agent, tools);
@@ -39,7 +39,7 @@ impl SessionRooms {
     }
 }
 
-/// Those whose instances live as long as an episode.
+/// The plugins whose instances live as long as an episode.
 fn kept<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Vec<&'a Loaded> {
     let tools = tools.into_iter().filter(|tool| tool.keeps_state()).map(|tool| &*tool.loaded);
     agent.map(|agent| &*agent.loaded).into_iter().chain(tools).collect()

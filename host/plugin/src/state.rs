@@ -25,28 +25,27 @@ pub(crate) struct State {
     wasi: WasiCtx,
     pub(crate) grants: CallGrants,
     pub(crate) table: ResourceTable,
-    /// The episode that an agent is in.
+    /// The episode of an agent.
     pub(crate) episode: Option<Episode>,
     meter: CallMeter,
     traces: Traces,
 }
 
 impl State {
-    /// Sets the number of handles that the plugin gets with its call; they do not
-    /// count to the limit of handles.
+    /// Sets the number of handles that the plugin gets with its call; they do not count towards the limit of handles.
     pub(crate) fn give_handles(store: &mut Store<Self>, limits: &Limits, given: usize) {
         let handles = limits.handles.saturating_add(given);
         store.set_max_component_handles(handles);
         store.data_mut().table.set_max_capacity(handles);
     }
 
-    /// The number of folders that the plugin has open; nothing if it has another handle.
+    /// The number of folders that the plugin has open; `None` if it has any other handle.
     pub(crate) fn open_folders(&mut self) -> Option<usize> {
         let is_folder = |entry: &(dyn Any + Send)| matches!(entry.downcast_ref(), Some(Descriptor::Dir(_)));
         self.table.iter_mut().try_fold(0, |folders, entry| is_folder(entry).then_some(folders + 1))
     }
 
-    /// What the host does for the call is charged here.
+    /// The meter that is charged for the host's work for the call.
     pub(crate) fn meter(&self) -> &CallMeter {
         &self.meter
     }

@@ -141,7 +141,7 @@ mod tests {
                 let [mut stdout, _] = Log::pair(LIMIT);
                 assert_eq!(write(&mut stdout, &bytes), (size, size > LIMIT), "{size}");
                 assert!(stdout.bytes() == bytes[..size.min(LIMIT)], "{size}");
-                // In pieces it is the same.
+                // The same limits hold for output in pieces.
                 let [mut stdout, mut stderr] = Log::pair(LIMIT);
                 let pieces: Vec<_> = bytes.chunks(4093).map(|piece| write(&mut stdout, piece)).collect();
                 assert_eq!(pieces.iter().map(|(written, _)| written).sum::<usize>(), size);

@@ -1,7 +1,6 @@
-//! A call's time and its limits: the deadline and the processor time. Processor
-//! time is measured around each poll; waits for the host count to the deadline.
-//! The wait for a thread and the work of others are not charged, so that a verdict
-//! does not depend on how busy the machine is.
+//! A call's time and its limits: the deadline and the processor time. Processor time is measured around each poll;
+//! waits for the host count towards the deadline. The wait for a thread and the work of others are not charged, so that
+//! a verdict does not depend on how busy the machine is.
 
 use crate::first_slice::Slice;
 use crate::limits::Limits;
@@ -26,7 +25,7 @@ pub(crate) struct TimeUse {
 }
 
 impl TimeUse {
-    /// The time that counts to the deadline.
+    /// The time that counts towards the deadline.
     pub(crate) fn elapsed(&self) -> Duration {
         self.cpu + self.waits
     }
@@ -178,8 +177,8 @@ impl<F: Future> TimedCall<F> {
         }
     }
 
-    /// The guest waits for the host. Meanwhile others run, and the wait counts to
-    /// its deadline, unless it only queues.
+    /// The guest waits for the host. Meanwhile others run, and the wait counts towards its deadline, unless it only
+    /// queues.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<TimedPoll<F::Output>> {
         self.permit = None;
         self.burst = Duration::ZERO;

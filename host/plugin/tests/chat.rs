@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Barrier;
 
-/// Answers 2, a while after it was asked, and remembers.
+/// Answers 2 after a delay, and remembers the requests.
 #[derive(Default)]
 struct Model {
     asked: Mutex<Vec<ChatRequest>>,

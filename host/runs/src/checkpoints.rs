@@ -46,15 +46,15 @@ pub struct State {
     /// Seconds that the device was idle, by what it waited for.
     #[serde(default)]
     pub device_wait: BTreeMap<String, f64>,
-    /// What the algorithm keeps from one step to the next, by name: running statistics, weights that adapt.
+    /// The values that the algorithm keeps from one step to the next, by name: running statistics, weights that adapt.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub learning: BTreeMap<String, f64>,
-    /// What was spent at language models, by plugin.
+    /// The tokens and the money that plugins spent at language models, by plugin.
     #[serde(default)]
     pub spent: BTreeMap<String, Spent>,
 }
 
-/// What a plugin spent at language models.
+/// The tokens and the money that a plugin spent at language models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// Tokens of prompts and answers together.
@@ -64,7 +64,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Adds what else was spent.
+    /// Adds further spending.
     pub fn add(&mut self, other: Self) {
         (self.tokens, self.money) = (self.tokens + other.tokens, self.money + other.money);
     }
@@ -96,12 +96,12 @@ impl Checkpoints {
         layout::checkpoint(&self.run, step)
     }
 
-    /// Where the optimiser's state is in the checkpoint at `path`.
+    /// The path of the optimiser's state in the checkpoint at `path`.
     pub fn optimizer(path: &Path) -> PathBuf {
         path.join(OPTIMIZER)
     }
 
-    /// Where the weights of a reference that follows the policy are in the checkpoint at `path`.
+    /// The path of the weights of a reference model that follows the policy, in the checkpoint at `path`.
     pub fn reference(path: &Path) -> PathBuf {
         path.join(REFERENCE)
     }
@@ -250,7 +250,7 @@ impl Checkpoints {
     }
 }
 
-/// Compares the weights in a model's folder with their hashes, where the folder is a checkpoint that has them. The other
+/// Compares the weights in a model's folder with their hashes, if the folder is a checkpoint that has hashes. The other
 /// files may have been edited since.
 ///
 /// # Errors

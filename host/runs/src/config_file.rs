@@ -78,8 +78,8 @@ impl ConfigFile {
         Ok(read)
     }
 
-    /// The file that has `key`, such as `reward.format.weight`. If no file has it, the file of the table that it would
-    /// be in.
+    /// The file that has `key`, such as `reward.format.weight`. If no file has it, the file of the table that would
+    /// contain it.
     pub fn file_of(&self, key: &str) -> &Path {
         let mut key = key;
         loop {
@@ -93,7 +93,7 @@ impl ConfigFile {
         }
     }
 
-    /// The line of `key` in its file, from 1; nothing where no file has the key.
+    /// The line of `key` in its file, from 1; `None` if no file has the key.
     pub fn line_of(&self, key: &str) -> Option<usize> {
         let text = std::fs::read_to_string(self.file_of(key)).ok()?;
         line_of(&text, key)
@@ -196,7 +196,7 @@ fn merge_named(
     }
 }
 
-/// Notes that `value`, at `key`, is in the file `path`.
+/// Notes that `value`, at `key`, comes from the file `path`.
 fn stands(key: &str, value: &Value, path: &Path, files: &mut BTreeMap<String, PathBuf>) {
     files.insert(key.to_owned(), path.to_owned());
     match value {

@@ -34,7 +34,7 @@ impl MetricsLog {
             .map_err(RunError::io("write", &self.path))
     }
 
-    /// Makes what was written outlast a power cut.
+    /// Syncs the lines, so that they survive a power cut.
     pub(crate) fn sync(&self) -> Result<()> {
         disk::sync(&self.file, &self.path)
             .and_then(|()| disk::sync_folder(disk::folder_of(&self.path)))

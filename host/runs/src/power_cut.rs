@@ -18,7 +18,7 @@ use std::rc::Rc;
 type Inode = u64;
 /// Names in a folder.
 type Names = BTreeMap<OsString, Inode>;
-/// All that is below a folder: the content of files, nothing for folders.
+/// Everything below a folder: the content of files, `None` for folders.
 type Tree = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 enum Node {

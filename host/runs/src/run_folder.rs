@@ -189,10 +189,9 @@ impl RunFolder {
         self.metrics.sync()
     }
 
-    /// Removes what the run has of the steps after `step`, from which it
-    /// continues, and lines of metrics that cannot be parsed. Checkpoints are
-    /// removed first: if the process is interrupted, the newest checkpoint
-    /// never has steps without metrics.
+    /// Removes the records of the steps after `step`, from which the run continues, and lines of metrics that cannot be
+    /// parsed. Checkpoints are removed first, so that an interruption never leaves a newest checkpoint whose steps have
+    /// no metrics.
     pub fn rewind(&mut self, step: u64) -> Result<Rewound> {
         let checkpoints = self.checkpoints().forget_after(step)?;
         let samples = forget_samples_after(&self.path, step)?;
@@ -201,7 +200,7 @@ impl RunFolder {
     }
 }
 
-/// What was dropped when a run was resumed.
+/// The records that were dropped when a run was resumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rewound {
     /// Lines of metrics of later steps.
@@ -215,7 +214,7 @@ pub struct Rewound {
 }
 
 impl Rewound {
-    /// What was dropped of later steps, in words; `None` if there was nothing.
+    /// The dropped records of later steps, in words; `None` if there were none.
     pub fn later(&self) -> Option<String> {
         let mut dropped = Vec::new();
         if self.metrics > 0 {

@@ -57,7 +57,7 @@ mod tests {
         let said = holder.to_string();
         assert!(said.starts_with("process ") && said.contains(" since 20"), "{said}");
         drop(lock);
-        // The content that an earlier holder left does not matter.
+        // The content that an earlier holder left is ignored.
         fs::write(layout::lock(run.path()), "x".repeat(500)).unwrap();
         let _lock = RunLock::take(run.path()).unwrap();
         let Err(RunError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };

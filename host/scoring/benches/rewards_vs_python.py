@@ -1,6 +1,6 @@
-"""An exact-match reward over 10,000 responses of 2 KB: Gavel (a fresh sandboxed instance for each) beside what a trainer
-in Python does: the function itself, a pool of two processes, and a fresh interpreter for each sample. All start from the
-same file and end with the scores in a file. Also: the processor time of a row in Gavel, beside that of its call.
+"""An exact-match reward over 10,000 responses of 2 KB, in Gavel with a fresh sandboxed instance for each, and in a
+Python trainer: as the function itself, in a pool of two processes, and in a fresh interpreter for each sample. All
+start from the same file and end with the scores in a file. Also measures the processor time of a row, and of its call.
 
     cargo xtask plugins && cargo build --release --workspace
     python host/scoring/benches/rewards_vs_python.py
@@ -51,7 +51,7 @@ def checked_gavel():
 
 
 def processor_time():
-    """Microseconds of processor time of a row, without the start of the program: those of its call, and the others."""
+    """Microseconds of processor time for each row, without the start of the program: in the call, and elsewhere."""
 
     def used(path):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

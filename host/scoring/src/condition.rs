@@ -63,7 +63,7 @@ impl Comparison {
 }
 
 impl Condition {
-    /// Whether it holds where the plugin gave `score`.
+    /// Whether it holds for the `score` of the plugin.
     pub fn holds(&self, score: f64) -> bool {
         match self.comparison {
             Comparison::AtLeast => score >= self.number,

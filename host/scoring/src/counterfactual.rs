@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// The seed of a call for the empty response: the same in every run of one task.
+/// The seed of calls for empty responses: the same in every run.
 const SEED: u64 = 0;
 
 /// The calls for empty responses in a run, at most one for each judge and task.
@@ -19,7 +19,7 @@ pub(crate) struct EmptyResponses(Mutex<HashMap<Key, Arc<OnceCell<bool>>>>);
 type Key = (usize, String);
 
 impl EmptyResponses {
-    /// Who caused the failure of judge `number` on a sample, where it failed on
+    /// Who caused the failure of judge `number` on a sample, if it failed on
     /// all responses of the group.
     pub(crate) async fn caused_by(&self, number: usize, judge: &dyn Judge, sample: &Sample) -> CausedBy {
         let empty = SampleInput::from(empty(sample));
@@ -52,7 +52,7 @@ mod tests {
     use gavel_data::{Blame, Evaluation, FinishReason, Outcome, Score, Task};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Fails where the task has no id.
+    /// Fails if the task has no id.
     #[derive(Default)]
     struct Counts(AtomicUsize);
 

@@ -52,7 +52,7 @@ pub enum ScorerError {
         plugin: String,
         /// The name in its condition.
         gate: String,
-        /// The plugins that there are.
+        /// The configured plugins.
         known: Vec<String>,
     },
     /// Verdicts of an unknown plugin.
@@ -62,7 +62,7 @@ pub enum ScorerError {
         plugin: String,
         /// The name in its list.
         name: String,
-        /// The plugins that there are.
+        /// The configured plugins.
         known: Vec<String>,
     },
     /// A plugin that has `after` but sees one sample.
@@ -75,7 +75,7 @@ pub enum ScorerError {
     Circle(String),
 }
 
-/// Rows that no reward would judge.
+/// Rows that no reward scores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Uncovered {
     /// No plugin with a weight is for them.
@@ -95,7 +95,7 @@ pub enum Uncovered {
     },
 }
 
-/// Where a component that scores nothing belongs.
+/// The kind of table that a component without scores belongs to.
 fn place_of(exported: &[String]) -> &'static str {
     let exports = |name: &str| exported.iter().any(|found| found == name);
     match (exports("tool"), exports("agent")) {

@@ -6,7 +6,7 @@ use std::collections::vec_deque::{Drain, IntoIter};
 /// The most calls at the same time: enough to keep every thread busy behind a
 /// slow call, and few enough for memory.
 const WINDOW: usize = 1024;
-/// The calls that are waited for together. A thread that waits for each of them sleeps and is woken as often.
+/// Calls that are waited for together. A thread that waits for each call alone sleeps and wakes for each.
 const BATCH: usize = 64;
 
 /// Calls that were started and are not finished yet, in order.
@@ -20,9 +20,9 @@ impl<T> Default for InFlight<T> {
 }
 
 impl<T> InFlight<T> {
-    /// Adds a whole group, since its judgers wait for all of it. Where there are
-    /// then too many calls, returns the first ones, which the caller waits for: the
-    /// last of them first, so that the others have mostly ended then.
+    /// Adds a whole group, since its judgers wait for all of it. If there are then too many calls, returns the first
+    /// ones for the caller to wait for. Their last one should be waited for first, since most of the others have ended
+    /// by then.
     pub fn start(&mut self, group: impl IntoIterator<Item = T>) -> Drain<'_, T> {
         self.0.extend(group);
         let over = if self.0.len() > WINDOW { self.0.len() - WINDOW + BATCH - 1 } else { 0 };
@@ -30,7 +30,7 @@ impl<T> InFlight<T> {
     }
 }
 
-/// All calls that are left.
+/// The remaining calls.
 impl<T> IntoIterator for InFlight<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;

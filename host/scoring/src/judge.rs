@@ -29,7 +29,7 @@ pub(crate) trait Judge: Send + Sync {
     ) -> BoxFuture<'a, Vec<Evaluation>>;
 }
 
-/// A component that exports both scores samples as a judger, which sees more.
+/// A component that exports both `reward` and `judger` is used as a judger, which sees more.
 impl Judge for Plugin {
     fn name(&self) -> &str {
         self.name()

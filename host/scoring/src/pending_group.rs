@@ -28,7 +28,7 @@ struct Waiting {
 struct Judgement {
     /// The samples that have arrived.
     members: Vec<Member>,
-    /// What it waits for outside.
+    /// The requests that it waits for outside.
     waits: OutsideWaits,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Arrival {
     /// Its place in the group.
     pub(crate) index: u32,
     pub(crate) seed: u64,
-    /// The input of the judge; absent where the judge must not see the sample.
+    /// The input of the judge; absent if the judge must not see the sample.
     pub(crate) input: Option<SampleInput>,
 }
 
@@ -62,12 +62,12 @@ impl PendingGroup {
         Self(Arc::new(Waiting { size, number: group_number(), judgements: Mutex::default(), ended }))
     }
 
-    /// What the call of judge `number` waits for outside.
+    /// The requests of the call of judge `number`.
     pub(crate) fn waits(&self, number: usize, judge: &str) -> OutsideWaits {
         self.judgement(&mut self.judgements(), number, judge).waits.clone()
     }
 
-    /// What a call of `judge` for one of its samples waits for outside.
+    /// The requests of a call of `judge` for one of its samples.
     pub(crate) fn waits_of_sample(&self, judge: &str, sample: u32) -> OutsideWaits {
         OutsideWaits::of(Asker { plugin: judge.into(), group: self.0.number, sample })
     }
@@ -87,7 +87,7 @@ impl PendingGroup {
     }
 
     /// Adds a sample to the call of judge `number`, and waits for its evaluation
-    /// and the time when the judge was asked. `None` where the judge must not see
+    /// and the time when the judge was asked. `None` if the judge must not see
     /// the sample, or the group was dropped before it was whole.
     pub(crate) async fn judged(
         &self,

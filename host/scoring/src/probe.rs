@@ -189,7 +189,8 @@ mod tests {
     use crate::judges::{Waits, WeightedJudge};
     use gavel_data::{Blame, Outcome, Score};
 
-    /// Does not look at the row for a response of several words, and finds fault with it for any other.
+    /// Scores a response of several words without reading the row, and reports a fault of the row for any other
+    /// response.
     struct LooksLate {
         reaches_what_changes: bool,
     }

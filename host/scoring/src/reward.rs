@@ -79,7 +79,7 @@ pub(crate) fn weighted_sum<'a>(terms: &[Term<'a>]) -> Result<f64, NoReward<'a>> 
     if (-MOST_REWARD..=MOST_REWARD).contains(&sum) { Ok(sum) } else { Err(NoReward::TooLarge(sum)) }
 }
 
-/// The judge whose failure leaves `term` without a score: its own, or its gate.
+/// The judge whose failure leaves `term` without a score: the judge of the term, or its gate.
 fn missing<'a>(terms: &[Term<'a>], term: &Term<'a>) -> Option<(&'a str, OutcomeKind)> {
     match term.score {
         Err(NoScore::Outcome(kind)) => Some((term.name, kind)),
@@ -94,7 +94,7 @@ fn missing<'a>(terms: &[Term<'a>], term: &Term<'a>) -> Option<(&'a str, OutcomeK
 
 /// The sum in which each judge that the response exhausted adds the least that it can, so that a response does not gain
 /// by breaking its judge. A judge behind such a gate adds the least that it can or 0, whichever is less, since a shut
-/// gate adds 0. `None` where another score is missing, or such a judge has no range.
+/// gate adds 0. `None` if another score is missing, or if such a judge has no range.
 pub(crate) fn lowest_sum(terms: &[Term<'_>]) -> Option<f64> {
     let mut sum = 0.0;
     for term in terms.iter().filter(|term| term.weight != 0.0) {
@@ -109,7 +109,7 @@ pub(crate) fn lowest_sum(terms: &[Term<'_>]) -> Option<f64> {
     (-MOST_REWARD..=MOST_REWARD).contains(&sum).then_some(sum)
 }
 
-/// Whether the response exhausted the gate of `term`, or a gate of this gate.
+/// Whether the response exhausted the gate of `term`, or a gate of that gate.
 fn is_behind_exhausted(terms: &[Term<'_>], term: &Term<'_>) -> bool {
     let gate = terms.iter().find(|other| Some(other.name) == term.gate);
     gate.is_some_and(|gate| match gate.score {
@@ -120,7 +120,7 @@ fn is_behind_exhausted(terms: &[Term<'_>], term: &Term<'_>) -> bool {
 }
 
 impl Term<'_> {
-    /// The least that it can add to the sum, where its scores have a range.
+    /// The least that it can add to the sum, if its scores have a range.
     fn least(&self) -> Option<f64> {
         let (min, max) = self.range?;
         Some((self.weight * min).min(self.weight * max))
@@ -128,7 +128,7 @@ impl Term<'_> {
 }
 
 impl NoScore {
-    /// Why there is no score of a call with this outcome.
+    /// The reason for the missing score of a call with this outcome.
     pub(crate) fn of(outcome: OutcomeKind, budget: Option<Budget>, caused_by: Option<CausedBy>) -> Self {
         match (budget, caused_by) {
             (Some(budget), Some(CausedBy::Response)) if budget.is_computation() => Self::Exhausted,

@@ -32,7 +32,7 @@ pub(crate) struct Round<'a> {
 /// The answer of a judge for the sample, with its times.
 struct Timed {
     answer: Answer,
-    /// When the call could start and when it answered; absent where there was no call.
+    /// When the call could start and when it answered; absent if there was no call.
     span: Option<(Instant, Instant)>,
     waits: OutsideWaits,
 }
@@ -109,7 +109,7 @@ impl<'a> Round<'a> {
         Timing { latency, last }
     }
 
-    /// The answer of judge `number`, which is called once, whoever asks.
+    /// The answer of judge `number`. The judge is called once, whoever asks for its answer.
     fn answer(&self, number: usize) -> BoxFuture<'_, &Answer> {
         let timed = self.answers[number].get_or_init(move || self.call(number));
         timed.map(|timed| &timed.answer).boxed()

@@ -43,7 +43,7 @@ pub struct ScorerConfig {
     pub sandbox: SandboxConfig,
     /// The endpoints that they may be granted, by name.
     pub chat: BTreeMap<String, ChatEndpoint>,
-    /// The limits that endpoints and grants name.
+    /// The limiters that endpoints and grants may name.
     pub limiters: BTreeMap<String, LimiterTable>,
     /// The reward models that they may be granted, by name.
     pub reward_models: BTreeMap<String, Arc<dyn RewardModel>>,
@@ -70,7 +70,7 @@ pub struct Scorer {
     plugins: Vec<LoadedPlugin>,
     chat: BTreeMap<String, ChatEndpoint>,
     connected: Connected,
-    /// The limiters with names.
+    /// The named limiters.
     limiters: BTreeMap<String, Limiter>,
     programs: Vec<LoadedProgram>,
     sandbox: Sandbox,
@@ -127,7 +127,7 @@ impl Scorer {
                 Connected::new(&sandbox, &chat)?
             }
         };
-        // Also in a replay, which runs programs again.
+        // Needed in a replay too, which runs programs again.
         let programs = exec::connect(&sandbox, programs)?;
         if let Some(tape) = tape {
             sandbox.use_tape(tape);
@@ -191,17 +191,17 @@ impl Scorer {
         &self.chat
     }
 
-    /// Why a run with it must stop, where an endpoint with `on_endpoint_down = "stop"` is down.
+    /// Why a run with this scorer must stop: an endpoint with `on_endpoint_down = "stop"` is down.
     pub fn must_stop(&self) -> Option<String> {
         self.connected.must_stop()
     }
 
-    /// What plugins spent at endpoints since the last call of this.
+    /// The spending of plugins at endpoints since the last call of this.
     pub fn take_spent(&self) -> BTreeMap<String, Spent> {
         self.connected.take_spent()
     }
 
-    /// Metrics of endpoints and limiters since the last call of this, by their names.
+    /// Metrics of endpoints and limiters since the last call of this, by name.
     pub fn take_outside_metrics(&self) -> Vec<(String, f64)> {
         let mut metrics = self.connected.take_metrics();
         for (name, limiter) in &self.limiters {

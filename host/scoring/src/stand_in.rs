@@ -1,4 +1,4 @@
-//! What answers in a replay in place of models: nobody, since the tape does.
+//! Models that stand in for the real ones in a replay. They answer nothing, since the tape does.
 
 use futures::future::{BoxFuture, ready};
 use gavel_data::{ConversationScore, Message};
@@ -7,9 +7,8 @@ use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grant
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Adds to a sandbox a model for each one that these grants name, which fails every request, and limiters without
-/// limits. In a replay, the tape
-/// answers in its place.
+/// Adds a model to a sandbox for each model that these grants name, and limiters without limits. In a replay, the tape
+/// answers; a model here fails every request.
 pub fn stand_in<'a>(sandbox: &Sandbox, grants: impl IntoIterator<Item = &'a Grants>) {
     for Grants { chat, reward_model, limit, .. } in grants {
         if let Some(name) = limit {

@@ -1,4 +1,4 @@
-//! Samples that did not come to their end. No judge is asked about them: what they would be judged by is not there.
+//! Samples that did not end normally. No judge is asked about them, since they have no response to judge.
 
 use crate::judges::Judges;
 use crate::pending_group::{Arrival, PendingGroup};
@@ -6,14 +6,14 @@ use crate::reward::{NoScore, Term, lowest_sum};
 use futures::future::join_all;
 use gavel_data::{FinishReason, NotCalled, OutcomeKind, Sample, SampleOutcome};
 
-/// A sample that did not come to its end.
+/// A sample that did not end normally.
 pub(crate) struct Unfinished {
     outcome: SampleOutcome,
-    /// Whether the agent computed too much. What the policy wrote may be the cause, as for a judge.
+    /// Whether the agent exhausted a budget of computation. The policy's text may be the cause, as for a judge.
     is_exhausted: bool,
 }
 
-/// What is known of a sample that did not come to its end; nothing for one that did.
+/// The outcome of a sample that did not end normally; `None` for any other sample.
 pub(crate) fn unfinished(sample: &Sample) -> Option<Unfinished> {
     let ended = |reason: FinishReason| sample.trajectories.iter().find(|trajectory| trajectory.finish_reason == reason);
     let (trajectory, is_late) = match (ended(FinishReason::Error), ended(FinishReason::Timeout)) {
@@ -35,8 +35,8 @@ pub(crate) fn unfinished(sample: &Sample) -> Option<Unfinished> {
 }
 
 impl Unfinished {
-    /// The outcome, once the judges of the whole group know that `sample` is not for them. If the agent comes to its
-    /// end with another sample of the group, what the policy wrote has exhausted it.
+    /// The outcome, once the judges of the whole group know that `sample` is not for them. If the agent ends normally
+    /// with another sample of the group, the policy's text has exhausted it.
     pub(crate) async fn outcome(
         self,
         judges: &Judges,

@@ -107,7 +107,7 @@ fn a_judger_sees_those_of_a_group_that_pass_its_gate() {
         })
         .collect();
     let found: Vec<SampleOutcome> = started.into_iter().map(|pending| scorer.wait(pending)).collect();
-    // "b" is the shortest of all, and is not among those that are compared.
+    // "b" is the shortest of all, but is not compared.
     assert_eq!(found.iter().map(|each| each.reward).collect::<Vec<_>>(), [Some(0.0), Some(0.0), Some(1.0)]);
     assert_eq!(not_called(&found[0]), [("shortest", NotCalled::Gate)]);
     assert_eq!(found[2].plugins["shortest"].outcome.score(), Some(1.0));

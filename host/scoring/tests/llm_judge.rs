@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 
-/// A model: from the messages to its answer, or `None` where it is down.
+/// A model: from the messages to its answer, or `None` if it is down.
 type Model = fn(&[Value]) -> Option<String>;
 
 #[derive(Clone)]

@@ -74,7 +74,7 @@ fn a_score_is_scaled_clipped_and_replayed_to_the_last_bit() {
     let replayed = scorer(params(), None, Tape::replay(folder.path()).unwrap()).unwrap();
     let again = ["Hello", "Good morning, and many of them"].map(|response| score(&replayed, response).reward.unwrap());
     assert_eq!(again.map(f64::to_bits), scores.map(f64::to_bits));
-    // What was not asked before has no answer.
+    // A new conversation has no answer on the tape.
     assert_eq!(score(&replayed, "Bye").outcome, OutcomeKind::Unavailable);
 }
 

@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A kind of row on which a plugin differs from verl on purpose.
+/// A kind of row on which a plugin deliberately differs from verl.
 struct Difference {
     /// The name in the fixture.
     kind: &'static str,
@@ -35,7 +35,7 @@ enum Ours {
 struct Case {
     kind: String,
     row: Row,
-    /// Absent where verl raised an exception.
+    /// Absent if verl raised an exception.
     score: Option<f64>,
     pred: Option<String>,
 }

@@ -8,11 +8,11 @@ use gavel_data::{ContentPart, Message, Role, ToolCall};
 use serde_json::json;
 
 impl TextModel {
-    /// The tokens that follow a response where `new` messages follow it, and the policy is to write again.
+    /// The tokens that follow a response when `new` messages follow it and the policy writes again.
     ///
-    /// `history` are all messages before the response, `response` is the message that was made of it, and `ids` are
-    /// its tokens, with the one that ended it if one did: that one is not repeated. Texts of special tokens in
-    /// messages stay text, as in [`prompt_ids_with`](Self::prompt_ids_with).
+    /// `history` has all messages before the response, and `response` is the message parsed from it. `ids` are the
+    /// tokens of the response, including the token that ended it, if any; that token is not repeated. Texts of special
+    /// tokens in messages stay text, as in [`prompt_ids_with`](Self::prompt_ids_with).
     ///
     /// # Errors
     /// [`TextError::Continuation`] where the template renders no such text.
@@ -34,7 +34,7 @@ impl TextModel {
             match written {
                 None => following.extend(self.tokenizer.encode_inside(piece)?),
                 Some(rest) => {
-                    // With the token before it, as some take the white space after them in.
+                    // Encoded with the token before it, since some tokens include the white space after them.
                     let ids = self.tokenizer.encode(piece)?;
                     match ids.split_first() {
                         Some((first, ids)) if Some(*first) == end => following.extend(ids),
@@ -48,10 +48,10 @@ impl TextModel {
 }
 
 impl Renderer<'_> {
-    /// The text from the end of the assistant's turn, where that is what the template writes, to the prompt for the
-    /// next one. `end` is the text of the token that ended the response.
+    /// The text from the end of the assistant's turn, if the template writes one, to the prompt for the next turn.
+    /// `end` is the text of the token that ended the response.
     ///
-    /// A message whose text is easily found stands in for the response: what follows that text is what is looked for.
+    /// A message with a mark stands in for the response: the text after the mark is the result.
     pub fn continuation(
         &self,
         history: &[Message],
@@ -82,7 +82,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// What to put in the place of the response, the likeliest first.
+    /// Messages that can stand in for the response, the likeliest first.
     fn stand_ins(&self, history: &[Message], response: &Message, new: &[Message]) -> Vec<StandIn> {
         let mark = unused("reply", history.iter().chain([response]).chain(new));
         let with_calls = |content: &str, calls: Vec<ToolCall>| StandIn {
@@ -93,7 +93,7 @@ impl Renderer<'_> {
         let marked = |call: &ToolCall| ToolCall { arguments: arguments.clone(), ..call.clone() };
         let mut stand_ins = Vec::new();
         if !response.tool_calls.is_empty() {
-            // Some templates want content beside calls, others none.
+            // Some templates need content beside calls, others refuse it.
             let calls: Vec<ToolCall> = response.tool_calls.iter().map(marked).collect();
             stand_ins.push(StandIn {
                 message: Message { content: Vec::new(), tool_calls: calls.clone(), ..said("") },
@@ -103,7 +103,7 @@ impl Renderer<'_> {
         }
         stand_ins.push(StandIn { message: said(&mark), mark: mark.clone() });
         if response.tool_calls.is_empty() {
-            // What answers a call that could not be read answers no call that the template knows.
+            // The answer to a call that could not be parsed does not match any call that the template knows.
             let tool = self.options.tools.first().and_then(|tool| tool["function"]["name"].as_str()).unwrap_or("tool");
             let answered = |message: &Message| ToolCall {
                 id: message.tool_call_id.clone().unwrap_or_else(|| "call00000".into()),
@@ -118,7 +118,7 @@ impl Renderer<'_> {
         stand_ins
     }
 
-    /// What follows the response, with this in its place.
+    /// The text that follows the response, with `stand_in` in its place.
     fn after(&self, history: &[Message], stand_in: &StandIn, new: &[Message]) -> Result<String> {
         let StandIn { message, mark } = stand_in;
         let before = || history.iter().chain([message]);
@@ -138,7 +138,7 @@ impl Renderer<'_> {
         Ok(text)
     }
 
-    /// What the template writes after the mark, which has to be in the text once.
+    /// The text that the template writes after the mark. The mark must occur once.
     fn following<'m>(
         &self,
         messages: impl IntoIterator<Item = &'m Message>,
@@ -153,8 +153,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// With what the assistant's turn ends, which is not a part of the call before it. `turn` follows the mark in a
-    /// last message with calls, and `plain` in one without.
+    /// The end of the assistant's turn, without the end of the call before it. `turn` follows the mark in a last
+    /// message with calls, and `plain` in one without.
     pub fn closing<'t>(&self, turn: &'t str, plain: &str) -> Option<&'t str> {
         if !plain.is_empty() && turn.ends_with(plain) {
             return Some(&turn[turn.len() - plain.len()..]);
@@ -168,14 +168,14 @@ impl Renderer<'_> {
         }
     }
 
-    /// Some templates leave out, without a word, the messages of roles that they do not know.
+    /// Fails if the template silently leaves out the messages of a role, as some templates do.
     fn check_complete(&self, history: &[Message], stand_in: &StandIn, new: &[Message], text: &str) -> Result<()> {
         let text = if self.mark.is_empty() { text.to_owned() } else { text.replace(self.mark, "") };
         let is_there = |message: &Message| text.contains(message.text().trim());
         if new.iter().all(is_there) {
             return Ok(());
         }
-        // Some are written in another way, as JSON text, say.
+        // Some messages are written in another form, such as JSON text.
         let mark = unused("new", history.iter().chain(new).chain([&stand_in.message]));
         let (end, marks) = ("end", |index: usize| format!("{mark}n{index}"));
         let marked = |(index, message): (usize, &Message)| Message {
@@ -197,7 +197,7 @@ impl Renderer<'_> {
     }
 }
 
-/// A message in the place of the response, and a text in it that is nowhere else.
+/// A message in place of the response, and a mark that occurs only in it.
 struct StandIn {
     message: Message,
     mark: String,
@@ -207,7 +207,7 @@ fn said(text: &str) -> Message {
     Message::new(Role::Assistant, text)
 }
 
-/// `name` with the first number with which no message has it.
+/// `name` with the first number for which no message contains it.
 pub(crate) fn unused<'m>(name: &str, messages: impl Iterator<Item = &'m Message> + Clone) -> String {
     let has = |message: &Message, text: &str| {
         let call = |call: &ToolCall| call.arguments.contains(text) || call.name.contains(text);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The text of the file, or `None` where there is no file.
+/// The text of the file, or `None` if there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         // A template would write its byte-order mark before every prompt.

@@ -1,4 +1,4 @@
-//! Whether a chat template keeps what the policy wrote where a conversation continues: found out before a run.
+//! Checks before a run whether a chat template keeps the policy's text when a conversation continues.
 
 use crate::continuation::unused;
 use crate::error::Result;
@@ -9,36 +9,37 @@ use chrono::Utc;
 use gavel_data::{Message, Role, ToolCall};
 use serde_json::json;
 
-/// What becomes of a reply in the text of the conversation that continues after it.
+/// How a template treats an earlier reply when the conversation continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum History {
-    /// It stays as the policy wrote it.
+    /// It keeps the reply as the policy wrote it.
     Kept,
-    /// The template writes something other than what the policy read and wrote.
+    /// It writes something other than the policy read and wrote.
     Rewritten {
-        /// What, naming the template's file.
+        /// The difference, with the template's file.
         what: String,
     },
-    /// The template takes no such conversation.
+    /// The template refuses such a conversation.
     Refused {
-        /// Why, naming the template's file.
+        /// Why, with the template's file.
         what: String,
     },
 }
 
-/// What a template makes of its history.
+/// How a template treats earlier replies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryCheck {
-    /// Where tools answer the calls of replies.
+    /// When tools answer the calls of replies.
     pub after_tool: History,
-    /// Where a user speaks after a reply.
+    /// When a user speaks after a reply.
     pub after_user: History,
 }
 
 impl TextModel {
-    /// Renders a conversation of two replies after `prompt`, with a call and a thought where the model has them, and
-    /// compares it with what the policy would have read and written. White space does not count, nor does what the
-    /// prompt for a reply has and the template leaves out before a reply of the past, as Qwen3's empty thought.
+    /// Renders a conversation with two replies after `prompt`, and compares it with the text that the policy would have
+    /// read and written. The replies have a call and a thought if the model has them. White space is ignored. So is
+    /// text that the prompt for a reply has but the template leaves out before earlier replies, such as Qwen3's empty
+    /// thought.
     ///
     /// # Errors
     /// The template does not render the prompt.
@@ -68,12 +69,12 @@ struct Turn {
     message: Message,
     said: String,
     thought: String,
-    /// Whether a thought is a part of it.
+    /// Whether it contains a thought.
     thinks: bool,
 }
 
 impl Renderer<'_> {
-    /// What becomes of two replies, each followed by what `follow` makes of it.
+    /// How the template treats two replies, each followed by the message that `follow` makes.
     fn check(&self, prompt: &[Message], follow: [&dyn Fn(&Turn) -> Message; 2]) -> History {
         let kept =
             self.conversation(prompt, follow).map(|(turns, written, whole)| self.compare(&turns, &written, &whole));
@@ -87,7 +88,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// The replies, the texts between which they stand, and what the template makes of the whole conversation.
+    /// The replies, the texts between them, and the template's text of the whole conversation.
     fn conversation(
         &self,
         prompt: &[Message],
@@ -107,14 +108,14 @@ impl Renderer<'_> {
         Ok((turns, between, self.render(&messages, true)?))
     }
 
-    /// The text of the messages, and that with which the template then asks for a reply.
+    /// The text of the messages, and the text with which the template then asks for a reply.
     fn asked(&self, messages: &[Message]) -> Result<(String, String)> {
         let (told, mut asked) = (self.render(messages, false)?, self.render(messages, true)?);
         let asking = asked.split_off(common(&told, &asked));
         Ok((asked, asking))
     }
 
-    /// A reply with marks in its parts, as the template writes one that is the last message.
+    /// A reply with marks in its parts, as the template writes a last message.
     fn turn(&self, history: &[Message], follow: &dyn Fn(&Turn) -> Message) -> Result<Turn> {
         let [said, thought, argument] = ["said", "thought", "argument"].map(|name| unused(name, history.iter()));
         let tools = self.options.tools;
@@ -156,7 +157,7 @@ impl Renderer<'_> {
             turn.text = format!("{open}{}\n</think>\n\n{}", turn.thought, turn.text.trim_start());
             turn.thinks = true;
         }
-        // A thought without tags is kept apart: nothing reads it from the text.
+        // A thought without tags is kept apart, since nothing parses it from the text.
         if tags || !turn.thinks {
             turn.message = match format {
                 Some(format) => format.parse(&turn.text, tools, calls_before).into_message(),
@@ -166,7 +167,7 @@ impl Renderer<'_> {
         Ok(turn)
     }
 
-    /// What the whole conversation has in another way, if something.
+    /// The first difference of the whole conversation, if any.
     fn compare(&self, turns: &[Turn], between: &[String], whole: &str) -> Option<String> {
         let bare = |text: &str| text.split_whitespace().collect::<String>();
         let whole = bare(whole);
@@ -194,7 +195,7 @@ impl Renderer<'_> {
     }
 }
 
-/// How many bytes two texts have in common at their beginnings.
+/// The number of bytes that two texts share at their beginnings.
 fn common(left: &str, right: &str) -> usize {
     let pairs = left.chars().zip(right.chars());
     pairs.take_while(|(left, right)| left == right).map(|(char, _)| char.len_utf8()).sum()

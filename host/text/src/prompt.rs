@@ -12,10 +12,10 @@ impl TextModel {
         self.prompt_ids_with(messages, &RenderOptions::prompt(&[]))
     }
 
-    /// The tokens of a conversation that is rendered with `options`. The text of a special token, such as
-    /// `<|im_end|>`, stays text in messages and tools; it is a token only in what an assistant said or thought, which
-    /// may be raw text of the model. Where functions are offered, so does the mark of a call or of an answer to one in
-    /// what users and tools say.
+    /// The tokens of a conversation that is rendered with `options`. In messages and tools, the text of a special
+    /// token, such as `<|im_end|>`, stays text. It is a token only in an assistant's content or thoughts, which may be
+    /// raw text of the model. If functions are offered, the marks of calls and of their answers stay text too, in
+    /// messages of users and tools.
     pub fn prompt_ids_with(&self, messages: &[Message], options: &RenderOptions<'_>) -> Result<Vec<u32>> {
         let write = |renderer: &Renderer<'_>| renderer.render(messages, options.add_generation_prompt);
         let pieces = self.pieces(messages, options, write)?;

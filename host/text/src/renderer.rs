@@ -1,4 +1,4 @@
-//! Conversations as text whose special tokens are the template's and the policy's alone.
+//! Renders conversations so that only the template and the policy write special tokens.
 
 use crate::error::{Result, TextError};
 use crate::model::TextModel;
@@ -32,8 +32,8 @@ impl Renderer<'_> {
 }
 
 impl TextModel {
-    /// What `write` makes of conversations of `messages`, divided within each text of a special token that a message
-    /// or a tool brought into it. Tokens never form across two pieces, so those texts stay text.
+    /// The text that `write` renders, in pieces: it is divided within each text of a special token that comes from a
+    /// message or a tool. Tokens never form across two pieces, so these texts stay text.
     pub(crate) fn pieces<'m>(
         &self,
         messages: impl IntoIterator<Item = &'m Message>,
@@ -51,7 +51,7 @@ impl TextModel {
         if in_messages + mark_all(&mut tools, |tool| special.mark_function(tool, "")) == 0 {
             return Ok(vec![text]);
         }
-        // Digits pass through whatever a template does to a text.
+        // Templates do not change digits.
         let marks = (0u64..).map(|number| format!("7{number}07"));
         #[expect(clippy::expect_used, reason = "a text does not have every number in it")]
         let mark = marks.into_iter().find(|mark| !text.contains(mark.as_str())).expect("a number that is not there");

@@ -1,12 +1,12 @@
-//! Special tokens that are written out in messages, such as `<|im_end|>` in a question, and marks of calls where
-//! functions are offered: they are text there.
+//! Special tokens that messages contain as text, such as `<|im_end|>` in a question, and the marks of calls if
+//! functions are offered. They must stay text.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use tokenizers::normalizer::Range;
 use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer};
 
-/// The marks of calls and of their answers in the templates that Gavel reads calls of. Some tokenizers have tokens for
+/// The marks of calls and of their answers in the templates whose calls Gavel parses. Some tokenizers have tokens for
 /// them that are not special.
 const CALL_MARKS: [&str; 8] = [
     "<tool_call>",
@@ -19,15 +19,15 @@ const CALL_MARKS: [&str; 8] = [
     "[/TOOL_RESULTS]",
 ];
 
-/// The texts of tokens that are text in messages.
+/// The texts of tokens that must stay text in messages.
 pub(crate) struct SpecialTexts {
     special: Texts,
-    /// Those and the marks of calls, for what users and tools say where functions are offered.
+    /// The same with the marks of calls, for messages of users and tools if functions are offered.
     with_calls: Texts,
 }
 
 impl SpecialTexts {
-    /// Of the added tokens that are special or that end a response. A text of one character cannot be divided: it
+    /// The texts of added tokens that are special or that end a response. A text of one character cannot be divided and
     /// stays a token.
     pub fn of(tokenizer: &tokenizers::Tokenizer, stop_ids: &[u32]) -> Self {
         let is_special = |id: u32, token: &AddedToken| token.special || stop_ids.contains(&id);
@@ -38,8 +38,8 @@ impl SpecialTexts {
         }
     }
 
-    /// Puts `mark` into each such text of a message as its template takes it, except in what an assistant said or
-    /// thought: that is raw text of the policy. How many were found.
+    /// Puts `mark` into each such text of a message in the template's form. An assistant's content and thoughts are
+    /// left out, since they are raw text of the policy. Returns the number of texts.
     pub fn mark_message(&self, message: &mut Value, mark: &str, offers_functions: bool) -> usize {
         let role = message["role"].as_str().unwrap_or_default();
         let is_assistant = role == "assistant";
@@ -55,25 +55,25 @@ impl SpecialTexts {
             .sum()
     }
 
-    /// Puts `mark` into each such text of a function. How many were found.
+    /// Puts `mark` into each such text of a function. Returns the number of texts.
     pub fn mark_function(&self, function: &mut Value, mark: &str) -> usize {
         self.special.mark(function, mark)
     }
 }
 
 struct Texts {
-    /// By their first characters.
+    /// The texts, by their first characters.
     texts: HashMap<char, Vec<String>>,
-    /// What the tokenizer makes of a text before it looks for tokens, where that may become one of these: full-width
-    /// `＜ｓ＞` becomes `<s>`.
+    /// How the tokenizer normalizes a text before it looks for tokens, if that can produce one of these texts:
+    /// full-width `＜ｓ＞` becomes `<s>`.
     normalizer: Option<tokenizers::NormalizerWrapper>,
 }
 
 impl Texts {
-    /// Of the added tokens that are wanted.
+    /// The texts of the added tokens that `is_wanted` accepts.
     fn of(tokenizer: &tokenizers::Tokenizer, is_wanted: impl Fn(u32, &AddedToken) -> bool) -> Self {
         let mut texts: HashMap<char, Vec<String>> = HashMap::new();
-        // BPE makes no special token of a text in which none was found before it was normalized.
+        // BPE finds special tokens only before it normalizes a text.
         let mut late = !matches!(tokenizer.get_model(), ModelWrapper::BPE(_));
         for (id, token) in tokenizer.get_added_vocabulary().get_added_tokens_decoder() {
             let content = &token.content;
@@ -87,7 +87,7 @@ impl Texts {
         Self { texts, normalizer: tokenizer.get_normalizer().filter(|_| late).cloned() }
     }
 
-    /// Puts `mark` into each such text of a JSON value. How many were found.
+    /// Puts `mark` into each such text of a JSON value. Returns the number of texts.
     fn mark(&self, value: &mut Value, mark: &str) -> usize {
         match value {
             Value::String(text) => self.mark_text(text, mark),
@@ -105,7 +105,7 @@ impl Texts {
         }
     }
 
-    /// Templates write the texts of a content one after the other: one may begin what the next ends.
+    /// Templates join the texts of a content, so one text may begin a token that the next one ends.
     fn mark_parts(&self, parts: &mut [Value], mark: &str) -> usize {
         let whole: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
         let cuts = self.cuts(&whole);
@@ -129,7 +129,7 @@ impl Texts {
         cuts.len()
     }
 
-    /// Where to divide a text so that none of these tokens is left in it, in order.
+    /// The places, in order, at which to divide a text so that it contains none of these tokens.
     fn cuts(&self, text: &str) -> Vec<usize> {
         let mut cuts: Vec<usize> = self.found(text).map(|(start, _)| after_first(text, start)).collect();
         if let Some(normalizer) = &self.normalizer {
@@ -147,7 +147,7 @@ impl Texts {
         cuts
     }
 
-    /// Where such texts begin, overlapping ones too, and their lengths.
+    /// The places and lengths of such texts, including overlapping ones.
     fn found<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
         self.texts.iter().flat_map(move |(first, specials)| {
             text.match_indices(*first).filter_map(move |(at, _)| {

@@ -14,8 +14,8 @@ static BYTES: LazyLock<HashMap<char, u8>> = LazyLock::new(|| (0..=255).map(|byte
 pub(crate) enum Decoding {
     /// It does not: each token is bytes.
     Bytes,
-    /// It depends on the token before it; a token that stands for a byte
-    /// depends on its neighbours: SentencePiece.
+    /// It depends on the token before it; the text of a token that stands for a byte depends on its neighbours:
+    /// SentencePiece.
     Window,
     /// It may depend on all tokens: white space is cleaned up at the end.
     Whole,

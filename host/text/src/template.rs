@@ -27,7 +27,7 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['
 #[derive(Clone)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
-    /// Empty where the model has none; then no conversation can be rendered.
+    /// Empty if the model has none; then no conversation can be rendered.
     sources: Vec<Source>,
     /// The folder in which a template was looked for.
     folder: PathBuf,
@@ -104,7 +104,7 @@ impl ChatTemplate {
         Ok(template)
     }
 
-    /// The template in the file `path` in place of all of its own.
+    /// A copy with the template in the file `path` in place of all of its own.
     ///
     /// # Errors
     /// The file cannot be read, or is not a template.
@@ -117,7 +117,7 @@ impl ChatTemplate {
         Self::new(vec![source], self.folder.clone(), self.variables.clone())
     }
 
-    /// The text of the template, if there is one; of several, of the default one.
+    /// The text of the template, if there is one; if there are several, the default one.
     pub fn source(&self) -> Option<&str> {
         Some(&self.choose(&[])?.text)
     }
@@ -133,7 +133,7 @@ impl ChatTemplate {
         self.variables.extend(variables);
     }
 
-    /// A special token of the tokenizer, such as `bos_token`, that the template writes and no variable gives.
+    /// The name of a special token, such as `bos_token`, that the template uses but no variable defines.
     pub fn unknown_token(&self) -> Option<String> {
         let template = self.environment.get_template(&self.choose(&[])?.name).ok()?;
         let mut read: Vec<String> = template.undeclared_variables(false).into_iter().collect();
@@ -146,7 +146,7 @@ impl ChatTemplate {
         self.render_values(&self.values(messages), options)
     }
 
-    /// The messages as the template takes them.
+    /// The messages in the form that the template takes.
     pub(crate) fn values<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> Vec<Value> {
         messages.into_iter().map(|message| self.form.message(message)).collect()
     }
@@ -168,7 +168,7 @@ impl ChatTemplate {
     }
 
     /// The format in which the model writes tool calls, from the template for
-    /// conversations with tools; `None` where it is not known.
+    /// conversations with tools; `None` if it is not known.
     pub fn tool_call_format(&self) -> Option<ToolCallFormat> {
         let for_tools = self.sources.iter().find(|source| source.name == TOOL_USE);
         ToolCallFormat::detect(for_tools.map_or(self.source()?, |source| &source.text))
@@ -217,7 +217,7 @@ fn explain(error: &Error) -> String {
     }
 }
 
-/// Tells a conversation that the template refuses from a template that fails.
+/// Tells a template that refuses the conversation from a template that fails.
 fn failure(source: &Source, error: &Error) -> TextError {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     let mut line = error.line();
@@ -225,7 +225,7 @@ fn failure(source: &Source, error: &Error) -> TextError {
         if let Some(raised) = inner.downcast_ref::<python::Raised>() {
             return TextError::Refused { path: source.path.clone(), line, what: raised.0.clone() };
         }
-        // The innermost line is that of the error; the others called it.
+        // The innermost line is the line of the error; the others called it.
         line = inner.downcast_ref::<Error>().and_then(Error::line).or(line);
         cause = inner.source();
     }

@@ -192,8 +192,8 @@ impl Tokenizer {
         self.encode_with(text, true)
     }
 
-    /// The tokens of `text` where it follows other text: without the space that SentencePiece's tokenizers put before
-    /// the first word. What follows a special token in it is as in [`encode`](Self::encode).
+    /// The tokens of `text` if other text precedes it: without the space that SentencePiece's tokenizers put before the
+    /// first word. Text after a special token is encoded as in [`encode`](Self::encode).
     pub fn encode_inside(&self, text: &str) -> Result<Vec<u32>> {
         match self.without_prefix.encode(&self.inner, text)? {
             None => self.encode(text),
@@ -224,8 +224,8 @@ impl Tokenizer {
         DecodeStream::new(self.inner.clone(), self.decoding, skip_special)
     }
 
-    /// The text of `ids`, and the bytes of it that each token is. The parts of a character that several tokens make are
-    /// of all of them.
+    /// The text of `ids`, and the range of bytes of each token. If several tokens make up one character, each of them
+    /// has the bytes of the whole character.
     pub fn pieces(&self, ids: &[u32], skip_special: bool) -> (String, Vec<Range<usize>>) {
         let (mut stream, mut text, mut pieces) = (self.stream(skip_special), String::new(), Vec::new());
         for id in ids {

@@ -36,7 +36,7 @@ pub struct Reply {
     pub content: String,
     /// The calls, in order.
     pub tool_calls: Vec<ToolCall>,
-    /// What begins as a call and cannot be read as one, in order. It is a part of the content too.
+    /// Texts that begin like a call but cannot be parsed, in order. The content contains them too.
     pub malformed: Vec<MalformedCall>,
 }
 
@@ -52,7 +52,7 @@ impl Reply {
 
 impl ToolCallFormat {
     /// The format that a chat template asks for, by the markers in its text;
-    /// `None` where it is another format.
+    /// `None` if it is another format.
     pub fn detect(template: &str) -> Option<Self> {
         let has = |marker: &str| template.contains(marker);
         match () {

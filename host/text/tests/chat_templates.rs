@@ -17,7 +17,7 @@ struct Conversations {
     conversations: Map<String, Value>,
 }
 
-/// What transformers made of a conversation.
+/// The result of transformers for a conversation.
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum Outcome {

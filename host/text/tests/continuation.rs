@@ -9,7 +9,7 @@ use gavel_data::{Message, Role};
 use gavel_text::{History, RenderOptions, TextError, TextModel};
 use serde_json::{Value, json};
 
-/// What becomes of replies where a tool answers, and where a user speaks.
+/// How templates treat earlier replies after a tool's answer, and after a user's message.
 const HISTORIES: [(&str, &str, &str); 20] = [
     ("chatml", "kept", "kept"),
     ("constructs", "what comes before", "what comes before"),
@@ -19,7 +19,7 @@ const HISTORIES: [(&str, &str, &str); 20] = [
     ("gptoss", "Message has tool role, but", "what was thought"),
     ("header_json_tools", "kept", "kept"),
     ("mistral_small", "kept", "kept"),
-    // Tools move to the last question.
+    // The template moves tools to the last question.
     ("mistral_v3", "kept", "what comes before"),
     ("phi3", "it leaves out messages of the role `tool`", "kept"),
     ("qwen2_5", "kept", "kept"),
@@ -74,7 +74,7 @@ fn common(left: &str, right: &str) -> usize {
     left.chars().zip(right.chars()).take_while(|(left, right)| left == right).map(|(char, _)| char.len_utf8()).sum()
 }
 
-/// A reply as the template writes one at the end: its tokens, and the message that is made of it.
+/// A reply as the template writes a last one: its tokens, and the message parsed from it.
 fn reply(
     name: &str,
     model: &TextModel,
@@ -108,7 +108,7 @@ fn reply(
     Ok((ids, message))
 }
 
-/// The tokens of two turns, each answered by `answer`, and what the template writes of the same conversation.
+/// The tokens of two turns, each answered by `answer`, and the template's text of the same conversation.
 fn converse(
     name: &str,
     model: &TextModel,
@@ -190,7 +190,7 @@ fn a_turn_ends_with_the_token_that_the_policy_wrote() {
     let plain = options(&tools);
     let mut builtin = options(&tools);
     builtin.variables.insert("builtin_tools".into(), json!(["search"]));
-    // With built-in tools, the message with a call ends with another token than others do.
+    // With built-in tools, a message with a call ends with a different token.
     assert_eq!(
         follows("header_json_tools", &called(&["call00000"]), "<|eot_id|>", &one, &plain),
         format!("{observed}<|eot_id|>{ask}")
@@ -199,7 +199,7 @@ fn a_turn_ends_with_the_token_that_the_policy_wrote() {
         follows("header_json_tools", &called(&["call00000"]), "<|eom_id|>", &one, &builtin),
         format!("{observed}<|eot_id|>{ask}")
     );
-    // Where the template takes one call only, several are answered all the same.
+    // If the template takes only one call, several are still answered.
     let (two, both) = (called(&["call00000", "call00001"]), [answer("call00000"), answer("call00001")]);
     assert_eq!(
         follows("header_json_tools", &two, "<|eot_id|>", &both, &plain),
@@ -209,7 +209,7 @@ fn a_turn_ends_with_the_token_that_the_policy_wrote() {
         follows("gptoss", &called(&["call00000"]), "<|call|>", &one, &plain),
         "<|start|>functions.weather to=assistant<|channel|>commentary<|message|>\"<3>\"<|end|><|start|>assistant"
     );
-    // What answers a call that could not be read follows a reply without calls.
+    // The answer to a call that could not be parsed follows a reply without calls.
     let unread = Message::new(Role::Assistant, "f(");
     assert_eq!(
         follows("gptoss", &unread, "<|call|>", &one, &plain),
@@ -223,7 +223,7 @@ fn a_turn_ends_with_the_token_that_the_policy_wrote() {
         follows("deepseekv3", &called(&["call00000"]), "<｜end▁of▁sentence｜>", &one, &plain),
         "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜><3><｜tool▁output▁end｜><｜tool▁outputs▁end｜>"
     );
-    // Another token than the template's ended the reply: the turn still ends.
+    // A token other than the template's ended the reply; the turn still ends.
     assert_eq!(
         follows("qwen2_5", &unread, "<|endoftext|>", &[Message::new(Role::User, "?")], &plain),
         "<|im_end|>\n<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n"

@@ -153,7 +153,7 @@ fn a_model_without_a_template_reads_texts_and_no_conversations() {
             dir.path().display()
         )
     );
-    // It is saved without one too.
+    // It is saved without a template too.
     let copy = tempfile::tempdir().unwrap();
     text.save(copy.path()).unwrap();
     assert!(TextModel::load(copy.path()).unwrap().template.source().is_none());

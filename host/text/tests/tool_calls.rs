@@ -264,7 +264,7 @@ fn calls_that_templates_write_are_read() {
     }
 }
 
-/// What cannot be read as a call, with the reason.
+/// The texts that cannot be parsed as calls, with the reasons.
 #[track_caller]
 fn malformed(format: ToolCallFormat, reply: &str, expected: &[(&str, &str)]) {
     let parsed = format.parse(reply, &tools(), 0);
@@ -301,7 +301,7 @@ fn a_malformed_call_says_why() {
             malformed(Llama3, body, &[(body, why)]);
         }
     }
-    // Others beside it are calls, and a thought has none.
+    // Other calls beside it are parsed, and a thought contains none.
     let good = r#"<tool_call>{"name": "f"}</tool_call>"#;
     malformed(
         Hermes,

@@ -12,7 +12,7 @@ struct BestOfN {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// How many answers are drawn.
+    /// The number of answers.
     #[serde(default = "four")]
     n: usize,
 }
@@ -49,7 +49,7 @@ impl Agent for BestOfN {
         let best = match verdict {
             Ok(verdict) => choice(&verdict.text(), answers.len()),
             Err(why) => {
-                // The report of the sample shows it.
+                // The sample's report shows this output.
                 eprintln!("the first of {} answers is taken, since none was chosen: {}", answers.len(), why.what());
                 0
             }
@@ -69,7 +69,7 @@ fn question(answers: &[String]) -> String {
 }
 
 /// The index of the answer that the last number in `verdict` names; the first
-/// answer where it names none.
+/// answer if it names none.
 fn choice(verdict: &str, answers: usize) -> usize {
     let mut numbers =
         verdict.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse::<usize>().ok());

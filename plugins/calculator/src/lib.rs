@@ -1,11 +1,11 @@
 //! A tool with one function, `calculator`, which evaluates an arithmetic
-//! expression: exactly where the result is an integer or a finite decimal.
+//! expression. Integers and finite decimals are exact.
 
 use fend_core::Context;
 use gavel_sdk::{Failure, Info, NoParams, Tool, ToolSpec};
 use serde_json::{Map, Value, json};
 
-/// A longer expression is not arithmetic that somebody asked for.
+/// Longer expressions are refused: they are unlikely to be real arithmetic.
 const MAX_CHARS: usize = 2000;
 
 struct Calculator;

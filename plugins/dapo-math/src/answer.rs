@@ -10,7 +10,7 @@ const WINDOW: usize = 300;
 /// How many may hold it if there is only a box.
 const BOX_WINDOW: usize = 100;
 
-/// The answer that means that there is none; a box then counts.
+/// The text that means that there is no answer; a box then counts.
 const NO_ANSWER: &str = "[INVALID]";
 
 /// Finds answers and brings them to their normal form.

@@ -1,5 +1,5 @@
-//! An agent in which the policy argues with itself: two speakers answer in
-//! turn, each after it has read the other one.
+//! An agent in which the policy argues with itself. Two speakers answer in
+//! turns, each after it has read the other's answer.
 
 use gavel_sdk::policy::{self, Conversation, Options};
 use gavel_sdk::{Agent, Failure, Info, Message, Task};
@@ -14,7 +14,7 @@ struct Debate {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// How often both speak.
+    /// The number of rounds, in which both speak.
     #[serde(default = "two")]
     rounds: usize,
     /// The most tokens of a turn.
@@ -56,7 +56,7 @@ impl Agent for Debate {
 }
 
 impl Debate {
-    /// Both speak at the same time.
+    /// Lets both speak at the same time.
     fn speak(&self, first: &Conversation, second: &Conversation) -> Result<[String; 2], Failure> {
         let mut turns = policy::generate(&[first, second], &self.options).into_iter();
         let mut next = || turns.next().ok_or_else(|| Failure::internal("a turn is missing"));

@@ -1,5 +1,5 @@
-//! Scores 1 where the response is JSON that satisfies a schema, and 0 where it
-//! is not.
+//! Scores 1 where the response is JSON that satisfies a schema, and 0
+//! otherwise.
 
 mod content;
 
@@ -82,7 +82,7 @@ impl Reward for JsonSchema {
 
 gavel_sdk::export_reward!(JsonSchema);
 
-/// The verdict about a response.
+/// The verdict on a response.
 #[derive(Debug, PartialEq)]
 struct Judged {
     score: f64,

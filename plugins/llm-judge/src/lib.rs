@@ -1,4 +1,4 @@
-//! Judges the responses of a group by a language model: each by itself, in
+//! Judges the responses of a group with a language model: each by itself, in
 //! pairs, or by a list of criteria.
 
 mod pairwise;

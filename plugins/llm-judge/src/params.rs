@@ -56,7 +56,7 @@ pub enum Against {
 pub struct Criterion {
     /// The question, as a statement.
     pub text: String,
-    /// How much it counts.
+    /// The weight of the criterion.
     #[serde(default = "weight")]
     pub weight: f64,
 }
@@ -95,7 +95,7 @@ impl Params {
     /// Checks the parameters and makes the judge.
     ///
     /// # Errors
-    /// The mistake in the parameters.
+    /// What is wrong with the parameters.
     pub(crate) fn check(self) -> Result<Judge, String> {
         let Self { endpoint, mode, prompt, system, rubric, criteria, against, retries, options } = self;
         if mode != ModeName::Rubric && !criteria.is_empty() {

@@ -151,7 +151,7 @@ fn json(text: &str) -> Result<Box<RawValue>, String> {
 }
 
 impl Expected {
-    /// Whether code that does nothing gives this answer.
+    /// Whether code that does nothing would give this answer.
     pub(crate) fn is_blank(&self) -> bool {
         self.is(match self {
             Self::Printed(_) => "",

@@ -14,7 +14,7 @@ pub(crate) struct Tests {
     pub(crate) cases: Option<Vec<String>>,
 }
 
-/// The names are those of the datasets.
+/// The fields have the names of the datasets.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Written {

@@ -1,4 +1,4 @@
-//! What became of the cases.
+//! The results of the cases.
 
 use crate::cases::Expected;
 use gavel_sdk::Score;
@@ -7,23 +7,23 @@ use gavel_sdk::exec::{Ending, Output};
 /// Bytes of an answer that a note shows.
 const SHOWN: usize = 120;
 
-/// What became of a case.
+/// The kind of result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Passed,
     /// It passed as code that does nothing would.
     Blank,
-    /// It ended well, and its answer is another.
+    /// It ended well, but its answer is wrong.
     Wrong,
     /// It ran out of time.
     TimedOut,
     /// It ran out of memory.
     OutOfMemory,
-    /// It ended badly, or printed too much, or left the stack.
+    /// It failed, printed too much, or exceeded the stack.
     Error,
 }
 
-/// What became of a case, and what is to be said of it.
+/// The result of a case, and its description.
 pub(crate) struct Verdict {
     kind: Kind,
     pub(crate) note: String,
@@ -35,10 +35,10 @@ impl Verdict {
     }
 }
 
-/// Judges what a child did.
+/// Judges the output of a child.
 ///
 /// # Errors
-/// It was ended at the bytes that a child may print, and may have been right.
+/// It was ended at the limit of output, and may have been right.
 pub(crate) fn judge(output: &Output, expected: &Expected) -> Result<Verdict, usize> {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let printed = output.stdout.len() + output.stderr.len();
@@ -55,7 +55,7 @@ pub(crate) fn judge(output: &Output, expected: &Expected) -> Result<Verdict, usi
     }))
 }
 
-/// What became of a child that did not end well.
+/// The result of a child that failed; `None` if it ended well.
 pub(crate) fn failure(output: &Output) -> Option<Verdict> {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last_words = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -76,7 +76,7 @@ pub(crate) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(SHOWN)]
 }
 
-/// What became of all cases.
+/// The results of all cases.
 pub(crate) struct Tally {
     total: usize,
     kinds: Vec<Kind>,
@@ -96,8 +96,9 @@ impl Tally {
         self.kinds.push(verdict.kind);
     }
 
-    /// The share of cases that passed, or whether all did. Blank answers count
-    /// beside another: alone they are what code that does nothing gives.
+    /// The share of cases that passed, or whether all did. Passes with blank
+    /// answers count only beside another pass: code that does nothing would
+    /// also get them.
     pub(crate) fn score(self, all_or_nothing: bool) -> Score {
         let count = |kind| self.kinds.iter().filter(|other| **other == kind).count() as f64;
         let (blank, total) = (count(Kind::Blank), self.total as f64);

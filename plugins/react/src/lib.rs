@@ -1,10 +1,11 @@
 //! An agent that thinks, acts and observes in plain text, as in ReAct
-//! (https://arxiv.org/abs/2210.03629): for policies without a form for calls.
+//! (https://arxiv.org/abs/2210.03629), for policies without a format for tool
+//! calls.
 
 use gavel_sdk::policy::{Conversation, Options};
 use gavel_sdk::{Agent, Failure, Info, Message, NoParams, Task, ToolCall, ToolSpec, tools};
 
-/// What the policy writes before the input of its action, and where it stops.
+/// The labels in a turn. A turn stops at the observation.
 const ACTION: &str = "Action:";
 const INPUT: &str = "Action Input:";
 const OBSERVATION: &str = "Observation:";
@@ -61,7 +62,7 @@ fn instructions(functions: &[ToolSpec]) -> String {
     text
 }
 
-/// What a turn asks for.
+/// The request of a turn.
 #[derive(Debug, PartialEq)]
 enum Step<'a> {
     Answer(&'a str),

@@ -8,7 +8,7 @@ use model_judging::{Model, Task, Template, ask, conversation, cut, score, verdic
 use params::Params;
 use std::path::Path;
 
-/// A query longer than this many words finds nothing better, and takes longer.
+/// Longer queries find nothing better and take longer.
 const QUERY_WORDS: usize = 256;
 
 const REMINDER: &str = "That has no score. Reply with one line, `Score: N`, where N is a number from 0 to 10.";
@@ -65,7 +65,7 @@ impl Judger for RetrievalJudge {
 gavel_sdk::export_judger!(RetrievalJudge);
 
 impl RetrievalJudge {
-    /// How many passages fit a response, and the prompt with them.
+    /// The number of passages that fit a response, and the prompt that contains them.
     fn question(&self, task: &Task, response: &str) -> (usize, String) {
         let query: Vec<&str> = response.split_whitespace().chain(task.prompt.split_whitespace()).collect();
         let query = query[..query.len().min(QUERY_WORDS)].join(" ");

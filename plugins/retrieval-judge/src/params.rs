@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// The smallest passage that can hold a sentence.
 const MIN_PASSAGE_CHARS: usize = 50;
-/// The most passages that a model is shown.
+/// The most passages that are shown to a model.
 const MAX_TOP_K: usize = 50;
 
 const NAMES: &[Name] =
@@ -81,7 +81,7 @@ impl Params {
     /// Checks the parameters, and splits the prompt.
     ///
     /// # Errors
-    /// The mistake in the parameters.
+    /// What is wrong with the parameters.
     pub(crate) fn check(&self) -> Result<Template, String> {
         if self.passage_chars < MIN_PASSAGE_CHARS {
             return Err(format!("`passage_chars` must be {MIN_PASSAGE_CHARS} or more, not {}", self.passage_chars));

@@ -60,7 +60,7 @@ impl Reward for Modelled {
                 conversation.extend(only.messages());
                 (Request::new(model, conversation), messages)
             }
-            // What several conversations of an agent led to.
+            // The answer to which several conversations of an agent led.
             _ => (Request::new(model, conversation).assistant(sample.response()), Vec::new()),
         };
         let scores = request.send_steps()?;

@@ -5,7 +5,7 @@ use gavel_sdk::{Failure, Info, Tool, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// A longer query is not one that somebody would search for.
+/// Longer queries are refused: they are unlikely to be real searches.
 const MAX_QUERY_CHARS: usize = 1000;
 /// The most passages that a call may ask for.
 const MAX_TOP_K: usize = 50;
@@ -19,7 +19,7 @@ struct Params {
     folder: String,
     /// The most characters of a passage.
     passage_chars: usize,
-    /// The passages of an answer, where a call does not say.
+    /// The number of passages in an answer, unless the call sets it.
     top_k: usize,
     /// The most characters of an answer.
     answer_chars: usize,

@@ -71,7 +71,7 @@ impl Summarize {
     }
 }
 
-/// With what a new conversation begins. Answers that do not fit into this one follow the summary.
+/// The text with which the new conversation begins. Answers that do not fit into this one follow the summary.
 fn summary(conversation: &Conversation, answers: Vec<Message>, fits: bool) -> Result<String, Failure> {
     let mut carried = Vec::new();
     if fits {

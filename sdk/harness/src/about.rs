@@ -14,16 +14,16 @@ pub(crate) struct About {
     pub(crate) name: Option<String>,
     /// Its own parameters.
     pub(crate) params: Option<Map<String, Value>>,
-    /// The replies of endpoints in it.
+    /// The replies of endpoints in this case.
     pub(crate) replies: BTreeMap<String, Vec<String>>,
-    /// The verdicts of other rewards about the sample.
+    /// The verdicts of other rewards on the sample.
     pub(crate) verdicts: PriorVerdicts,
     /// The expected outcome.
     pub(crate) expected: Option<Expectation>,
 }
 
 impl About {
-    /// Takes it out of a row's columns. The error names the column.
+    /// Takes these columns out of a row. The error names the column.
     pub(crate) fn take(columns: &mut Columns) -> Result<Self, String> {
         let mut given = |name: &str| columns.remove(name).filter(|value| !value.is_null());
         let wrong = |what: &str, found: &Json| format!("{what}, not {}", found.as_text());

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The distribution of some numbers; all 0 without numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Distribution {
-    /// How many there are.
+    /// The number of values.
     pub count: u64,
     /// Their mean.
     pub mean: f64,

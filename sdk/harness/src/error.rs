@@ -38,13 +38,13 @@ pub enum HarnessError {
         /// Why it does not load.
         source: LoadError,
     },
-    /// A component that is asked for a session, and is not a tool.
+    /// A component that should open a session but is not a tool.
     #[error("plugin `{0}` is not a tool: it does not export `tool`")]
     NotATool(String),
-    /// A component that is asked for an attempt, and is not an agent.
+    /// A component that should attempt a task but is not an agent.
     #[error("plugin `{0}` is not an agent: it does not export `agent`")]
     NotAnAgent(String),
-    /// A tool, and rows for a plugin that scores.
+    /// A tool with rows for a plugin that scores.
     #[error(
         "plugin `{0}` is a tool, and the file has no sessions\nhint: give it golden cases with `calls`, each with `name` and `arguments`"
     )]
@@ -133,7 +133,7 @@ pub enum CaseError {
         /// The line, from 1.
         line: NonZeroUsize,
     },
-    /// An agent that left the script of its case, so that nothing came of it that could be expected.
+    /// An agent that left the script of its case, so that the attempt has no result.
     #[error(
         "{}, line {line}: {what}\nhint: correct `policy` or `tools` of the case",
         path.display()

@@ -31,7 +31,7 @@ pub struct Expectation {
     pub reason: Option<String>,
     /// Columns of a taskset's row; there may be others.
     pub row: Option<Map<String, Value>>,
-    /// A part of what the plugin says when it refuses its parameters.
+    /// A part of the message with which the plugin refuses its parameters.
     pub refused: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// A call that gave no row, as others that failed are reported.
+/// A call that gave no row, in the form of other failed calls.
 pub(crate) fn no_row(call: &RowCall, outcome: &Outcome) -> Evaluation {
     let diagnosis = call.diagnosis.clone();
     Evaluation { usage: call.usage, diagnosis, ..Evaluation::without_call(outcome.clone()) }

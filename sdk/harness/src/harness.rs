@@ -22,7 +22,7 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// A sandbox in which a plugin reaches what it is granted and the fakes.
+    /// A sandbox in which a plugin reaches its grants and the fakes.
     ///
     /// # Errors
     /// The engine does not start.
@@ -39,9 +39,8 @@ impl Harness {
         Ok(Self { sandbox: Arc::new(Sandbox::new(config)?), replaying: false })
     }
 
-    /// A sandbox without the world outside: plugins get the answers on the tape
-    /// of `recording`, a folder that `gavel score --record` or a run wrote. Use
-    /// the samples and seeds of [`recorded`]: others make other requests.
+    /// A sandbox without the world outside. Plugins get the answers on the tape of `recording`, a folder that a run or
+    /// `gavel score --record` wrote. Use the samples and seeds of [`recorded`]; other samples make other requests.
     ///
     /// # Errors
     /// The engine does not start, or the tape cannot be read.
@@ -85,9 +84,8 @@ impl Harness {
         self
     }
 
-    /// Lets plugins that are loaded after this, and granted its name, run this
-    /// program. It is not a fake: its children see nothing of the world outside
-    /// either.
+    /// Lets plugins that are loaded after this, and granted its name, run this program. It is not a fake. Its children
+    /// do not see the world outside either.
     ///
     /// # Errors
     /// It is not a component with `wasi:cli/run`.
@@ -120,13 +118,13 @@ impl Harness {
         Ok(LoadedPlugin::new(plugin, tool, agent, self.sandbox.clone()))
     }
 
-    /// What a component imports and exports, as a run with `spec` would have it.
+    /// The imports and exports of a component, as in a run with `spec`.
     pub(crate) fn inspect(&self, spec: PluginSpec) -> Result<Inspection, LoadError> {
         self.sandbox.handle().block_on(inspect(&self.sandbox, unlimited(spec)))
     }
 }
 
-/// A test asks no server, so its plugin waits for none, and for no limiter of a run.
+/// A test sends no request to a real server, so its plugin waits for no limiter.
 fn unlimited(spec: PluginSpec) -> PluginSpec {
     PluginSpec { grants: Grants { limit: None, servers: None, ..spec.grants }, ..spec }
 }

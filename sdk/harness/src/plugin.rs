@@ -101,7 +101,7 @@ impl LoadedPlugin {
         self.plugin.name()
     }
 
-    /// Its own description.
+    /// The properties that the plugin declares.
     pub fn info(&self) -> &Info {
         self.plugin.info()
     }
@@ -150,12 +150,12 @@ impl LoadedPlugin {
         self.plugin.is_taskset()
     }
 
-    /// The agent that it is, if it is one.
+    /// The component as an agent, if it is one.
     pub fn agent(&self) -> Option<&Agent> {
         self.agent.as_ref()
     }
 
-    /// The tool that it is, if it is one.
+    /// The component as a tool, if it is one.
     pub fn tool(&self) -> Option<&Tool> {
         self.tool.as_ref()
     }
@@ -179,18 +179,18 @@ impl LoadedPlugin {
         self.sandbox.handle().block_on(calls)
     }
 
-    /// The verdict about a sample; a judger judges it as a group of one.
+    /// The verdict on a sample; a judger judges it as a group of one.
     pub(crate) fn evaluate(&self, input: &SampleInput, seed: u64) -> Evaluation {
         self.block_on(self.evaluation(input, seed))
     }
 
-    /// The verdicts about many samples at once, each by its own plugin.
+    /// The verdicts on many samples at once, each by its own plugin.
     pub(crate) fn evaluate_together(&self, asked: Vec<(&LoadedPlugin, SampleInput, u64)>) -> Vec<Evaluation> {
         let calls = asked.iter().map(|(plugin, input, seed)| plugin.evaluation(input, *seed));
         self.block_on(join_all(calls))
     }
 
-    /// The verdicts about a group.
+    /// The verdicts on a group.
     pub(crate) fn judge_all(&self, group: &[SampleInput], seed: u64) -> Vec<Evaluation> {
         self.block_on(self.plugin.judge(&placed(group), seed))
     }
@@ -217,8 +217,8 @@ fn placed<S: Into<SampleInput>>(group: impl IntoIterator<Item = S>) -> Vec<Sampl
     (0..).zip(group).map(placed).collect()
 }
 
-/// A judger's verdict about a sample. It is a fault of the host if there is
-/// none.
+/// A judger's verdict on a sample. If there is none, that is a fault of the
+/// host.
 pub(crate) fn verdict(said: Option<Evaluation>) -> Evaluation {
     said.unwrap_or_else(|| {
         let what = "the host gave no verdict of the judger".to_owned();

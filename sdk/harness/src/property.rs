@@ -26,9 +26,9 @@ impl LoadedPlugin {
         self.assert_sound(samples, |sample| vec![self.score(sample)]);
     }
 
-    /// As [`assert_never_faults`](Self::assert_never_faults), for a judger: no
-    /// sample of any group gets a fault. [`groups`](crate::groups) gives groups
-    /// of any task.
+    /// Like [`assert_never_faults`](Self::assert_never_faults), for a judger:
+    /// no sample of any group gets a fault. [`groups`](crate::groups) gives
+    /// groups of any task.
     #[track_caller]
     pub fn assert_never_faults_in_groups(&self, groups: impl Strategy<Value = Vec<Sample>>) {
         self.assert_sound(groups, |group| self.judge(group));

@@ -28,13 +28,13 @@ pub struct DataRow {
     pub params: Option<Map<String, Value>>,
     /// The replies of endpoints, for a golden case that has some.
     pub replies: BTreeMap<String, Vec<String>>,
-    /// The verdicts of other rewards about the completion, for a golden case that has some.
+    /// The verdicts of other rewards on the completion, for a golden case that has some.
     pub verdicts: Arc<PriorVerdicts>,
     /// Whether it is a golden case that expects no score.
     pub expects_no_score: bool,
 }
 
-/// What a plugin is called with: the contents of a file.
+/// The input of a plugin: the contents of a file.
 #[derive(Debug, Clone)]
 pub enum PluginData {
     /// Rows, for a plugin that scores them.
@@ -56,7 +56,7 @@ impl PluginData {
             if is_attempt(&columns) {
                 return Err(HarnessError::Attempts(path.to_owned()));
             }
-            // Cases that are refused their parameters may come first.
+            // Cases that expect refused parameters may come first.
             if columns.get("expect").is_none() || is_session(&columns) {
                 has_sessions = is_session(&columns);
                 break;
@@ -127,7 +127,7 @@ impl DataRow {
         Some(SampleInput { sample: self.sample.clone()?, verdicts: self.verdicts.clone() })
     }
 
-    /// None where it is a golden case without a call.
+    /// `None` for a golden case that does not call the plugin.
     fn new(row: Row, place: &str, attempts: &mut Attempts) -> Result<Option<Self>, String> {
         let Row { position, place: in_file, mut columns } = row;
         let about = if columns.get("expect").is_some() { About::take(&mut columns)? } else { About::default() };

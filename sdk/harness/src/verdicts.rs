@@ -1,4 +1,4 @@
-//! The verdicts of other rewards about a sample, as written in a golden case.
+//! The verdicts of other rewards on a sample, as written in a golden case.
 
 use gavel_data::{Metric, PriorVerdict, PriorVerdicts, Score};
 use serde::Deserialize;

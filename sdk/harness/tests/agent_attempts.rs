@@ -59,7 +59,7 @@ fn golden_cases_are_attempts() {
             forks,
             with(tell, "data_source", json!("sums")),
             with(calls, "tools", json!({"add": ["4", "7"]})),
-            // A sample whose turns or tokens are used up is not one that failed.
+            // A sample that has used up its turns or tokens has not failed.
             with(act("turns", turns.clone(), json!({"response": "two", "asked": "More."})), "max_turns", json!(2)),
             with(act("turns", turns, json!({"response": "t"})), "max_tokens", json!(9)),
             act(

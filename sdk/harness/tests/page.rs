@@ -16,7 +16,7 @@ fn blocks(language: &str) -> Vec<String> {
 fn the_cases_are_cases() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cases.jsonl");
-    // Of a reward, a taskset, a tool and an agent.
+    // For a reward, a taskset, a tool and an agent.
     let counts = blocks("jsonl").into_iter().map(|block| {
         std::fs::write(&path, block).unwrap();
         let file = CaseFile::read(&path).unwrap();

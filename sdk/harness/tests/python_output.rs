@@ -11,7 +11,7 @@ use gavel_plugin::{Grants, Limits, ProgramSpec};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What a child may print.
+/// The most bytes that a child may print.
 const LIMIT: usize = 1 << 20;
 
 /// Makes the text whose length the code reads.
@@ -77,7 +77,7 @@ fn all_that_a_program_prints_counts() {
     ] {
         let code = format!("{TEXT}{write}");
         score(&plugin, &code, &truth).assert_score(1.0);
-        // An answer that could not be printed is not wrong.
+        // An answer that could not be printed does not count as wrong.
         let call = score(&plugin, &code, &too_much);
         call.assert_fault(Blame::Input).assert_reason("may need more than the 1048576 bytes that a child may print");
     }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 fn every_standard_plugin_passes_its_cases() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = std::fs::read_dir(root.join("plugins")).unwrap().map(|entry| entry.unwrap().path());
-    // Not those such as `shared`.
+    // Skips folders such as `shared`.
     let mut folders: Vec<PathBuf> = folders.filter(|folder| folder.join("plugin.toml").exists()).collect();
     // The last is taken first, so that the slowest begins first.
     folders.sort_by_key(|folder| std::fs::metadata(component(&root, folder)).map_or(0, |about| about.len()));

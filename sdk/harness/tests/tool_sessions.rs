@@ -42,7 +42,7 @@ fn what_holds_is_quiet() {
         .call("fail", json!({"how": "broken"}))
         .assert_failed()
         .assert_reason("error: the tool failed: it is broken");
-    // Until here the state is kept, and no longer.
+    // The state is kept up to here.
     session.call("add", json!({"by": 1})).assert_answer("6");
     session.call("loop", json!({})).assert_out_of_budget(Budget::Cpu).assert_reason("what earlier calls left is gone");
     session.call("add", json!({"by": 1})).assert_answer("1");
@@ -183,7 +183,7 @@ fn a_check_makes_calls_again_and_with_other_arguments() {
     assert_eq!((report.rows, report.compared, report.tried), (1, 2, 7));
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 
-    // A call that is expected to end without an answer counts for nothing, however long it took.
+    // A call that is expected to end without an answer is not counted, however long it took.
     let endless = json!({"name": "loop", "expect": {"budget": "cpu"}});
     let report = checked(&[json!({"calls": [endless, by(2)]})]);
     assert!(report.findings.is_empty(), "{:?}", report.findings);

@@ -9,7 +9,7 @@ export class InvalidRequest extends Error {
   name = "InvalidRequest";
 }
 
-/** The endpoint refuses the request; the same one will be refused again. */
+/** The endpoint refuses the request, and would refuse it again. */
 export class Refused extends Error {
   name = "Refused";
 }

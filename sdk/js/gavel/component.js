@@ -17,7 +17,7 @@ import { asVerdict, InvalidInput, Unavailable } from "./verdict.js";
 const params = new Map();
 
 /**
- * The interfaces of the component; throws where the plugin lacks one. `host` has
+ * The interfaces of the component; throws if the plugin lacks one. `host` has
  * the interfaces `chat`, `rewardModel`, `exec`, `policy` and `tools` where they are imported, and
  * whether `http` is.
  */
@@ -120,7 +120,7 @@ class Session {
   }
 }
 
-// What a rule returned, or what it promised: the host waits for that.
+// Passes on what a rule returned. The host waits for a promise.
 function then(value, next) {
   return typeof value?.then === "function" ? Promise.resolve(value).then(next) : next(value);
 }

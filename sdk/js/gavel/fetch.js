@@ -1,5 +1,5 @@
 // The global `fetch` of a component. The engine has one that sends a single
-// request; plugin.toml says `imports = ["http"]`.
+// request; plugin.toml declares `imports = ["http"]`.
 
 import { Unavailable } from "./verdict.js";
 
@@ -30,7 +30,7 @@ export function noFetch() {
   throw new Error('no http here: add imports = ["http"] to plugin.toml, and grant the server in the run');
 }
 
-/** What kept a request from its answer, in words; null where an error is not of that kind. */
+/** Why a request has no answer, in words; null for an error of another kind. */
 export function interrupted(error) {
   if (["AbortError", "TimeoutError"].includes(error?.name)) return `${error.name}: no answer in time`;
   if (error instanceof TypeError && error.message.startsWith("IO error reading")) return `the answer broke off: ${error.message}`;
@@ -58,7 +58,7 @@ async function answered(send, url, options) {
 
 function redirected(options, status, sameOrigin) {
   const headers = new Headers(options.headers);
-  // They are for the server that they were sent to.
+  // Another server must not get them.
   if (!sameOrigin) for (const name of ["authorization", "cookie"]) headers.delete(name);
   const { method, body, ...others } = options;
   // As browsers do it.

@@ -28,7 +28,7 @@ export interface Abstained {
 export type Verdict = number | boolean | Score | Abstained;
 
 /**
- * The verdict of another reward about a sample. "not-called": its gate is shut,
+ * The verdict of another reward on a sample. "not-called": its gate is shut,
  * or it is for other data sources. "no-verdict": a fault, out of budget, or
  * unavailable.
  */
@@ -106,13 +106,13 @@ export class Trajectory {
   /** The text of the last message of the role `assistant`. */
   readonly response: string;
   readonly finishReason: FinishReason;
-  /** Messages of the role `assistant`. */
+  /** The number of messages of the role `assistant`. */
   readonly turns: number;
-  /** Messages of the role `tool`. */
+  /** The number of messages of the role `tool`. */
   readonly toolTurns: number;
-  /** Tokens of the prompt; null when the response was not made by a policy. */
+  /** The number of tokens of the prompt; null if no policy wrote the response. */
   readonly promptTokens: number | null;
-  /** Tokens that the policy wrote. */
+  /** The number of tokens that the policy wrote. */
   readonly responseTokens: number | null;
   /** The version of the policy that wrote the first token. */
   readonly policyVersion: number | null;
@@ -140,18 +140,18 @@ export class Sample {
   readonly prompt: Message[];
   /** The conversations of this attempt; most samples have one. */
   readonly trajectories: Trajectory[];
-  /** The response of the first trajectory. */
+  /** The response: the agent's answer, or else the response of the first trajectory. */
   readonly response: string;
   /** The messages of the first trajectory. */
   readonly messages: Message[];
   /**
-   * The verdict of the reward `name` about the sample; null unless the run's
+   * The verdict of the reward `name` on the sample; null unless the run's
    * configuration lists it in this reward's `after`.
    */
   verdict(name: string): PriorVerdict | null;
 }
 
-/** Everything in the dataset's row. The host makes it; a test can. */
+/** The answer key: every column of the dataset's row. The host makes it; a test can. */
 export class Reference {
   constructor(row?: Record<string, unknown>);
   /**
@@ -222,13 +222,13 @@ export function taskset<P = Record<string, never>>(
 
 /** A function that the policy may call. */
 export interface ToolFunction<P, S> {
-  /** What it does, for the policy. */
+  /** What the function does, for the policy to read. */
   description: string;
   /** The JSON Schema of its arguments, which are an object; without it, it takes none. */
   parameters?: Record<string, unknown>;
   /**
-   * Gets arguments that fit the schema, and may be async. It returns what the policy reads: a text, or any value of
-   * JSON. `throw new InvalidInput("what")` where the policy called it wrongly.
+   * Gets arguments that fit the schema, and may be async. Returns what the policy reads: a text, or any value of JSON.
+   * `throw new InvalidInput("what")` if the policy called it wrongly.
    */
   call(args: any, state: S, params: P): unknown;
 }
@@ -247,7 +247,7 @@ export interface Tool<P, S> {
 /** Makes this the component's tool, and returns it. */
 export function tool<P = Record<string, never>, S = undefined>(tool: Tool<P, S>): Tool<P, S>;
 
-/** What an agent attempts: a row of the dataset, without its answer key. The host makes it; a test can. */
+/** A task for an agent: a row of the dataset, without its answer key. The host makes it; a test can. */
 export class Task {
   constructor(
     prompt: Messages,
@@ -272,16 +272,16 @@ export interface AgentOptions<P> {
   version?: string;
 }
 
-/** Makes a function, which may be async, the component's agent: its text is the response that rewards read. */
+/** Makes a function, which may be async, the component's agent. It returns the response that rewards read. */
 export function agent<P = Record<string, never>>(rule: AgentRule<P>, options?: AgentOptions<P>): AgentRule<P>;
 export function agent<P = Record<string, never>>(
   rule: AgentRule<P, Promise<string>>,
   options?: AgentOptions<P>,
 ): AgentRule<P, Promise<string>>;
 
-/** The model that is trained, as an agent asks it, and the tools of the run. */
+/** The policy, which is the model in training, and the tools of the run, as an agent calls them. */
 export namespace policy {
-  /** The request cannot be met as it is. */
+  /** The request is not valid. */
   class InvalidRequest extends Error {}
   /** A budget of the sample is used up: tokens of the conversation, or turns. */
   class Exhausted extends Error {}
@@ -301,7 +301,7 @@ export namespace policy {
     readonly text: string;
     /** The calls of the message. */
     readonly toolCalls: ToolCall[];
-    /** What is wrong with calls that cannot be read. */
+    /** What is wrong with the calls that cannot be parsed, one text for each. */
     readonly malformedCalls: string[];
     readonly finishReason: FinishReason;
     readonly tokens: number;
@@ -314,32 +314,35 @@ export namespace policy {
     stop?: string[];
   }
 
-  /** A conversation. If the policy wrote in it, it is a trajectory of the sample. Its tokens stay in the host. */
+  /** A conversation. It is a trajectory of the sample if the policy wrote in it. Its tokens stay in the host. */
   class Conversation {
-    /** Begins with `messages` and offers `functions`. `speaker` says whom the policy speaks for, where an agent has several. */
+    /**
+     * Begins with `messages` and offers `functions`. `speaker` names the speaker that the policy plays, if an agent has
+     * several.
+     */
     constructor(messages: Messages, options?: { speaker?: string; functions?: Function[] });
-    /** Appends messages that others wrote. */
+    /** Appends messages that the policy did not write. */
     append(messages: Messages): void;
     /**
-     * Lets the policy write its next turn; throws InvalidRequest or Exhausted. If the latter leaves the agent, what the
-     * policy said last is the response.
+     * Generates the policy's next turn; throws InvalidRequest or Exhausted. If the agent does not catch Exhausted, the
+     * policy's last message is the response.
      */
     generate(options?: TurnOptions): Turn;
-    /** A conversation with the same history. What the policy wrote before is learned in the first one alone. */
+    /** A new conversation with the same history. Training uses the turns before the fork only once, in the original. */
     fork(speaker?: string): Conversation;
-    /** Tokens that the conversation may still grow by. */
+    /** The number of tokens by which the conversation may still grow. */
     readonly tokensLeft: number;
   }
 
-  /** Lets the policy write the next turn of each conversation, all at once; errors are returned, not thrown. */
+  /** Generates the next turn of each conversation, all at once; errors are returned, not thrown. */
   function generateAll(conversations: Conversation[], options?: TurnOptions): (Turn | Error)[];
   /** The functions of the run's tools. */
   function functions(): Function[];
-  /** Calls tools, those of different tools at once. A message of the role `tool` answers each call, in their order. */
+  /** Makes calls; those of different tools run at once. Returns one message of the role `tool` for each, in order. */
   function call(calls: ToolCall[]): Message[];
   /**
-   * Makes all calls of a turn, and returns their answers. A call that cannot be read is answered with what is wrong
-   * with it. Empty where the turn calls nothing.
+   * Makes all calls of a turn, and returns their answers. The answer to a call that cannot be parsed says what is
+   * wrong with it. Empty if the turn has no calls.
    */
   function answer(turn: Turn): Message[];
 }
@@ -347,7 +350,7 @@ export namespace policy {
 export interface Reply {
   /** The text of the first choice. */
   readonly text: string;
-  /** Why it ended, in the endpoint's word. */
+  /** Why it ended, as the endpoint reports it. */
   readonly finishReason: string | null;
   /** The whole body of the reply. */
   readonly body: unknown;
@@ -377,7 +380,7 @@ export namespace chat {
 export interface ScoreRequest {
   /** The name of a reward model in the run's configuration. */
   model: string;
-  /** A conversation, whose last message is what is scored. */
+  /** A conversation. Its last message is what the model scores. */
   messages: Messages;
 }
 
@@ -407,35 +410,35 @@ export namespace rewardModels {
 }
 
 export interface JobOptions {
-  /** What it reads. A text is sent in UTF-8. */
+  /** Its standard input. A text is sent in UTF-8. */
   stdin?: string | Uint8Array;
-  /** Time on a processor, in milliseconds, where it is to be less than what the configuration allows. */
+  /** A limit of processor time, in milliseconds, if it is lower than that of the configuration. */
   cpuMs?: number;
-  /** Bytes of memory, where they are to be fewer than what the configuration allows. */
+  /** A limit of memory, in bytes, if it is lower than that of the configuration. */
   memory?: number;
 }
 
-/** A run of a program: a fresh child that sees its arguments and its input, and nothing else. */
+/** A run of a program: a fresh child that sees only its arguments and its input. */
 export interface Job extends JobOptions {
   /** Its name in the run's configuration. */
   program: string;
   args?: string[];
 }
 
-/** How a program ended: by itself, with a budget used up (`cpu`, `memory`, …), or brought down. */
+/** How a program ended: by itself, at the limit of a budget (`cpu`, `memory`, …), or with a trap. */
 export interface Ending {
   exited?: number;
   outOfBudget?: string;
   trapped?: string;
 }
 
-/** What came of a job. */
+/** The result of a job. */
 export interface Output {
   readonly ending: Ending;
-  /** What it printed, up to its end. */
+  /** What it printed until it ended. */
   readonly stdout: Uint8Array;
   readonly stderr: Uint8Array;
-  /** Time on a processor, in microseconds. */
+  /** Processor time, in microseconds. */
   readonly cpuUs: number;
   /** Whether it ended by itself with the status 0. */
   readonly ok: boolean;
@@ -448,7 +451,7 @@ export namespace programs {
   class InvalidRequest extends Error {}
   /** Runs a program and waits for its end; throws InvalidRequest or Unavailable. */
   function run(program: string, args?: string[], options?: JobOptions): Output;
-  /** Runs all jobs, several at once; throws the first error there is. */
+  /** Runs all jobs, several at once; throws the first error. */
   function runAll(jobs: Job[]): Output[];
 }
 

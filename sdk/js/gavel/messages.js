@@ -2,7 +2,7 @@
 
 import { Media, Message } from "./sample.js";
 
-/** Messages of what an author gives: a text is one of the role `user`. */
+/** The messages that an author gives; a text becomes a message of the role `user`. */
 export function asMessages(given) {
   return typeof given === "string" ? [new Message({ role: "user", content: given })] : given.map(Message.of);
 }

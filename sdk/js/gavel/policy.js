@@ -1,4 +1,4 @@
-// The model that is trained, as an agent asks it, and the tools of the run.
+// The policy, which is the model in training, and the tools of the run, as an agent calls them.
 
 import { InvalidRequest } from "./chat.js";
 import { asMessages, toHost } from "./messages.js";
@@ -72,7 +72,7 @@ export function answer({ toolCalls, malformedCalls }) {
   return [...(toolCalls.length === 0 ? [] : call(toolCalls)), ...malformedCalls.map(unreadable)];
 }
 
-/** A turn over what was read of it. */
+/** A turn from its parts. */
 export function turnOf({ message, malformedCalls = [], finishReason = "stop", tokens = 0 }) {
   return { message, text: message.text, toolCalls: message.toolCalls, malformedCalls, finishReason, tokens };
 }
@@ -115,7 +115,7 @@ function raising(call) {
   try {
     return call();
   } catch (error) {
-    // What the host refuses is thrown around its reason.
+    // The host throws an object whose `payload` is the reason.
     const refusal = error?.payload ?? error;
     throw typeof refusal?.tag === "string" ? asError(refusal) : error;
   }

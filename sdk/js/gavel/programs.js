@@ -1,5 +1,5 @@
 // Running programs. The run's configuration names them and grants them;
-// plugin.toml says `imports = ["exec"]`.
+// plugin.toml declares `imports = ["exec"]`.
 
 import { InvalidRequest } from "./chat.js";
 import { Unavailable } from "./verdict.js";
@@ -49,7 +49,7 @@ function fromHost({ ending: { tag, val }, stdout, stderr, cpuUs }) {
   return outputOf({ ending: { [names[tag]]: val }, stdout, stderr, cpuUs: Number(cpuUs) });
 }
 
-/** What came of a job; everything that is missing is that of a program that printed nothing and exited with 0. */
+/** The result of a job. By default, the program printed nothing and exited with 0. */
 export function outputOf({ ending = { exited: 0 }, stdout = "", stderr = "", cpuUs = 0 }) {
   const bytes = asBytes(stdout);
   return { ending, stdout: bytes, stderr: asBytes(stderr), cpuUs, ok: ending.exited === 0, text: new TextDecoder().decode(bytes) };

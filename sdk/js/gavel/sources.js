@@ -19,7 +19,7 @@ export function places(stack, map = globalThis.gavelSourceMap) {
 }
 
 /**
- * The file and line that a line and column of the bundle, both from 1, were made of; null for none.
+ * The source file and line of a line and column of the bundle, both from 1; null for none.
  * `lines` has three numbers for each place in a line of the bundle: its first column, from 0, its file, and its line there.
  */
 export function original({ sources, lines }, line, column) {

@@ -1,4 +1,4 @@
-// Tasks: what an agent attempts.
+// The tasks that an agent attempts.
 
 import { asMessages } from "./messages.js";
 import { Message } from "./sample.js";

@@ -16,9 +16,9 @@ export function scriptedRewardModels<T>(
 ): T;
 
 /**
- * Calls `test` while every program's jobs come out as its outputs, one after the
- * other; a text is what the program printed before it exited with 0, an error is
- * thrown as it is. `test` gets the jobs so far.
+ * Calls `test` while every program answers its jobs with its outputs, one after
+ * the other. A text is what the program printed before it exited with 0; an error
+ * is thrown as it is. `test` gets the jobs so far.
  */
 export function scriptedPrograms<T>(
   outputs: Record<string, (string | Partial<Output> | Error)[]>,

@@ -48,7 +48,7 @@ export function scriptedRewardModels(scores, test) {
   }
 }
 
-/** Calls `test` while every program's jobs come out as its outputs, one after the other. */
+/** Calls `test` while every program answers its jobs with its outputs, one after the other. */
 export function scriptedPrograms(outputs, test) {
   const left = Object.fromEntries(Object.entries(outputs).map(([program, each]) => [program, [...each]]));
   const asked = [];

@@ -1,4 +1,4 @@
-// Verdicts of a reward about a sample.
+// Verdicts of a reward on a sample.
 
 /** The plugin cannot work on this sample or its reference. */
 export class InvalidInput extends Error {

@@ -24,7 +24,7 @@ const attempt = agent(
 const text = (role, content, others = {}) => ({ role, content: [{ tag: "text", val: content }], toolCalls: [], ...others });
 const call = { id: "1", name: "add", arguments: '{"by": 2}' };
 
-// The host's `policy` and `tools`, whose turns are these; what they were asked is kept.
+// The host's `policy` and `tools`, with these turns; they keep their requests.
 function host(turns) {
   const asked = [];
   const turn = (message) => ({
@@ -86,7 +86,7 @@ test("an agent asks its host", () => {
     ["append", ["user", "And?", null]],
     ["generate", true, { stop: [] }],
   ]);
-  // It fails where it has no answer to a refusal.
+  // The agent fails if it does not handle the refusal.
   turns.push({ tag: "exhausted", val: "no turn is left" });
   assert.throws(() => exports.run(task), ({ tag, val }) => tag === "internal" && val.startsWith("Exhausted: no turn is left"));
   assert.throws(() => exports.run({ ...task, prompt: () => [] }), ({ val }) => val.startsWith("InvalidRequest: no message"));

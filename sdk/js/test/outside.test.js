@@ -6,7 +6,7 @@ import { hostRewardModels } from "../gavel/reward-models.js";
 import { programs, rewardModels, Unavailable } from "../gavel/index.js";
 import { scriptedFetch, scriptedPrograms, scriptedRewardModels } from "../gavel/testing.js";
 
-/** A `fetch` that sends a single request, as the engine's does: pages by URL, a redirect where there is a place. */
+/** A `fetch` that sends a single request, like the engine's: pages by URL, with a redirect if `redirects` has one. */
 function pages(sent, redirects) {
   return followingFetch(async (url, options) => {
     const headers = Object.fromEntries(new Headers(options.headers));
@@ -25,7 +25,7 @@ test("redirects are followed as browsers do it", async () => {
   assert.deepEqual(sent, [
     ["POST", "https://a/1", { authorization: "secret", "content-type": "text/plain", "x-a": "1" }, "hi"],
     ["GET", "https://a/2", { authorization: "secret", "x-a": "1" }, null],
-    // Another server, which the secret is not for.
+    // Another server, which must not get the secret.
     ["GET", "https://b/3", { "x-a": "1" }, null],
   ]);
   sent.length = 0;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The name of the generated world.
 pub(crate) const WORLD: &str = "plugin";
 
-/// What a client of HTTP imports, at the version that every toolchain has.
+/// The imports of an HTTP client, in the version that every toolchain has.
 const HTTP_CLIENT: [&str; 2] = ["wasi:clocks/monotonic-clock@0.2.0", "wasi:http/outgoing-handler@0.2.0"];
 
 /// Writes the project's world to `build/wit`, with the contract below its
@@ -48,7 +48,7 @@ pub(crate) fn interface(name: &str) -> String {
     format!("gavel:plugin/{name}@{}", embedded::CONTRACT_VERSION)
 }
 
-/// The interfaces that an agent imports, without which it has nothing to do.
+/// The imports that every agent needs.
 pub(crate) fn of_agent(manifest: &Manifest) -> &'static [&'static str] {
     if manifest.exports.contains(&Export::Agent) { &["policy", "tools"] } else { &[] }
 }

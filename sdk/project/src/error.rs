@@ -55,13 +55,13 @@ pub enum Error {
         /// The requested language.
         found: String,
     },
-    /// There is no such kind of plugins.
+    /// There is no such kind of plugin.
     #[error(
         "`{found}` is not a kind of plugin\nhint: the kinds are {}",
         crate::Kind::ALL.map(crate::Kind::as_str).join(", ")
     )]
     Kind {
-        /// What was asked for.
+        /// The requested kind.
         found: String,
     },
     /// The folder of a new project is not empty.

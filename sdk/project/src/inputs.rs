@@ -89,7 +89,7 @@ impl Inputs {
         name.to_str().is_some_and(|name| self.0.contains_key(name))
     }
 
-    /// The changes from `self` to `now`, files first.
+    /// The changes from `self` to `now`, with files first.
     pub(crate) fn changes(&self, now: &Self) -> Vec<Change> {
         let gone = self.0.iter().filter(|(name, _)| !now.0.contains_key(*name));
         let mut changes: Vec<Change> = gone.map(|(name, _)| Change::Gone(name.clone())).collect();

@@ -61,7 +61,7 @@ pub enum Export {
     Agent,
 }
 
-/// What a plugin imports and a run grants.
+/// An import of a plugin that a run grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Import {
     /// Endpoints of chat completions.
@@ -102,7 +102,7 @@ impl Import {
         }
     }
 
-    /// Whether it is an interface of the contract, which has its name there.
+    /// Whether it is an interface of the contract, which has the same name.
     pub(crate) fn of_contract(self) -> bool {
         self != Self::Http
     }

@@ -31,7 +31,8 @@ pub(crate) fn built_from(folder: &Path, manifest: Option<&Manifest>) -> Vec<Path
     found
 }
 
-/// What tools installed as `folder`: all files below it, or that file, sorted.
+/// Everything that tools installed as `folder`: all files below it, or that
+/// file, sorted.
 pub(crate) fn installed(folder: &Path) -> Vec<PathBuf> {
     if folder.is_file() {
         return vec![folder.to_owned()];

@@ -40,7 +40,7 @@ pub(crate) struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// Both.
+    /// Both outputs, joined.
     pub(crate) fn all(self) -> String {
         self.out + &self.err
     }
@@ -63,7 +63,7 @@ pub(crate) fn failed(status: ExitStatus, tool: &Tool, what: &str, said: String) 
     Error::Failed { what: format!("{what}: {} {how}", tool.name), said }
 }
 
-/// Bytes of a tool, for people.
+/// A tool's output as text for people.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long nothing must change before a change is handled: an editor may write
-/// several files at once.
+/// How long the files must stay unchanged before a change is handled: an editor may write several files at once.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Files that a build itself may write among the sources.
@@ -32,7 +31,7 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
         // Taken before the build, so that a change during the build counts.
         let mut seen = settled(folder);
         changed();
-        // One by the build does not.
+        // Changes of lock files by the build do not count.
         seen.extend(fingerprint(folder).into_iter().filter(|(path, _)| is_lock(path)));
         while fingerprint(folder) == seen {
             match events.recv() {

@@ -117,7 +117,8 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
     }
     files.extend(sdk(Language::Python));
 
-    // Whether a package has it is known once the package is installed.
+    // Whether a package contains it is known only when the package is
+    // installed.
     let problems = found.problems.iter().filter(|problem| !(problem.missing && requirements.is_some()));
     let problems = problems.chain(&found.warnings).map(|place| format!("{place}\n  {}", place.hint)).collect();
     let created = write(parent.join(wrap.name), &files)?;

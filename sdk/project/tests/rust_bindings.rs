@@ -9,10 +9,10 @@ use wit_bindgen_core::Files;
 use wit_bindgen_core::wit_parser::{PackageId, Resolve};
 use wit_bindgen_rust::{Opts, WithOption};
 
-/// What the SDK calls in the host.
+/// The imports of the SDK.
 const IMPORTS: [&str; 9] =
     ["types", "samples", "references", "chat", "reward-model", "exec", "tasks", "policy", "tools"];
-/// What a plugin exports, each with the interfaces whose types it shares with
+/// The exports of plugins, each with the interfaces whose types it shares with
 /// the imports.
 const EXPORTS: [(&str, &[&str]); 6] = [
     ("lifecycle", &[]),

@@ -79,7 +79,7 @@ impl Place {
         self.write(path, change(fs::read_to_string(self.root.join(path)).unwrap()));
     }
 
-    /// The messages and the result of a build.
+    /// Builds. Returns the messages and the result.
     fn build(&self) -> (String, Result<Built, Error>) {
         let mut said = String::from("unchanged");
         let project = Project::open(&self.root).unwrap();
@@ -92,7 +92,7 @@ impl Place {
         (said, built)
     }
 
-    /// Builds, for this reason.
+    /// Builds, and checks that this is the reason.
     fn says(&self, reason: &str) -> Built {
         let (said, built) = self.build();
         let built = built.unwrap();
@@ -114,7 +114,7 @@ fn a_component_is_built_again_only_where_something_changed_that_it_is_made_from(
     let place = Place::python();
     let first = place.says("it was not built before");
     assert_eq!(place.says("unchanged").hash, first.hash);
-    // What no build reads, and what was written anew as it was.
+    // Files that no build reads, and a file that was written again with the same content.
     place.edit("cases.jsonl", |text| text + "\n");
     place.edit("README.md", |text| text + "more");
     place.edit("test_main.py", |text| text + "\n");
@@ -141,7 +141,7 @@ fn a_component_is_built_again_only_where_something_changed_that_it_is_made_from(
 #[test]
 fn a_package_that_was_installed_over_is_built_in() {
     let place = Place::python();
-    // As pip leaves it.
+    // The file as pip leaves it.
     place.write("requirements.txt", "six==1.17.0\n");
     place.write("build/packages.txt", "six==1.17.0\n\n");
     place.write("build/packages/six.py", "1.17");

@@ -12,7 +12,7 @@ from gavel import Message, Task, agent, policy
 @dataclass
 class Params:
     n: int = 4
-    """How many answers are drawn."""
+    """The number of answers."""
 
     def __post_init__(self) -> None:
         if self.n < 2:

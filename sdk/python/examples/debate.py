@@ -1,5 +1,5 @@
-"""An agent in which the policy argues with itself: two speakers answer in turn,
-each after it has read the other one."""
+"""An agent in which the policy argues with itself. Two speakers answer in turns,
+each after it has read the other's answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gavel import Task, agent, policy
 @dataclass
 class Params:
     rounds: int = 2
-    """How often both speak."""
+    """The number of rounds, in which both speak."""
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
@@ -32,7 +32,7 @@ def attempt(task: Task, params: Params) -> str:
 
 
 def _speak(speakers: list[policy.Conversation]) -> list[str]:
-    """Both speak at the same time."""
+    """Lets both speak at the same time."""
     turns = policy.generate_all(speakers)
     for turn in turns:
         if isinstance(turn, Exception):

@@ -1,5 +1,5 @@
 """An agent that thinks, acts and observes in plain text, as in ReAct
-(https://arxiv.org/abs/2210.03629): for policies without a form for calls."""
+(https://arxiv.org/abs/2210.03629), for policies without a format for tool calls."""
 
 from __future__ import annotations
 

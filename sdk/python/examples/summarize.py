@@ -40,8 +40,8 @@ def attempt(task: Task, params: Params) -> str:
 
 
 def summary(conversation: policy.Conversation, answers: list[Message], fits: bool) -> str:
-    """With what a new conversation begins. Answers that do not fit into this
-    one follow the summary."""
+    """The text with which the new conversation begins. Answers that do not fit
+    into this one follow the summary."""
     conversation.append(answers if fits else [replace(answer, content=[LEFT_OUT]) for answer in answers])
     conversation.append(ASK)
     found = conversation.generate().text

@@ -1,4 +1,4 @@
-"""Runs an async function without sockets and threads."""
+"""Runs an async function without sockets or threads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end_the_others() -> None:
-    """Ends tasks that nothing waited for: they may hold something open."""
+    """Ends tasks that nothing waited for, since they may hold something open."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

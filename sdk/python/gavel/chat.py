@@ -44,7 +44,7 @@ class Reply:
         self.text = text
         """The text of the first choice."""
         self.finish_reason = finish_reason
-        """Why the first choice ended, in the endpoint's word: `stop`, `length`."""
+        """Why the first choice ended, as the endpoint reports it: `stop`, `length`."""
         self._body: Callable[[], str] = lambda: json.dumps(body or {})
 
     @classmethod

@@ -85,7 +85,7 @@ def _begin(name: str) -> None:
 
 
 def _connect() -> None:
-    """Connects what the SDK asks for with what the component imports."""
+    """Connects the modules of the SDK with the component's imports."""
     with contextlib.suppress(ImportError):
         from . import host_chat
 
@@ -147,7 +147,7 @@ _LATE = ("_strptime", "encodings.ascii", "encodings.idna", "encodings.latin_1", 
 
 
 def _let_alarms_be() -> None:
-    """Makes functions work that set an alarm as their time limit. The alarm
+    """Makes functions that set an alarm as their time limit work. The alarm
     never comes, and the limits of the run end the call."""
     for name in ("alarm", "setitimer"):
         if not hasattr(signal, name):
@@ -283,7 +283,7 @@ class Agent:
 
 
 def params_of(interface: str) -> Any:
-    """The parameters of the function that is this export."""
+    """The parameters of the function behind this export."""
     return _params.get(interface)
 
 

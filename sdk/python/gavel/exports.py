@@ -61,8 +61,8 @@ def reward(
     `abstain("why")`. The type of `params` is its annotation: a dataclass, whose
     fields are checked before the run starts, or a dict.
 
-    - `pure`: the same input gives the same verdict, and no call sees what an
-      earlier one left behind, so that the host may reuse an instance.
+    - `pure`: the same input gives the same verdict, and no call depends on an
+      earlier one, so that the host may reuse an instance.
     - `score_range`: the lowest and the highest score; a score outside is a fault.
     - `version`: the version of the rule, recorded with every outcome.
     """
@@ -165,7 +165,7 @@ def _decorator(
 
 
 def export(interface: str, made: Export) -> None:
-    """Makes `made` what the component exports as `interface`."""
+    """Makes `made` the component's export `interface`."""
     if interface in exported and exported[interface].function.__module__ == made.function.__module__:
         first = exported[interface].function.__name__
         raise TypeError(f"`{first}` and `{made.function.__name__}` are both a {interface}: a component has one")
@@ -173,7 +173,7 @@ def export(interface: str, made: Export) -> None:
 
 
 def params_type(function: Callable[..., Any], name: str) -> Any:
-    """The type of the argument `params` of a function, whose name is for errors."""
+    """The type of a function's argument `params`; errors show the function's name."""
     kind = get_type_hints(function).get("params", dict)
     origin = getattr(kind, "__origin__", kind)
     if not (dataclasses.is_dataclass(kind) or (isinstance(origin, type) and issubclass(origin, dict))):

@@ -19,7 +19,7 @@ __all__ = ["exchange"]
 CHUNK = 1 << 16
 
 Waits = Generator[Any, None, http.Response]
-"""An exchange: it yields what it waits for, and returns the response."""
+"""An exchange: a generator that yields what it waits for, and returns the response."""
 
 
 def exchange(requests: Sequence[http.Request]) -> list[http.Answer]:
@@ -53,7 +53,7 @@ class _Exchange:
         if pollable is self.awaited:
             self._go_on()
         else:
-            # Whatever it holds is given back.
+            # Releases everything that it holds.
             self.steps.close()
             place = http.origin(self.request.url)
             self._end(Unavailable(f"{place} did not answer within {self.request.timeout:g} s"))
@@ -91,7 +91,7 @@ def _one(request: http.Request) -> Waits:
         future = outgoing_handler.handle(outgoing, None)
     except Err as error:
         raise _error(place, error.value) from None
-    # What was opened last is closed first: the host keeps each until what came from it is closed.
+    # Closed in reverse order: the host keeps each until everything that came from it is closed.
     with future:
         yield from _write(body, data)
         with future.subscribe() as answered:
@@ -133,7 +133,7 @@ def _outgoing(request: http.Request, data: bytes) -> Any:
         outgoing.set_method(known() if known else types.Method_Other(request.method))
         outgoing.set_scheme(schemes[parts.scheme]())
         outgoing.set_authority(parts.netloc)
-        # What a URL cannot have as it is, escaped; what is escaped stays.
+        # Escapes characters that a URL cannot have; escapes that are there stay.
         outgoing.set_path_with_query(quote(path, safe="%/:=&?~#+!$,;'@()*[]"))
     except Err:
         raise http.InvalidRequest(f"`{request.method} {request.url}` cannot be sent") from None
@@ -185,7 +185,7 @@ def _error(place: str, code: Any) -> Exception:
 
 
 def _words(code: Any) -> str:
-    """The code's name as words, with what the host says of it."""
+    """The code's name as words, with the host's details."""
     name = type(code).__name__.partition("_")[2]
     words = " ".join(re.findall("[A-Z][a-z]*", name)).lower()
     value = getattr(code, "value", None)

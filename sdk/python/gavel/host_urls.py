@@ -20,16 +20,16 @@ _OF_THE_CONNECTION = ("connection", "host", "transfer-encoding")
 
 
 class _Unreachable(URLError, Unavailable):
-    """A URLError that makes the outcome `unavailable` where it leaves the reward."""
+    """A URLError that makes the outcome `unavailable` if it leaves the reward."""
 
 
 class _Busy(HTTPError, Unavailable):
-    """An HTTPError that makes the outcome `unavailable` where it leaves the reward."""
+    """An HTTPError that makes the outcome `unavailable` if it leaves the reward."""
 
 
 class _Handler(urllib.request.HTTPHandler):
-    """Opens `http` and `https` URLs. Redirects, errors and passwords are those
-    of the other handlers, as ever."""
+    """Opens `http` and `https` URLs. The other handlers still handle redirects,
+    errors and passwords."""
 
     def http_open(self, req: urllib.request.Request) -> Any:
         timeout = getattr(req, "timeout", None)
@@ -75,6 +75,6 @@ def _bytes(data: Any) -> bytes:
 
 
 def install() -> None:
-    """Makes them what every opener has by default."""
+    """Makes them the default handlers of every opener."""
     urllib.request.HTTPHandler = _Handler  # type: ignore[misc]
     urllib.request.HTTPDefaultErrorHandler = _Errors  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Asking servers over HTTP.
 
 The run's configuration grants servers (`grant = { http = ["https://judge.example"] }`);
-`plugin.toml` says that the plugin asks (`imports = ["http"]`).
+`plugin.toml` declares the import (`imports = ["http"]`).
 
     from gavel import http
 
@@ -42,8 +42,8 @@ MAX_REDIRECTS = 10
 
 
 class Headers(Mapping[str, str]):
-    """Headers by name, in which case does not count. The values of a header
-    that stands there more than once are joined by a comma."""
+    """Headers by name; names ignore case. The values of a header that occurs more
+    than once are joined by a comma."""
 
     def __init__(self, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
         self._values: dict[str, list[str]] = {}
@@ -82,7 +82,7 @@ class Request:
     json: Any = None
     """The body as JSON, in place of `data`."""
     timeout: float | None = None
-    """Seconds until the whole response must be there. Without it, only the
+    """The most seconds until the whole response arrives. Without it, only the
     call's deadline ends the wait."""
     follow_redirects: bool = True
     """Whether a redirect is followed. Each new URL needs a grant too."""
@@ -95,7 +95,7 @@ class Request:
 
 
 class Response:
-    """What a server answered."""
+    """A server's answer."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Response:
     @property
     def text(self) -> str:
         """The body as text, in the charset of `content-type` or else UTF-8.
-        What is not a character there becomes U+FFFD."""
+        Bytes that are not characters there become U+FFFD."""
         charset = re.search(r'charset="?([^\s";]+)', self.headers.get("content-type", ""), re.IGNORECASE)
         try:
             return self.content.decode(charset[1] if charset else "utf-8", "replace")
@@ -130,11 +130,11 @@ class Response:
             return self.content.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body read as JSON; a ValueError where it is not JSON."""
+        """The body read as JSON; raises ValueError if it is not JSON."""
         return json_module.loads(self.content)
 
     def raise_for_status(self) -> Response:
-        """The response itself, where its status is not an error.
+        """The response itself, if its status is not an error.
 
         Raises `gavel.Unavailable` where another attempt may help (408, 425, 429
         and from 500), and `Refused` for other errors.
@@ -147,7 +147,7 @@ class Response:
 
 
 def may_pass(status: int) -> bool:
-    """Whether the same request may get another answer than this error."""
+    """Whether another attempt may help after this error."""
     return status in (408, 425, 429) or status >= 500
 
 
@@ -189,7 +189,7 @@ def send(request: Request) -> Response:
 def send_all(requests: Sequence[Request]) -> list[Response]:
     """Sends all requests at once and waits for the last response.
 
-    Raises as `send` does, the first error there is.
+    Raises the first error, as `send` does.
     """
     answers = exchange(requests)
     for answer in answers:
@@ -199,8 +199,8 @@ def send_all(requests: Sequence[Request]) -> list[Response]:
 
 
 def exchange(requests: Sequence[Request]) -> list[Answer]:
-    """Sends all requests at once; for each, in their order, a response or the
-    error, which is not raised."""
+    """Sends all requests at once. Returns a response or an error for each, in
+    order. Errors are not raised."""
     if _host is None:
         raise RuntimeError(
             'no http here: in a component, add imports = ["http"] to plugin.toml; '
@@ -214,8 +214,8 @@ _host: Callable[[Sequence[Request]], list[Answer]] | None = None
 
 
 def redirected(request: Request, response: Response) -> Request | None:
-    """The request that the response asks for in place of this one; nothing
-    where it is not a redirect, or not followed."""
+    """The request that a redirect asks for in place of this one; `None` if the
+    response is not a redirect, or is not followed."""
     if not request.follow_redirects or response.status not in (301, 302, 303, 307, 308):
         return None
     location = response.headers.get("location")
@@ -224,9 +224,9 @@ def redirected(request: Request, response: Response) -> Request | None:
     url = urljoin(request.url, location)
     headers = dict(request.headers)
     if origin(url) != origin(request.url):
-        # They are for the server that they were sent to.
+        # Another server must not get them.
         headers = {name: value for name, value in headers.items() if name.lower() not in ("authorization", "cookie")}
-    # As browsers and other clients do it.
+    # As browsers and other clients do.
     if response.status == 303 and request.method != "HEAD" or response.status in (301, 302) and request.method == "POST":
         headers = {name: value for name, value in headers.items() if not name.lower().startswith("content-")}
         return replace(request, url=url, method="GET", headers=headers, data=b"", json=None)

@@ -1,4 +1,4 @@
-"""The model that is trained, as an agent asks it, and the tools of the run.
+"""The policy, which is the model in training, and the tools of the run, as an agent calls them.
 
     from gavel import Task, agent, policy
 
@@ -58,7 +58,7 @@ class Turn:
 
     message: Message
     malformed_calls: list[str] = field(default_factory=list)
-    """What is wrong with the calls that cannot be read."""
+    """What is wrong with the calls that cannot be parsed, one text for each."""
     finish_reason: FinishReason = "stop"
     tokens: int = 0
 
@@ -77,24 +77,24 @@ Answer = Union[Turn, InvalidRequest, Exhausted]
 
 
 class Conversation:
-    """A conversation with the policy. If the policy wrote in it, it is a
-    trajectory of the sample. Its tokens stay in the host."""
+    """A conversation with the policy. It is a trajectory of the sample if the
+    policy wrote in it. Its tokens stay in the host."""
 
     def __init__(self, messages: Messages, *, speaker: str = "", functions: Sequence[Function] = ()) -> None:
-        """Begins with `messages` and offers `functions`. `speaker` says whom
-        the policy speaks for, where an agent has several."""
+        """Begins with `messages` and offers `functions`. `speaker` names the
+        speaker that the policy plays, if an agent has several."""
         self._handle = _the_host().open(speaker, _as_messages(messages), list(functions))
 
     def append(self, messages: Messages) -> None:
-        """Appends messages that others wrote."""
+        """Appends messages that the policy did not write."""
         self._handle.append(_as_messages(messages))
 
     def generate(self, *, max_tokens: int | None = None, stop: Sequence[str] = ()) -> Turn:
-        """Lets the policy write its next turn. `stop` are texts that end the
-        turn and are part of it.
+        """Generates the policy's next turn. `stop` lists texts that end the turn
+        and are part of it.
 
         Raises `InvalidRequest` or `Exhausted`. If the latter leaves the agent,
-        what the policy said last is the response.
+        the policy's last message is the response.
         """
         answer = generate_all([self], max_tokens=max_tokens, stop=stop)[0]
         if isinstance(answer, Exception):
@@ -102,22 +102,22 @@ class Conversation:
         return answer
 
     def fork(self, speaker: str = "") -> Conversation:
-        """A conversation with the same history. What the policy wrote before is
-        learned in the first one alone."""
+        """A new conversation with the same history. Training uses the turns before
+        the fork only once, in the original."""
         fork = object.__new__(Conversation)
         fork._handle = self._handle.fork(speaker)
         return fork
 
     @property
     def tokens_left(self) -> int:
-        """Tokens that the conversation may still grow by."""
+        """The number of tokens by which the conversation may still grow."""
         return int(self._handle.tokens_left())
 
 
 def generate_all(
     conversations: Sequence[Conversation], *, max_tokens: int | None = None, stop: Sequence[str] = ()
 ) -> list[Answer]:
-    """Lets the policy write the next turn of each conversation, all at once.
+    """Generates the next turn of each conversation, all at once.
     Returns a turn or an error for each, in order. Errors are not raised."""
     options: dict[str, Any] = {"stop": list(stop)}
     if max_tokens is not None:
@@ -131,15 +131,15 @@ def functions() -> list[Function]:
 
 
 def call(calls: Sequence[ToolCall]) -> list[Message]:
-    """Calls tools of the run, those of different tools at once. A message of the
-    role `tool` answers each call, in their order."""
+    """Makes calls; calls of different tools run at once. Returns one message of
+    the role `tool` for each call, in order."""
     return _the_host().call(list(calls))
 
 
 def answer(turn: Turn) -> list[Message]:
-    """Makes all calls of a turn, and returns their answers. A call that cannot
-    be read is answered with what is wrong with it. Empty where the turn calls
-    nothing."""
+    """Makes all calls of a turn, and returns their answers. The answer to a call
+    that cannot be parsed says what is wrong with it. Empty if the turn has no
+    calls."""
     answers = call(turn.tool_calls) if turn.tool_calls else []
     return answers + [Message("tool", [f"error: the call cannot be read: {why}"]) for why in turn.malformed_calls]
 
@@ -153,7 +153,7 @@ class Handle(Protocol):
 
 
 class Host(Protocol):
-    """What answers an agent: the component's host, or a script of `gavel.testing`."""
+    """The host of an agent: the component's, or a script of `gavel.testing`."""
 
     def open(self, speaker: str, messages: Sequence[Message], functions: Sequence[Function]) -> Handle: ...
     def generate(self, conversations: Sequence[Any], options: Mapping[str, Any]) -> list[Answer]: ...

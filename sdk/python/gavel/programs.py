@@ -1,7 +1,7 @@
 """Running programs, for code that the policy wrote.
 
 The run's configuration names programs (`[exec.python]`) and grants them to a
-plugin; `plugin.toml` says that the plugin runs them (`imports = ["exec"]`).
+plugin; `plugin.toml` declares the import (`imports = ["exec"]`).
 
     from gavel import programs
 
@@ -39,7 +39,7 @@ class OutOfBudget:
 
 @dataclass(frozen=True)
 class Trapped:
-    """The program was brought down."""
+    """The program trapped."""
 
     reason: str
 
@@ -49,32 +49,32 @@ Ending = Union[Exited, OutOfBudget, Trapped]
 
 @dataclass
 class Job:
-    """A run of a program: a fresh child that sees its arguments and its input,
-    and nothing else."""
+    """A run of a program: a fresh child that sees only its arguments and its
+    input."""
 
     program: str
     """Its name in the configuration."""
     args: Sequence[str] = ()
     stdin: bytes | str = b""
-    """What it reads. A text is sent in UTF-8."""
+    """Its standard input. A text is sent in UTF-8."""
     cpu_ms: int | None = None
-    """Time on a processor, in milliseconds, where it is to be less than what
-    the configuration allows."""
+    """A limit of processor time, in milliseconds, if it is lower than that of
+    the configuration."""
     memory: int | None = None
-    """Bytes of memory, where they are to be fewer than what the configuration
-    allows."""
+    """A limit of memory, in bytes, if it is lower than that of the
+    configuration."""
 
 
 @dataclass
 class Output:
-    """What came of a job."""
+    """The result of a job."""
 
     stdout: bytes = b""
-    """What it printed, up to its end."""
+    """What it printed until it ended."""
     stderr: bytes = b""
     ending: Ending = Exited(0)
     cpu_us: int = 0
-    """Time on a processor, in microseconds."""
+    """Processor time, in microseconds."""
 
     @property
     def ok(self) -> bool:
@@ -96,15 +96,15 @@ def run(
     """Runs a program and waits for its end.
 
     A program that loops, crashes or asks for too much is not an error:
-    `Output.ending` has it. Raises `InvalidRequest` where the program is not
-    granted, and `gavel.Unavailable` where the host cannot run it.
+    `Output.ending` has it. Raises `InvalidRequest` if the program is not
+    granted, and `gavel.Unavailable` if the host cannot run it.
     """
     return run_all([Job(program, args, stdin, cpu_ms, memory)])[0]
 
 
 def run_all(jobs: Sequence[Job]) -> list[Output]:
-    """Runs all jobs, several at once, and waits for the last; one output a job,
-    in their order. Raises as `run` does, the first error there is."""
+    """Runs all jobs, several at once, and waits for the last. Returns one output
+    for each job, in order. Raises the first error, as `run` does."""
     if _host is None:
         raise RuntimeError(
             'no programs here: in a component, add imports = ["exec"] to plugin.toml; '

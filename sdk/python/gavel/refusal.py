@@ -1,12 +1,12 @@
-"""Why what a plugin asks the host for is not done, where trying again will not help."""
+"""Why the host does not answer a plugin's request, if another attempt will not help."""
 
 __all__ = ["InvalidRequest", "Refused"]
 
 
 class InvalidRequest(Exception):
-    """The request cannot be sent as it is: an endpoint that is not granted, a
-    field that is not JSON."""
+    """The request is not valid: for example, its endpoint is not granted, or a
+    field is not JSON."""
 
 
 class Refused(Exception):
-    """The request was refused; the same one will be refused again."""
+    """The request was refused, and would be refused again."""

@@ -31,12 +31,12 @@ class Request:
     model: str
     """Its name in the configuration."""
     messages: Prompt
-    """The last message is what is scored."""
+    """Its last message is what the model scores."""
 
 
 @dataclass
 class Step:
-    """The value of a step: of the bytes `[start, end)` of the UTF-8 text of the last message."""
+    """The value of a step: the bytes `[start, end)` of the UTF-8 text of the last message."""
 
     start: int
     end: int

@@ -30,8 +30,8 @@ class Media:
         self._data = data
 
     def read(self, offset: int = 0, length: int | None = None) -> bytes:
-        """At most `length` bytes from `offset`; fewer at the end. All bytes
-        without a length."""
+        """At most `length` bytes from `offset`; fewer at the end. Without a
+        length, all bytes."""
         end = None if length is None else offset + length
         return self._data[offset:end]
 
@@ -193,22 +193,22 @@ class Trajectory:
 
     @cached_property
     def turns(self) -> int:
-        """Messages of the role `assistant`."""
+        """The number of messages of the role `assistant`."""
         return cast(int, self._handle.turns())
 
     @cached_property
     def tool_turns(self) -> int:
-        """Messages of the role `tool`."""
+        """The number of messages of the role `tool`."""
         return cast(int, self._handle.tool_turns())
 
     @cached_property
     def prompt_tokens(self) -> int | None:
-        """Tokens of the prompt; `None` when the response was not made by a policy."""
+        """The number of tokens of the prompt; `None` if no policy wrote the response."""
         return cast("int | None", self._handle.prompt_tokens())
 
     @cached_property
     def response_tokens(self) -> int | None:
-        """Tokens that the policy wrote."""
+        """The number of tokens that the policy wrote."""
         return cast("int | None", self._handle.response_tokens())
 
     @cached_property
@@ -282,7 +282,7 @@ class Sample:
 
     @cached_property
     def response(self) -> str:
-        """The response of the first trajectory."""
+        """The response: the agent's answer, or else that of the first trajectory."""
         return cast(str, self._handle.response())
 
     @property
@@ -291,7 +291,7 @@ class Sample:
         return self.trajectories[0].messages if self.trajectories else []
 
     def verdict(self, name: str) -> PriorVerdict | None:
-        """The verdict of the reward `name` about the sample: a `Score`,
+        """The verdict of the reward `name` on the sample: a `Score`,
         `Abstained`, `NotCalled` or `NoVerdict`. `None` unless the run's
         configuration lists it in this reward's `after`."""
         if name not in self._verdicts and self._handle is not None:

@@ -15,7 +15,7 @@ _KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", list:
 
 @dataclass(frozen=True)
 class Described:
-    """What the policy is told of a function."""
+    """The description of a function for the policy."""
 
     description: str
     parameters: dict[str, Any]
@@ -30,7 +30,7 @@ class Described:
 
 def describe(function: Callable[..., Any], without: tuple[str, ...], parameters: dict[str, Any] | None) -> Described:
     """Describes a function without the arguments of these names. `parameters`
-    takes the place of the schema, if it is set.
+    replaces the schema, if it is set.
 
     Raises TypeError if an annotation has no schema.
     """

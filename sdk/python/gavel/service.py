@@ -8,7 +8,7 @@ GPU or a program of yours. A run asks it with `[[reward]] url = "http://…"`.
 
     service.serve(score, port=8000)
 
-verl's reward functions are served as they are:
+verl's reward functions need no change:
 
     python -m gavel.service rewards.py:compute_score --verl --port 8000
 """
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing of requests that were answered."""
+        """Logs nothing about requests that were answered."""
 
 
 def _judge(

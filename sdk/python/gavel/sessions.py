@@ -1,5 +1,5 @@
-"""The exports of a tool, which the host calls. `gavel plugin build` makes it a
-part of the component; it can be imported only there."""
+"""The exports of a tool, which the host calls. `gavel plugin build` makes this
+module a part of the component; it can be imported only there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks: what an agent attempts."""
+"""The tasks that an agent attempts."""
 
 from __future__ import annotations
 

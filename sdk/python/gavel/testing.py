@@ -83,9 +83,9 @@ def scripted_reward_models(
 def scripted_http(
     replies: Mapping[str, Sequence[http.Response | str | bytes | Exception]],
 ) -> Iterator[list[http.Request]]:
-    """Answers what is asked of each server with its replies, one after the
-    other; a text is a body with the status 200, an exception is the error that
-    is answered. Any other server is refused.
+    """Answers the requests to each server with its replies, one after the
+    other. A text is a body with the status 200; an exception is given as an
+    error. Any other server is refused.
 
         with scripted_http({"https://judge.example": ['{"score": 0.7}']}) as requests:
             assert score(Sample("…"), Reference()) == 0.7
@@ -119,9 +119,9 @@ def scripted_http(
 def scripted_programs(
     outputs: Mapping[str, Sequence[programs.Output | str | Exception]],
 ) -> Iterator[list[programs.Job]]:
-    """Answers the jobs of each program with its outputs, one after the other; a
-    text is what the program printed before it exited with 0, an exception is
-    the error that is answered.
+    """Answers the jobs of each program with its outputs, one after the other. A
+    text is what the program printed before it exited with 0; an exception is
+    given as an error.
 
         with scripted_programs({"python": ["4", programs.Output(ending=programs.Exited(1))]}) as jobs:
             assert score(Sample("…"), Reference()) == 0.5
@@ -176,8 +176,8 @@ def scripted_policy(
     turns: Sequence[str | Message | policy.Turn | Exception],
     functions: Mapping[str, Callable[..., object]] | None = None,
 ) -> Iterator[list[ScriptedConversation]]:
-    """Writes these turns, one after the other; an exception is the error that is
-    answered. `functions` are the tools of the run: each takes the arguments of a
+    """Answers with these turns, one after the other. An exception is given as an
+    error. `functions` are the tools of the run: each takes the arguments of a
     call by name. Gives the conversations.
 
         with scripted_policy(["4", "It is 5."]) as conversations:
@@ -236,8 +236,8 @@ class _ScriptedPolicy:
 
 
 def _next(left: list[Any], of: str, asked: Sequence[Any]) -> Any:
-    """Takes the first of the replies that are left. One that no host answers
-    with is raised."""
+    """Takes the first of the replies that are left. An exception that is not one
+    of the host's errors is raised."""
     if not left:
         raise AssertionError(f"no reply of `{of}` is left for request {len(asked)}")
     reply = left.pop(0)

@@ -82,7 +82,7 @@ def tool(made: T | None = None, /, *, pure: bool = False, version: str = "0.1.0"
     the functions, except those whose names begin with `_`. Its `__init__` takes
     any of `settings`, a dict of what the dataset's row sets for the tool, and
     `params`. A tool without state is one or more plain functions, each with
-    `@tool`; of these, an argument `params` is not the policy's.
+    `@tool`; the policy does not set their argument `params`.
 
     The schema of the arguments follows from the annotations: str, int, float,
     bool, list, dict, Literal, optional ones, and Annotated with a description
@@ -90,7 +90,7 @@ def tool(made: T | None = None, /, *, pure: bool = False, version: str = "0.1.0"
     section `Args:` describes the arguments. `@schema` sets another schema.
 
     A function returns what the policy reads: a text, or any value of JSON.
-    Raise `InvalidInput` where the policy called it wrongly.
+    Raise `InvalidInput` if the policy called it wrongly.
 
     - `pure`: no call depends on an earlier one, so that nothing is kept.
     - `version`: the version of the tool.

@@ -1,4 +1,4 @@
-"""Verdicts of a reward about a sample."""
+"""The verdicts of a reward on a sample."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class NoVerdict:
 
 
 PriorVerdict = Union[Score, Abstained, NotCalled, NoVerdict]
-"""The verdict of another reward about a sample."""
+"""The verdict of another reward on a sample."""
 
 Verdict = Union[float, Mapping[str, Any], Score, Abstained]
 """The values that a reward may return: a number, a dict with `score`, a

@@ -1,4 +1,4 @@
-"""Agents over a scripted policy: the SDK's part, and the examples."""
+"""Agents over a scripted policy: the SDK and its examples."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Service(unittest.TestCase):
                 {"score": 0.5, "metrics": {"steps": 3.0}, "note": "half", "credit": [credit]},
             ],
         )
-        # The whole error is for those who run the service.
+        # The whole error goes to the log of the service.
         self.assertIn('raise KeyError("x")', said.getvalue())
 
     def test_a_function_may_see_the_group(self) -> None:

@@ -1,7 +1,7 @@
 """Reads a plugin's imports without running it, and prints as JSON
 
 - `functions`: those at the top of the module, with `name`, `arguments`, and
-  whether it takes any other (`takes_any`);
+  whether it takes any other name (`takes_any`);
 - `local`: the plugin's own files that are imported, relative to the folder;
 - `preload`: every module that is imported inside a function, which must be
   imported at build time, because a component has no files to import later;
@@ -13,7 +13,7 @@
     python3 -c "$(cat scan.py)" [--http] FOLDER ENTRY [PACKAGES…]
 
 FOLDER holds the plugin, ENTRY is its first module, each of PACKAGES a folder
-with modules that come along. With `--http`, the plugin asks servers.
+with modules for the component. With `--http`, the plugin asks servers.
 """
 
 import ast

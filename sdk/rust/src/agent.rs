@@ -1,9 +1,9 @@
-//! Agents: what attempts a task, over conversations with the policy.
+//! Agents: programs that attempt a task, over conversations with the policy.
 
 use crate::{Failure, Info, Task};
 use serde::de::DeserializeOwned;
 
-/// Logic of its own between a task and its response.
+/// Custom logic between a task and its response.
 ///
 /// ```
 /// use gavel_sdk::policy::{Conversation, Options};
@@ -38,11 +38,10 @@ use serde::de::DeserializeOwned;
 /// The conversations in which the policy wrote become the trajectories of the
 /// sample. Rewards read what [`run`](Self::run) returns as its response.
 pub trait Agent: Sized + 'static {
-    /// What the run's configuration may say under `[agent.params]`; [`NoParams`](crate::NoParams) where there is
-    /// nothing to say.
+    /// The keys of `[agent.params]` in a run's configuration; [`NoParams`](crate::NoParams) if there are none.
     type Params: DeserializeOwned;
 
-    /// Made once, before any task.
+    /// Creates the plugin, once, before any task.
     ///
     /// # Errors
     /// What is wrong with the parameters, in one sentence for the user.
@@ -51,11 +50,11 @@ pub trait Agent: Sized + 'static {
     /// The plugin's name, version and promises.
     fn info(&self) -> Info;
 
-    /// Attempts a task. The text is the response that rewards read.
+    /// Attempts a task. Returns the response that rewards read.
     ///
     /// # Errors
-    /// A [`Failure`] costs the sample. After [`policy::Error::Exhausted`](crate::policy::Error::Exhausted) it does not:
-    /// the last thing that the policy said is the response then.
+    /// With a [`Failure`], the sample has no reward. [`policy::Error::Exhausted`](crate::policy::Error::Exhausted) is
+    /// an exception: the policy's last message is then the response.
     fn run(&self, task: &Task) -> Result<String, Failure>;
 }
 

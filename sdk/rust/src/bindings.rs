@@ -38,14 +38,14 @@ pub mod taskset {
     pub use exports::gavel::plugin::taskset::*;
 }
 
-/// What an agent exports.
+/// The exports of an agent.
 pub mod agent {
     include!("bindings/agent.rs");
 
     pub use exports::gavel::plugin::agent::*;
 }
 
-/// What a tool exports.
+/// The exports of a tool.
 pub mod tool {
     include!("bindings/tool.rs");
 

@@ -1,4 +1,4 @@
-//! The model that is trained, as an [`Agent`](crate::Agent) asks it.
+//! The policy, which is the model in training, as an [`Agent`](crate::Agent) calls it.
 //!
 //! ```no_run
 //! use gavel_sdk::policy::{self, Conversation, Options};
@@ -54,7 +54,7 @@ impl Conversation {
         Self::open("", messages, &[])
     }
 
-    /// Lets the policy write its next turn.
+    /// Generates the policy's next turn.
     ///
     /// # Errors
     /// Why there is no turn; `?` converts it to a [`Failure`].
@@ -64,8 +64,7 @@ impl Conversation {
     }
 }
 
-/// Lets the policy write the next turn of each of these conversations, all at
-/// once. Returns one answer for each, in order.
+/// Generates the next turn of each of these conversations, all at once. Returns one result for each, in order.
 pub fn generate(conversations: &[&Conversation], options: &Options) -> Vec<Result<Turn, Error>> {
     let Options { max_tokens, stop } = options;
     let options = match max_tokens {
@@ -84,7 +83,7 @@ impl Error {
 }
 
 impl From<Error> for Failure {
-    /// The failure of an agent that has no other way to go on.
+    /// The failure of an agent that cannot continue.
     fn from(error: Error) -> Self {
         Failure::internal(error.what())
     }

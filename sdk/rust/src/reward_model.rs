@@ -63,7 +63,7 @@ pub fn score(requests: Vec<Request>) -> Vec<Result<f64, Error>> {
     contract::score(requests.into_iter().map(|Request(request)| request).collect())
 }
 
-/// The same with the values of the steps, which a process reward model gives.
+/// Like [`score`], with the values of the steps, which a process reward model gives.
 pub fn score_steps(requests: Vec<Request>) -> Vec<Result<StepScores, Error>> {
     contract::score_steps(requests.into_iter().map(|Request(request)| request).collect())
 }

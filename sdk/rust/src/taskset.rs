@@ -55,7 +55,7 @@ pub trait Taskset: Sized + 'static {
     /// The plugin's name, version and promises.
     fn info(&self) -> Info;
 
-    /// How many rows there are; `None` if they never end.
+    /// The number of rows; `None` if they never end.
     fn len(&self) -> Option<u64>;
 
     /// The columns of the row at `index`, from 0: `prompt` and any other column

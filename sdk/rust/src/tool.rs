@@ -46,14 +46,13 @@ use std::cell::RefCell;
 /// # fn main() {}
 /// ```
 pub trait Tool: Sized + 'static {
-    /// What the run's configuration may say under `[[tool]].params`; [`NoParams`](crate::NoParams) where there is
-    /// nothing to say.
+    /// The keys of `[[tool]].params` in a run's configuration; [`NoParams`](crate::NoParams) if there are none.
     type Params: DeserializeOwned;
 
-    /// What a trajectory's calls share; `()` where each call stands alone.
+    /// The state that the calls of a trajectory share; `()` if each call stands alone.
     type State: 'static;
 
-    /// Made once, before any trajectory.
+    /// Creates the plugin, once, before any trajectory.
     ///
     /// # Errors
     /// What is wrong with the parameters, in one sentence for the user.
@@ -69,18 +68,19 @@ pub trait Tool: Sized + 'static {
     /// `extra_info.tools_kwargs`; the policy does not see it.
     ///
     /// # Errors
-    /// A [`Failure`] says that the row's settings cannot be used, or what is missing.
+    /// A [`Failure`] reports that the row's settings cannot be used, or what is missing.
     fn open(&self, settings: Map<String, Value>) -> Result<Self::State, Failure>;
 
-    /// Calls the function `name`. The host has checked `arguments` against its schema. The text goes to the policy.
+    /// Calls the function `name`. The host has checked `arguments` against its schema. The policy reads the result.
     ///
     /// # Errors
-    /// [`Failure::invalid_input`] where the policy called it wrongly; the policy sees the text of every failure.
+    /// [`Failure::invalid_input`] if the policy called the function wrongly. The policy reads the text of every
+    /// failure.
     fn call(&self, state: &mut Self::State, name: &str, arguments: Map<String, Value>) -> Result<String, Failure>;
 }
 
 impl ToolSpec {
-    /// A function with this JSON Schema of its arguments, which are an object.
+    /// A function with this JSON Schema of its arguments. The arguments are an object.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         Self { name: name.into(), description: description.into(), parameters: parameters.to_string() }
     }

@@ -23,9 +23,9 @@ pub use crate::bindings::gavel::plugin::tools::{call, specs};
 use crate::policy::Turn;
 use crate::{Message, Role};
 
-/// Makes all calls of a turn, and returns their answers. A call that cannot be
-/// read is answered with what is wrong with it. Empty where the turn calls
-/// nothing.
+/// Makes all calls of a turn, and returns their answers. The answer to a call
+/// that cannot be parsed says what is wrong with it. Empty if the turn has no
+/// calls.
 pub fn answer(turn: &Turn) -> Vec<Message> {
     let calls = turn.message().tool_calls;
     let mut answers = if calls.is_empty() { Vec::new() } else { call(&calls) };

@@ -24,8 +24,8 @@ pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
         .map_err(|error: serde_json::Error| error.to_string())
 }
 
-/// Writes floats as `serde_json` does, and not as Arrow does (`1.0e10`). So
-/// they are the same as in a JSON Lines file that a program wrote.
+/// Writes floats as `serde_json` does, and not as Arrow does (`1.0e10`), so that they match a JSON Lines file that a
+/// program wrote.
 #[derive(Debug)]
 struct Floats;
 

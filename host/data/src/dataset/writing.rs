@@ -33,8 +33,8 @@ pub fn check_writable(path: &Path) -> Result<(), RowError> {
 }
 
 /// Writes rows to a file whose name ends in `.jsonl` or `.parquet`; the file has its name once it is whole. A column of
-/// Parquet has one type. Where the values differ in type, have a type that Parquet lacks, or have a number that would be
-/// read again as another text, such as `4.50`, their JSON is written as text.
+/// Parquet has one type. Where the values differ in type, have a type that Parquet lacks, or have a number whose text
+/// would change, such as `4.50`, their JSON is written as text.
 ///
 /// # Errors
 /// The file cannot be written, or has a prompt or a response of several types in Parquet.
@@ -104,7 +104,7 @@ fn typed(values: &[Option<&Json>]) -> Result<ArrayRef, ArrowError> {
 
 /// Whether the rows of the column are read with the numbers as they are written in `values`.
 fn keeps_numbers(column: &RecordBatch, values: &[Option<&Json>]) -> bool {
-    // The order of fields may be another one.
+    // The order of fields may change.
     let sorted = |text: &str| {
         let mut found: Vec<String> = numbers(text).map(str::to_owned).collect();
         found.sort_unstable();
@@ -132,7 +132,7 @@ fn numbers(json: &str) -> impl Iterator<Item = &str> {
         }
         was_string || !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E'))
     });
-    // The `e` of `true` and `false` is not a number.
+    // The `e` of `true` and `false` is not part of a number.
     outside.filter(|part| part.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
@@ -165,7 +165,7 @@ mod tests {
         read.map(|row| Json::from(row.unwrap().columns).as_text().to_owned()).collect()
     }
 
-    /// The same, whatever the order of the fields.
+    /// The rows as a Parquet file returns them, with the fields of objects in any order.
     fn as_parquet(lines: &[&str]) -> Vec<Value> {
         written("d.parquet", &rows(lines)).iter().map(|row| serde_json::from_str(row).unwrap()).collect()
     }

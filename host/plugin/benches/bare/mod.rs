@@ -54,7 +54,7 @@ impl Bare {
         Self::new(&Engine::new(&Config::new()).unwrap(), path, false)
     }
 
-    /// In an engine that interrupts its guests, each of which then lets others run.
+    /// Loads a component in an engine that interrupts its guests; an interrupted guest lets others run.
     #[allow(dead_code)]
     pub fn load_yielding(engine: &Engine, path: &Path) -> Self {
         Self::new(engine, path, true)

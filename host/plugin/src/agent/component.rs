@@ -27,7 +27,7 @@ impl Agent {
         Self::of(loaded)
     }
 
-    /// The agent that a loaded component is.
+    /// The agent in a loaded component.
     pub(crate) fn of(loaded: Arc<Loaded>) -> Result<Self, LoadError> {
         loaded.check_session_room()?;
         Ok(Self { loaded })
@@ -48,12 +48,12 @@ impl Agent {
         &self.loaded.params
     }
 
-    /// What it may reach beyond its episode, as it was granted.
+    /// Its grants: what it may reach beyond its episode.
     pub fn grants(&self) -> &Grants {
         &self.loaded.grants
     }
 
-    /// What the agent says of itself.
+    /// The properties that the agent declares.
     pub fn info(&self) -> &Info {
         &self.loaded.info
     }

@@ -1,11 +1,12 @@
-//! The episode that an agent is in.
+//! The episode of an agent.
 
 use super::episode_link::EpisodeLink;
 use crate::call_meter::Held;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// The episode of an agent, and the host's memory of it, which is the agent's.
+/// The episode of an agent, and the memory that the host holds for it, which is
+/// charged to the agent.
 pub(crate) struct Episode {
     pub(crate) link: Arc<dyn EpisodeLink>,
     pub(crate) held: Held,

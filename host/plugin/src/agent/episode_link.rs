@@ -1,4 +1,4 @@
-//! What an agent asks of its episode. The episode implements it; the imports `policy` and `tools` call it.
+//! The requests of an agent to its episode. The episode implements them; the imports `policy` and `tools` call them.
 
 use crate::tool::{ToolFunction, ToolSpec};
 use futures::future::BoxFuture;
@@ -22,22 +22,22 @@ pub trait EpisodeLink: Send + Sync {
     /// Appends messages to a conversation.
     ///
     /// # Errors
-    /// They cannot follow what is there.
+    /// They cannot follow the conversation so far.
     fn append(&self, conversation: usize, messages: Vec<Message>) -> Result<(), PolicyRefusal>;
 
     /// Opens a conversation with the history of another one, and gives its number.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many conversations.
     fn fork(&self, conversation: usize, speaker: String) -> Result<usize, PolicyRefusal>;
 
     /// Bytes of the history of a conversation, roughly.
     fn size(&self, conversation: usize) -> usize;
 
-    /// Tokens that a conversation may still grow by.
+    /// The number of tokens by which a conversation may still grow.
     fn tokens_left(&self, conversation: usize) -> usize;
 
-    /// Draws the next turn of each of these conversations.
+    /// Generates the next turn of each of these conversations.
     fn generate(
         &self,
         conversations: Vec<usize>,
@@ -47,7 +47,7 @@ pub trait EpisodeLink: Send + Sync {
     /// The functions of the run's tools.
     fn specs(&self) -> Vec<ToolSpec>;
 
-    /// Makes calls; a message answers each.
+    /// Makes calls. Returns one message for each.
     fn call(&self, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Message>, EpisodeOver>>;
 }
 
@@ -64,26 +64,26 @@ pub struct TurnOptions {
 /// A turn of the policy, as an agent reads it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentTurn {
-    /// As a message, with its calls.
+    /// The turn as a message, with its calls.
     pub message: Message,
-    /// What is wrong with the calls that cannot be read.
+    /// What is wrong with the calls that cannot be parsed.
     pub malformed_calls: Vec<String>,
     /// `Stop` or `Length`.
     pub finish_reason: FinishReason,
-    /// Its tokens.
+    /// The number of its tokens.
     pub tokens: usize,
 }
 
-/// Why an agent has no turn; the agent gets this reason.
+/// Why a turn was refused; the agent gets this reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyRefusal {
-    /// The request cannot be met as it is.
+    /// The request is not valid.
     InvalidRequest(String),
     /// A budget of the sample is used up.
     Exhausted(String),
 }
 
-/// The episode cannot continue: the run stops, say. The call of the agent is ended.
+/// The episode cannot continue, for example because the run stops. The agent's call is ended.
 #[derive(Debug, thiserror::Error)]
 #[error("the episode is over")]
 pub struct EpisodeOver;

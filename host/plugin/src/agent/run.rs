@@ -1,4 +1,4 @@
-//! A run of an agent: one call, in an instance of its own.
+//! A run of an agent: one call, in its own instance.
 
 use super::component::Agent;
 use super::episode::Episode;
@@ -21,21 +21,21 @@ use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime::{Result, Store};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentReport {
     /// The response, or why there is none.
     pub answer: std::result::Result<String, Outcome>,
     /// What the run used.
     pub usage: Usage,
-    /// What helps to mend the agent, where it failed.
+    /// Details that help to fix the agent, if it failed.
     pub diagnosis: Option<Diagnosis>,
 }
 
 impl Agent {
-    /// Lets the agent attempt a task, in an instance of its own for which `rooms` has the memory. Whatever the agent
-    /// does, this returns within its budgets; the wait for the policy and for tools counts to its deadline. What it sees
-    /// as random follows from `seed`.
+    /// Lets the agent attempt a task, in its own instance, whose memory comes from `rooms`. Whatever the agent does,
+    /// this returns within its budgets; waits for the policy and for tools count towards its deadline. Its random
+    /// numbers follow from `seed`.
     pub fn run(
         &self,
         rooms: Arc<SessionRooms>,
@@ -86,7 +86,7 @@ async fn run(
     CallReport::new(agent, end, time, &traces)
 }
 
-/// The outer error of the answer is a trap. The rooms go after the store.
+/// The outer error of the answer is a trap. The rooms are released after the store.
 async fn attempt(
     _rooms: Arc<SessionRooms>,
     agent: Arc<Loaded>,

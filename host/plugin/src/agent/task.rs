@@ -1,9 +1,9 @@
-//! What an agent is asked.
+//! The task of an agent.
 
 use gavel_data::Sample;
 use std::sync::Arc;
 
-/// What an agent is to attempt.
+/// The task that an agent attempts.
 #[derive(Clone)]
 pub struct AgentTask {
     /// The task and the number of the attempt, without trajectories.

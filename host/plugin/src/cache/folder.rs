@@ -65,7 +65,7 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
             return Err(format!("anybody may write to {0}\nhint: chmod o-w {0}", parent.display()));
         }
     }
-    // Fails once and now if the folder cannot be written to.
+    // Fails here, and only once, if the folder cannot be written to.
     tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
     Ok(folder)
 }

@@ -128,7 +128,7 @@ fn refused(path: &Path, error: &io::Error) {
     }
 }
 
-/// The code in a file of the cache; `None` where it is not whole.
+/// The code in a file of the cache; `None` if it is not whole.
 fn trusted_code(path: &Path, hash: String) -> io::Result<Option<Code>> {
     let file = trusted::open(path, MAX_BYTES)?;
     let mut hasher = blake3::Hasher::new();

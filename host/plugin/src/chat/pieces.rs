@@ -29,7 +29,7 @@ impl ChatRequest {
     /// The whole request as serde writes it, for the tape.
     ///
     /// # Errors
-    /// It has no JSON.
+    /// It cannot be written as JSON.
     pub(crate) fn pieces(&self) -> Result<JsonPieces, serde_json::Error> {
         let mut to = Builder::default();
         to.text("{\"endpoint\":").json(&self.endpoint)?;
@@ -42,7 +42,7 @@ impl ChatRequest {
     /// The body of a chat completion's request: these fields, and `messages`.
     ///
     /// # Errors
-    /// It has no JSON.
+    /// It cannot be written as JSON.
     pub fn body(&self, fields: &Map<String, Value>) -> Result<JsonPieces, serde_json::Error> {
         let mut to = Builder::default();
         to.text("{\"messages\":").messages(&self.messages)?;

@@ -23,7 +23,7 @@ pub enum ChatError {
     /// The request is wrong and cannot be sent.
     #[error("{0}")]
     InvalidRequest(String),
-    /// The endpoint refuses the request, and will again.
+    /// The endpoint refuses the request, and would refuse it again.
     #[error("{0}")]
     Refused(String),
     /// The endpoint does not answer, or is too busy.

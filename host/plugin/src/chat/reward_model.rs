@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// A reward model, asked for one conversation after another or for many at once.
 pub trait RewardModel: Send + Sync {
-    /// The score of a conversation, of finite numbers. What takes processor time on the caller's side is done before
-    /// this returns: in the call's own poll, which charges it. Dropping the future cancels the request.
+    /// The score of a conversation; its numbers are finite. Work that takes processor time on the caller's side is done
+    /// before this returns, in the call's own poll, which charges it. Dropping the future cancels the request.
     fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<ConversationScore, ChatError>>;
 }
 

@@ -25,7 +25,7 @@ const REFUSED: u8 = 3;
 /// The most threads of the compiler. Each compiles one function at a time with
 /// memory of its own, and the memory limit is meant for this many.
 const MAX_THREADS: usize = 8;
-/// The signals of a process that crashes by what it does itself, and not by the user or the system.
+/// The signals of a process that crashes by itself, not of one that the user or the system ends.
 const CRASHES: [i32; 7] =
     [libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV, libc::SIGSYS, libc::SIGTRAP];
 /// The most bytes of an error that are read: a line, or the end of a panic.
@@ -46,7 +46,7 @@ pub(super) fn compile(program: &Path, limits: &LoadLimits, order: Order<'_>) -> 
     if status.success() {
         let mut bytes = Vec::new();
         code.rewind().and_then(|()| code.read_to_end(&mut bytes)).map_err(failed)?;
-        // A program that is not `gavel` may end so, and what it wrote would be kept.
+        // A program that is not `gavel` may end like this, and its empty output would be kept.
         if bytes.is_empty() {
             return Err(NotCompiled::Host(format!("{} ended without the code of the component", program.display())));
         }

@@ -37,7 +37,7 @@ struct Stored {
 }
 
 impl Functions {
-    /// The functions in the file at `path`; empty where it is missing, damaged or
+    /// The functions in the file at `path`; empty if it is missing, damaged or
     /// another user's.
     pub(super) fn open(path: &Path) -> Arc<Self> {
         Arc::new(Self { path: path.into(), known: Stored::read(path), new: Mutex::default() })
@@ -76,7 +76,7 @@ impl Functions {
 }
 
 impl Stored {
-    /// The content of the file at `path`; empty where it is not whole.
+    /// The content of the file at `path`; empty if it is not whole.
     fn read(path: &Path) -> Self {
         let bytes = trusted::read(path, MAX_BYTES as u64).unwrap_or_default();
         match index(&bytes) {
@@ -86,7 +86,7 @@ impl Stored {
     }
 }
 
-/// The range of each function's code; `None` where [`Functions::keep`] did not
+/// The range of each function's code; `None` if [`Functions::keep`] did not
 /// write these bytes.
 fn index(bytes: &[u8]) -> Option<HashMap<Vec<u8>, Range<usize>>> {
     let (hash, functions) = bytes.split_at_checked(blake3::OUT_LEN)?;

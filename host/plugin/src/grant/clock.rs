@@ -51,7 +51,8 @@ impl HostWallClock for VirtualTime {
 pub(super) enum Clock {
     /// The machine's time, since the call began.
     Real(Instant),
-    /// Virtual time, and by handle, when each timer of the guest is due.
+    /// Virtual time, and the time at which each timer of the guest is due, by
+    /// the timer's handle.
     Virtual(VirtualTime, HashMap<u32, u64>),
 }
 
@@ -83,7 +84,7 @@ impl Clock {
         }
     }
 
-    /// Whether a timer is due; `None` where it depends on real time.
+    /// Whether a timer is due; `None` if it depends on real time.
     pub(super) fn due(&self, pollable: u32) -> Option<bool> {
         match self {
             Self::Real(_) => None,
@@ -100,7 +101,7 @@ impl Clock {
 
 /// The host's side of a timer that a guest waits for.
 enum Timer {
-    /// Due at this time; never, where no clock goes so far.
+    /// Due at this time; `None` if no clock reaches it.
     Real(Option<Instant>),
     /// Due at a virtual time. If it must be waited for in real time, that begins
     /// at the first wait.

@@ -50,12 +50,12 @@ pub enum GrantError {
     /// Servers that cannot answer the same requests.
     #[error("grant.servers: {}{what}\nhint: write servers = {{ urls = [\"http://10.0.0.5:8000/score\", \"http://10.0.0.6:8000/score\"] }}", if url.is_empty() { "they ".to_owned() } else { format!("{url:?} ") })]
     Server {
-        /// As written; empty where it is about all of them.
+        /// As written; empty if the error is about all of them.
         url: String,
         /// What is wrong.
         what: &'static str,
     },
-    /// A limiter for servers, where none is granted.
+    /// A limiter for requests to servers, though no server is granted.
     #[error(
         "grant.limit: {name:?} is for requests to servers, and none is granted\nhint: name the servers in grant.http"
     )]
@@ -71,7 +71,7 @@ pub enum GrantError {
     NoLimiter {
         /// The name.
         name: String,
-        /// The limiters that there are.
+        /// The configured limiters.
         known: Vec<String>,
     },
     /// There are no certificates to check a server's certificate with.
@@ -93,7 +93,7 @@ pub enum GrantError {
     NoEndpoint {
         /// The name.
         name: String,
-        /// The endpoints that there are.
+        /// The configured endpoints.
         known: Vec<String>,
     },
     /// An entry that is not the name of a reward model.
@@ -112,7 +112,7 @@ pub enum GrantError {
     NoRewardModel {
         /// The name.
         name: String,
-        /// The reward models that there are.
+        /// The configured reward models.
         known: Vec<String>,
     },
     /// A program that is not configured.
@@ -123,7 +123,7 @@ pub enum GrantError {
     NoProgram {
         /// The name.
         name: String,
-        /// The programs that there are.
+        /// The configured programs.
         known: Vec<String>,
     },
     /// An entry that is not the name of a variable.

@@ -22,7 +22,7 @@ pub struct Grants {
     /// The name of the limiter whose turns its requests to servers wait for; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// Servers that answer what it asks the first of them; by default each server answers for itself.
+    /// Servers that share the requests to the first of them; by default each server answers its own requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<HttpServers>,
     /// Names of the language models that it may ask.
@@ -76,7 +76,7 @@ impl Grants {
     /// random numbers. Folders, variables and programs are the same for all calls.
     pub fn reach_what_changes(&self) -> bool {
         // No `..` pattern: every new grant must be considered here.
-        // What a batch holds beside a conversation may change the last bits of a reward model's score.
+        // The other conversations of a batch may change the last bits of a reward model's score.
         let Self { read: _, http, limit: _, servers: _, chat: _, reward_model: _, exec: _, env: _, clock, random } =
             self;
         self.asks_models() || !http.is_empty() || *clock == ClockGrant::Real || *random == RandomGrant::Os

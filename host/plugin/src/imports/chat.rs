@@ -15,7 +15,8 @@ impl chat::Host for State {
     ) -> Result<Vec<Result<Resource<ChatReply>, chat::Error>>> {
         let meter = self.grants.chat.meter().clone();
         meter.request(requests.len())?;
-        // Held until all are answered: whether the memory suffices must not depend on which answer comes first.
+        // Held until all requests are answered: whether the memory suffices must not depend on which answer comes
+        // first.
         let mut held = meter.hold(0)?;
         let mut progress = meter.progress();
         let mut asked = Vec::with_capacity(requests.len());

@@ -1,4 +1,4 @@
-//! The host's side of `tasks`, `policy` and `tools`: what an agent asks of its episode.
+//! The host's side of `tasks`, `policy` and `tools`: an agent's requests to its episode.
 
 use super::messages::{call_bytes, lift_call, lower_finish_reason, message_bytes};
 use crate::agent::{AgentTask, AgentTurn, EpisodeLink, PolicyRefusal, TurnOptions};
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use wasmtime::component::Resource;
 use wasmtime::{Error, Result};
 
-/// The host's memory of a conversation beside its texts.
+/// The memory that the host holds for a conversation beside its texts.
 const CONVERSATION_BYTES: usize = 8 << 10;
 /// The host holds a text three times: as it is, in the prompt, and as tokens.
 const COPIES: usize = 3;
@@ -228,11 +228,11 @@ impl tools::Host for State {
         self.meter().request(calls.len())?;
         let calls: Vec<ToolCall> = calls.into_iter().map(lift_call).collect();
         let episode = self.episode(0)?;
-        // Until they are answered.
+        // Held until the calls are answered.
         let _held = self.meter().hold(COPIES * calls.iter().map(call_bytes).sum::<usize>())?;
         let handle = self.episode.as_ref().map(|episode| episode.handle.clone());
         let handle = handle.ok_or_else(|| Error::msg("the episode is over"))?;
-        // In a task of its own, so that a tool continues while its agent waits for a thread, and its processor time is not
+        // In its own task, so that a tool continues while its agent waits for a thread, and its processor time is not
         // measured as the agent's. Dropping the wait ends it.
         let mut tools = JoinSet::new();
         tools.spawn_on(async move { episode.call(calls).await }, &handle);

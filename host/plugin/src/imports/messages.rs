@@ -8,7 +8,7 @@ use wasmtime::Result;
 use wasmtime::component::Resource;
 
 impl State {
-    /// Converts a message for a guest; `media` says where the attachment in a part is.
+    /// Converts a message for a guest; `media` gives the place of the attachment in a part.
     pub(super) fn lower_message(
         &mut self,
         message: &Message,
@@ -44,7 +44,7 @@ impl State {
         })
     }
 
-    /// Converts a guest's message; its attachments are the host's own.
+    /// Converts a guest's message. Its attachments are those that the host holds.
     pub(super) fn lift_message(&mut self, message: types::Message) -> Result<Message> {
         let mut content = Vec::with_capacity(message.content.len());
         for part in message.content {

@@ -39,7 +39,7 @@ impl Tool {
         Self::of(loaded).await
     }
 
-    /// The tool that a loaded component is. It is asked for its functions.
+    /// The tool in a loaded component. Asks it for its functions.
     pub(crate) fn of(loaded: Arc<Loaded>) -> BoxFuture<'static, std::result::Result<Self, LoadError>> {
         Self::described(loaded).boxed()
     }
@@ -83,12 +83,12 @@ impl Tool {
         &self.loaded.params
     }
 
-    /// What it may reach beyond its arguments, as it was granted.
+    /// Its grants: what it may reach beyond its arguments.
     pub fn grants(&self) -> &Grants {
         &self.loaded.grants
     }
 
-    /// What the tool says of itself.
+    /// The properties that the tool declares.
     pub fn info(&self) -> &Info {
         &self.loaded.info
     }

@@ -4,9 +4,9 @@ use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The most of what is wrong with arguments that the policy is told.
+/// The most errors in arguments that the policy is told.
 const MAX_ERRORS: usize = 3;
-/// How much of each it is told, in characters: a wrong value may be long.
+/// The most characters of each error, since a wrong value may be long.
 const ERROR_CHARS: usize = 300;
 
 /// A description of a function that the policy may call.
@@ -14,7 +14,7 @@ const ERROR_CHARS: usize = 300;
 pub struct ToolSpec {
     /// Its name, by which the policy calls it.
     pub name: String,
-    /// What it does, for the policy.
+    /// What the function does, for the policy to read.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub parameters: Value,
@@ -74,7 +74,7 @@ impl ToolFunction {
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 
-    /// What the policy is told of a call of `name`, which is not among the `known` functions.
+    /// The text for the policy about a call of `name`, which is not among the `known` functions.
     pub fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
         let mut known: Vec<&str> = known.into_iter().collect();
         known.sort_unstable();
@@ -97,7 +97,7 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> String {
 mod tests {
     use super::*;
 
-    /// What is wrong with arguments, for a function whose schema a tool wrote.
+    /// What is wrong with arguments, by a schema that a tool wrote.
     fn check(schema: &Value, arguments: &str) -> Result<(), String> {
         ToolFunction::new("f".into(), String::new(), &schema.to_string()).and_then(|function| function.check(arguments))
     }

@@ -1,15 +1,16 @@
-//! What came of a call of a tool, and what the policy reads of it.
+//! The result of a tool call, and the text that the policy reads.
 
 use gavel_data::{Blame, Diagnosis, Outcome, ToolEnding, Usage};
 
-/// What came of a call of a tool.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReport {
-    /// The text for the policy. Without one, a fault of the `Input` is a call that the policy made wrongly.
+    /// The answer for the policy, or why there is none. A fault of the `Input` means that the policy made the call
+    /// wrongly.
     pub answer: Result<String, Outcome>,
     /// What the call used.
     pub usage: Usage,
-    /// What helps to mend the tool, where the call failed.
+    /// Details that help to fix the tool, if the call failed.
     pub diagnosis: Option<Diagnosis>,
 }
 

@@ -21,15 +21,15 @@ use std::sync::Arc;
 use wasmtime::component::ResourceAny;
 use wasmtime::{Result, Store};
 
-/// A tool in one trajectory. Its state begins with the first call, and anew with the first call after one that a budget
-/// or a fault ended.
+/// A tool in one trajectory. Its state begins with the first call. After a call that a budget or a fault ended, the
+/// next call begins with a new state.
 pub struct ToolSession {
     tool: Arc<Loaded>,
     settings: String,
     waits: OutsideWaits,
     calls: u64,
     open: Option<OpenSession>,
-    /// Last, so that it outlives the instance.
+    /// The last field, so that it outlives the instance.
     rooms: Arc<SessionRooms>,
 }
 
@@ -39,10 +39,10 @@ struct OpenSession {
     session: ResourceAny,
 }
 
-/// What a call in a kept instance comes to.
+/// The result of a call in a kept instance.
 struct Called {
     answer: std::result::Result<String, Outcome>,
-    /// Absent where the session could not be opened.
+    /// Absent if the session could not be opened.
     open: Option<OpenSession>,
     _rooms: Arc<SessionRooms>,
 }
@@ -56,7 +56,7 @@ impl Tool {
 }
 
 impl ToolSession {
-    /// Calls the function `name` with `arguments`, a JSON object. What the call sees as random follows from `seed`.
+    /// Calls the function `name` with `arguments`, a JSON object. The random numbers of the call follow from `seed`.
     pub fn call<'a>(&'a mut self, name: &'a str, arguments: &'a str, seed: u64) -> BoxFuture<'a, ToolReport> {
         self.report(name, arguments, seed).boxed()
     }
@@ -146,7 +146,7 @@ async fn started(
     }
 }
 
-/// A call of a session that is open.
+/// A further call of an open session.
 async fn continued(
     tool: Arc<Loaded>,
     mut open: OpenSession,
@@ -166,7 +166,7 @@ async fn open(
     settings: &str,
 ) -> Result<std::result::Result<ResourceAny, Outcome>> {
     let opened = exports.tool()?.session().call_open(store, settings).await?;
-    // It is the row that sets what the tool refuses, and not the policy.
+    // The refused settings are the row's, not the policy's.
     Ok(opened.map_err(|failure| match failure {
         Failure::InvalidInput(what) => {
             verdict::failed(Failure::Internal(format!("the settings of this row are refused: {what}")))
@@ -175,7 +175,7 @@ async fn open(
     }))
 }
 
-/// A call, which opens a session of its own where nothing keeps one.
+/// A call that opens its own session, if no session is kept.
 #[derive(Clone)]
 struct Call {
     settings: String,
@@ -216,7 +216,7 @@ impl Question for Call {
         Ok(answer)
     }
 
-    /// A refusal of what the policy wrote is an answer too.
+    /// A refusal of the policy's arguments is an answer too.
     fn is_sound(answer: &Self::Answer) -> bool {
         matches!(answer, Ok(_) | Err(Outcome::Fault { whose: Blame::Input, .. }))
     }

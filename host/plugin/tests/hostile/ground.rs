@@ -28,7 +28,7 @@ impl Ground {
         self.0.path().join("granted")
     }
 
-    /// Fails where an attack changed something.
+    /// Fails if an attack changed something.
     pub fn assert_untouched(&self) {
         let read = |name: &str| std::fs::read_to_string(self.0.path().join(name)).unwrap();
         assert_eq!((read("secret.txt"), read("granted/inside.txt")), ("secret".into(), "inside".into()));

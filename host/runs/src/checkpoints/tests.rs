@@ -66,7 +66,7 @@ fn a_checkpoint_has_its_name_after_all_that_it_relies_on_is_on_the_disk() {
         // The step's samples, for which the run does not wait.
         "sync folder .",
         "rename trajectories/step-000002.jsonl.partial to trajectories/step-000002.jsonl",
-        // What the checkpoint relies on.
+        // The files that the checkpoint relies on.
         "sync tasks.jsonl",
         "sync folder .",
         "sync trajectories/step-000002.jsonl",
@@ -104,7 +104,7 @@ fn a_power_cut_leaves_the_old_checkpoint_or_the_new_one() {
     let (real, at) = (run.clone(), now.clone());
     let read = |run: &Path, name: &str| fs::read_to_string(run.join(name)).unwrap();
     let check = move |left: &Path| {
-        // The step under way; that of the last checkpoint before it.
+        // The step under way, and the step of the last checkpoint before it.
         let (now, old) = (at.get(), (at.get() - 1) / 2 * 2);
         let found = match Checkpoints::new(left).find(None) {
             Ok((_, found)) => found,

@@ -24,10 +24,11 @@ pub(super) struct WrittenLine<'a> {
     pub(super) trajectory: usize,
     /// For people; the task has it.
     pub(super) prompt: &'a [Message],
-    /// For people: as the policy read it. Absent where its tokens are not known.
+    /// For people: the prompt as the policy read it. Absent if its tokens are
+    /// not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt_text: Option<&'a str>,
-    /// For people; it follows from the finish reason.
+    /// For people; the finish reason determines it.
     pub(super) status: TrajectoryStatus,
     #[serde(flatten)]
     pub(super) transcript: &'a TrajectoryRecord<'a>,
@@ -35,16 +36,16 @@ pub(super) struct WrittenLine<'a> {
     pub(super) error: Option<WrittenFault<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<&'a str>,
-    /// For people; the messages have it.
+    /// For people; the messages contain it.
     pub(super) response: String,
-    /// For people; the messages have them, and the answers of tools.
+    /// For people; the messages contain them, and the answers of tools.
     pub(super) turns: u32,
     pub(super) tool_turns: u32,
     pub(super) prompt_length: usize,
     pub(super) response_length: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) token_ids: Option<PackedTokens>,
-    /// Absent where the policy wrote one turn, called nothing and came to its end.
+    /// Absent if the policy wrote one turn, called no tool and ended normally.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rollout: Option<WrittenReport<'a>>,
     pub(super) advantage: Option<f64>,
@@ -52,7 +53,7 @@ pub(super) struct WrittenLine<'a> {
     pub(super) outcome: &'a SampleOutcome,
 }
 
-/// Why a trajectory did not come to its end.
+/// Why a trajectory did not end normally.
 #[derive(Serialize)]
 pub(super) struct WrittenFault<'a> {
     kind: RolloutFaultKind,
@@ -101,7 +102,7 @@ pub(super) struct ReadLine {
     #[serde(default)]
     pub(super) response_length: usize,
     token_ids: Option<PackedTokens>,
-    /// In older recordings, it has the error.
+    /// In older recordings, it contains the error.
     #[serde(default)]
     rollout: RolloutReport,
     error: Option<RolloutFault>,

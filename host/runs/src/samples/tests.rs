@@ -138,7 +138,7 @@ fn a_line_has_how_the_trajectory_came_about() {
     let mut sample = sample();
     let [called, failed] = &mut sample.trajectories[..] else { panic!("two trajectories") };
     let tool_use = ToolUse { name: Some("add".into()), ending: ToolEnding::Answered, turn: 0, seconds: 0.5 };
-    // As a trajectory of `agent.history = "split"`: one turn, which calls a tool.
+    // Like a trajectory of `agent.history = "split"`: one turn, which calls a tool.
     called.report =
         RolloutReport { generating: vec![0.25], in_tools: vec![0.5], tool_uses: vec![tool_use.clone()], error: None };
     called.messages.push(Message::new(Role::Tool, "5"));
@@ -173,7 +173,7 @@ fn a_line_has_how_the_trajectory_came_about() {
         assert_eq!(failed.report.error.as_ref(), Some(&fault));
     };
     is_back();
-    // Older recordings have the error in the report, and not what follows from the rest.
+    // Older recordings have the error in the report, and lack the fields that follow from the others.
     let mut older = lines(&path);
     for line in &mut older {
         let line = line.as_object_mut().unwrap();

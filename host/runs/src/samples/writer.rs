@@ -55,7 +55,7 @@ impl SampleWriter {
         self.write_with_prompts(tasks, scored, |_| None)
     }
 
-    /// The same, with prompts as the policy read them; `prompt_text` makes them of their tokens.
+    /// Like [`write`](Self::write), with prompts as the policy read them; `prompt_text` makes them of their tokens.
     pub(crate) fn write_with_prompts(
         &mut self,
         tasks: &mut TaskStore,

@@ -20,7 +20,7 @@ const TOLD_BYTES: usize = 500;
 /// A failed attempt.
 pub(super) struct Failed {
     pub(super) error: ChatError,
-    /// The shortest wait before another attempt; `None` where another attempt cannot help.
+    /// The shortest wait before another attempt; `None` if another attempt cannot help.
     pub(super) again: Option<Duration>,
     /// Whether the server failed, and not the request.
     pub(super) is_of_server: bool,
@@ -40,7 +40,7 @@ pub(super) struct Sender {
     http: reqwest::Client,
 }
 
-/// What came of a request, and what the server reported of its limits.
+/// The result of a request, and the limits that the server reported.
 pub(super) struct Answered {
     pub(super) answer: Result<ChatBody, Failed>,
     pub(super) reported: Reported,
@@ -90,7 +90,7 @@ impl Sender {
         match request.body(sending).send().await {
             Ok(response) => {
                 let reported = Reported::read(response.headers(), SystemTime::now());
-                // Other failures say nothing of a limit.
+                // Other failures tell nothing about a limit.
                 let is_of_limit = response.status().is_success() || response.status() == StatusCode::TOO_MANY_REQUESTS;
                 let answer = self.read(url, response, &reported, meter).await;
                 Answered { answer, reported: if is_of_limit { reported } else { Reported::default() } }

@@ -1,4 +1,4 @@
-//! Answers that were given before to the same request.
+//! A cache of answers to earlier requests.
 
 use bytes::Bytes;
 use gavel_plugin::JsonPieces;
@@ -20,7 +20,7 @@ pub struct CacheTable {
     /// The folder of the answers, which runs and processes may share; by default they are kept for the run alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// Whether answers that are drawn at random are kept too; by default only those with a temperature of 0.
+    /// Whether answers that are sampled are kept too; by default only answers with a temperature of 0.
     pub sampled: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct CacheTable {
 pub(super) struct AnswerCache {
     kept: Kept,
     sampled: bool,
-    /// Requests that are asked now, so that the same request is asked once.
+    /// Requests under way, so that equal requests are sent once.
     asked: Mutex<BTreeMap<Key, Weak<tokio::sync::Mutex<()>>>>,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -80,7 +80,7 @@ impl AnswerCache {
         *hasher.finalize().as_bytes()
     }
 
-    /// What is locked while a request is asked.
+    /// The lock of a request while it is sent.
     pub(super) fn turn(&self, key: &Key) -> Arc<tokio::sync::Mutex<()>> {
         let mut asked = lock(&self.asked);
         asked.retain(|other, turn| other == key || turn.strong_count() > 0);
@@ -89,7 +89,7 @@ impl AnswerCache {
         turn
     }
 
-    /// The answer to a request, if there was one.
+    /// The answer to an earlier equal request, if there is one.
     pub(super) fn get(&self, key: &Key) -> Option<Bytes> {
         let found = match &self.kept {
             Kept::InMemory(memory) => lock(memory).answers.get(key).cloned(),
@@ -115,7 +115,7 @@ impl AnswerCache {
         }
     }
 
-    /// How many requests were answered from it since the last call of this, and how many not.
+    /// The numbers of requests that were answered from the cache and that were not, since the last call of this.
     pub(super) fn take_counts(&self) -> (u64, u64) {
         (self.hits.swap(0, Ordering::Relaxed), self.misses.swap(0, Ordering::Relaxed))
     }
@@ -152,7 +152,7 @@ fn write(path: &Path, json: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a body has an answer that its model ended: an error of a gateway is not kept.
+/// Whether a body has an answer that its model ended. An error of a gateway is not kept.
 fn is_whole(json: &str) -> bool {
     #[derive(Deserialize)]
     struct Body {
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!((cache.get(&[2; 32]), cache.get(&[3; 32])), (None, None));
             assert_eq!((cache.take_counts(), cache.take_counts()), ((1, 3), (0, 0)));
         }
-        // Another process finds what is in the folder.
+        // Another process finds the answers in the folder.
         assert!(AnswerCache::open(&in_folder).unwrap().get(&[1; 32]).is_some());
     }
 

@@ -83,7 +83,7 @@ impl Client {
         self.sender.unavailable(what)
     }
 
-    /// Sends a request once, and learns what it cost.
+    /// Sends a request once, and records its cost.
     async fn attempt(
         &self,
         url: &str,
@@ -112,7 +112,7 @@ impl Client {
         };
         let key = meter.work(|| AnswerCache::key(&body));
         let turn = cache.turn(&key);
-        // Somebody else may be asking the same.
+        // Another call may be sending the same request.
         let _asking = meter.uncharged(turn.lock()).await;
         if let Some(json) = cache.get(&key) {
             let held = meter.hold(json.len())?;
@@ -133,7 +133,7 @@ impl Client {
                 (pauses, left) = (self.pauses(), self.endpoint.deadline);
             }
             let mut turn = meter.turn(&self.limiter, tokens).await;
-            // It may have gone down meanwhile.
+            // The endpoint may have gone down meanwhile.
             let Ok(server) = self.servers.choose() else { continue };
             let (start, url) = (Instant::now(), &self.urls[server.number]);
             let answer = timeout(left, self.attempt(url, body, meter, &mut turn)).await;
@@ -179,7 +179,7 @@ impl Client {
         self.servers.on_endpoint_down() == OnEndpointDown::Pause && self.servers.down().is_some()
     }
 
-    /// Waits while the endpoint is down, until a server is to be tried. Returns whether it had to.
+    /// Waits while the endpoint is down, until it is time to try a server. Returns whether it had to wait.
     async fn wait_until_up(&self, meter: &CallMeter) -> Result<bool, ChatError> {
         let mut has_waited = false;
         while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
@@ -192,13 +192,13 @@ impl Client {
         Ok(has_waited)
     }
 
-    /// Why the run must stop, if the endpoint is down and the run cannot do without it.
+    /// Why the run must stop: the endpoint is down, and the run cannot continue without it.
     pub(super) fn must_stop(&self) -> Option<String> {
         let down = self.servers.down().filter(|_| self.servers.on_endpoint_down() == OnEndpointDown::Stop)?;
         Some(format!("the endpoint `{}`: {}", self.sender.name, is_down(down)))
     }
 
-    /// Its metrics since the last call of this, by their names.
+    /// Its metrics since the last call of this, by name.
     pub(super) fn take_metrics(&self) -> Vec<(String, f64)> {
         let mut metrics = Vec::new();
         let mut set = |what: &str, value: f64| metrics.push((format!("chat/{}/{what}", self.sender.name), value));

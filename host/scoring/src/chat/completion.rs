@@ -1,4 +1,4 @@
-//! Completions that the host itself asks a language model for.
+//! Completions that the host itself requests from a language model.
 
 use super::client::Client;
 use super::endpoint::ChatEndpoint;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A server that the host asks, with the retries of `[chat.NAME]`.
+/// An endpoint for requests of the host, with the retries of `[chat.NAME]`.
 pub struct ChatClient(Client);
 
 /// An answer to a conversation.
@@ -31,7 +31,7 @@ struct Body {
     #[serde(default)]
     choices: Vec<Choice>,
     usage: Option<Usage>,
-    /// The answer of gateways, with status 200, where the server behind them failed.
+    /// The error that gateways report, with status 200, if the server behind them failed.
     error: Option<Value>,
 }
 
@@ -69,7 +69,7 @@ impl ChatClient {
     }
 }
 
-/// Parses an answer. Fails where it is not complete, or not from a model.
+/// Parses an answer. Fails if it is not complete, or not from a model.
 fn read(json: &str) -> Result<ChatCompletion, String> {
     let Body { choices, usage, error } = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let Some(Choice { mut message, finish_reason }) = choices.into_iter().next() else {
@@ -83,7 +83,7 @@ fn read(json: &str) -> Result<ChatCompletion, String> {
         _ => FinishReason::Stop,
     };
     let mut field = |name: &str| message.remove(name).filter(|value| !value.is_null());
-    // Servers use either name for it, and some use both.
+    // Servers use one of two names for it, and some use both.
     let (called, thought) = (field("reasoning_content"), field("reasoning"));
     let (content, calls, reasoning) =
         (field("content").or_else(|| field("refusal")), field("tool_calls"), called.or(thought));

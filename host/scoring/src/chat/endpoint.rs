@@ -26,7 +26,7 @@ pub struct ChatEndpoint {
     /// Further fields of each request's body; a plugin's own options win over them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
-    /// The name of the limiter whose turns its requests wait for; by default it has limits of its own.
+    /// The name of the limiter whose turns its requests wait for; by default it has its own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
     /// The most requests at the same time; 32 by default.
@@ -54,7 +54,7 @@ pub struct ChatEndpoint {
     /// The cache of answers; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheTable>,
-    /// What a million tokens cost; nothing by default.
+    /// The price of a million tokens; free by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// What happens while no server answers; by default, requests are unavailable.
@@ -62,8 +62,8 @@ pub struct ChatEndpoint {
     pub on_endpoint_down: OnEndpointDown,
 }
 
-/// The most requests at the same time, where nothing else is set: free tiers of servers accept this many, and it keeps
-/// one GPU of a judge busy.
+/// The default of the most requests at the same time: free tiers of servers accept this many, and it keeps one GPU of a
+/// judge busy.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
 fn timeout() -> Duration {
@@ -110,12 +110,12 @@ impl ChatEndpoint {
         }
     }
 
-    /// The most requests at the same time, where no limiter with a name says otherwise.
+    /// The most requests at the same time, unless a named limiter sets another number.
     pub fn concurrency(&self) -> NonZeroUsize {
         self.concurrency.unwrap_or(CONCURRENCY)
     }
 
-    /// Its limits, where it has no limiter with a name.
+    /// Its limits, if it has no named limiter.
     pub(super) fn limits(&self) -> LimiterTable {
         LimiterTable { concurrency: Some(self.concurrency()), ..self.own_limits() }
     }

@@ -44,7 +44,7 @@ pub enum ChatEndpointError {
         name: String,
         /// The limiter.
         limiter: String,
-        /// The limiters that there are.
+        /// The configured limiters.
         known: Vec<String>,
     },
     /// Its limits cannot be kept.

@@ -55,17 +55,18 @@ impl Connected {
         Ok(Self { clients, spending })
     }
 
-    /// Why the run must stop: an endpoint is down that it cannot do without.
+    /// Why the run must stop: an endpoint is down that the run cannot continue
+    /// without.
     pub(crate) fn must_stop(&self) -> Option<String> {
         self.clients.iter().find_map(|client| client.must_stop())
     }
 
-    /// What plugins spent since the last call of this.
+    /// The spending of plugins since the last call of this.
     pub(crate) fn take_spent(&self) -> BTreeMap<String, Spent> {
         self.spending.take()
     }
 
-    /// Metrics of the endpoints since the last call of this, by their names.
+    /// Metrics of the endpoints since the last call of this, by name.
     pub(crate) fn take_metrics(&self) -> Vec<(String, f64)> {
         self.clients.iter().flat_map(|client| client.take_metrics()).collect()
     }

@@ -1,4 +1,4 @@
-//! What requests to endpoints cost, by plugin.
+//! The cost of requests to endpoints, by plugin.
 
 use super::usage::Usage;
 use gavel_runs::Spent;
@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of the prompt.
+    /// The price of prompts.
     pub prompt: f64,
-    /// Of the answer.
+    /// The price of answers.
     pub completion: f64,
 }
 
-/// What plugins spent at endpoints.
+/// The spending of plugins at endpoints.
 #[derive(Default)]
 pub(crate) struct Spending(Mutex<BTreeMap<String, Spent>>);
 
@@ -43,7 +43,7 @@ impl Spending {
         self.lock().entry(plugin.to_owned()).or_default().add(spent);
     }
 
-    /// What plugins spent since the last call of this.
+    /// The spending of plugins since the last call of this.
     pub(crate) fn take(&self) -> BTreeMap<String, Spent> {
         std::mem::take(&mut self.lock())
     }

@@ -1,4 +1,5 @@
-//! The tokens of a request, as they are expected and as a server counts them.
+//! The tokens of a request: an expectation, and the count that a server
+//! reports.
 
 use gavel_data::ContentPart;
 use gavel_plugin::ChatRequest;
@@ -23,7 +24,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// That of an answer, where the server reports it.
+    /// The usage of an answer, if the server reports it.
     pub(super) fn of(json: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Body {
@@ -38,7 +39,7 @@ impl Usage {
     }
 }
 
-/// What requests to an endpoint have cost compared with what was expected.
+/// Estimates the tokens of a request from the lengths of earlier answers.
 #[derive(Default)]
 pub(super) struct Expectation {
     answers: AtomicU64,
@@ -65,7 +66,7 @@ impl Expectation {
         prompt + answer
     }
 
-    /// Learns from an answer.
+    /// Learns the length of an answer.
     pub(super) fn learn(&self, usage: &Usage) {
         self.answers.fetch_add(1, Ordering::Relaxed);
         self.answer_tokens.fetch_add(u64::from(usage.completion_tokens.unwrap_or(0)), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Records of the components that samples came about with: the agent and the tools.
+//! Records of the components that took part in samples: the agent and the tools.
 
 use super::record::{another_component, component_hash, other_settings};
 use gavel_plugin::{Grants, Info, Limits, PluginSpec};
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A component that samples came about with, as it is recorded. A replay does not run it.
+/// A component that took part in samples, as it is recorded. A replay does not run it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActorRecord {
-    /// What it is.
+    /// Its role.
     pub role: ActorRole,
     /// Its name in the run.
     pub name: String,
@@ -29,24 +29,24 @@ pub struct ActorRecord {
     pub grants: Grants,
 }
 
-/// What a component does in a sample.
+/// The role of a component in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActorRole {
-    /// It makes the sample.
+    /// It attempts the task.
     Agent,
-    /// It answers calls.
+    /// It answers calls of functions.
     Tool,
 }
 
 impl ActorRecord {
-    /// The record of a component that was loaded by `spec`, with its hash and what it says of itself.
+    /// The record of a component that was loaded by `spec`, with its hash and its declared properties.
     pub fn new(role: ActorRole, spec: PluginSpec, hash: &str, info: &Info) -> Self {
         let PluginSpec { name, path, params, limits, grants, .. } = spec;
         Self { role, name, info: info.clone(), path, component: hash.to_owned(), params, limits, grants }
     }
 
-    /// Whether `other` is the record of the same one, maybe of another version of it.
+    /// Whether `other` is the record of the same component, perhaps in another version.
     fn is(&self, other: &Self) -> bool {
         (self.role, &self.name) == (other.role, &other.name)
     }
@@ -61,7 +61,7 @@ impl fmt::Display for ActorRecord {
     }
 }
 
-/// The changes between the components of two times. The paths of the files do not count.
+/// The changes between the components of two times. Paths of files are ignored.
 pub(super) fn changes(now: &[ActorRecord], old: &[ActorRecord]) -> Vec<String> {
     let since = |actor: &ActorRecord| match old.iter().find(|old| old.is(actor)) {
         None => vec![format!("{actor} is new")],

@@ -1,4 +1,4 @@
-//! Which samples of a group count, and with which reward.
+//! Decides which samples of a group count, and with which reward.
 
 use gavel_data::OutcomeKind;
 use serde::{Deserialize, Serialize};

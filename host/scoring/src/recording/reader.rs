@@ -44,7 +44,7 @@ impl Recording {
         self.samples.steps()
     }
 
-    /// The samples of a step, in the order in which they were drawn; empty where
+    /// The samples of a step, in the order in which they were drawn; empty if
     /// there is no such step. Lines that cannot be parsed are left out, and are
     /// then part of the [`damage`](Self::damage).
     pub fn samples(&self, step: u64) -> Result<Samples<'_>> {

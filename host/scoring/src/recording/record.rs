@@ -145,14 +145,14 @@ pub(super) fn another_component(who: &str, now: (&Info, &str), old: (&Info, &str
     (now.1 != old.1).then(|| format!("{who} has another component ({}; it was {})", described(now), described(old)))
 }
 
-/// What the settings of a component are, beside itself.
+/// The settings of a component: its parameters, limits and grants.
 type Settings<'a> = (&'a Map<String, Value>, &'a Limits, &'a Grants);
 
-/// The settings of `who` that are not what they were.
+/// The settings of `who` that changed.
 pub(super) fn other_settings(who: &str, now: Settings<'_>, old: Settings<'_>) -> Vec<String> {
     let texts = |(params, limits, grants): Settings<'_>| {
         let params = Value::Object(params.clone()).to_string();
-        // How fast it asks, and which of equal servers, changes no verdict.
+        // The speed of requests, and the choice among equal servers, do not change a verdict.
         let grants = Grants { limit: None, servers: None, ..grants.clone() };
         [("parameters", params), ("limits", format!("{limits:?}")), ("grants", format!("{grants:?}"))]
     };

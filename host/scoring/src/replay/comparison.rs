@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 pub struct Comparison {
     /// Each changed plugin.
     pub plugins: Vec<PluginChange>,
-    /// The rewards; absent where single samples were selected, since their groups
+    /// The rewards; absent if single samples were selected, since their groups
     /// are not whole.
     pub rewards: Option<RewardChange>,
     /// Samples for which no plugin was called when they were recorded.
     pub without_call: u64,
     /// The largest disagreements.
     pub worst: Vec<Disagreement>,
-    /// The recorded verdicts of samples that were asked for by their id; empty if all samples were.
+    /// The recorded verdicts of the samples that were selected by id; empty if all samples were compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<RecordedVerdicts>,
     /// The parts that could not be compared.
@@ -122,7 +122,7 @@ impl<'a> Tally<'a> {
                 change.hash = plugin.hash().to_owned();
             }
             let (was, now) = (recorded.plugins.get(name), replayed.plugins.get(name));
-            // Without an entry, it did not run again, and nothing is known of it.
+            // A judge without an entry did not run again, so nothing is known of it.
             let shut = replayed.not_called.contains_key(name);
             change.only_recorded += u64::from(was.is_some() && now.is_none() && shut);
             change.only_replayed += u64::from(was.is_none() && now.is_some());

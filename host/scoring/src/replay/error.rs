@@ -34,7 +34,7 @@ pub enum ReplayError {
         folder: PathBuf,
         /// The id that was asked for.
         sample: Option<String>,
-        /// The steps that there are.
+        /// The steps of the recording.
         steps: String,
         /// Damaged lines, of which one may have been the sample.
         left_out: usize,

@@ -24,7 +24,7 @@ pub struct RecordedVerdicts {
 }
 
 impl RecordedVerdicts {
-    /// Those of a sample, where the selection asks for samples by their id.
+    /// The verdicts of a sample, if the selection names samples by id.
     pub(super) fn asked_for(selection: &Selection, recorded: &RecordedSample) -> Option<Self> {
         selection.sample.as_ref()?;
         Some(Self {

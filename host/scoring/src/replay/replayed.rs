@@ -51,7 +51,7 @@ impl ReplayedSample {
     }
 }
 
-/// The score of the plugin `name`, or why it has none; `None` where nothing is known of it.
+/// The score of the plugin `name`, or why it has none; `None` if nothing is known of it.
 fn score(
     plugins: &BTreeMap<String, EvaluationRecord>,
     not_called: &BTreeMap<String, NotCalled>,

@@ -37,10 +37,10 @@ impl Selection {
 pub(super) struct Rerun<'a> {
     /// The plugins that it was recorded with.
     pub(super) set: &'a PluginSet,
-    /// The plugins that run again; absent where no plugin runs again.
+    /// The plugins that run again; absent if no plugin runs again.
     pub(super) scorer: Option<&'a Scorer>,
     pub(super) recorded: RecordedSample,
-    /// The outcome; absent where no plugin was called in the recording, or no plugin runs.
+    /// The outcome; absent if no plugin was called in the recording, or no plugin runs.
     pub(super) outcome: Option<SampleOutcome>,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn rerun(
 /// A sample whose plugins run.
 struct Started {
     recorded: RecordedSample,
-    /// Absent where no plugin was called in the recording, or no plugin runs.
+    /// Absent if no plugin was called in the recording, or no plugin runs.
     pending: Option<Pending>,
 }
 

@@ -50,7 +50,7 @@ impl Mean {
         self.count += 1;
     }
 
-    /// The mean; `None` where there are no values, or their sum is not finite.
+    /// The mean; `None` if there are no values, or their sum is not finite.
     pub(super) fn value(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64).filter(|mean| mean.is_finite())
     }
@@ -89,7 +89,7 @@ impl Rewards {
     }
 }
 
-/// The side of the group's mean on which each reward is: the sign of its advantage.
+/// The sign of each reward's advantage: the side of the group's mean on which the reward lies.
 fn signs(rewards: impl Iterator<Item = Option<f64>> + Clone, grouping: &Grouping) -> Vec<Ordering> {
     let there: Vec<f64> = rewards.clone().flatten().collect();
     // Equal rewards are found by comparison, since a rounded mean could give them a sign.

@@ -23,7 +23,7 @@ pub struct Verification {
     pub different: u64,
     /// The differences.
     pub differences: Vec<Difference>,
-    /// The recorded verdicts of samples that were asked for by their id; empty if all samples were.
+    /// The recorded verdicts of the samples that were selected by id; empty if all samples were compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<RecordedVerdicts>,
     /// The parts that could not be compared.
@@ -47,7 +47,7 @@ pub struct Difference {
     pub task_id: String,
     /// Its step.
     pub step: u64,
-    /// The plugin; absent where the reward of the sample differs.
+    /// The plugin; absent if the reward of the sample differs.
     pub plugin: Option<String>,
     /// What differs: `score`, `reason`, `input`, …
     pub what: &'static str,

@@ -195,7 +195,7 @@ fn what_comes_after_a_slow_reward_waits_for_it_and_nothing_else_does() {
     let outcomes = scored(&judges, &[sample(0, "a"), sample(1, "b"), sample(2, "c")]);
     let scores = |name: &str| outcomes.iter().map(|each| each.plugins[name].outcome.score()).collect::<Vec<_>>();
     assert_eq!(scores("slow"), [Some(0.0), Some(1.0), Some(2.0)]);
-    // It sees the scores of both judges, one of which judges groups.
+    // The late judge sees the scores of both judges, one of which judges groups.
     assert_eq!(scores("late"), [Some(0.0), Some(21.0), Some(42.0)]);
     let events = log.events.lock().unwrap();
     let last = |event: &str| events.iter().rposition(|other| other == event).unwrap();

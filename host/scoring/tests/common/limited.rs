@@ -28,7 +28,7 @@ struct Seen {
     arrivals: Vec<Instant>,
     refused: usize,
     failed: usize,
-    /// What may come at once, and when it was counted.
+    /// The requests that may come at once, and when they were counted.
     bucket: Option<(f64, Instant)>,
 }
 
@@ -47,7 +47,7 @@ pub struct Counts {
     pub rate: f64,
 }
 
-/// What the server forgives: requests that the network brought together, of a fifth of a second.
+/// The tolerance of the server: requests of a fifth of a second may arrive together.
 const BURST_SECONDS: f64 = 0.2;
 
 impl LimitedServer {
@@ -59,7 +59,7 @@ impl LimitedServer {
         crate::common::serve(runtime, post(answer).with_state(self.clone()))
     }
 
-    /// Lets it fail for every request, or not.
+    /// Lets it fail for every request, or work again.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::Relaxed);
     }

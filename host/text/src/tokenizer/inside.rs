@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// A tokenizer that puts no space before a text, made when it is first needed. Nothing where the model's own does not
-/// put one there.
+/// A tokenizer that puts no space before a text, created at its first use. `None` if the model's own tokenizer does not
+/// add one.
 #[derive(Default)]
 pub(super) struct WithoutPrefix(OnceLock<Option<tokenizers::Tokenizer>>);
 
@@ -20,8 +20,8 @@ impl WithoutPrefix {
         Ok(self.0.get_or_init(|| made).as_ref())
     }
 
-    /// The tokens of `text` up to the first special token in it, and the rest, which is encoded as any text. Nothing
-    /// where that holds for all of it.
+    /// The tokens of `text` up to its first special token, and the rest, which is encoded like any text. `None` if the
+    /// model's own tokenizer adds no space.
     pub(super) fn encode<'t>(
         &self,
         inner: &tokenizers::Tokenizer,
@@ -55,7 +55,8 @@ fn make(inner: &tokenizers::Tokenizer) -> Result<Option<tokenizers::Tokenizer>> 
     Ok(Some(made))
 }
 
-/// The definition of a normalizer or a pre-tokenizer without what it puts before a text; null where nothing is left.
+/// The definition of a normalizer or a pre-tokenizer without the text that it puts before a text; null if nothing is
+/// left.
 fn without_prefix(mut definition: Value) -> Value {
     for steps in ["normalizers", "pretokenizers"] {
         if let Some(Value::Array(steps)) = definition.get_mut(steps) {

@@ -33,7 +33,7 @@ fn from_object(object: Columns) -> ReadCall {
     Ok(ParsedCall { name, arguments, id: object.get("id").and_then(Json::string) })
 }
 
-/// The calls of which a whole reply of Llama 3 consists.
+/// Parses a reply of Llama 3 that consists of calls.
 pub(super) fn llama(said: &str) -> Parsed {
     const MARK: &str = "<|python_tag|>";
     let (before, text) = said.split_at(said.find(MARK).unwrap_or_default());
@@ -59,7 +59,7 @@ fn divided(text: &str) -> Result<Vec<ParsedCall>, String> {
         calls.push(from_object(object.map_err(|error| not_json(&error))?)?);
         rest = rest[values.byte_offset()..].trim_start();
         match rest.strip_prefix(';').map(str::trim_start) {
-            // A `;` may end the last one too.
+            // A `;` may also follow the last one.
             Some("") => return Ok(calls),
             Some(more) => rest = more,
             None if rest.is_empty() => return Ok(calls),

@@ -10,17 +10,17 @@ pub(super) struct ParsedCall {
 /// A call, or why it cannot be read.
 pub(super) type ReadCall = Result<ParsedCall, String>;
 
-/// What a reply has in the place of calls.
+/// The calls of a reply, and its other text.
 #[derive(Default)]
 pub(super) struct Parsed {
-    /// What is left of the reply, where there are calls.
+    /// The reply without its calls, if it has calls.
     pub content: String,
     pub calls: Vec<ParsedCall>,
     pub malformed: Vec<MalformedCall>,
 }
 
 impl Parsed {
-    /// Of a reply that consists of calls after `content`, all of which can be read or none.
+    /// A reply that consists of calls after `content`; either all of them can be parsed, or none.
     pub fn all(content: &str, text: &str, calls: Result<Vec<ParsedCall>, String>) -> Self {
         match calls {
             Ok(calls) => Self { content: content.to_owned(), calls, malformed: Vec::new() },
@@ -31,11 +31,11 @@ impl Parsed {
     }
 }
 
-/// Text that begins as a call and cannot be read as one.
+/// Text that begins like a call but cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedCall {
-    /// The call as the model wrote it, with its marks. One that was cut off goes to the end of the reply.
+    /// The call as the model wrote it, with its marks. A call that was cut off extends to the end of the reply.
     pub text: String,
-    /// Why it cannot be read, for the model to read.
+    /// Why it cannot be parsed, for the model to read.
     pub why: String,
 }

@@ -91,7 +91,7 @@ pub struct Task {
     pub prompt: String,
     /// The ground truth.
     pub reference: Option<String>,
-    /// What is judged by.
+    /// The criteria of the judgement.
     pub rubric: String,
 }
 

@@ -3,7 +3,7 @@
 use crate::passages::Passage;
 use std::fmt::Write;
 
-/// What the policy reads of the passages that were found, in at most about `chars` characters.
+/// The text of the passages for the policy, with at most about `chars` characters.
 pub fn write<'a>(passages: impl ExactSizeIterator<Item = &'a Passage>, chars: usize) -> String {
     if passages.len() == 0 {
         return "no passage has any of these words; try others".into();

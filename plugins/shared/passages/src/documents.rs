@@ -31,10 +31,11 @@ enum Id {
     Text(String),
 }
 
-/// The documents in `folder` and the folders below it, in the order of their names. What is hidden is left out.
+/// The documents in `folder` and the folders below it, in the order of their names. Hidden files and folders are left
+/// out.
 ///
 /// # Errors
-/// What cannot be read, by its path as the plugin sees it, or that there is no document.
+/// A file that cannot be read, by its path as the plugin sees it, or the lack of any document.
 pub fn read(folder: &Path) -> Result<Vec<Document>, String> {
     fs::read_dir(folder).map_err(|error| {
         let grant = format!("grant the tool a folder with read = [\"FOLDER:{}\"]", folder.display());
@@ -73,7 +74,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
             }
-            // A link is not followed to a folder, which could be the one that it is in.
+            // A link is not followed to a folder, since the folder could contain the link.
             match entry.file_type().map_err(|error| cannot(&entry.path(), &error))?.is_dir() {
                 true => folders.push(entry.path()),
                 false => files.push(entry.path()),

@@ -27,7 +27,7 @@ impl Tokenizer for Words {
 }
 
 impl Index {
-    /// The index of these passages, which are at least one.
+    /// The index of these passages, of which there must be at least one.
     pub fn new(passages: &[Passage]) -> Self {
         let texts: Vec<String> = passages
             .iter()
@@ -42,7 +42,7 @@ impl Index {
         Self { embedder, scorer }
     }
 
-    /// The places of the passages that fit `query` best, at most `top_k`; nothing if the query has no words.
+    /// The places of the passages that fit `query` best, at most `top_k`; `None` if the query has no words.
     pub fn find(&self, query: &str, top_k: usize) -> Option<Vec<usize>> {
         let query = self.embedder.embed(query);
         if query.is_empty() {

@@ -3,7 +3,7 @@
 /// A block between fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence<'a> {
-    /// The text behind the first back-ticks.
+    /// The text after the first back-ticks.
     pub language: &'a str,
     /// The lines between the fences.
     pub content: &'a str,

@@ -7,7 +7,7 @@ use wasip2::http::outgoing_handler;
 use wasip2::http::types::{ErrorCode, Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme};
 use wasip2::io::streams::StreamError;
 
-/// What is shown of an answer that is an error, in bytes.
+/// The most bytes of an error response that are shown.
 const SHOWN: usize = 300;
 
 /// A server, and the path on it.
@@ -19,11 +19,11 @@ pub(crate) struct Server {
     api_key_env: Option<String>,
 }
 
-/// What came of a request.
+/// The result of a request.
 pub(crate) enum Exchange {
     /// The body of an answer with the status 200.
     Answered(Vec<u8>),
-    /// No answer, or one that says to come again.
+    /// No answer, or one that asks for another attempt later.
     Lost {
         what: String,
         /// The shortest wait before another attempt.
@@ -58,7 +58,8 @@ impl Server {
     /// Sends a body of JSON and reads the answer.
     ///
     /// # Errors
-    /// The server refuses the request and will again, or it may not be asked.
+    /// The server refuses the request and would refuse it again, or it may not
+    /// be asked.
     pub(crate) fn post(&self, body: &[u8]) -> Result<Exchange, Failure> {
         let lost = |what: String| Exchange::Lost { what: format!("{}: {what}", self.url()), after: Duration::ZERO };
         let response = match self.send(body)? {
@@ -166,7 +167,7 @@ fn read(response: &IncomingResponse) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The wait that the server asks for, where it says seconds.
+/// The wait that the server asks for, if it is in seconds.
 fn retry_after(response: &IncomingResponse) -> Duration {
     let values = response.headers().get("retry-after");
     let seconds = values.first().and_then(|value| std::str::from_utf8(value).ok()?.trim().parse().ok());

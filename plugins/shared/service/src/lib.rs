@@ -41,21 +41,23 @@ impl Service {
     /// The server that the parameters name.
     ///
     /// # Errors
-    /// The address is none.
+    /// The address is not valid.
     pub fn new(Params { url, api_key_env, retries }: Params) -> Result<Self, String> {
         Ok(Self { server: Server::parse(&url, api_key_env)?, retries })
     }
 
-    /// A verdict for each of the samples, which are attempts at one task.
+    /// Returns a verdict for each of the samples, which are attempts at one
+    /// task.
     ///
     /// # Errors
-    /// The server gives none, does not answer, or answers with something else.
+    /// The server does not answer, gives no verdict, or answers with something
+    /// else.
     pub fn judge(&self, samples: &[&Sample], reference: &Reference) -> Result<Vec<Verdict>, Failure> {
         let answer = self.ask(&question::body(samples, reference))?;
         reply::verdicts(&answer, samples.len())
     }
 
-    /// The body of the answer. An attempt that may succeed later is made again.
+    /// The body of the answer. An attempt that may succeed later is repeated.
     fn ask(&self, body: &[u8]) -> Result<Vec<u8>, Failure> {
         let (mut pause, mut left) = (FIRST_PAUSE, self.retries);
         loop {

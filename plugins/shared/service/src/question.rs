@@ -1,4 +1,4 @@
-//! What the server is sent: samples and the answer key, as JSON.
+//! The request to the server: samples and the answer key, as JSON.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -17,7 +17,7 @@ pub(crate) fn body(samples: &[&Sample], reference: &Reference) -> Vec<u8> {
     struct Body {
         protocol: &'static str,
         samples: Vec<Value>,
-        /// The row as it is: no number is written anew.
+        /// The row as it is: its numbers keep their text.
         reference: Option<Box<RawValue>>,
     }
     let samples = samples.iter().map(|sample| of_sample(sample)).collect();
@@ -53,7 +53,7 @@ fn of_trajectory(trajectory: &Trajectory) -> Value {
     })
 }
 
-/// A message as chat APIs have it.
+/// A message in the form of chat APIs.
 fn of_message(message: &Message) -> Value {
     let role = match message.role {
         Role::System => "system",

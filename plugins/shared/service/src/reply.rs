@@ -1,4 +1,4 @@
-//! What the server answers: a verdict or a failure for each sample, as JSON.
+//! The server's answer: a verdict or a failure for each sample, as JSON.
 
 use gavel_sdk::{Credit, Failure, Metric, Score, Verdict};
 use serde::Deserialize;
@@ -37,10 +37,10 @@ struct WrittenCredit {
     value: f64,
 }
 
-/// The verdicts about `count` samples in the body of an answer. One that failed fails all of them.
+/// The verdicts on `count` samples in the body of an answer. A failure of one sample fails all of them.
 ///
 /// # Errors
-/// The server says that it failed, or the body is not what the protocol says.
+/// The server reports a failure, or the body breaks the protocol.
 pub(crate) fn verdicts(body: &[u8], count: usize) -> Result<Vec<Verdict>, Failure> {
     let Reply { verdicts } = serde_json::from_slice(body)
         .map_err(|error| Failure::internal(format!("the service answered with no verdicts: {error}")))?;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An episode whose policy and tools follow a script. It refuses what an episode of a run refuses.
+/// An episode whose policy and tools follow a script. It refuses the same requests as an episode of a run.
 pub(super) struct ScriptedEpisode {
     script: Script,
     state: Mutex<State>,
@@ -22,14 +22,14 @@ struct State {
     conversations: Vec<Open>,
     /// Turns of the policy so far.
     turns: usize,
-    /// What the policy said last.
+    /// The policy's last message.
     said: Option<String>,
-    /// Whether a turn was refused since a budget of the sample was used up.
+    /// Whether a turn was refused because a budget of the sample is exhausted.
     exhausted: bool,
     calls: Vec<ToolCall>,
-    /// Answers of each function so far.
+    /// The number of answers of each function so far.
     answered: BTreeMap<String, usize>,
-    /// What the script has no answer to.
+    /// A request without an answer in the script.
     missing: Option<Mismatch>,
 }
 
@@ -45,15 +45,15 @@ struct Open {
     turns: usize,
 }
 
-/// What came of an episode.
+/// The result of an episode.
 pub(super) struct Played {
     /// The conversations in which the policy wrote.
     pub(super) conversations: Vec<ScriptedConversation>,
     /// The calls of tools.
     pub(super) calls: Vec<ToolCall>,
-    /// What the policy said last, if a budget of the sample was used up.
+    /// The policy's last message, if a budget of the sample is exhausted.
     pub(super) exhausted: Option<String>,
-    /// What the script has no answer to, or else what was not asked for.
+    /// A request without an answer in the script, or else the unused answers.
     pub(super) off_script: Vec<Mismatch>,
     /// Whether the script had no answer, so that the attempt was ended.
     pub(super) ended: bool,
@@ -85,7 +85,7 @@ impl ScriptedEpisode {
         }
     }
 
-    /// What the script has and nobody asked for.
+    /// The answers of the script that nothing used.
     fn unused(&self, turns: usize, answered: &BTreeMap<String, usize>) -> Vec<Mismatch> {
         let of_policy = (turns < self.script.turns.len()).then(|| {
             let (expected, came) = (counted(self.script.turns.len(), "turn"), counted(turns, "turn"));

@@ -1,4 +1,4 @@
-//! What a test expects of an attempt of an agent.
+//! The expected result of an attempt of an agent.
 
 use super::run::Attempt;
 use crate::expectation::Mismatch;
@@ -22,7 +22,7 @@ pub struct AttemptExpectation {
     pub budget: Option<Budget>,
     /// A part of the reason why there is no response.
     pub reason: Option<String>,
-    /// How many conversations the policy wrote in.
+    /// The number of conversations in which the policy wrote.
     pub conversations: Option<usize>,
     /// Parts of messages that the policy reads.
     pub asked: Vec<String>,
@@ -135,7 +135,7 @@ impl AttemptExpectation {
         self.called.iter().filter(move |part| !called.iter().any(|text| text.contains(*part)))
     }
 
-    /// The expectation that this attempt meets. What holds is kept, and only how it ended is added.
+    /// The expectation that this attempt meets. Expectations that hold are kept; only how the attempt ended is added.
     pub(crate) fn updated(&self, attempt: &Attempt) -> Self {
         let kept = |all: &[String], gone: Vec<&String>| -> Vec<String> {
             all.iter().filter(|part| !gone.contains(part)).cloned().collect()

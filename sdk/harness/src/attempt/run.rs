@@ -1,4 +1,4 @@
-//! An attempt of an agent, and what came of it.
+//! An attempt of an agent, and its result.
 
 use super::conversation::ScriptedConversation;
 use super::episode::{Played, ScriptedEpisode};
@@ -38,7 +38,7 @@ pub(crate) fn attempt(
         let episode = Arc::new(ScriptedEpisode::new(script));
         let report = agent.run(Arc::new(rooms), task, episode.clone(), seed, OutsideWaits::default()).await;
         let Played { conversations, calls, exhausted, off_script, ended } = episode.end();
-        // As in a run: it is not the agent that fails where the policy has used up its turns or tokens.
+        // As in a run, the agent does not fail if the policy has used up its turns or tokens.
         let answer = report.answer.or_else(|outcome| match (&outcome, exhausted) {
             (Outcome::Fault { .. }, Some(said)) if !ended => Ok(said),
             _ => Err(outcome),
@@ -63,7 +63,7 @@ impl Attempt {
         &self.calls
     }
 
-    /// Where the agent left the script: what the script has no answer to, and what was not asked for.
+    /// Where the agent left the script: a request without an answer, or unused answers.
     pub fn off_script(&self) -> &[Mismatch] {
         &self.off_script
     }

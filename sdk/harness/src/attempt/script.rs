@@ -1,4 +1,4 @@
-//! The script of an attempt: what the policy and the tools answer.
+//! The script of an attempt: the turns of the policy, and the answers of the tools.
 
 use gavel_data::{FinishReason, Message, Role, ToolCall};
 use gavel_plugin::{AgentTurn, TurnOptions};
@@ -7,16 +7,17 @@ use std::collections::BTreeMap;
 /// The tokens of a conversation that a script does not limit.
 pub(crate) const MAX_TOKENS: usize = 4096;
 
-/// What the policy and the tools answer in an attempt, one after another.
+/// The turns of the policy and the answers of the tools in an attempt, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     /// The turns of the policy, in all conversations.
     pub turns: Vec<ScriptedTurn>,
     /// The answers of each function.
     pub answers: BTreeMap<String, Vec<String>>,
-    /// The most turns of the policy, as `agent.max_turns` of a run.
+    /// The most turns of the policy, like `agent.max_turns` of a run.
     pub max_turns: Option<usize>,
-    /// The tokens that a conversation may grow by, as `rollout.max_tokens` of a run. A character counts as a token.
+    /// The number of tokens by which a conversation may grow, like `rollout.max_tokens` of a run. A character counts as
+    /// a token.
     pub max_tokens: usize,
 }
 
@@ -27,7 +28,7 @@ pub struct ScriptedTurn {
     pub text: String,
     /// The tools that it calls.
     pub calls: Vec<ScriptedCall>,
-    /// Why other calls in its text cannot be read, one text a call.
+    /// What is wrong with the calls in its text that cannot be parsed, one text for each.
     pub malformed: Vec<String>,
 }
 
@@ -41,7 +42,7 @@ pub struct ScriptedCall {
 }
 
 impl ScriptedTurn {
-    /// The turn as the policy would draw it: it ends behind a stop text, and after its last token.
+    /// The turn as the policy would generate it: it ends after a stop text, or at the limit of tokens.
     pub(super) fn drawn(&self, number: usize, left: usize, options: &TurnOptions) -> AgentTurn {
         let stops = options.stop.iter().filter(|stop| !stop.is_empty());
         let ends = stops.filter_map(|stop| Some(self.text.find(stop)? + stop.len()));
@@ -54,7 +55,7 @@ impl ScriptedTurn {
             name: call.function.clone(),
             arguments: call.arguments.clone(),
         };
-        // A turn that is cut ends before its calls.
+        // A turn that is cut off ends before its calls.
         let (calls, malformed) = match cut {
             Some(_) => (&[][..], &[][..]),
             None => (&self.calls[..], &self.malformed[..]),

@@ -1,4 +1,4 @@
-//! What a plugin is asked again and again.
+//! The inputs with which a plugin is called repeatedly.
 
 use crate::golden::{Case, Question};
 use crate::plugin::{LoadedPlugin, verdict};
@@ -18,14 +18,14 @@ pub(super) enum Input<'a> {
 pub(super) struct Answered {
     pub(super) latency_us: u64,
     pub(super) usage: Usage,
-    /// How it ended, in a word.
+    /// How it ended, in one word.
     pub(super) outcome: &'static str,
     /// The bits of its score, or the text of its answer.
     pub(super) verdict: String,
 }
 
 impl<'a> Input<'a> {
-    /// The inputs of a file; samples of one task are a group where they are `judged`.
+    /// The inputs in a file; if they are `judged`, samples of one task are a group.
     pub(super) fn of(data: &'a PluginData, judged: bool) -> Vec<Self> {
         match data {
             PluginData::Rows(rows) => of_rows(rows, judged),
@@ -64,7 +64,7 @@ fn of_rows<'a>(rows: &[DataRow], judged: bool) -> Vec<Input<'a>> {
     }
 }
 
-/// The calls of a session that reach the tool, one after the other.
+/// The calls of a session that reach the tool, one after another.
 async fn calls(plugin: &LoadedPlugin, case: &Case) -> Vec<Answered> {
     let Question::Session(session) = &case.question else { return Vec::new() };
     let Ok(mut open) = plugin.open(session.settings.clone(), case.seed).await else { return Vec::new() };

@@ -85,8 +85,8 @@ pub struct Reuse {
 /// about `time`.
 ///
 /// # Errors
-/// The plugin does not load or asks models, or it has nothing to do
-/// with the data: no row has a completion, or a tool has no sessions.
+/// The plugin does not load or asks models, or the data does not fit it: no row has a completion, or a tool has no
+/// sessions.
 pub fn bench(
     spec: &PluginSpec,
     programs: &[ProgramSpec],

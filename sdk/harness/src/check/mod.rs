@@ -37,7 +37,7 @@ const MUTATED: usize = 25;
 /// it is granted.
 ///
 /// # Errors
-/// The plugin does not load, or has no function for the data.
+/// The plugin does not load, or has no function for this data.
 pub fn check(
     harness: &Harness,
     spec: &PluginSpec,

@@ -142,7 +142,7 @@ fn mutated(session: &SessionCase) -> Vec<(&'static str, CallCase)> {
     made
 }
 
-/// Other values of an argument.
+/// Other values for an argument.
 fn others(value: &Value) -> Vec<(&'static str, Value)> {
     match value {
         Value::String(text) => vec![
@@ -174,7 +174,7 @@ fn failed(findings: &mut Findings, case: &Case, mutation: Option<&'static str>, 
         ToolEnding::Answered | ToolEnding::CalledWrongly => return,
         // There are few scripted replies, and none for mutated arguments.
         ToolEnding::Unavailable if mutation.is_some() => return,
-        // To exceed a budget is what limits are for, where the arguments are extreme.
+        // Exceeding a budget with extreme arguments is what the limits are for.
         ToolEnding::OutOfBudget if mutation.is_some() => Severity::Low,
         ToolEnding::OutOfBudget | ToolEnding::Unavailable => Severity::Medium,
         ToolEnding::Failed => Severity::High,
@@ -185,7 +185,7 @@ fn failed(findings: &mut Findings, case: &Case, mutation: Option<&'static str>, 
     add(findings, case, Kind::Failure, severity, mutation, what, arguments);
 }
 
-/// Adds a call that came to something else when it was made again.
+/// Adds a call whose repetition gave another result.
 fn differs(findings: &mut Findings, case: &Case, what: &str, first: &FunctionCall, again: &FunctionCall) {
     let is_by_the_clock = |call: &FunctionCall| call.report().ending() == ToolEnding::OutOfBudget;
     if first.text() == again.text() || is_by_the_clock(first) || is_by_the_clock(again) {

@@ -15,13 +15,13 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The verdict about a sample.
+    /// The verdict on a sample.
     pub(super) fn own(&self, input: &SampleInput) -> Evaluation {
         self.endpoints.restart(&self.row.replies);
         self.plugin.evaluate(input, self.row.seed)
     }
 
-    /// A judger's verdicts about two responses in one group.
+    /// A judger's verdicts on two responses in one group.
     pub(super) fn pair(&self, one: &str, other: &str) -> (Evaluation, Evaluation) {
         self.endpoints.restart(&self.row.replies);
         let group = [self.with_response(one), self.with_response(other)];
@@ -29,7 +29,7 @@ impl Trial<'_> {
         (verdict(said.next()), verdict(said.next()))
     }
 
-    /// The verdicts about a mutated answer and about the golden one beside it.
+    /// The verdicts on a mutated answer and on the golden one beside it.
     pub(super) fn against(&self, golden: &Golden, response: &str) -> (Evaluation, Evaluation) {
         match self.plugin.judges() {
             true => self.pair(&golden.response, response),

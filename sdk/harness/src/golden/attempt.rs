@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// A task for an agent, what the policy and the tools answer, and what is expected of the attempt.
+/// A task for an agent, the script of the policy and the tools, and the expected result of the attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptCase {
     /// The task: the row without the columns that are about the case.
     pub task: Arc<Task>,
-    /// What a row sets for the agent, a JSON object.
+    /// The row's settings for the agent, a JSON object.
     pub settings: String,
-    /// What the policy and the tools answer.
+    /// The script of the policy and the tools.
     pub script: Script,
     /// The expected result; absent only until `--update` has written it.
     pub expected: Option<AttemptExpectation>,
@@ -44,13 +44,13 @@ struct WrittenCall {
     arguments: Option<Json>,
 }
 
-/// Whether a row is a task for an agent with its script. The row of a dataset may also have a column `policy`.
+/// Whether a row is a task for an agent with its script. A dataset may also have a column `policy`.
 pub(crate) fn is_attempt(columns: &Columns) -> bool {
     columns.get("policy").is_some() && !has_completion(columns)
 }
 
 impl AttemptCase {
-    /// Reads the columns of an attempt: what is about the script, and the row.
+    /// Reads the columns of an attempt: the script and the row.
     pub(super) fn take(mut columns: Columns, expect: Option<Json>, position: usize) -> Result<Self, String> {
         let mut given = |name: &str| columns.remove(name).filter(|value| !value.is_null());
         let expected = match expect.filter(|expect| !expect.is_null()) {
@@ -92,8 +92,8 @@ impl AttemptCase {
         attempt(plugin, AgentTask { attempt: sample, settings: self.settings.clone() }, self.script.clone(), seed)
     }
 
-    /// All differences between the attempt, the script and what was expected. Where the script had no answer, the
-    /// attempt ended there, and nothing else counts.
+    /// All differences of the attempt from the script and from the expectation. If the script had no answer, the
+    /// attempt ended there, and nothing else is compared.
     pub(super) fn mismatches(&self, came: &Attempt) -> Vec<Mismatch> {
         let off_script = came.off_script().to_vec();
         if came.was_ended() {
@@ -117,10 +117,10 @@ fn read_turn(number: usize, turn: &Json) -> Result<ScriptedTurn, String> {
     }
     let WrittenTurn { content, tool_calls, malformed_calls: malformed } = turn.parse().map_err(|error| {
         let error = error.to_string();
-        // The position is one in the turn and looks like one in the file.
+        // The position in the error is one in the turn, but would look like one in the file.
         format!("`{place}`: {}", error.rsplit_once(" at line ").map_or(error.as_str(), |(what, _)| what))
     })?;
-    // A text is what the policy wrote.
+    // A text is the policy's own text.
     let arguments = |arguments: Option<Json>| arguments.map_or_else(|| "{}".to_owned(), |given| given.plain_text());
     let call = |call: WrittenCall| ScriptedCall { function: call.name, arguments: arguments(call.arguments) };
     Ok(ScriptedTurn { text: content, calls: tool_calls.into_iter().map(call).collect(), malformed })

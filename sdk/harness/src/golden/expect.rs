@@ -87,7 +87,7 @@ impl Expectation {
         match came {
             Came::Evaluation(evaluation) => self.updated_outcome(evaluation, mismatches),
             Came::Refusal(refusal) => Self { refused: refusal.clone(), ..Self::default() },
-            // They have expectations of their own.
+            // These have their own expectations.
             Came::Calls(_) | Came::Attempt(_) => self.clone(),
             Came::Row(call) => match &call.row {
                 Err(outcome) => Self { row: None, ..self.clone() }.updated_outcome(&no_row(call, outcome), mismatches),
@@ -127,7 +127,7 @@ impl Expectation {
             })
             .collect();
         let outcome = self.outcome.filter(|_| only_beside);
-        // A score that the author did not expect is not added, unless nothing else is left to expect.
+        // A score that the author did not expect is added only if nothing else is left to expect.
         let stated = range_holds || (only_beside && (!metrics.is_empty() || reason.is_some() || outcome.is_some()));
         let score = match self.score {
             Some(kept) if !wrong("score") => Some(kept),

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What must stand in a field, and what stands there.
+/// The message for a field with a wrong value.
 pub(crate) fn wrong(field: &str, must: &str, value: &Value) -> String {
     let found = match value {
         Value::String(text) => format!("the text {text:?}"),

@@ -31,15 +31,15 @@ pub struct Case {
     pub params: Option<Map<String, Value>>,
     /// The replies of endpoints in it, in place of the common replies.
     pub replies: BTreeMap<String, Vec<String>>,
-    /// The expected result; absent until `--update` has written it, for a session, whose calls have their own, and for
-    /// an attempt, which has another kind.
+    /// The expected result. It is absent until `--update` has written it, for a session, whose calls have their own,
+    /// and for an attempt, which has another kind.
     pub expected: Option<Expectation>,
 }
 
-/// What a plugin is asked in a case.
+/// The question to the plugin in a case.
 #[derive(Debug, Clone)]
 pub enum Question {
-    /// To score a sample: the row without the columns that are about the case, and what other rewards said of it.
+    /// To score a sample: the row without the columns that describe the case, and the verdicts of other rewards on it.
     Sample(SampleInput),
     /// For the row of a taskset at this index.
     Row(u64),
@@ -47,7 +47,7 @@ pub enum Question {
     Session(SessionCase),
     /// To attempt a task.
     Attempt(Box<AttemptCase>),
-    /// Nothing: it refuses its parameters.
+    /// Nothing: the plugin must refuse its parameters.
     Nothing,
 }
 
@@ -92,7 +92,7 @@ impl CaseFile {
         &self.cases
     }
 
-    /// How many expectations there may be: one a case, or one a call of a session.
+    /// The number of possible expectations: one for each case, or one for each call of a session.
     pub fn expectations(&self) -> usize {
         let of_case = |case: &Case| match &case.question {
             Question::Session(session) => session.calls.len(),
@@ -160,7 +160,7 @@ impl Case {
     }
 }
 
-/// Whether a row is a session of a tool. The row of a dataset may also have a column `calls`.
+/// Whether a row is a session of a tool. A dataset may also have a column `calls`.
 pub(crate) fn is_session(columns: &Columns) -> bool {
     columns.get("calls").is_some() && columns.get("prompt").is_none() && !has_completion(columns)
 }

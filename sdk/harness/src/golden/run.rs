@@ -90,7 +90,7 @@ pub fn run(
     let endpoints = Endpoints::new(harness, chat, file.cases.iter().flat_map(|case| case.replies.keys()));
     let place = |case: &Case| format!("{}, line {}", file.path.display(), case.line);
     let called = file.cases.iter().filter(|case| !matches!(case.question, Question::Nothing));
-    // Where no case calls anything, no parameters must be right.
+    // If no case calls the plugin, the common parameters need not be right.
     let plugins = match called.clone().next() {
         Some(_) => Some(Plugins::load(harness, spec, called.map(|case| (case.params.as_ref(), place(case))))?),
         None => None,
@@ -171,7 +171,7 @@ fn check_question(case: &Case, plugin: &LoadedPlugin) -> Result<(), String> {
     }
 }
 
-/// Why the plugin refuses the case's parameters; nothing where it accepts them.
+/// Why the plugin refuses the case's parameters; `None` if it accepts them.
 fn refusal(harness: &Harness, spec: &PluginSpec, case: &Case) -> Result<Option<String>, LoadError> {
     let params = case.params.as_ref().unwrap_or(&spec.params).clone();
     match harness.load(PluginSpec { params, ..spec.clone() }) {
@@ -181,7 +181,7 @@ fn refusal(harness: &Harness, spec: &PluginSpec, case: &Case) -> Result<Option<S
     }
 }
 
-/// What a taskset answered, in a few words.
+/// A taskset's answer in a few words.
 fn came_of_row(call: &RowCall) -> String {
     match &call.row {
         Ok(_) => "a row".to_owned(),
@@ -189,7 +189,7 @@ fn came_of_row(call: &RowCall) -> String {
     }
 }
 
-/// What two calls used, one after the other.
+/// The usage of two calls, one after another.
 fn together(one: Usage, next: Usage) -> Usage {
     Usage {
         cpu_us: one.cpu_us + next.cpu_us,

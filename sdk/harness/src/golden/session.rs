@@ -11,9 +11,9 @@ use serde_json::Value;
 /// A session of a tool, and its calls in their order.
 #[derive(Debug, Clone)]
 pub struct SessionCase {
-    /// What a row sets for the tool, a JSON object.
+    /// The row's settings for the tool, a JSON object.
     pub settings: String,
-    /// Its calls; never empty.
+    /// The calls, in order; never empty.
     pub calls: Vec<CallCase>,
 }
 
@@ -37,7 +37,7 @@ struct WrittenCall {
 }
 
 impl SessionCase {
-    /// Reads the columns of a session, which have nothing else.
+    /// Reads the columns of a session. Other columns are refused.
     pub(super) fn take(columns: &mut Columns) -> Result<Self, String> {
         let written = columns.remove("calls").unwrap_or_default();
         // Parsed from values: a position within `calls` in the error would look like a position in the file.
@@ -73,7 +73,7 @@ impl SessionCase {
         })
     }
 
-    /// All differences between the calls and what was expected of them.
+    /// All differences between the calls and their expectations.
     pub(super) fn mismatches(&self, came: &[FunctionCall]) -> Vec<Mismatch> {
         let of_call = |(number, (case, came)): (usize, (&CallCase, &FunctionCall))| {
             let found = match &case.expected {
@@ -113,7 +113,7 @@ impl CallCase {
             call.parse().map_err(|error| format!("`{place}`: {}", without_position(&error)))?;
         let arguments = match arguments {
             None => "{}".to_owned(),
-            // A text is what the policy wrote.
+            // A text is the policy's own text.
             Some(arguments) => arguments.plain_text(),
         };
         let place = format!("{place}, expect");
@@ -122,7 +122,7 @@ impl CallCase {
     }
 }
 
-/// An error of serde without its position, which is one in the call and looks like one in the file.
+/// An error of serde without its position, which is one in the call but looks like one in the file.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())

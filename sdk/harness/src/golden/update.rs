@@ -34,8 +34,8 @@ impl CaseFile {
     /// the others, only their `expect`.
     ///
     /// # Errors
-    /// The file cannot be written, a case expects refused parameters and they are accepted, so that nothing was called,
-    /// or an agent left the script of its case.
+    /// The file cannot be written, a case expects refused parameters but they are accepted, or an agent left the script
+    /// of its case.
     pub fn update(&self, results: &CaseResults) -> Result<Vec<Change>, CaseError> {
         if let Some(accepted) = results.cases.iter().find(|result| matches!(result.came, Came::Refusal(None))) {
             return Err(CaseError::Accepted { path: self.path.clone(), line: accepted.case.line });
@@ -118,7 +118,7 @@ fn off_script(result: &CaseResult) -> Option<(&CaseResult, &Mismatch)> {
     }
 }
 
-/// What is written into a case.
+/// The new content of a case.
 enum Written {
     /// Its `expect`.
     Expect(Value),
@@ -126,12 +126,12 @@ enum Written {
     Calls(Vec<Option<Value>>),
 }
 
-/// A line whose `calls` have other values of `expect`.
+/// A line in which the `calls` have other values of `expect`.
 fn with_expected_calls(line: &str, expected: &[Option<Value>]) -> String {
     let columns = columns(line);
     let Some(calls) = columns.iter().rfind(|column| column.name == "calls") else { return line.to_owned() };
     let mut places = Vec::new();
-    // Behind the bracket.
+    // After the bracket.
     let mut at = calls.value.start + 1;
     while let Some((_, place)) = value::<IgnoredAny>(line, at).filter(|(_, place)| place.end < calls.value.end) {
         at = place.end;
@@ -144,8 +144,7 @@ fn with_expected_calls(line: &str, expected: &[Option<Value>]) -> String {
     })
 }
 
-/// A line with another value of its column `expect`; the rest stays as it is,
-/// to the last space.
+/// A line with another value of its column `expect`; the rest stays the same, including spaces.
 fn with_expected(line: &str, expected: &Value) -> String {
     let columns = columns(line);
     let spaced = columns.first().is_none_or(|column| line[column.key.end..column.value.start].ends_with(' '));
@@ -185,8 +184,7 @@ fn columns(line: &str) -> Vec<Column> {
     found
 }
 
-/// The next JSON value after `from`, behind spaces and punctuation, and its
-/// place.
+/// The next JSON value after `from`, past spaces and punctuation, and its place.
 fn value<T: serde::de::DeserializeOwned>(line: &str, from: usize) -> Option<(T, Range<usize>)> {
     let rest = &line[from..];
     let start = from + rest.find(|c: char| !c.is_whitespace() && c != ',' && c != ':')?;

@@ -26,12 +26,12 @@ impl FunctionCall {
         (&self.function, &self.arguments)
     }
 
-    /// What came of it.
+    /// The result of the call.
     pub fn report(&self) -> &ToolReport {
         &self.report
     }
 
-    /// The text that the policy reads: the answer, or `error:` and why there is none.
+    /// The text that the policy reads: the answer, or `error:` and the reason.
     pub fn text(&self) -> String {
         self.report.text()
     }
@@ -77,7 +77,7 @@ impl FunctionCall {
         self.assert_ending(ToolEnding::Failed)
     }
 
-    /// What the policy reads in place of an answer contains `part`.
+    /// The text that the policy reads in place of an answer contains `part`.
     #[track_caller]
     pub fn assert_reason(&self, part: &str) -> &Self {
         self.assert_expected(&CallExpectation { reason: Some(part.to_owned()), ..CallExpectation::default() })
@@ -119,7 +119,7 @@ impl fmt::Display for FunctionCall {
 }
 
 impl FunctionCall {
-    /// The same, with this title.
+    /// The same report, with this title.
     pub(crate) fn fmt_with(&self, f: &mut fmt::Formatter<'_>, title: &str) -> fmt::Result {
         line(f, title, &format!("{} {}", self.function, head(&self.arguments)))?;
         line(f, "outcome", &said(&self.report))?;

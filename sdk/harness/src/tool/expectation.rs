@@ -1,4 +1,4 @@
-//! What a test expects of a call of a tool.
+//! The expected result of a call of a tool.
 
 use super::call::said;
 use crate::expectation::Mismatch;
@@ -18,7 +18,7 @@ pub struct CallExpectation {
     pub outcome: Option<ToolEnding>,
     /// The limit that is exceeded.
     pub budget: Option<Budget>,
-    /// A part of what the policy reads in place of an answer.
+    /// A part of the text that the policy reads in place of an answer.
     pub reason: Option<String>,
 }
 

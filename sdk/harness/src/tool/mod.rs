@@ -1,4 +1,4 @@
-//! Tools under test: sessions, their calls, and what is expected of them.
+//! Tools under test: sessions, their calls, and the expected results.
 
 mod call;
 mod expectation;

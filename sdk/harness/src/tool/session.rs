@@ -1,4 +1,4 @@
-//! A session of a tool, as a trajectory has one.
+//! A session of a tool, like that of a trajectory.
 
 use super::call::FunctionCall;
 use crate::error::HarnessError;
@@ -38,8 +38,8 @@ impl LoadedPlugin {
 }
 
 impl Session<'_> {
-    /// Calls the function `name` as an episode does: the arguments are checked against its schema first. A text in
-    /// place of an object is what the policy wrote, and need not be JSON. Do not call it from asynchronous code.
+    /// Calls the function `name` as an episode does: the arguments are checked against its schema first. If `arguments`
+    /// is a text, it is the policy's own text and need not be JSON. Do not call this from asynchronous code.
     pub fn call(&mut self, name: &str, arguments: Value) -> FunctionCall {
         let arguments = match arguments {
             Value::String(written) => written,
@@ -49,7 +49,7 @@ impl Session<'_> {
         plugin.block_on(self.ask(name, &arguments))
     }
 
-    /// Calls the function `name` with arguments as the policy wrote them.
+    /// Calls the function `name` with the policy's own text as arguments.
     pub(crate) async fn ask(&mut self, name: &str, arguments: &str) -> FunctionCall {
         let seed = derive(self.seed, self.calls, 0, Purpose::Tool);
         self.calls += 1;

@@ -1,4 +1,4 @@
-//! What the tests of the harness share.
+//! The shared parts of the harness's tests.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use snapbox::{Assert, IntoData};
@@ -11,13 +11,13 @@ pub fn built(path: &str) -> PathBuf {
     path
 }
 
-/// What `run` panics with.
+/// The message with which `run` panics.
 pub fn panic_of(run: impl FnOnce()) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(run)).expect_err("it did not panic");
     panicked.downcast_ref::<String>().expect("a panic with a text").clone()
 }
 
-/// Compares a message; `SNAPSHOTS=overwrite` writes what it is now.
+/// Compares a message; `SNAPSHOTS=overwrite` writes the present one.
 #[track_caller]
 pub fn assert_shows(said: String, must: impl IntoData) {
     Assert::new().action_env("SNAPSHOTS").normalize_paths(false).eq(said, must);

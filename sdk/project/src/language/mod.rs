@@ -42,7 +42,7 @@ impl Language {
         }
     }
 
-    /// Its name, and that of the language that has the same SDK and tools.
+    /// Its name, and the name of the language that shares its SDK and tools.
     pub fn with_dialect(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
@@ -108,8 +108,7 @@ pub(crate) trait Toolchain {
         self.missing(Path::new("."))
     }
 
-    /// A hint of how to export something from the component: `export a reward
-    /// with …`.
+    /// A hint about exporting something from the component: `export a reward with …`.
     fn how_to_export(&self) -> &'static str;
 }
 

@@ -91,8 +91,8 @@ fn remap(cargo: &mut Command, root: &Path) {
         home("CARGO_HOME", ".cargo").map(|folder| (folder, "/cargo")),
         home("RUSTUP_HOME", ".rustup").map(|folder| (folder, "/rustup")),
     ];
-    // Cargo splits this form at 0x1f, so that spaces in a folder's name are kept. It replaces RUSTFLAGS, so the flags
-    // of RUSTFLAGS come first.
+    // Cargo splits this form at 0x1f, so that spaces in a folder's name are kept. This form replaces RUSTFLAGS, so the
+    // flags of RUSTFLAGS come first.
     let mut flags: Vec<OsString> = match std::env::var_os("CARGO_ENCODED_RUSTFLAGS") {
         Some(flags) if !flags.is_empty() => vec![flags],
         _ => std::env::var("RUSTFLAGS").unwrap_or_default().split_whitespace().map(OsString::from).collect(),

@@ -14,7 +14,7 @@ use crate::bindings::gavel::plugin::tasks as __with_name1;
 pub mod exports {
     pub mod gavel {
         pub mod plugin {
-            /// Logic of its own between a task and its response.
+            /// Custom logic between a task and its response.
             #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
             pub mod agent {
                 #[used]
@@ -160,7 +160,7 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// Attempts a task. The text is the response that rewards read.
+                    /// Attempts a task. Returns the response that rewards read.
                     #[allow(async_fn_in_trait)]
                     fn run(task: &Task) -> ::core::result::Result<_rt::String, Failure>;
                 }

@@ -4,8 +4,8 @@
 #[allow(dead_code, clippy::all)]
 pub mod gavel {
     pub mod plugin {
-        /// Values that every other interface speaks of. Records and variants here are
-        /// closed: a host calls a component only if they match to the last field. What
+        /// Values that the other interfaces share. Records and variants here are
+        /// closed: a host calls a component only if every field matches. A type that
         /// may grow is a resource with methods (see `samples` and `references`).
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod types {
@@ -72,7 +72,7 @@ pub mod gavel {
             #[derive(Clone)]
             pub struct ToolSpec {
                 pub name: _rt::String,
-                /// What it does, for the policy.
+                /// What the function does, for the policy to read.
                 pub description: _rt::String,
                 /// The JSON Schema of its arguments, which are an object.
                 pub parameters: _rt::String,
@@ -282,8 +282,8 @@ pub mod gavel {
                         .finish()
                 }
             }
-            /// What a reward says of a sample. To abstain is no failure: the sample has
-            /// no score from this plugin, for the reason given.
+            /// A reward's verdict on a sample. Abstaining is not a failure: the sample
+            /// has no score from this plugin, for the reason given.
             #[derive(Clone)]
             pub enum Verdict {
                 Scored(Score),
@@ -304,7 +304,7 @@ pub mod gavel {
                     }
                 }
             }
-            /// What another reward of the run said of a sample.
+            /// The verdict of another reward of the run on a sample.
             #[derive(Clone)]
             pub enum PriorVerdict {
                 Scored(Score),
@@ -339,9 +339,10 @@ pub mod gavel {
             /// Why a call could not be answered.
             #[derive(Clone)]
             pub enum Failure {
-                /// The sample or its reference is not what this plugin works on.
+                /// The plugin cannot work on this sample or its reference.
                 InvalidInput(_rt::String),
-                /// Something that the plugin needs did not answer; trying again may help.
+                /// Something that the plugin needs did not answer; another attempt may
+                /// succeed.
                 Unavailable(_rt::String),
                 /// The plugin itself is at fault.
                 Internal(_rt::String),
@@ -415,7 +416,7 @@ pub mod gavel {
             }
             impl Media {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Bytes in all.
+                /// The size in bytes.
                 #[allow(async_fn_in_trait)]
                 pub fn size(&self) -> u64 {
                     unsafe {
@@ -486,7 +487,7 @@ pub mod gavel {
                 }
             }
         }
-        /// What the policy did. Transcripts are read message by message.
+        /// Attempts of the policy. A plugin reads them message by message.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod samples {
             #[used]
@@ -598,7 +599,7 @@ pub mod gavel {
             }
             impl Trajectory {
                 #[allow(unused_unsafe, clippy::all)]
-                /// The message at `index`, or nothing past the end.
+                /// The message at `index`, or none past the end.
                 #[allow(async_fn_in_trait)]
                 pub fn message(&self, index: u32) -> ::core::option::Option<Message> {
                     unsafe {
@@ -883,7 +884,7 @@ pub mod gavel {
             }
             impl Trajectory {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Messages of the role `assistant`.
+                /// The number of messages of the role `assistant`.
                 #[allow(async_fn_in_trait)]
                 pub fn turns(&self) -> u32 {
                     unsafe {
@@ -904,7 +905,7 @@ pub mod gavel {
             }
             impl Trajectory {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Messages of the role `tool`.
+                /// The number of messages of the role `tool`.
                 #[allow(async_fn_in_trait)]
                 pub fn tool_turns(&self) -> u32 {
                     unsafe {
@@ -925,7 +926,8 @@ pub mod gavel {
             }
             impl Trajectory {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Tokens of the prompt; nothing when the response was not made by a policy.
+                /// The number of tokens of the prompt; none if no policy wrote the
+                /// response.
                 #[allow(async_fn_in_trait)]
                 pub fn prompt_tokens(&self) -> ::core::option::Option<u32> {
                     unsafe {
@@ -964,7 +966,7 @@ pub mod gavel {
             }
             impl Trajectory {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Tokens that the policy wrote.
+                /// The number of tokens that the policy wrote.
                 #[allow(async_fn_in_trait)]
                 pub fn response_tokens(&self) -> ::core::option::Option<u32> {
                     unsafe {
@@ -1408,7 +1410,7 @@ pub mod gavel {
             }
             impl Sample {
                 #[allow(unused_unsafe, clippy::all)]
-                /// The trajectory at `index`, or nothing past the end.
+                /// The trajectory at `index`, or none past the end.
                 #[allow(async_fn_in_trait)]
                 pub fn trajectory(
                     &self,
@@ -1450,7 +1452,8 @@ pub mod gavel {
             }
             impl Sample {
                 #[allow(unused_unsafe, clippy::all)]
-                /// The response of the first trajectory.
+                /// The response: the agent's answer, or else the response of the first
+                /// trajectory.
                 #[allow(async_fn_in_trait)]
                 pub fn response(&self) -> _rt::String {
                     unsafe {
@@ -1490,8 +1493,8 @@ pub mod gavel {
             }
             impl Sample {
                 #[allow(unused_unsafe, clippy::all)]
-                /// What the reward of this name said of the sample; nothing unless the
-                /// run's configuration has it in this reward's `after`.
+                /// The verdict of the reward `name` on the sample; none unless the run's
+                /// configuration lists it in this reward's `after`.
                 #[allow(async_fn_in_trait)]
                 pub fn verdict(
                     &self,
@@ -1654,15 +1657,15 @@ pub mod gavel {
                 }
             }
         }
-        /// The answer key. Only rewards and judgers can import it: what acts for the
-        /// policy cannot see it.
+        /// The answer key. Only rewards and judgers can import it; components that act
+        /// for the policy cannot.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod references {
             #[used]
             #[doc(hidden)]
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
-            /// Everything that the dataset's row says, as JSON text.
+            /// Every column of the dataset's row, as JSON text.
             #[derive(Debug)]
             #[repr(transparent)]
             pub struct Reference {
@@ -1705,8 +1708,8 @@ pub mod gavel {
             impl Reference {
                 #[allow(unused_unsafe, clippy::all)]
                 /// `reward_model.ground_truth` of the row (or its column `ground_truth`,
-                /// `answer` or `solution`), or nothing where the row has none. A string
-                /// arrives as it is; any other value as JSON.
+                /// `answer` or `solution`), or none if the row has none of these. A string
+                /// is returned as it is, any other value as JSON.
                 #[allow(async_fn_in_trait)]
                 pub fn ground_truth(&self) -> ::core::option::Option<_rt::String> {
                     unsafe {
@@ -1762,7 +1765,7 @@ pub mod gavel {
             }
             impl Reference {
                 #[allow(unused_unsafe, clippy::all)]
-                /// A column by name, as JSON; nothing where the row does not have it.
+                /// A column by name, as JSON; none if the row does not have it.
                 #[allow(async_fn_in_trait)]
                 pub fn column(&self, name: &str) -> ::core::option::Option<_rt::String> {
                     unsafe {
@@ -1942,9 +1945,9 @@ pub mod gavel {
                 pub endpoint: _rt::String,
                 pub messages: _rt::Vec<Message>,
                 /// Further fields of the request's body as a JSON object, such as
-                /// `temperature`, `max_tokens`, `response_format` or `tools`; an empty text
-                /// is an empty object. What the endpoint's configuration says (`model`,
-                /// say) is not in it.
+                /// `temperature`, `max_tokens`, `response_format` or `tools`. An empty text
+                /// means an empty object. `model`, `messages` and `stream` cannot be set
+                /// here.
                 pub options: _rt::String,
             }
             impl ::core::fmt::Debug for Request {
@@ -1959,7 +1962,7 @@ pub mod gavel {
                         .finish()
                 }
             }
-            /// What a model answered.
+            /// A model's answer.
             #[derive(Debug)]
             #[repr(transparent)]
             pub struct Reply {
@@ -2002,13 +2005,13 @@ pub mod gavel {
             /// Why there is no reply.
             #[derive(Clone)]
             pub enum Error {
-                /// The request cannot be sent as it is: an endpoint that is not granted, a
-                /// field that is not JSON.
+                /// The request is not valid: for example, its endpoint is not granted, or a
+                /// field is not JSON.
                 InvalidRequest(_rt::String),
-                /// The endpoint refuses the request; the same one will be refused again.
+                /// The endpoint refuses the request, and would refuse it again.
                 Refused(_rt::String),
-                /// The endpoint did not answer, or is too busy, after all that the host
-                /// tried.
+                /// The endpoint did not answer or was too busy, in all of the host's
+                /// attempts.
                 Unavailable(_rt::String),
             }
             impl ::core::fmt::Debug for Error {
@@ -2071,7 +2074,8 @@ pub mod gavel {
             }
             impl Reply {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Why the first choice ended, in the endpoint's word: `stop`, `length`.
+                /// Why the first choice ended, as the endpoint reports it: `stop`,
+                /// `length`.
                 #[allow(async_fn_in_trait)]
                 pub fn finish_reason(&self) -> ::core::option::Option<_rt::String> {
                     unsafe {
@@ -2166,8 +2170,8 @@ pub mod gavel {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Asks all at once and waits for the last; one answer a request, in their
-            /// order.
+            /// Sends all requests at once and waits for the last answer. Returns one
+            /// result for each request, in order.
             #[allow(async_fn_in_trait)]
             pub fn complete(
                 requests: _rt::Vec<Request>,
@@ -2534,7 +2538,7 @@ pub mod gavel {
             /// Why there is no score.
             #[derive(Clone)]
             pub enum Error {
-                /// The request cannot be made as it is: a model that is not granted.
+                /// The request is not valid: for example, its model is not granted.
                 InvalidRequest(_rt::String),
                 /// The model cannot read the conversation: it is too long, or the chat
                 /// template refuses it.
@@ -2560,8 +2564,8 @@ pub mod gavel {
                     }
                 }
             }
-            /// The value of a step: of the bytes `[start, end)` of the UTF-8 text of the
-            /// conversation's last message.
+            /// The value of a step, which is the bytes `[start, end)` of the UTF-8 text
+            /// of the conversation's last message.
             #[repr(C)]
             #[derive(Clone, Copy)]
             pub struct Step {
@@ -2600,8 +2604,9 @@ pub mod gavel {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Asks for all at once and waits for the last; one score a request, in their
-            /// order. The host batches them with those of other samples.
+            /// Sends all requests at once and waits for the last score. Returns one
+            /// result for each request, in order. The host batches them with the requests
+            /// of other samples.
             #[allow(async_fn_in_trait)]
             pub fn score(
                 requests: _rt::Vec<Request>,
@@ -2922,7 +2927,7 @@ pub mod gavel {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// The same, with the values of the steps.
+            /// Like `score`, with the values of the steps.
             #[allow(async_fn_in_trait)]
             pub fn score_steps(
                 requests: _rt::Vec<Request>,
@@ -3253,9 +3258,10 @@ pub mod gavel {
                 }
             }
         }
-        /// Programs that the policy wrote, run as fresh children of a call. The run's
-        /// configuration names the components that run them and grants them to a
-        /// plugin. A child sees its arguments and its input, and nothing else.
+        /// Programs that run as children of a call, such as an interpreter for code
+        /// that the policy wrote. The run's configuration names the programs and grants
+        /// them to a plugin. Each child starts fresh, and sees only its arguments and
+        /// its input.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod exec {
             #[used]
@@ -3264,12 +3270,12 @@ pub mod gavel {
             use super::super::super::_rt;
             #[derive(Clone)]
             pub struct Job {
-                /// The name of a component in the configuration.
+                /// The name of a program in the configuration.
                 pub program: _rt::String,
                 pub args: _rt::Vec<_rt::String>,
                 pub stdin: _rt::Vec<u8>,
-                /// Time on a processor, in milliseconds, and bytes of memory, where they
-                /// are to be less than what the configuration allows.
+                /// Limits of processor time, in milliseconds, and of memory, in bytes, if
+                /// they are lower than those of the configuration.
                 pub cpu_ms: ::core::option::Option<u32>,
                 pub memory: ::core::option::Option<u64>,
             }
@@ -3287,8 +3293,8 @@ pub mod gavel {
                         .finish()
                 }
             }
-            /// How a child ended. To loop, to crash or to ask for too much is what it
-            /// did, and no failure of the plugin.
+            /// How a child ended. A child that loops, crashes or asks for too much is a
+            /// result, not a failure of the plugin.
             #[derive(Clone)]
             pub enum Ending {
                 /// It ended by itself, with this status.
@@ -3296,7 +3302,7 @@ pub mod gavel {
                 /// It used up the budget of this name: `cpu`, `memory`, `deadline`,
                 /// `stack`, `output`, …
                 OutOfBudget(_rt::String),
-                /// It was brought down, for this reason.
+                /// It trapped, for this reason.
                 Trapped(_rt::String),
             }
             impl ::core::fmt::Debug for Ending {
@@ -3320,10 +3326,10 @@ pub mod gavel {
             #[derive(Clone)]
             pub struct Output {
                 pub ending: Ending,
-                /// What it printed, up to its end.
+                /// What it printed until it ended.
                 pub stdout: _rt::Vec<u8>,
                 pub stderr: _rt::Vec<u8>,
-                /// Time on a processor, in microseconds.
+                /// Processor time, in microseconds.
                 pub cpu_us: u64,
             }
             impl ::core::fmt::Debug for Output {
@@ -3341,7 +3347,7 @@ pub mod gavel {
             }
             #[derive(Clone)]
             pub enum Error {
-                /// The job cannot be run as it is: a program that is not granted, say.
+                /// The job is not valid: for example, its program is not granted.
                 InvalidRequest(_rt::String),
                 /// The host could not run it.
                 Unavailable(_rt::String),
@@ -3362,8 +3368,8 @@ pub mod gavel {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Runs all jobs, several at once, and waits for the last; one answer a job,
-            /// in their order.
+            /// Runs all jobs, several at once, and waits for the last. Returns one result
+            /// for each job, in order.
             #[allow(async_fn_in_trait)]
             pub fn run(jobs: &[Job]) -> _rt::Vec<::core::result::Result<Output, Error>> {
                 unsafe {
@@ -3649,7 +3655,7 @@ pub mod gavel {
                 }
             }
         }
-        /// What an agent is to attempt.
+        /// The task that an agent attempts.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod tasks {
             #[used]
@@ -4084,7 +4090,7 @@ pub mod gavel {
                 }
             }
         }
-        /// The model that is trained, as an agent asks it.
+        /// The policy, which is the model in training, as an agent calls it.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod policy {
             #[used]
@@ -4094,9 +4100,9 @@ pub mod gavel {
             pub type Message = super::super::super::gavel::plugin::types::Message;
             pub type ToolSpec = super::super::super::gavel::plugin::types::ToolSpec;
             pub type FinishReason = super::super::super::gavel::plugin::types::FinishReason;
-            /// A conversation with the policy. The host keeps its tokens, so that what
-            /// the policy wrote is never tokenised again. If the policy wrote in it, it
-            /// becomes a trajectory of the sample, even if the agent drops it.
+            /// A conversation with the policy. The host keeps its tokens, so that the
+            /// policy's text is never tokenised again. A conversation in which the policy
+            /// wrote becomes a trajectory of the sample, even if the agent drops it.
             #[derive(Debug)]
             #[repr(transparent)]
             pub struct Conversation {
@@ -4179,8 +4185,8 @@ pub mod gavel {
             /// Why there is no turn.
             #[derive(Clone)]
             pub enum Error {
-                /// The request cannot be met as it is: a message that the chat template
-                /// does not take, a turn after a turn.
+                /// The request is not valid: for example, the chat template refuses a
+                /// message, or a turn would follow a turn.
                 InvalidRequest(_rt::String),
                 /// A budget of the sample is used up: tokens of the conversation, or turns.
                 Exhausted(_rt::String),
@@ -4212,8 +4218,8 @@ pub mod gavel {
             impl Conversation {
                 #[allow(unused_unsafe, clippy::all)]
                 /// Opens a conversation that begins with `messages` and offers `functions`.
-                /// `speaker` says whom the policy speaks for, where an agent has several; it
-                /// may be empty.
+                /// `speaker` names the speaker that the policy plays, if an agent has
+                /// several; it may be empty.
                 #[allow(async_fn_in_trait)]
                 pub fn open(
                     speaker: &str,
@@ -4548,7 +4554,7 @@ pub mod gavel {
             }
             impl Conversation {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Appends messages that others wrote.
+                /// Appends messages that the policy did not write.
                 #[allow(async_fn_in_trait)]
                 pub fn append(
                     &self,
@@ -4809,8 +4815,8 @@ pub mod gavel {
             }
             impl Conversation {
                 #[allow(unused_unsafe, clippy::all)]
-                /// A conversation with the same history. What the policy wrote before is
-                /// learned in the first one alone.
+                /// A new conversation with the same history. Training uses the turns before
+                /// the fork only once, in the original.
                 #[allow(async_fn_in_trait)]
                 pub fn fork(
                     &self,
@@ -4915,7 +4921,7 @@ pub mod gavel {
             }
             impl Conversation {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Tokens that the conversation may still grow by.
+                /// The number of tokens by which the conversation may still grow.
                 #[allow(async_fn_in_trait)]
                 pub fn tokens_left(&self) -> u32 {
                     unsafe {
@@ -4936,7 +4942,7 @@ pub mod gavel {
             }
             impl Turn {
                 #[allow(unused_unsafe, clippy::all)]
-                /// As a message, with its calls.
+                /// The turn as a message, with its calls.
                 #[allow(async_fn_in_trait)]
                 pub fn message(&self) -> Message {
                     unsafe {
@@ -5187,7 +5193,7 @@ pub mod gavel {
             }
             impl Turn {
                 #[allow(unused_unsafe, clippy::all)]
-                /// What is wrong with the calls that cannot be read, one text a call.
+                /// What is wrong with the calls that cannot be parsed, one text for each.
                 #[allow(async_fn_in_trait)]
                 pub fn malformed_calls(&self) -> _rt::Vec<_rt::String> {
                     unsafe {
@@ -5274,7 +5280,7 @@ pub mod gavel {
             }
             impl Turn {
                 #[allow(unused_unsafe, clippy::all)]
-                /// Its tokens.
+                /// The number of its tokens.
                 #[allow(async_fn_in_trait)]
                 pub fn tokens(&self) -> u32 {
                     unsafe {
@@ -5294,10 +5300,11 @@ pub mod gavel {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Lets the policy write the next turn of each conversation, all at once.
-            /// Answers are in the order of the conversations, which must be different
-            /// ones. `options` is a JSON object: `max_tokens` of a turn, and `stop`, texts
-            /// that end a turn and are part of it; an empty text is an empty object.
+            /// Generates the next turn of each conversation, all at once. Returns one
+            /// result for each conversation, in order. The conversations must be
+            /// distinct. `options` is a JSON object: `max_tokens` limits a turn, and
+            /// `stop` lists texts that end a turn and are part of it. An empty text means
+            /// an empty object.
             #[allow(async_fn_in_trait)]
             pub fn generate(
                 conversations: &[&Conversation],
@@ -5449,7 +5456,7 @@ pub mod gavel {
             pub type ToolCall = super::super::super::gavel::plugin::types::ToolCall;
             pub type ToolSpec = super::super::super::gavel::plugin::types::ToolSpec;
             #[allow(unused_unsafe, clippy::all)]
-            /// All functions.
+            /// The functions of all tools.
             #[allow(async_fn_in_trait)]
             pub fn specs() -> _rt::Vec<ToolSpec> {
                 unsafe {
@@ -5531,9 +5538,9 @@ pub mod gavel {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Makes all calls, those of different tools at once; a message of the role
-            /// `tool` answers each, in their order. A call that cannot be made is answered
-            /// too.
+            /// Makes all calls; calls of different tools run at once. Returns one message
+            /// of the role `tool` for each call, in order. A call that cannot be made
+            /// gets an answer too.
             #[allow(async_fn_in_trait)]
             pub fn call(calls: &[ToolCall]) -> _rt::Vec<Message> {
                 unsafe {

@@ -369,8 +369,8 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// One verdict a sample, in their order. The samples are the plugin's to
-                    /// drop.
+                    /// Returns one verdict for each sample, in order. The plugin owns the samples
+                    /// and drops them.
                     #[allow(async_fn_in_trait)]
                     fn judge(
                         samples: _rt::Vec<Sample>,

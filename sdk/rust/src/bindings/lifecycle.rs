@@ -36,10 +36,10 @@ pub mod exports {
                 pub struct Info {
                     pub name: _rt::String,
                     pub version: _rt::String,
-                    /// The same input gives the same verdict, and no call sees what an earlier
-                    /// one left behind.
+                    /// The same input gives the same verdict, and no call depends on an earlier
+                    /// one.
                     pub pure: bool,
-                    /// The scores that this plugin gives; one outside is a fault.
+                    /// The range of this plugin's scores. A score outside is a fault.
                     pub score_range: ::core::option::Option<ScoreRange>,
                 }
                 impl ::core::fmt::Debug for Info {

@@ -170,12 +170,12 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// How many rows there are; nothing where they never end.
+                    /// The number of rows; none if they never end.
                     #[allow(async_fn_in_trait)]
                     fn len() -> ::core::option::Option<u64>;
-                    /// The row at `index`, from 0, as a JSON object of its columns: `prompt` and
-                    /// whatever else a dataset's file would hold. The same index and seed give
-                    /// the same row.
+                    /// The row at `index`, from 0, as a JSON object of its columns: `prompt`, and
+                    /// any other column of a dataset's file. The same index and seed give the
+                    /// same row.
                     #[allow(async_fn_in_trait)]
                     fn get(
                         index: u64,

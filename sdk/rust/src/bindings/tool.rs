@@ -20,7 +20,7 @@ pub mod exports {
                 use super::super::super::super::_rt;
                 pub type Failure = super::super::super::super::__with_name0::Failure;
                 pub type ToolSpec = super::super::super::super::__with_name0::ToolSpec;
-                /// The state of one trajectory. Calls come one after the other.
+                /// The state of a tool in one trajectory. Its calls come one after another.
                 #[derive(Debug)]
                 #[repr(transparent)]
                 pub struct Session {
@@ -629,9 +629,9 @@ pub mod exports {
                         settings: _rt::String,
                     ) -> ::core::result::Result<Session, Failure>;
                     /// Calls the function `name`. The host has checked `arguments`, a JSON
-                    /// object, against the function's schema. The text goes to the policy, and
-                    /// so does the text of a failure: `invalid-input` where the policy called
-                    /// the function wrongly.
+                    /// object, against the function's schema. The policy reads the result, and
+                    /// also the text of a failure. The failure is `invalid-input` if the policy
+                    /// called the function wrongly.
                     #[allow(async_fn_in_trait)]
                     fn call(
                         &self,

@@ -16,7 +16,7 @@ pub(super) const MAX_EXPANDED: u64 = 500_000;
 pub(super) struct Component {
     /// Definitions, with those of every instance in it.
     expanded: u64,
-    /// The cost of instantiating each component that it knows; `None` where that
+    /// The cost of instantiating each component that it knows; `None` if that
     /// is unknown.
     pub(super) components: Vec<Option<u64>>,
     /// The same for each core module.

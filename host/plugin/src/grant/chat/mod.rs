@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// What is asked.
+/// The kind of model that is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum AskedModel {
     /// An endpoint, for texts.
@@ -25,7 +25,7 @@ pub(super) enum AskedModel {
 }
 
 impl AskedModel {
-    /// What it is called in errors, with its article.
+    /// Its name in errors, with the article.
     fn noun(self) -> (&'static str, &'static str) {
         match self {
             Self::Chat => ("an", "endpoint"),
@@ -33,7 +33,7 @@ impl AskedModel {
         }
     }
 
-    /// What its requests are called on the tape.
+    /// The name of its requests on the tape.
     fn on_tape(self) -> &'static str {
         match self {
             Self::Chat => "chat",
@@ -41,7 +41,7 @@ impl AskedModel {
         }
     }
 
-    /// The model `name` where what a call waits for is told.
+    /// The name of the model `name` in reports of a call's waits.
     fn wait(self, name: &str) -> String {
         match self {
             Self::Chat => name.to_owned(),
@@ -185,7 +185,7 @@ async fn in_turn(
             drop(queued);
             (meter, None)
         }
-        // The device works for all samples: the time in which others have their turn is not the call's.
+        // The device works for all samples. The call is not charged for the time in which others have their turn.
         AskedModel::RewardModel => {
             waits.serve();
             (meter.clone(), Some((queued, waits)))

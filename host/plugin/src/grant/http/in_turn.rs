@@ -1,4 +1,4 @@
-//! Sends a request once it has its turn, to the server that is to answer.
+//! Sends a request, once it has its turn, to the server that was chosen for it.
 
 use super::access::HttpAccess;
 use super::charged::Connection;
@@ -61,7 +61,7 @@ async fn turn_and_server<'a>(
             None => None,
         };
         let Some(pool) = pool else { return Ok((turn, None)) };
-        // They may have gone down meanwhile.
+        // The servers may have gone down meanwhile.
         if let Some(server) = pool.choose(request)? {
             return Ok((turn, Some(server)));
         }

@@ -18,7 +18,7 @@ impl HttpLimit {
         Ok(Self { name: name.to_owned(), limiter })
     }
 
-    /// Waits for the turn of a request. The wait is not charged to the call, since others keep it waiting.
+    /// Waits for the turn of a request. The wait is not charged to the call, since others cause it.
     pub(super) async fn turn(&self, meter: &CallMeter) -> Turn {
         let turn = {
             let _queued = meter.pauses().queue();

@@ -153,7 +153,7 @@ async fn exchange(
     Ok((response, Box::new(async move { connection.await.map_err(Error::from) })))
 }
 
-/// A body that fails where the server pauses for too long.
+/// A body that fails if the server pauses for too long.
 struct Paced {
     body: Incoming,
     pause: Option<Duration>,
@@ -212,7 +212,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
-            // Fails where the client does not trust the certificate.
+            // Fails if the client does not trust the certificate.
             let _ = TlsAcceptor::from(Arc::new(server)).accept(stream).await;
         });
         let url = format!("https://localhost:{}", address.port());

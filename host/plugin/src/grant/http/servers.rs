@@ -21,7 +21,7 @@ pub struct HttpServers {
     pub on_endpoint_down: OnEndpointDown,
 }
 
-/// Servers that answer the same requests of a plugin, which asks the first one.
+/// Servers that share the requests of a plugin to the first of them.
 pub(crate) struct ServerPool {
     uris: Vec<Uri>,
     servers: Servers,
@@ -35,14 +35,14 @@ impl ServerPool {
         Ok(Self { uris, servers })
     }
 
-    /// Whether a request is to the first of them.
+    /// Whether a request is for the first server.
     pub(super) fn is_for(&self, uri: &Uri) -> bool {
         let Some(first) = self.uris.first() else { return false };
         (first.path(), first.query()) == (uri.path(), uri.query())
             && Target::of(first).is_ok_and(|first| Target::of(uri).is_ok_and(|target| target == first))
     }
 
-    /// Waits while they are down, until one is to be tried. The wait is not charged to the call.
+    /// Waits while all servers are down, until one is to be tried again. The wait is not charged to the call.
     pub(super) async fn wait_until_up(&self, meter: &CallMeter) -> Result<(), Error> {
         while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
             if self.servers.on_endpoint_down() != OnEndpointDown::Pause {
@@ -57,7 +57,7 @@ impl ServerPool {
         Ok(())
     }
 
-    /// Lets a request go to the server that can take it best; `None` while they are down.
+    /// Sends a request to the server that was chosen for it; `None` while all servers are down.
     pub(super) fn choose(&self, request: &mut Request<WasiBody>) -> Result<Option<ChosenServer<'_>>, Error> {
         let Ok(server) = self.servers.choose() else { return Ok(None) };
         let uri = &self.uris[server.number];

@@ -14,7 +14,7 @@ bool plugin_init(gavel_params *params, gavel_info *info) {
     return true;
 }
 
-/* What the policy says, after the calls of tools that it asks for; false where it cannot. */
+/* What the policy says, after the calls of tools that it asks for; false if it cannot. */
 static bool say(gavel_conversation conversation, gavel_text *said, gavel_answer *answer) {
     for (;;) {
         gavel_turn turn = gavel_generate(conversation, NULL);

@@ -20,7 +20,7 @@ bool plugin_init(gavel_params *params, gavel_info *info) {
     return true;
 }
 
-/* How many rows there are; false where they never end. */
+/* How many rows there are; false if they never end. */
 bool plugin_len(uint64_t *rows) {
     *rows = length;
     return true;

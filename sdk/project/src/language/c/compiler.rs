@@ -54,7 +54,7 @@ impl Compiler {
         command
     }
 
-    /// The C++ compiler, which finds its library.
+    /// The C++ compiler, with its library.
     pub fn cpp(&self) -> Command {
         let mut command = self.program();
         match self {

@@ -1,7 +1,7 @@
-//! A module as the linker left it.
+//! The module that the linker writes.
 
 /// The module without its debugging information, which is most of it and names files of this machine. The names of
-/// functions stay. What is not a module stays as it is, for the next tool to refuse.
+/// functions stay. Bytes that are not a module stay as they are; the next tool refuses them.
 pub(super) fn without_debugging(module: &[u8]) -> Vec<u8> {
     kept(module).unwrap_or_else(|| module.to_vec())
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     fn section(id: u8, content: &[u8]) -> Vec<u8> {
-        // A size in more bytes than it needs is one, too.
+        // A size may be written in more bytes than it needs.
         [&[id, content.len() as u8 | 0x80, 0][..], content].concat()
     }
 

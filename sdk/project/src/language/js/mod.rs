@@ -161,7 +161,7 @@ fn refuse_modules_of_node(name: &str, error: Error) -> Error {
     }
 }
 
-/// The error of a tool with places in the author's files: the first run of a module is a part of the build.
+/// The error of a tool, with places in the author's files. A build runs a module once, so the error may come from it.
 fn in_sources(map: &SourceMap, error: Error) -> Error {
     match error {
         Error::Failed { what, said } => Error::Failed { what, said: map.translate(&said) },

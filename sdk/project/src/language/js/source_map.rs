@@ -1,4 +1,4 @@
-//! The source map of a bundle. It is decoded when the plugin is built, so that a failed call only looks a place up.
+//! The source map of a bundle. The build decodes it, so that a failed call only looks up a place.
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use std::path::Path;
 
 /// The bundle's name in the places that StarlingMonkey reports.
 const BUNDLE: &str = "build/js/bundle.js:";
-/// The SDK in a project's folder, where npm links it to.
+/// The path of the SDK in a project's folder, where npm links to it.
 const SDK: &str = "@vendor/gavel/";
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The places that the lines of a bundle were made of.
+/// The source of each place in the lines of a bundle.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct SourceMap {
     /// Files, by their paths from the project's folder.
     sources: Vec<String>,
-    /// For each line of the bundle, three numbers a place, one after another: the column where it begins, from 0, the
-    /// index of its file, and its line there, from 1.
+    /// For each line of the bundle, three numbers for each place, one after another: the column where it begins, from
+    /// 0, the index of its file, and its line there, from 1.
     lines: Vec<Vec<i64>>,
 }
 
@@ -36,7 +36,7 @@ impl SourceMap {
         Ok(Self { sources: sources.into_iter().map(from_folder).collect(), lines: decoded(&mappings) })
     }
 
-    /// The file and line that a line of the bundle, from 1, and a column, from 1, were made of.
+    /// The source file and line of a line of the bundle, from 1, and a column, from 1.
     fn place(&self, line: usize, column: i64) -> Option<String> {
         let places = self.lines.get(line.checked_sub(1)?)?;
         let (places, _) = places.as_chunks::<3>();
@@ -44,7 +44,7 @@ impl SourceMap {
         Some(format!("{}:{row}", self.sources.get(usize::try_from(*source).ok()?)?))
     }
 
-    /// A message with the places of the author's files in place of those of the bundle, and without frames of the SDK.
+    /// A message with places in the author's files instead of the bundle, and without frames of the SDK.
     pub(super) fn translate(&self, text: &str) -> String {
         let mut parts = text.split(BUNDLE);
         let mut translated = parts.next().unwrap_or_default().to_owned();
@@ -65,8 +65,8 @@ impl SourceMap {
     }
 }
 
-/// The places of each line. A segment has differences from the one before it: of the column, which begins anew in each
-/// line, the source, the row, and two that are not needed.
+/// The places of each line. A segment has differences from the previous one: of the column, which starts again from 0
+/// in each line, of the source, of the row, and of two others that are not needed.
 fn decoded(mappings: &str) -> Vec<Vec<i64>> {
     let (mut source, mut row) = (0, 0);
     let mut line = |text: &str| {
@@ -85,8 +85,8 @@ fn decoded(mappings: &str) -> Vec<Vec<i64>> {
     mappings.split(';').map(&mut line).collect()
 }
 
-/// The first numbers of a segment, each in groups of five bits, the lowest first, with the sign in the lowest bit;
-/// those that it lacks are 0.
+/// The first numbers of a segment. Each has groups of five bits, the lowest first, with the sign in the lowest bit.
+/// Missing numbers are 0.
 fn numbers(segment: &str) -> [i64; 3] {
     let mut numbers = [0; 3];
     let (mut at, mut number, mut shift) = (0, 0_i64, 0);
@@ -108,7 +108,7 @@ fn numbers(segment: &str) -> [i64; 3] {
 mod tests {
     use super::*;
 
-    /// What esbuild makes of two modules: `b.js` of one line, and `main.js` with `c`, which calls it.
+    /// The map that esbuild writes for two modules: `b.js` with one line, and `main.js` with `c`, which calls it.
     fn map() -> SourceMap {
         let written = r#"{"sources": ["../../vendor/gavel/b.js", "../../main.js"], "names": [],
             "mappings": ";AAAO,IAAM,IAAI,MAAM;;;ACChB,IAAM,IAAI,MAAM;AACrB,SAAO,EAAE;AAAG;"}"#;

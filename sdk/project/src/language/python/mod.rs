@@ -191,7 +191,7 @@ impl Tools {
         // Not `build/NAME.wasm`, which changes only when the build succeeds.
         let output = app.join("component.wasm");
         let folders = self.folders(packages.as_deref());
-        // The plugin's own folder first: the SDK assumes that the files of the first one are the plugin's.
+        // The plugin's own folder comes first: the SDK assumes that the files of the first folder are the plugin's.
         let own = matches!(loads, Loads::Now(_)).then_some(self.root.as_path());
         let mut command = self.componentize;
         command.arg("-q").arg("-d").arg(world).args(["-w", contract::WORLD, "--world-module", WORLD_MODULE]);
@@ -224,7 +224,7 @@ fn write_app(project: &Project, root: &Path, loads: &Loads) -> Result<PathBuf, E
         Loads::Now(preload) => ("load", preload),
         Loads::Late(preload) => ("load_late", preload),
     };
-    // The world of another component has nothing that they could be made of.
+    // The world of a component that is not a tool lacks the types for it.
     let (tool, then) = match project.manifest.exports.contains(&Export::Tool) {
         true => ("from gavel.sessions import Tool, stand_in\n", "stand_in()\n"),
         false => ("", ""),

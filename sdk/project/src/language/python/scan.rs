@@ -88,8 +88,8 @@ impl Found {
     }
 }
 
-/// Reads the module `entry` in `folder`; `packages` are folders with modules
-/// that are put into the component, and `http` is whether it asks servers.
+/// Reads the module `entry` in `folder`. `packages` are folders with modules
+/// for the component; `http` tells whether the plugin asks servers.
 pub(crate) fn scan(
     python: &Path,
     folder: &Path,

@@ -13,7 +13,7 @@ int checks;
 constexpr const char *CHECK =
     "Check your answer. If it is right, say RIGHT, and nothing else. If not, answer again.";
 
-// What the policy says, after the calls of tools that it asks for; nothing where it cannot.
+// What the policy says, after the calls of tools that it asks for; nothing if it cannot.
 std::optional<std::string> say(gavel_conversation conversation, gavel_answer *answer) {
     for (;;) {
         const gavel_turn turn = gavel_generate(conversation, nullptr);
