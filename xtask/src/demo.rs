@@ -85,7 +85,7 @@ fn train(root: &Path, plugins: &[&str], seed: u64, [first, second]: [&str; 2]) -
 }
 
 /// Sets up, builds the host and these plugins, and makes the data.
-fn build(root: &Path, plugins: &[&str]) -> Result<()> {
+pub fn build(root: &Path, plugins: &[&str]) -> Result<()> {
     let libtorch = setup::for_rust(root)?;
     guests::build_plugins(root, plugins)?;
     build_host(root, &libtorch)?;
@@ -93,7 +93,7 @@ fn build(root: &Path, plugins: &[&str]) -> Result<()> {
 }
 
 /// The warm-up of a configuration. One that an earlier demo finished with the same settings and programs is used again.
-fn warm_up(root: &Path, config: &str, seed: &str) -> Result<Run> {
+pub fn warm_up(root: &Path, config: &str, seed: &str) -> Result<Run> {
     let settings = settings(root, config, seed)?;
     let finished = Finished::at(root, config);
     if let Some(run) = finished.read(root, &settings) {
@@ -164,7 +164,8 @@ fn data(root: &Path) -> Result<()> {
     })
 }
 
-fn gavel(root: &Path, title: &str, arguments: &[&str]) -> Result<Run> {
+/// Runs `gavel` with these arguments, as the part `title` of a demo.
+pub fn gavel(root: &Path, title: &str, arguments: &[&str]) -> Result<Run> {
     ui::loud_step(title, &format!("gavel {}", arguments.join(" ")), || {
         let what = format!("the demo's {title} failed");
         let arguments = arguments.iter().chain(&["--json"]);

@@ -8,6 +8,7 @@ mod demo;
 mod dist;
 mod failure;
 mod guests;
+mod learning;
 mod libtorch;
 mod plot;
 mod programs;
@@ -39,6 +40,8 @@ Commands:
                     the same with a policy that learns to call a calculator
   demo-reward-model [--seed N]
                     train a reward model on pairs, and a policy on it until it exploits it
+  learning          train the demo model with every algorithm, and write docs/learning.md; what
+                    docs/learning.jsonl has is not trained again
   test              set up, build everything, and run every test
   structure         check which crate depends on which, and that no files import each
                     other in a circle
@@ -63,6 +66,7 @@ enum Task {
     Demo { seed: u64 },
     DemoTools { seed: u64 },
     DemoRewardModel { seed: u64 },
+    Learning,
     Test,
     Structure,
     Dist,
@@ -103,11 +107,13 @@ fn parse(arguments: &[String]) -> Result<Task> {
             Ok(seed) => Ok(Task::DemoRewardModel { seed }),
             Err(_) => Err(usage(format!("`--seed` needs a whole number, not {seed:?}"))),
         },
+        ["learning"] => Ok(Task::Learning),
         ["test"] => Ok(Task::Test),
         ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
         [
-            "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "test" | "structure" | "dist",
+            "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "learning" | "test" | "structure"
+            | "dist",
             rest @ ..,
         ] => Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" ")))),
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -125,6 +131,7 @@ fn run(task: Task) -> Result<()> {
         Task::Demo { seed } => demo::run(&root, seed),
         Task::DemoTools { seed } => demo::run_tools(&root, seed),
         Task::DemoRewardModel { seed } => demo::run_reward_model(&root, seed),
+        Task::Learning => learning::run(&root),
         Task::Test => suite::run(&root),
         Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),

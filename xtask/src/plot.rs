@@ -82,6 +82,53 @@ fn draw(
     Ok(())
 }
 
+/// Writes a picture of several numbers over the same steps, with one axis, to the SVG file `path`.
+pub fn write_many(path: &Path, title: &str, axis: &str, all: &[Series<'_>]) -> Result<()> {
+    let area = SVGBackend::new(path, SIZE).into_drawing_area();
+    draw_many(&area, title, axis, all)
+        .map_err(|error| Failure::new(format!("cannot write {}", path.display())).why(error.to_string()))
+}
+
+fn draw_many(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    title: &str,
+    axis: &str,
+    all: &[Series<'_>],
+) -> std::result::Result<(), Box<dyn Error>> {
+    area.fill(&WHITE)?;
+    let last = all.iter().flat_map(|series| series.points).map(|(step, _)| *step).max().unwrap_or(1).max(1);
+    let ranges = || all.iter().map(Series::range);
+    let least = ranges().map(|range| range.start).fold(f64::INFINITY, f64::min);
+    let most = ranges().map(|range| range.end).fold(f64::NEG_INFINITY, f64::max);
+    // The names are to the right of the curves.
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, ("sans-serif", 20))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(60)
+        .build_cartesian_2d(0.0..last as f64 * 1.4, least..most)?;
+    chart
+        .configure_mesh()
+        .x_desc("step")
+        .y_desc(axis)
+        .x_label_formatter(&|step: &f64| format!("{step:.0}"))
+        .light_line_style(WHITE)
+        .draw()?;
+    for (number, series) in all.iter().enumerate() {
+        let colour = Palette99::pick(number).to_rgba();
+        let key = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2));
+        chart.draw_series(LineSeries::new(series.line(), colour.stroke_width(2)))?.label(series.name).legend(key);
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .background_style(WHITE)
+        .border_style(BLACK)
+        .draw()?;
+    area.present()?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +146,10 @@ mod tests {
             assert!(svg.contains(text), "no {text} in {svg}");
         }
         assert!(!svg.contains("href"), "it needs another file: {svg}");
+        write_many(&path, "A", "accuracy", &[left, right]).unwrap();
+        let many = std::fs::read_to_string(&path).unwrap();
+        assert!(["score", "accuracy", "step"].iter().all(|text| many.contains(text)) && many.len() > 1000, "{many}");
+        let (left, right) = (Series { name: "score", points: &up }, Series { name: "accuracy", points: &down });
         let nowhere = write(&folder.path().join("none/curves.svg"), "A", &left, &right).unwrap_err().to_string();
         assert!(nowhere.contains("curves.svg"), "{nowhere}");
     }
