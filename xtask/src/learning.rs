@@ -52,11 +52,14 @@ struct Learned {
     points: Vec<(u64, f64)>,
 }
 
-/// Takes the runs that the data does not have yet, and writes the page.
+/// Takes the runs that the data does not have yet, and writes data and page after each.
 pub fn run(root: &Path) -> Result<()> {
     demo::build(root, &REWARDS)?;
     let cases = cases(root)?;
     let mut learned = read(root)?;
+    // What a recipe or a name was before is not shown.
+    learned.retain(|run| cases.iter().any(|case| case.name == run.name && case.settings == run.settings));
+    report(root, &cases, &learned)?;
     for seed in 1..=SEEDS {
         let is_missing = |case: &&Case| {
             let is_it = |run: &Learned| run.name == case.name && run.settings == case.settings && run.seed == seed;
@@ -70,14 +73,16 @@ pub fn run(root: &Path) -> Result<()> {
         for case in missing {
             let points = take(root, case, seed, &warm_up.checkpoint)?;
             learned.push(Learned { name: case.name.clone(), settings: case.settings.clone(), seed, points });
-            write(root, DATA, &data(&learned))?;
+            report(root, &cases, &learned)?;
         }
     }
-    // What a recipe or a name was before is not shown.
-    learned.retain(|run| cases.iter().any(|case| case.name == run.name && case.settings == run.settings));
-    write(root, DATA, &data(&learned))?;
-    draw(root, &cases, &learned)?;
-    write(root, PAGE, &page(&cases, &learned))
+    Ok(())
+}
+
+fn report(root: &Path, cases: &[Case], learned: &[Learned]) -> Result<()> {
+    write(root, DATA, &data(learned))?;
+    draw(root, cases, learned)?;
+    write(root, PAGE, &page(cases, learned))
 }
 
 /// The recipes of the page, and each name that none of them has.
@@ -177,7 +182,7 @@ fn mean(case: &Case, learned: &[Learned]) -> Vec<(u64, f64)> {
 
 fn draw(root: &Path, cases: &[Case], learned: &[Learned]) -> Result<()> {
     for (are_recipes, name, title) in
-        [(true, "recipes", "The recipes: mean of three seeds"), (false, "others", "The other names: one seed")]
+        [(true, "recipes", "The recipes: mean over seeds"), (false, "others", "The other names")]
     {
         let curves: Vec<(&str, Vec<(u64, f64)>)> = cases
             .iter()
@@ -196,13 +201,13 @@ fn draw(root: &Path, cases: &[Case], learned: &[Learned]) -> Result<()> {
 fn page(cases: &[Case], learned: &[Learned]) -> String {
     let mut page = format!(
         "# What each algorithm learns\n\n\
-        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with three seeds, and with every other name, with one. All runs begin with the same warm-up of their seed, draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. `learning.jsonl` has the data.\n\n\
+        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with up to three seeds, and with every other name, with one. All runs begin with the same warm-up of their seed, draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. `learning.jsonl` has the data.\n\n\
         ![accuracy over steps, recipes](learning-recipes.svg)\n\n\
         ![accuracy over steps, other names](learning-others.svg)\n\n\
         | | before | after, by seed | mean |\n|---|---|---|---|\n",
         STEPS * SAMPLES
     );
-    for case in cases {
+    for case in cases.iter().filter(|case| learned.iter().any(|run| run.name == case.name)) {
         let runs: Vec<&Learned> = learned.iter().filter(|run| run.name == case.name).collect();
         let ends = || runs.iter().filter_map(|run| Some((run.points.first()?.1, run.points.last()?.1)));
         let list =
