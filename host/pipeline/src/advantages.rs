@@ -289,4 +289,39 @@ mod tests {
         assert_eq!(rule.apply(&mut [&mut group])[0][0].advantages, [0.25, 0.25]);
         assert_eq!((learning.rewards.count, learning.rewards.mean), (2.0, 0.25));
     }
+
+    #[test]
+    fn with_a_critic_credit_is_a_reward_of_its_tokens() {
+        let mut group = group(&[(OutcomeKind::Scored, Some(1.0))]);
+        let table = rl_table("algorithm = 'gae'\nkl_reward.coefficient = 0.5");
+        let mut learning = LearningState::new(&table, &BTreeMap::new());
+        let credit = CreditRule::plain();
+        let measured = crate::token_measures::TokenMeasures {
+            kl: vec![0.25, 0.75],
+            values: vec![0.5, 0.25],
+            ..Default::default()
+        };
+        let measures = Measures::from([((0, 0, 0), measured)]);
+        let rule =
+            AdvantageRule { table: &table, credit: &credit, learning: &mut learning, measures, greedy: Vec::new() };
+        let member = &mut group.members[0];
+        let tokenizer = gavel_text::TextModel::byte_level().tokenizer;
+        if let Some(gavel_data::KnownTokens::Full(tokens)) = &mut member.sample.trajectories[0].tokens {
+            tokens.response = vec![tokenizer.encode("a").unwrap()[0], tokenizer.stop_ids()[0]];
+        }
+        let given = gavel_data::Credit { trajectory: 0, message: 0, start: 0, end: 1, value: 0.5 };
+        let score = gavel_data::Score { credit: vec![given], ..Default::default() };
+        let evaluation = gavel_data::Evaluation::without_call(gavel_data::Outcome::Scored(score));
+        member.outcome.plugins.insert("r".into(), evaluation);
+        let of_tokens = credit.of_tokens(member, 0).unwrap();
+        let penalties = rule.penalties(member, 0, vec![0.125, 0.375]);
+        let expected: Vec<f64> =
+            [0.125, 0.375].iter().zip(&of_tokens).map(|(penalty, credit)| penalty - credit).collect();
+        assert!(of_tokens.iter().any(|credit| *credit != 0.0), "{of_tokens:?}");
+        assert_eq!(penalties, expected);
+        let row = rule.apply(&mut [&mut group])[0].remove(0);
+        let last = 1.0 - expected[1];
+        assert_eq!(row.values, [0.5, 0.25]);
+        assert_eq!(row.returns, [(last - expected[0]) as f32, last as f32]);
+    }
 }

@@ -257,7 +257,7 @@ impl RlRun<'_> {
         }
         let steps_alone = match &table.critic {
             Some(critic) => {
-                step.explained.extend(explained_variance(&mini_batches.concat()));
+                step.explained.extend(explained_variance(mini_batches.iter().flatten()));
                 let start = Instant::now();
                 for mini_batch in &mini_batches {
                     let update = self.run.updater.update_critic(step.number, mini_batch.clone());

@@ -119,9 +119,9 @@ impl Trainer {
 
 /// The share of the variance of the returns that the values explain: 1 for a perfect critic, 0 for a constant one, and
 /// below 0 for one that is worse than that. Nothing where the returns are all the same.
-pub fn explained_variance(rows: &[Experience]) -> Option<f64> {
+pub fn explained_variance<'a>(rows: impl IntoIterator<Item = &'a Experience>) -> Option<f64> {
     let pairs: Vec<(f64, f64)> = rows
-        .iter()
+        .into_iter()
         .flat_map(|row| {
             let numbers = row.values.iter().zip(&row.returns);
             row.loss_mask.iter().zip(numbers).filter(|(learned, _)| **learned).map(|(_, pair)| pair)
