@@ -2,11 +2,11 @@
 
 use crate::config::{Config, CriticTable, LearningConfig, ModelTable};
 use crate::error::{PipelineError, Result};
+use crate::reference::read_parameters;
 use gavel_data::seed::{Purpose, derive};
-use gavel_policy::{Head, Model, ModelConfig, Phase, PolicyError, Tensor, device, threads, write_tensors};
+use gavel_policy::{Head, Model, ModelConfig, Phase, PolicyError, device, threads, write_tensors};
 use gavel_runs::Checkpoints;
 use gavel_train::{Experience, Schedule, TrainError, Trainer, UpdateStats, ValueLossConfig};
-use std::collections::HashMap;
 use std::path::Path;
 
 /// The critic of a run.
@@ -35,11 +35,7 @@ impl Critic {
             .map_err(PipelineError::Optimizer)?
             .gradient_checkpointing(learning.gradient_checkpointing);
         if let Some(checkpoint) = checkpoint {
-            let path = Checkpoints::critic(checkpoint);
-            let found: HashMap<String, Tensor> =
-                Tensor::read_safetensors(&path).map_err(PolicyError::from)?.into_iter().collect();
-            let weight = |(name, _): (String, Tensor)| Some((name.clone(), found.get(&name)?.shallow_clone()));
-            model.set_parameters(&model.parameters().into_iter().filter_map(weight).collect::<Vec<_>>())?;
+            read_parameters(&model, &Checkpoints::critic(checkpoint))?;
             trainer.load(&Checkpoints::critic_optimizer(checkpoint)).map_err(PipelineError::Optimizer)?;
         }
         tracing::info!("the critic is on {}", device::name(model.device()));

@@ -56,10 +56,15 @@ impl Reference {
         if self.follows.is_none() {
             return Ok(());
         }
-        let mut found: HashMap<String, Tensor> = Tensor::read_safetensors(path)?.into_iter().collect();
-        let names = self.model.parameters().into_iter().map(|(name, _)| name);
-        let weights: Vec<(String, Tensor)> =
-            names.filter_map(|name| found.remove(&name).map(|weight| (name, weight))).collect();
-        self.model.set_parameters(&weights)
+        read_parameters(&self.model, path)
     }
+}
+
+/// Overwrites the parameters of a model with those in the safetensors file `path`.
+pub(crate) fn read_parameters(model: &Model, path: &Path) -> std::result::Result<(), PolicyError> {
+    let mut found: HashMap<String, Tensor> = Tensor::read_safetensors(path)?.into_iter().collect();
+    let names = model.parameters().into_iter().map(|(name, _)| name);
+    let weights: Vec<(String, Tensor)> =
+        names.filter_map(|name| found.remove(&name).map(|weight| (name, weight))).collect();
+    model.set_parameters(&weights)
 }
