@@ -7,13 +7,22 @@ adapters to models of `tests/parity/models/`, and PEFT's results with them.
     python tests/parity/lora.py --check A B     # two folders compute the same
 
 Each folder below `lora/` is an adapter as `save_pretrained` writes it, with
-`expected.safetensors` beside it:
+`expected.safetensors` beside it. Those of language models have
 
     ids        [batch, time]            tokens; 0 is padding, on the right
     logits     [batch, time, vocab]     those of padding mean nothing
     greedy     [200]                    continues the first row
     grad.NAME  the shape of NAME        gradients of the mean cross-entropy of
                                         the next token in each row
+
+and those of classifiers and critics, whose head is trained whole,
+
+    ids        [batch, time]            as above
+    lengths    [batch]                  tokens of each row
+    outputs    [batch, labels]          the scores of each row, or
+               [batch, time, labels]    the values of each token
+    grad.NAME  the shape of NAME        gradients of the sum of squares of the
+                                        outputs of tokens
 
 The folders of `--check` are adapters, or checkpoints, such as a merged one.
 """
@@ -24,8 +33,12 @@ import sys
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
 
 from models import batch, language_model
 
@@ -45,6 +58,13 @@ ADAPTERS = {
     "gemma-one-layer": ("gemma", dict(target_modules=r".*layers\.1\.(self_attn\.[qk]_proj|mlp\.gate_proj)", r=3,
                                       lora_alpha=6, lora_dropout=0.1), torch.float32),
     "llama-bf16": ("llama-bf16-shards", dict(target_modules="all-linear", r=4, lora_alpha=8), torch.bfloat16),
+}
+# Of a critic, PEFT takes the head for one of "all-linear".
+LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+# name: (task, class, base, labels)
+CLASSIFIERS = {
+    "qwen3-scores": ("SEQ_CLS", AutoModelForSequenceClassification, "qwen3", 1),
+    "llama-values": ("TOKEN_CLS", AutoModelForTokenClassification, "llama", 2),
 }
 
 
@@ -84,14 +104,50 @@ def write(names):
         print(f"{name}: seed {seed}, smallest margin {margin:.4f}, {len(grads)} tensors")
 
 
+def write_classifiers(names):
+    os.chdir(RUN_IN)
+    for number, (name, (task, kind, base, labels)) in enumerate(CLASSIFIERS.items()):
+        if names and name not in names:
+            continue
+        torch.manual_seed(number)
+        model = kind.from_pretrained(f"../../tests/parity/models/{base}", num_labels=labels, dtype=torch.float32,
+                                     attn_implementation="eager", pad_token_id=0)
+        model = get_peft_model(model, LoraConfig(task_type=task, target_modules=LINEAR, r=4, lora_alpha=8)).eval()
+        with torch.no_grad():
+            for key, weight in model.named_parameters():
+                if "lora_B" in key or "modules_to_save" in key:
+                    weight.copy_(torch.randn_like(weight) * 0.2)
+        ids, lengths, mask = batch(number)
+        outputs = model(input_ids=ids, attention_mask=mask).logits
+        counted = outputs if task == "SEQ_CLS" else outputs * mask.unsqueeze(2)
+        (counted ** 2).sum().backward()
+        folder = FOLDER / name
+        model.save_pretrained(folder)
+        (folder / "README.md").unlink()
+        grads = {f"grad.{key.replace('.modules_to_save', '').replace('.default', '')}": weight.grad.clone()
+                 for key, weight in model.named_parameters() if weight.requires_grad}
+        found = dict(outputs=outputs.detach(), lengths=torch.as_tensor(lengths))
+        save_file(dict(ids=ids, **found, **grads), folder / "expected.safetensors")
+        print(f"{name}: {len(grads)} tensors")
+
+
+def loaded(folder):
+    """The checkpoint or adapter in a folder."""
+    if not (pathlib.Path(folder) / "adapter_config.json").exists():
+        return AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    config = LoraConfig.from_pretrained(folder)
+    kind = {"SEQ_CLS": AutoModelForSequenceClassification,
+            "TOKEN_CLS": AutoModelForTokenClassification}.get(config.task_type, AutoModelForCausalLM)
+    labels = {key: weight.shape[0] for key, weight in load_file(pathlib.Path(folder) / "adapter_model.safetensors").items()
+              if key.endswith(".score.weight")}
+    settings = dict(num_labels=next(iter(labels.values())), pad_token_id=0) if labels else {}
+    base = kind.from_pretrained(config.base_model_name_or_path, dtype="auto", **settings)
+    return PeftModel.from_pretrained(base, folder)
+
+
 def logits(folder, ids, mask):
-    if (pathlib.Path(folder) / "adapter_config.json").exists():
-        base = LoraConfig.from_pretrained(folder).base_model_name_or_path
-        model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base, dtype="auto"), folder)
-    else:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     with torch.no_grad():
-        return model.eval()(input_ids=ids, attention_mask=mask).logits
+        return loaded(folder).eval()(input_ids=ids, attention_mask=mask).logits
 
 
 def check(one, other):
@@ -111,4 +167,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--check"]:
         check(*sys.argv[2:])
     else:
-        write(sys.argv[1:])
+        names = sys.argv[1:]
+        write(names)
+        write_classifiers(names)

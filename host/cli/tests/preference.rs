@@ -141,6 +141,33 @@ fn a_reward_model_is_made_of_a_policy_or_continued() {
 }
 
 #[test]
+fn a_reward_model_of_adapters_learns_pairs_scores_and_can_be_merged() {
+    let project = project();
+    start(&project);
+    let before = weights(&project, "start");
+    let lora = ["--set", "model.lora={rank = 4}", "--set", "train.learning_rate=3e-2"];
+    resumes_exactly(&project, "reward-model", "continued.toml", &lora, "adapter_model.safetensors");
+    let longer = ["--set", "train.steps=40", "--set", "log.name=longer", "--set", "train.validate_every=40"];
+    project.succeed(&[&["reward-model", "-c", "continued.toml"][..], &lora, &longer].concat());
+    let last = &project.metrics("runs/longer")[40];
+    assert_eq!(last["val/accuracy"], json!(1.0), "{last:?}");
+    assert!(weights(&project, "start") == before, "the base was changed");
+
+    let checkpoint = "runs/longer/checkpoints/step-000040";
+    let row = |answer: &str| json!({"prompt": "Say 200", "response": answer}).to_string() + "\n";
+    project.write("answers.jsonl", &(row("200 a") + &row("200 b")));
+    project.succeed(&["merge", "-m", checkpoint, "-o", "merged"]);
+    let scores = |folder: &str, out: &str| -> Vec<f64> {
+        let model = format!("quality={folder}");
+        project.succeed(&["score", "--reward-model", &model, "--data", "answers.jsonl", "--out", out]);
+        lines(&project.path(out)).iter().map(|line| line["reward"].as_f64().unwrap()).collect()
+    };
+    let (adapted, merged) = (scores(checkpoint, "adapted.jsonl"), scores("merged", "merged.jsonl"));
+    assert!(adapted[0] > adapted[1] + 0.5, "{adapted:?}");
+    assert!(adapted.iter().zip(&merged).all(|(one, other)| (one - other).abs() < 1e-4), "{adapted:?}, {merged:?}");
+}
+
+#[test]
 fn dpo_starts_at_the_policy_and_learns_pairs() {
     let project = project();
     start(&project);
@@ -213,10 +240,6 @@ fn mistakes_are_found_before_the_first_step() {
         (reward("data.train=half.jsonl"), "half.jsonl, line 1: the row has no `rejected`"),
         (dpo("data.train=long.jsonl"), "long.jsonl, line 1: the prompt has "),
         (dpo("data.train=turns.jsonl"), "`chosen` has 3 messages after the prompt: `gavel dpo` learns one"),
-        (
-            refused(&["reward-model", "-c", "continued.toml", "--set", "model.lora.rank=4"]),
-            "[model.lora] cannot train a reward model",
-        ),
         (
             refused(&["dpo", "-c", "dpo.toml", "--set", "data.columns.chosen=\"best\""]),
             "the row has no column `best` to read `chosen` from",

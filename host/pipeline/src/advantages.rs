@@ -14,6 +14,8 @@ use gavel_train::{Advantage, Experience, RewardStatistics, ScoredGroup, ScoredSa
 fn scored(group: &Group, table: &RlTable, rule: &CreditRule<'_>, strand: &Strand) -> Option<(Vec<usize>, Vec<f64>)> {
     let grouping = table.grouping();
     let reward = |member: &Member| rule.reward(member, strand, reward(member, &grouping)?);
+    // Whoever does not learn from rewards also learns from samples without one.
+    let reward = |member: &Member| reward(member).or((!table.algorithm.needs_rewards()).then_some(0.0));
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
     (rewards.len() >= table.min_scored()).then_some((indices, rewards))
@@ -30,7 +32,7 @@ fn reward(member: &Member, grouping: &Grouping) -> Option<f64> {
 pub(crate) enum Useless {
     /// Fewer samples than `min_scored` have a reward.
     TooFewScored,
-    /// All rewards are equal. So are all advantages: 0 if samples are compared with each other.
+    /// All rewards are equal, so that no sample is better than another.
     EqualRewards,
 }
 
@@ -50,7 +52,10 @@ impl Useless {
         if scored.peek().is_none() {
             return Some(Self::TooFewScored);
         }
-        let is_uniform = scored.all(|(_, rewards)| ScoredGroup::of_rewards(rewards).is_uniform());
+        // A sample alone has nothing that its reward could differ from.
+        let is_compared = |rewards: &[f64]| rewards.len() > 1 || table.advantage_config().compares();
+        let is_uniform = table.algorithm.needs_rewards()
+            && scored.all(|(_, rewards)| is_compared(&rewards) && ScoredGroup::of_rewards(rewards).is_uniform());
         (is_uniform && !rule.has_credit(group)).then_some(Self::EqualRewards)
     }
 }
@@ -160,6 +165,9 @@ impl AdvantageRule<'_> {
         let has_critic = self.table.algorithm.needs_critic();
         let experience = |(place, (number, trajectory)): (usize, (usize, &Trajectory))| {
             let bare = experience(trajectory, self.table)?;
+            if self.table.algorithm.leaves_out() && advantage.mean(&scored.trajectories) == 0.0 {
+                return None;
+            }
             let mut advantages = advantage.of_trajectory(place, bare.response.len());
             let sample = self.credit.counts_as(group, index, number);
             if has_critic {

@@ -75,7 +75,11 @@ fn load(table: &CriticTable, policy: &ModelTable, seed: u64) -> std::result::Res
     let device = device::select(table.device.as_ref().unwrap_or(&policy.device))?;
     let kind = table.dtype.unwrap_or(policy.dtype).kind();
     if let Some(path) = table.path.as_ref().or(policy.path.as_ref()) {
-        return Model::load_critic(path, kind, device);
+        let model = Model::load_critic(path, kind, device)?;
+        return match &table.lora {
+            Some(lora) => model.adapt(lora, path, derive(seed, 0, 3, Purpose::Weights)),
+            None => Ok(model),
+        };
     }
     let sizes = policy.init.clone().ok_or_else(|| PolicyError::Config("the policy has no sizes".into()))?;
     let sizes = ModelConfig { head: Head::Values { labels: 1 }, ..sizes };

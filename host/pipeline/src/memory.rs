@@ -9,7 +9,7 @@ use crate::config::{Config, LearningConfig, RlTable, SftTable};
 use crate::error::Result;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
-use gavel_policy::device;
+use gavel_policy::{ModelConfig, device};
 use gavel_train::SftRow;
 use plan::{MiniBatch, Plan, longest};
 
@@ -28,10 +28,13 @@ pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[
     let drawn = table.prompts_per_step as u64 * (group + u64::from(table.algorithm.needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
     plan.has_reference = table.needs_reference();
+    let other = table.reference.as_ref().and_then(|reference| reference.path.as_deref());
+    plan.other_reference = other.map(ModelConfig::load).transpose()?;
     if let Some(critic) = &table.critic
         && device::select(critic.device.as_ref().unwrap_or(&config.model.device))? == plan.device()
     {
-        plan.critic = Some((crate::critic::sizes(critic, &setup.sizes)?, critic.dtype.unwrap_or(config.model.dtype)));
+        let sizes = crate::critic::sizes(critic, &setup.sizes)?;
+        plan.critic = Some((sizes, critic.dtype.unwrap_or(config.model.dtype), critic.lora.clone()));
     }
     plan.keeps_before_step =
         config.schedule.stream && table.loss().needs_proximal() && table.mini_batch() < table.prompts_per_step;

@@ -1,37 +1,60 @@
-//! The reference: the policy from which penalties measure the distance.
+//! The reference: the model from which penalties measure the distance.
 
-use crate::config::ReferenceTable;
+use crate::config::{Config, ModelTable, ReferenceTable, TrainTable};
 use crate::error::{PipelineError, Result};
-use gavel_policy::{Model, PolicyError, Tensor, write_tensors};
+use crate::policy::Policy;
+use gavel_policy::{Head, Model, ModelFolder, Phase, PolicyError, Tensor, threads, write_tensors};
+use gavel_runs::Checkpoints;
+use gavel_text::TextModel;
 use gavel_torch::scalar::ScalarOperations;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The policy from which penalties measure the distance: the first policy of the run, or one that follows the policy.
+/// The model from which penalties measure the distance: the first policy of the run, one that follows the policy, or
+/// another model.
 pub(crate) struct Reference {
     pub(crate) model: Model,
     /// How it follows the policy, if it does.
-    follows: Option<ReferenceTable>,
+    follows: Option<Follows>,
+}
+
+/// How a reference follows the policy.
+#[derive(Debug, Clone, Copy)]
+struct Follows {
+    every: u64,
+    mixup: f64,
 }
 
 impl Reference {
-    /// A reference that is `model` at first.
+    /// The reference of a run, as the checkpoint in the folder `checkpoint` has it, if the run is resumed.
     ///
     /// # Errors
-    /// The reference should follow the policy, but shares its weights.
-    pub(crate) fn new(model: Model, follows: Option<ReferenceTable>, policy: &Model) -> Result<Self> {
-        if follows.is_some() && policy.is_adapted() {
+    /// The reference cannot be read, or does not fit the policy.
+    pub(crate) fn open<T: TrainTable>(config: &Config<T>, policy: &Policy, checkpoint: Option<&Path>) -> Result<Self> {
+        let table = config.train.reference();
+        if let Some(path) = table.and_then(|table| table.path.as_deref()) {
+            let other = other(path, policy, &config.model);
+            let model = other.map_err(|what| PipelineError::Stopped(format!("train.reference.path: {what}")))?;
+            return Ok(Self { model, follows: None });
+        }
+        let follows = |table: &ReferenceTable| Some(Follows { every: table.every?, mixup: table.mixup });
+        let follows = table.and_then(follows);
+        if follows.is_some() && policy.model.is_adapted() {
             return Err(PipelineError::Stopped(
-                "train.reference is for a policy whose weights are all trained: with adapters, the reference is the base\nhint: leave [train.reference] out".into(),
+                "train.reference.every is for a policy whose weights are all trained: with adapters, the reference is the base\nhint: leave [train.reference] out".into(),
             ));
         }
-        Ok(Self { model, follows })
+        let first = policy.reference(&config.model, &config.resources, config.seed)?;
+        let reference = Self { model: first, follows };
+        if let Some(checkpoint) = checkpoint {
+            reference.load(&Checkpoints::reference(checkpoint))?;
+        }
+        Ok(reference)
     }
 
     /// Follows the policy after step `step`, if it is time.
     pub(crate) fn follow(&self, policy: &Model, step: u64) -> std::result::Result<(), PolicyError> {
-        let Some(ReferenceTable { mixup, .. }) = self.follows.filter(|follows| step.is_multiple_of(follows.every))
-        else {
+        let Some(Follows { mixup, .. }) = self.follows.filter(|follows| step.is_multiple_of(follows.every)) else {
             return Ok(());
         };
         let _guard = tch::no_grad_guard();
@@ -52,12 +75,35 @@ impl Reference {
     }
 
     /// Restores what [`save`](Self::save) wrote, if it wrote anything.
-    pub(crate) fn load(&self, path: &Path) -> std::result::Result<(), PolicyError> {
+    fn load(&self, path: &Path) -> std::result::Result<(), PolicyError> {
         if self.follows.is_none() {
             return Ok(());
         }
         read_parameters(&self.model, path)
     }
+}
+
+/// The model in the folder `path`, on the device of the policy, which has the same tokens.
+fn other(path: &Path, policy: &Policy, table: &ModelTable) -> std::result::Result<Model, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let folder = ModelFolder::open(path).map_err(|error| text(&error))?;
+    let tokenizer = TextModel::load_with(&folder.text, &folder.base).map_err(|error| text(&error))?.tokenizer;
+    if let Some(id) = policy.text.tokenizer.first_difference(&tokenizer) {
+        let [own, other] = [&policy.text.tokenizer, &tokenizer].map(|tokenizer| tokenizer.token_to_text(id).text);
+        return Err(format!(
+            "token {id} is {other:?} in {}, and {own:?} in the policy's tokenizer\nhint: log-probabilities can only be compared with those of a model that has the policy's tokens",
+            folder.text.display()
+        ));
+    }
+    let (kind, device) = (table.dtype.kind(), policy.model.device());
+    let load = || Model::load(path, kind, device).map_err(|error| error.during(Phase::Loading));
+    let model = threads::apart(load).map_err(|error| text(&error))?;
+    match model.config().head {
+        Head::LanguageModel => {}
+        _ => return Err(format!("{} is not a language model", folder.base.display())),
+    }
+    model.config().check_vocabulary(policy.text.tokenizer.vocab_size()).map_err(|error| text(&error))?;
+    Ok(model)
 }
 
 /// Overwrites the parameters of a model with those in the safetensors file `path`.

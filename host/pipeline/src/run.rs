@@ -21,7 +21,7 @@ use gavel_agent::PolicyWait;
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::{Checkpoints, Metrics, QueuedGroup, check_weights};
+use gavel_runs::{Metrics, QueuedGroup, check_weights};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
@@ -59,7 +59,7 @@ pub(crate) struct RunShape {
     /// Responses that a step draws.
     pub(crate) drawn: usize,
     pub(crate) grouping: Grouping,
-    /// Whether a KL penalty needs the policy that the run starts from.
+    /// Whether a penalty needs a reference.
     pub(crate) needs_reference: bool,
 }
 
@@ -83,14 +83,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
         let reference = match needs_reference {
-            true => {
-                let first = policy.reference(&config.model, &config.resources, config.seed)?;
-                let reference = Reference::new(first, config.train.reference(), &policy.model)?;
-                if let Some(checkpoint) = opened.checkpoint() {
-                    reference.load(&Checkpoints::reference(checkpoint))?;
-                }
-                Some(reference)
-            }
+            true => Some(Reference::open(config, &policy, opened.checkpoint())?),
             false => None,
         };
         let critic = config.train.critic();

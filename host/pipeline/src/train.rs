@@ -95,7 +95,7 @@ fn report(step: u64, steps: u64, metrics: &Metrics, lesson: &Lesson) {
         return;
     }
     let equal = match number("frac_reward_zero_std") >= 1.0 {
-        true => ", the rewards of each group are equal: no advantage",
+        true => ", the rewards of each group are equal",
         false => "",
     };
     let learned = match metrics.get("entropy") {

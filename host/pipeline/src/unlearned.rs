@@ -108,7 +108,9 @@ pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>, rule: &
     let equal = (equal > 0).then(|| format!("{equal} had equal rewards"));
     let truncated = (table.mask_truncated && few.is_none() && equal.is_none())
         .then(|| "their responses were truncated, and train.mask_truncated leaves these out".to_owned());
-    let why = few.into_iter().chain(equal).chain(truncated).collect::<Vec<_>>().join(", ");
+    let rejected = table.algorithm.leaves_out() && few.is_none() && equal.is_none();
+    let rejected = rejected.then(|| "no sample was good enough to imitate".to_owned());
+    let why = few.into_iter().chain(equal).chain(truncated).chain(rejected).collect::<Vec<_>>().join(", ");
     format!("none of {} groups could be learned from ({why})", groups.len())
 }
 

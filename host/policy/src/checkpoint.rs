@@ -21,7 +21,7 @@ impl Model {
     /// `BFloat16` or `Half`.
     pub fn load(dir: &Path, kind: Kind, device: Device) -> Result<Self> {
         let folder = ModelFolder::open(dir)?;
-        let model = Self::load_weights(&folder.base, ModelConfig::load(&folder.base)?, kind, device)?;
+        let model = Self::load_weights(&folder.base, ModelConfig::load(dir)?, kind, device)?;
         let model = match &folder.adapter {
             Some(adapter) => model.with_adapter(adapter)?,
             None => model,
@@ -58,15 +58,20 @@ impl Model {
     /// or makes one from a language model: its layers are kept, and the head is
     /// random, as in `transformers`, and depends on `seed`. `pad` is the token
     /// that fills up batches where `config.json` has none: `transformers` looks
-    /// for the last other token, and reads the score there.
+    /// for the last other token, and reads the score there. The folder may also
+    /// be a reward model's adapter.
     pub fn load_reward_model(dir: &Path, kind: Kind, device: Device, seed: u64, pad: Option<u32>) -> Result<Self> {
-        if ModelFolder::open(dir)?.adapter.is_some() {
-            return Err(PolicyError::Input(format!(
-                "a reward model is made from a plain checkpoint, and {} is an adapter\nhint: merge it first with `gavel merge`",
-                dir.display()
-            )));
-        }
         let stored = ModelConfig::load(dir)?;
+        if ModelFolder::open(dir)?.adapter.is_some() {
+            if stored.head == Head::LanguageModel {
+                return Err(PolicyError::Input(format!(
+                    "a reward model is made from a plain checkpoint, and {} is the adapter of a language model\nhint: merge it first with `gavel merge`",
+                    dir.display()
+                )));
+            }
+            stored.for_reward_model()?;
+            return Self::load(dir, kind, device);
+        }
         let mut config = stored.clone().for_reward_model()?;
         config.pad_token_id = config.pad_token_id.or(pad);
         let model = Self::load_weights(dir, config, kind, device)?;

@@ -62,7 +62,7 @@ impl<'a> Footprint<'a> {
         Self { adapters: Some(adapters), ..self }
     }
 
-    /// The parameters of adapters: `rank · (in + out)` a module.
+    /// The parameters that adapters train: `rank · (in + out)` a module, and the head of a classifier or critic.
     pub fn adapters(&self, lora: &LoraConfig) -> u64 {
         let [h, i] = [self.config.hidden_size, self.config.intermediate_size].map(size);
         let (q, kv) = (size(self.config.query_width()), size(self.config.kv_width()));
@@ -71,7 +71,8 @@ impl<'a> Footprint<'a> {
             Module::Key | Module::Value => h + kv,
             Module::Gate | Module::Up | Module::Down => h + i,
         });
-        self.layers() * size(lora.rank) * widths.sum::<u64>()
+        let head = self.config.head.labels().map_or(0, |labels| size(labels) * h);
+        self.layers() * size(lora.rank) * widths.sum::<u64>() + head
     }
 
     /// How many weights there are.

@@ -77,13 +77,14 @@ impl Model {
     }
 
     /// The tensors that training changes, with their names, always in the same
-    /// order: all weights, or only the adapters if there are any. They share
+    /// order: all weights or, with adapters, only these and the head of a
+    /// classifier or critic, which is usually new. They share
     /// their memory with the model. The names are those of Hugging Face except
     /// for the fused matrices: `self_attn.qkv_proj` holds the rows of `q_proj`,
     /// `k_proj` and `v_proj`, and `mlp.gate_up_proj` those of `gate_proj` and
     /// `up_proj`. Norms and biases have one dimension.
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
-        if self.is_adapted() { self.adapters() } else { self.weights() }
+        if self.is_adapted() { self.adapters().into_iter().chain(self.own_head()).collect() } else { self.weights() }
     }
 
     /// Overwrites the [`parameters`](Self::parameters) with `from`, the parameters of a model of the same
@@ -122,10 +123,21 @@ impl Model {
             all.extend(named.map(|(name, tensor)| (format!("model.layers.{index}.{name}"), tensor.shallow_clone())));
         }
         all.push(("model.norm.weight".to_owned(), self.norm.shallow_clone()));
-        let head = if self.config.head == Head::LanguageModel { "lm_head.weight" } else { "score.weight" };
-        all.extend(self.head.as_ref().map(|weight| (head.to_owned(), weight.shallow_clone())));
-        all.extend(self.head_bias.as_ref().map(|bias| ("score.bias".to_owned(), bias.shallow_clone())));
+        if self.config.head == Head::LanguageModel {
+            all.extend(self.head.as_ref().map(|weight| ("lm_head.weight".to_owned(), weight.shallow_clone())));
+        }
+        all.extend(self.own_head());
         all
+    }
+
+    /// The head of a classifier or critic; empty for a language model.
+    pub(crate) fn own_head(&self) -> Vec<(String, Tensor)> {
+        if self.config.head == Head::LanguageModel {
+            return Vec::new();
+        }
+        let named = |name: &str, tensor: &Tensor| (name.to_owned(), tensor.shallow_clone());
+        let weight = self.head.as_ref().map(|weight| named("score.weight", weight));
+        weight.into_iter().chain(self.head_bias.as_ref().map(|bias| named("score.bias", bias))).collect()
     }
 
     /// Every weight except adapters, with its name and shape in a Hugging Face

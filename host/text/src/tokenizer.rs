@@ -294,6 +294,17 @@ impl Tokenizer {
         &self.generation
     }
 
+    /// The first token that another tokenizer lacks or has as another; nothing if a model with that one reads the
+    /// tokens of this one.
+    pub fn first_difference(&self, other: &Self) -> Option<u32> {
+        let ids = 0..self.vocab_size as u32;
+        let is_missing = |id: &u32| {
+            let own = self.inner.id_to_token(*id);
+            own.is_some() && own != other.inner.id_to_token(*id)
+        };
+        ids.into_iter().find(is_missing)
+    }
+
     /// One more than the largest token id: the smallest vocabulary that the
     /// model must have.
     pub fn vocab_size(&self) -> usize {

@@ -181,7 +181,9 @@ fn advantages_are_verls() {
     let list = |name: &str| -> Vec<f64> { serde_json::from_str(&fixtures.metadata[name]).unwrap() };
     let (weights, gammas, lams) = (list("weights"), list("gammas"), list("lams"));
     let width = fixtures.tensors["mask"].0[2];
-    for estimator in Estimator::ALL {
+    // verl has no estimator that imitates, and distils in its loss.
+    let is_verls = |estimator: &Estimator| !matches!(estimator, Estimator::Raft | Estimator::Distillation);
+    for estimator in Estimator::ALL.into_iter().filter(is_verls) {
         let serde_json::Value::String(name) = serde_json::to_value(estimator).unwrap() else { panic!("{estimator:?}") };
         for case in 0..fixtures.cases() {
             let (mut groups, places) = groups(&fixtures, case, &weights);

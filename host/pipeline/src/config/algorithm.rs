@@ -1,21 +1,58 @@
 //! Tables of `[train]` that belong to some algorithms only.
 
+use super::error::ConfigError;
+use crate::hub;
 use gavel_train::Scale;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
-/// `[train.reference]`: the reference, from which penalties measure the distance, follows the policy that is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// `[train.reference]`: the model from which penalties measure the distance, if it is not the run's first policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceTable {
-    /// Steps between changes of the reference.
-    pub every: u64,
+    /// A folder or the name of a model on the hub, such as a teacher; by default, what the policy starts from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// Steps after which the reference follows the policy; never by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u64>,
     /// The share of the new policy in it, above 0; 1 by default, which replaces it.
-    #[serde(default = "whole")]
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
     pub mixup: f64,
 }
 
 fn whole() -> f64 {
     1.0
+}
+
+fn is_whole(share: &f64) -> bool {
+    *share == whole()
+}
+
+impl ReferenceTable {
+    /// Refuses values out of range and keys that do not fit together, naming the key.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let wrong = |what: &str| Err(ConfigError::Invalid(format!("train.reference: {what}")));
+        if !(self.mixup > 0.0 && self.mixup <= 1.0) {
+            return Err(ConfigError::value("train.reference.mixup", "above 0 and at most 1", self.mixup));
+        }
+        match (&self.path, self.every) {
+            (None, None) => wrong("it is empty\nhint: set path to another model, or every so that it follows the policy"),
+            (Some(_), Some(_)) => wrong("path names a model that stays as it is, and every is for one that follows the policy"),
+            (Some(_), None) if self.mixup != whole() => wrong("mixup is for a reference that follows the policy (every)"),
+            (_, Some(0)) => Err(ConfigError::value("train.reference.every", "at least 1", 0)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces the name of a model on the hub by its local folder.
+    pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        if let Some(path) = &mut self.path {
+            let found = hub::model(path);
+            *path = found.map_err(|error| ConfigError::Invalid(format!("train.reference.path: {error}")))?.into_owned();
+        }
+        Ok(())
+    }
 }
 
 /// `[train.advantage]`: settings of the algorithm.
@@ -32,6 +69,9 @@ pub struct AdvantageTable {
     /// How much of a later temporal difference counts at a token before it; only for `gae`, 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lam: Option<f64>,
+    /// The reward from which a sample is imitated; only for `raft`, which by default imitates the best of each group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
 }
 
 impl AdvantageTable {

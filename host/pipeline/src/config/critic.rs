@@ -2,7 +2,7 @@
 
 use super::error::ConfigError;
 use crate::hub;
-use gavel_policy::Dtype;
+use gavel_policy::{Dtype, LoraConfig};
 use gavel_train::{OptimizerConfig, Schedule, ScheduleConfig, ScheduleKind, ValueLossConfig};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -21,6 +21,9 @@ pub struct CriticTable {
     /// The dtype of the weights; the policy's by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
+    /// Its adapters; by default, all weights are trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
     /// The learning rate after the warm-up; 1e-5 by default.
     pub learning_rate: f64,
     /// Steps in which the rate rises to `learning_rate`; 0 by default.
@@ -39,6 +42,7 @@ impl Default for CriticTable {
             path: None,
             device: None,
             dtype: None,
+            lora: None,
             learning_rate: 1e-5,
             warmup_steps: 0,
             steps_alone: 0,
@@ -66,6 +70,9 @@ impl CriticTable {
 
     /// Refuses values out of range, naming the key.
     pub(super) fn validate(&self, steps: u64) -> Result<(), ConfigError> {
+        if let Some(lora) = &self.lora {
+            lora.validate().map_err(|error| ConfigError::Invalid(format!("train.critic.lora: {error}")))?;
+        }
         self.schedule(steps)?;
         self.loss().validate().map_err(|error| error.within("train.critic"))?;
         if self.steps_alone >= steps {

@@ -9,7 +9,7 @@ use super::reward::RewardTable;
 use super::reward_model::RewardModelTable;
 use super::schedule::ScheduleTable;
 use super::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
-use super::train_table::{ModelKind, TrainTable};
+use super::train_table::TrainTable;
 use gavel_limiter::LimiterTable;
 use gavel_plugin::{Grants, LimitsTable};
 use gavel_policy::Dtype;
@@ -136,9 +136,13 @@ impl<T: TrainTable> Config<T> {
         if let Some(command) = T::WITHOUT_ANSWERS {
             self.check_without_answers(command)?;
         }
-        if T::MODEL == ModelKind::RewardModel && self.model.lora.is_some() {
+        if let Some(critic) = self.train.critic()
+            && critic.lora.is_some()
+            && critic.path.is_none()
+            && self.model.path.is_none()
+        {
             return Err(ConfigError::Invalid(
-                "[model.lora] cannot train a reward model: its head is new, and an adapter has no place for it\nhint: leave [model.lora] out, so that all weights are trained".into(),
+                "[train.critic.lora] needs `train.critic.path` or `model.path`: an adapter is for a checkpoint".into(),
             ));
         }
         self.data.validate(T::LEARNS)?;

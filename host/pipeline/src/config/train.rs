@@ -8,7 +8,7 @@ use super::learning::{LearningConfig, train_table};
 use super::train_table::TrainTable;
 use gavel_data::{MOST_REWARD, OutcomeKind, named_keys};
 use gavel_scoring::recording::{Grouping, OfSample, Substitute};
-use gavel_train::{AdvantageConfig, Estimator, KlConfig, LossConfig, OffPolicyConfig, OldLogProbs};
+use gavel_train::{AdvantageConfig, Estimator, KlConfig, KlEstimator, LossConfig, OffPolicyConfig, OldLogProbs};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ train_table! {
         /// A penalty on the distance from the run's first policy, taken from the reward of each token; none by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub kl_reward: Option<KlConfig>,
-        /// How the reference, from which penalties measure the distance, follows the policy; not at all by default.
+        /// The reference, from which penalties measure the distance; the run's first policy by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reference: Option<ReferenceTable>,
         /// Whether responses that reached the limit of tokens are not learned from; their rewards still count in their
@@ -136,8 +136,8 @@ fn half() -> f64 {
 impl RlTable {
     /// The advantage's settings.
     pub fn advantage_config(&self) -> AdvantageConfig {
-        let AdvantageTable { scale, gamma, lam } = self.advantage;
-        AdvantageConfig { estimator: self.algorithm, scale, gamma, lam }
+        let AdvantageTable { scale, gamma, lam, threshold } = self.advantage;
+        AdvantageConfig { estimator: self.algorithm, scale, gamma, lam, threshold }
     }
 
     /// The smallest number of scored samples with which a group is learned from.
@@ -147,12 +147,27 @@ impl RlTable {
 
     /// The smallest number of samples that can teach anything.
     fn least_samples(&self) -> usize {
-        if self.algorithm.compares() { 2 } else { 1 }
+        if self.advantage_config().compares() { 2 } else { 1 }
     }
 
-    /// Whether a penalty needs the policy that the run starts from.
+    /// Whether a penalty needs a reference.
     pub(crate) fn needs_reference(&self) -> bool {
         self.loss.kl.is_some() || self.kl_reward.is_some()
+    }
+
+    /// Refuses keys that do not fit distillation.
+    fn validate_distillation(&self) -> Result<(), ConfigError> {
+        if self.reference.as_ref().is_none_or(|reference| reference.path.is_none()) {
+            return Err(ConfigError::Invalid(
+                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder".into(),
+            ));
+        }
+        match self.filter_groups {
+            Some(_) => Err(ConfigError::Invalid(
+                "train.filter_groups drops groups by their rewards, and distillation does not learn from rewards\nhint: leave it out".into(),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What becomes of a sample with this outcome. By default it is dropped, but a response that exhausted a plugin
@@ -188,8 +203,8 @@ impl TrainTable for RlTable {
     const LEARNS: bool = true;
     const DRAWS: bool = true;
 
-    fn reference(&self) -> Option<ReferenceTable> {
-        self.reference
+    fn reference(&self) -> Option<&ReferenceTable> {
+        self.reference.as_ref()
     }
 
     fn critic(&self) -> Option<&CriticTable> {
@@ -197,6 +212,7 @@ impl TrainTable for RlTable {
     }
 
     fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+        self.reference.iter_mut().try_for_each(ReferenceTable::find_on_hub)?;
         self.critic.iter_mut().try_for_each(CriticTable::find_on_hub)
     }
 
@@ -216,6 +232,10 @@ impl TrainTable for RlTable {
         }
         if self.algorithm.needs_critic() {
             self.critic.get_or_insert_default();
+        }
+        if self.algorithm == Estimator::Distillation {
+            let whole = KlConfig { estimator: KlEstimator::K1, coefficient: 1.0, ..KlConfig::default() };
+            self.kl_reward.get_or_insert(whole);
         }
         self.mini_batch_prompts = Some(self.mini_batch());
         self.min_scored = Some(self.min_scored());
@@ -249,15 +269,16 @@ impl TrainTable for RlTable {
             None => {}
         }
         self.advantage_config().validate().map_err(|error| error.within("train.advantage"))?;
-        if let Some(ReferenceTable { every, mixup }) = self.reference {
-            at_least_one("train.reference.every", every as usize)?;
-            if !(mixup > 0.0 && mixup <= 1.0) {
-                return Err(ConfigError::value("train.reference.mixup", "above 0 and at most 1", mixup));
-            }
+        if let Some(reference) = &self.reference {
+            reference.validate()?;
             if !self.needs_reference() {
-                let must = "absent without train.loss.kl or train.kl_reward";
-                return Err(ConfigError::value("train.reference", must, format!("{{ every = {every} }}")));
+                return Err(ConfigError::Invalid(
+                    "train.reference: nothing measures the distance from it\nhint: set train.loss.kl or train.kl_reward, or leave it out".into(),
+                ));
             }
+        }
+        if self.algorithm == Estimator::Distillation {
+            self.validate_distillation()?;
         }
         if let Some(kl) = &self.kl_reward {
             kl.validate().map_err(|error| error.within("train.kl_reward"))?;

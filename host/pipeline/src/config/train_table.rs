@@ -30,8 +30,8 @@ pub trait TrainTable {
     /// Fills in the defaults that depend on `schedule.max_staleness` and on other keys.
     fn complete(&mut self, _max_staleness: u64) {}
 
-    /// How the reference follows the policy, if it does.
-    fn reference(&self) -> Option<ReferenceTable> {
+    /// The reference, if it is not the policy that the run starts from.
+    fn reference(&self) -> Option<&ReferenceTable> {
         None
     }
 

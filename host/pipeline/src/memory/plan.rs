@@ -24,8 +24,10 @@ pub(super) struct Plan<'a> {
     /// Whether there is a checkpoint, and no adapters beside it.
     may_adapt: bool,
     pub(super) has_reference: bool,
-    /// The sizes and the dtype of the critic, if it is on the same device.
-    pub(super) critic: Option<(ModelConfig, Dtype)>,
+    /// The sizes of the reference, if it is not the policy that the run starts from.
+    pub(super) other_reference: Option<ModelConfig>,
+    /// The sizes and the dtype of the critic, and its adapters, if it is on the same device.
+    pub(super) critic: Option<(ModelConfig, Dtype, Option<LoraConfig>)>,
     /// Whether the policy before each step is kept while its mini-batches are learned from.
     pub(super) keeps_before_step: bool,
     pub(super) gradient_checkpointing: bool,
@@ -100,6 +102,7 @@ impl<'a> Plan<'a> {
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
+            other_reference: None,
             critic: None,
             keeps_before_step: false,
             gradient_checkpointing: false,
@@ -143,16 +146,26 @@ impl<'a> Plan<'a> {
         let footprint = self.footprint();
         let part = |what: String, bytes: u64| Part { what, bytes };
         let mut kept = vec![part("weights".into(), footprint.weights())];
-        // With adapters, the reference shares the policy's weights.
-        if self.has_reference && self.adapters.is_none() {
-            kept.push(part("reference".into(), footprint.weights()));
+        match &self.other_reference {
+            Some(sizes) => {
+                let other = Footprint::new(sizes, self.dtype.kind(), self.device);
+                kept.push(part("reference".into(), other.weights()));
+            }
+            // With adapters, the reference shares the policy's weights.
+            None if self.has_reference && self.adapters.is_none() => {
+                kept.push(part("reference".into(), footprint.weights()));
+            }
+            None => {}
         }
         if self.keeps_before_step {
             // A copy of the parameters that have a gradient.
             kept.push(part("policy before the step".into(), footprint.gradients()));
         }
         kept.push(part("optimiser".into(), footprint.optimizer()));
-        let critic = self.critic.as_ref().map(|(sizes, dtype)| Footprint::new(sizes, dtype.kind(), self.device));
+        let critic = self.critic.as_ref().map(|(sizes, dtype, lora)| {
+            let footprint = Footprint::new(sizes, dtype.kind(), self.device);
+            lora.as_ref().map_or(footprint, |lora| footprint.with_adapters(footprint.adapters(lora)))
+        });
         if let Some(critic) = critic {
             kept.push(part("weights of the critic".into(), critic.weights()));
             kept.push(part("optimiser of the critic".into(), critic.optimizer()));

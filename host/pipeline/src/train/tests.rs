@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::load;
+use gavel_policy::{Device, Model, ModelConfig};
 use gavel_text::TextModel;
 use gavel_train::{Estimator, PolicyLoss};
 use std::path::{Path, PathBuf};
@@ -97,6 +98,15 @@ fn assert_learned(name: &str, steps: &[serde_json::Map<String, serde_json::Value
     assert!(norms.clone().any(|norm| norm > 0.0) && norms.clone().all(f64::is_finite), "{name}: {steps:?}");
 }
 
+/// Saves a random model of the run's sizes into the folder `path`, and gives the key that makes it the reference.
+fn teacher(path: &Path) -> String {
+    let init = base(path.parent().unwrap())["model"]["init"].clone();
+    let config: ModelConfig = init.try_into().unwrap();
+    TextModel::byte_level().save(path).unwrap();
+    Model::random(config, 7, Device::Cpu).unwrap().save(path).unwrap();
+    format!("reference.path = {path:?}")
+}
+
 /// The name of an estimator as it is written.
 fn written(estimator: Estimator) -> String {
     serde_json::to_value(estimator).unwrap().as_str().unwrap().to_owned()
@@ -108,6 +118,10 @@ fn every_algorithm_and_every_loss_takes_two_steps() {
     let (estimators, losses) = (Estimator::ALL, PolicyLoss::all());
     for run in 0..losses.len().max(estimators.len()) {
         let (estimator, loss) = (written(estimators[run % estimators.len()]), &losses[run % losses.len()].0);
+        let of_estimator = match estimators[run % estimators.len()] {
+            Estimator::Distillation => teacher(&folder.path().join("teacher")),
+            _ => String::new(),
+        };
         // Each second run has penalties.
         let penalties = if run % 2 == 0 {
             "kl_reward = { target = 0.1 }\nloss.kl = { estimator = 'k3+', target = 0.1 }"
@@ -115,13 +129,14 @@ fn every_algorithm_and_every_loss_takes_two_steps() {
             ""
         };
         let text = format!(
-            "[train]\nalgorithm = '{estimator}'\nloss.policy = '{loss}'\nloss.entropy_coefficient = 0.01\n{penalties}"
+            "[train]\nalgorithm = '{estimator}'\nloss.policy = '{loss}'\nloss.entropy_coefficient = 0.01\n{penalties}\n{of_estimator}"
         );
         let name = format!("{estimator}-{loss}");
         let steps = take(&config(folder.path(), &name, &text));
         assert_learned(&name, &steps);
         for metric in ["kl_reward", "kl_reward/coefficient", "kl/coefficient"] {
-            assert_eq!(steps[1].contains_key(metric), run % 2 == 0, "{name}, {metric}");
+            let is_distance = metric != "kl/coefficient" && !of_estimator.is_empty();
+            assert_eq!(steps[1].contains_key(metric), run % 2 == 0 || is_distance, "{name}, {metric}");
         }
     }
 }
@@ -152,6 +167,90 @@ fn a_critic_learns_before_the_policy_and_is_a_part_of_the_checkpoint() {
     for name in ["critic.safetensors", "critic-optimizer.safetensors", "model.safetensors"] {
         assert!(file(&whole, name) == file(&resumed, name), "{name}");
     }
+}
+
+#[test]
+fn a_teacher_is_learned_from_whatever_the_rewards() {
+    let folder = tempfile::tempdir().unwrap();
+    let teacher = teacher(&folder.path().join("teacher"));
+    // No response has a digit, so that all rewards are 0.
+    let text = format!(
+        "[[reward]]\nname = 'digit'\npath = 'target/plugins/format.wasm'\n\
+         params = {{ pattern = '[0-9]{{20}}' }}\n[train]\nalgorithm = 'distillation'\n{teacher}\nsteps = 60\n\
+         learning_rate = 1e-2\nprompts_per_step = 8\nmini_batch_prompts = 8"
+    );
+    let config = config(folder.path(), "taught", &text);
+    let summary = train(&config, Start::New, &Control::default()).unwrap();
+    let text = std::fs::read_to_string(summary.folder.join("metrics.jsonl")).unwrap();
+    let distances: Vec<f64> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kl_reward"].as_f64())
+        .collect();
+    let mean = |steps: &[f64]| steps.iter().sum::<f64>() / steps.len() as f64;
+    let (first, last) = (mean(&distances[..5]), mean(&distances[55..]));
+    assert!(first > 0.01 && last < 0.5 * first, "from {first} to {last}: {distances:?}");
+}
+
+#[test]
+fn a_reference_must_have_the_tokens_of_the_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("teacher");
+    let teacher = teacher(&path);
+    let tokenizer = std::fs::read_to_string(path.join("tokenizer.json")).unwrap();
+    std::fs::write(path.join("tokenizer.json"), tokenizer.replace("<|im_end|>", "<|end|>")).unwrap();
+    for file in ["tokenizer_config.json", "special_tokens_map.json"] {
+        if let Ok(text) = std::fs::read_to_string(path.join(file)) {
+            std::fs::write(path.join(file), text.replace("<|im_end|>", "<|end|>")).unwrap();
+        }
+    }
+    let text = format!("[train]\nalgorithm = 'distillation'\n{teacher}");
+    let error = train(&config(folder.path(), "other", &text), Start::New, &Control::default()).unwrap_err().to_string();
+    assert!(error.starts_with("train.reference.path: token 2 is \"<|end|>\" in "), "{error}");
+}
+
+#[test]
+fn only_good_samples_are_imitated() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, more: &str| {
+        let text = format!("[train]\nalgorithm = 'raft'\nloss.policy = 'gpg'\n{more}");
+        take(&config(folder.path(), name, &text))
+    };
+    let (all, best) = (run("all", "advantage.threshold = 0.0"), run("best", ""));
+    let number = |step: &serde_json::Map<String, serde_json::Value>, name: &str| step[name].as_f64().unwrap();
+    let whole = number(&all[0], "tokens/response");
+    assert_eq!(number(&all[0], "tokens/trained"), whole);
+    let trained = number(&best[0], "tokens/trained");
+    assert!(trained > 0.0 && trained < whole, "{trained} of {whole}");
+    // Where none is good enough, nothing is learned, and the run says so.
+    let text = "[train]\nalgorithm = 'raft'\nadvantage.threshold = 2.0\nmax_steps_without_update = 1";
+    let error = train(&config(folder.path(), "none", text), Start::New, &Control::default()).unwrap_err().to_string();
+    assert!(error.contains("no sample was good enough to imitate"), "{error}");
+}
+
+#[test]
+fn a_critic_may_be_of_adapters() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("start");
+    teacher(&path);
+    let text = format!(
+        "[rollout]\ngroup_size = 1\n[train]\nalgorithm = 'gae'\n\
+         critic = {{ path = {path:?}, learning_rate = 1e-2, lora = {{ rank = 2 }} }}"
+    );
+    let mut config = config(folder.path(), "adapted", &text);
+    let steps = take(&config);
+    assert!(steps.iter().all(|step| step["critic/grad_norm"].as_f64() > Some(0.0)), "{steps:?}");
+    config.train.steps = 4;
+    let start = Start::Resume { from: None, allow_changed_plugins: false };
+    let resumed = train(&config, start, &Control::default()).unwrap();
+    config.log.name = "whole".into();
+    let whole = train(&config, Start::New, &Control::default()).unwrap();
+    let file = |summary: &Summary| std::fs::read(summary.checkpoint.as_ref().unwrap().join("critic.safetensors")).unwrap();
+    assert!(file(&whole) == file(&resumed));
+    // The adapters and the head, without the layers.
+    assert!(file(&whole).len() < std::fs::read(path.join("model.safetensors")).unwrap().len());
+    config.train.critic.as_mut().unwrap().path = None;
+    let error = config.validate().unwrap_err().to_string();
+    assert!(error.starts_with("[train.critic.lora] needs `train.critic.path` or `model.path`"), "{error}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub use rope::RopeScaling;
 
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
+use crate::lora;
 use crate::model_folder::ModelFolder;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -66,15 +67,22 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// Reads `config.json` of the model in the folder `dir`.
+    /// Reads `config.json` of the model in the folder `dir`; for an adapter, that of its base, with the head that the
+    /// adapter has.
     pub fn load(dir: &Path) -> Result<Self> {
-        let path = ModelFolder::open(dir)?.base.join(FILE);
+        let folder = ModelFolder::open(dir)?;
+        let path = folder.base.join(FILE);
         let text = std::fs::read_to_string(&path).map_err(|source| PolicyError::Io {
             action: "read",
             path: path.clone(),
             source,
         })?;
-        serde_json::from_str(&text).map_err(|error| PolicyError::Checkpoint { path, what: error.to_string() })
+        let config: Self =
+            serde_json::from_str(&text).map_err(|error| PolicyError::Checkpoint { path, what: error.to_string() })?;
+        match &folder.adapter {
+            Some(adapter) => Ok(Self { head: lora::head(adapter, config.head)?, ..config }),
+            None => Ok(config),
+        }
     }
 
     /// Checks that the embedding has a row for each of a tokenizer's `tokens`.

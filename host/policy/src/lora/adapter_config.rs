@@ -2,6 +2,7 @@
 
 use super::module::Module;
 use super::sizes::{Size, Sizes};
+use crate::config::Head;
 use crate::error::{PolicyError, Result};
 use crate::tensor_file::io;
 use serde::Deserialize;
@@ -9,11 +10,15 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "adapter_config.json";
+/// PEFT's names of the tasks whose models have a head of their own.
+const SCORES: &str = "SEQ_CLS";
+const VALUES: &str = "TOKEN_CLS";
+/// The names of such a head. PEFT writes both, and models of the supported families have the first.
+const HEADS: [&str; 2] = ["score", "classifier"];
 
 /// Keys that repeat what the tensors have, or do not affect the computation.
 /// (Dropout affects training only, and Gavel trains without it.)
-const SILENT: [&str; 14] = [
-    "task_type",
+const SILENT: [&str; 13] = [
     "auto_mapping",
     "peft_version",
     "revision",
@@ -37,6 +42,10 @@ const INITIALISATIONS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 #[derive(Debug, Deserialize)]
 pub(crate) struct AdapterConfigFile {
     peft_type: Option<String>,
+    /// `SEQ_CLS` for a classifier, `TOKEN_CLS` for a critic.
+    task_type: Option<String>,
+    /// Modules that are trained whole.
+    modules_to_save: Option<Vec<String>>,
     pub(crate) base_model_name_or_path: Option<PathBuf>,
     lora_alpha: Option<f64>,
     use_rslora: Option<bool>,
@@ -91,6 +100,10 @@ impl AdapterConfigFile {
                 );
             }
         }
+        let others = |names: &&Vec<String>| !self.has_head() || names.iter().any(|name| !HEADS.contains(&name.as_str()));
+        if let Some(names) = self.modules_to_save.as_ref().filter(|names| !names.is_empty()).filter(others) {
+            return refused("modules_to_save", &json!(names), "only the head of a classifier is");
+        }
         if let Some(key) = self.alpha_pattern.iter().flatten().map(|(key, _)| key).find(|key| is_expression(key)) {
             return refused("alpha_pattern", &json!(key), "only names of modules are, not regular expressions");
         }
@@ -109,6 +122,21 @@ impl AdapterConfigFile {
         }
     }
 
+    /// Whether the adapter comes with the head of a classifier or critic.
+    fn has_head(&self) -> bool {
+        matches!(self.task_type.as_deref(), Some(SCORES | VALUES))
+    }
+
+    /// The head of the model with the adapter, whose base has `base`; `labels` are the rows of the head that the adapter
+    /// has, if any.
+    pub(crate) fn head(&self, base: Head, labels: Option<i64>) -> Head {
+        match (self.task_type.as_deref(), labels) {
+            (Some(SCORES), Some(labels)) => Head::Scores { labels },
+            (Some(VALUES), Some(labels)) => Head::Values { labels },
+            _ => base,
+        }
+    }
+
     pub(crate) fn rslora(&self) -> bool {
         self.use_rslora.unwrap_or(false)
     }
@@ -122,8 +150,8 @@ impl AdapterConfigFile {
         own.or(self.lora_alpha).unwrap_or(8.0)
     }
 
-    /// Writes the file of adapters of these sizes into the folder `dir`.
-    pub(crate) fn save(dir: &Path, base: &Path, rslora: bool, layers: usize, sizes: &Sizes) -> Result<()> {
+    /// Writes the file of adapters of these sizes, of a model with `head`, into the folder `dir`.
+    pub(crate) fn save(dir: &Path, base: &Path, rslora: bool, head: Head, layers: usize, sizes: &Sizes) -> Result<()> {
         let path = Self::path(dir);
         let named = named(sizes, layers);
         let Some(&(_, usual)) = named.first() else {
@@ -135,9 +163,14 @@ impl AdapterConfigFile {
             let others = named.iter().filter(|(_, size)| value(*size) != value(usual));
             others.map(|(name, size)| (name.clone(), value(*size))).collect()
         };
+        let (task, saved) = match head {
+            Head::LanguageModel => ("CAUSAL_LM", Value::Null),
+            Head::Scores { .. } => (SCORES, json!([HEADS[0]])),
+            Head::Values { .. } => (VALUES, json!([HEADS[0]])),
+        };
         let config = json!({
             "peft_type": "LORA",
-            "task_type": "CAUSAL_LM",
+            "task_type": task,
             "base_model_name_or_path": base,
             "r": usual.rank,
             "lora_alpha": number(usual.alpha),
@@ -147,7 +180,7 @@ impl AdapterConfigFile {
             "use_rslora": rslora,
             "rank_pattern": unusual(&|size| json!(size.rank)),
             "alpha_pattern": unusual(&|size| number(size.alpha)),
-            "modules_to_save": null,
+            "modules_to_save": saved,
             "fan_in_fan_out": false,
             "init_lora_weights": true,
             "inference_mode": true,

@@ -4,6 +4,7 @@
 use super::adapter_config::AdapterConfigFile;
 use super::module::Module;
 use super::sizes::{Adapted, Size, Sizes};
+use crate::config::Head;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::tensor_file::{self, TensorFile};
@@ -14,6 +15,14 @@ use tch::Tensor;
 const FILE: &str = "adapter_model.safetensors";
 /// What PEFT's classes put before the names of a model's tensors.
 const PREFIX: &str = "base_model.model.";
+
+/// The head of the model with the adapter in the folder `dir`, whose base has `base`.
+pub(crate) fn head(dir: &Path, base: Head) -> Result<Head> {
+    let config = AdapterConfigFile::load(dir)?;
+    let file = TensorFile::open(&dir.join(FILE))?;
+    let own = file.tensors()?.iter().find(|(name, _)| *name == format!("{PREFIX}score.weight")).map(|(_, view)| view);
+    Ok(config.head(base, own.and_then(|view| tensor_file::sizes(&view).first().copied())))
+}
 
 /// The number of parameters of the adapter in the folder `dir`.
 pub fn adapter_parameters(dir: &Path) -> Result<u64> {
@@ -31,7 +40,8 @@ impl Model {
         let file = TensorFile::open(&dir.join(FILE))?;
         let tensors = file.tensors()?;
         let mut sizes = Sizes::new();
-        for (name, view) in tensors.iter() {
+        let own_head: Vec<String> = self.own_head().into_iter().map(|(name, _)| format!("{PREFIX}{name}")).collect();
+        for (name, view) in tensors.iter().filter(|(name, _)| !own_head.iter().any(|head| head == name)) {
             let Some((layer, module, half)) = parse(name).filter(|(layer, ..)| *layer < self.layers.len()) else {
                 let known = Module::ALL.map(Module::name).join(", ");
                 return Err(file.wrong(format!(
@@ -70,15 +80,18 @@ impl Model {
         let Some(Adapted { base, rslora }) = &self.adapted else {
             return Err(PolicyError::Input("the model has no adapter to save".into()));
         };
-        AdapterConfigFile::save(dir, base, *rslora, self.layers.len(), &self.adapter_sizes())?;
+        let (head, layers) = (self.config.head, self.layers.len());
+        AdapterConfigFile::save(dir, base, *rslora, head, layers, &self.adapter_sizes())?;
         tensor_file::write(&dir.join(FILE), self.named_adapters()?)
     }
 
-    /// Every tensor of the adapters, with its name and shape in PEFT's file.
+    /// Every tensor that belongs to the adapters, with its name and shape in PEFT's file: the adapters, and the head of
+    /// a classifier or critic. It is empty for a model without adapters.
     /// They share their memory with the model and carry no gradient.
     pub fn named_adapters(&self) -> Result<Vec<(String, Tensor)>> {
         let mut all = Vec::new();
-        for (name, tensor) in self.adapters() {
+        let trained = if self.is_adapted() { self.parameters() } else { Vec::new() };
+        for (name, tensor) in trained {
             let parts = self.parts(&name, &tensor.f_detach()?)?;
             all.extend(parts.into_iter().map(|(name, part)| (format!("{PREFIX}{name}"), part)));
         }

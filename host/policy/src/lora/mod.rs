@@ -12,4 +12,5 @@ pub(crate) mod sizes;
 
 pub use config::LoraConfig;
 pub use files::adapter_parameters;
+pub(crate) use files::head;
 pub use module::Module;

@@ -4,7 +4,7 @@
 use crate::parity::{relative, tensors};
 use crate::{config, model, row, tokens};
 use gavel_policy::{
-    Device, Engine, EngineConfig, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Request, Sampling, Tensor,
+    Device, Engine, EngineConfig, Head, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Request, Sampling, Tensor,
     stored_kind,
 };
 use serde_json::{Value, json};
@@ -49,6 +49,10 @@ fn loss(model: &Model, ids: &Tensor) -> Tensor {
 /// The greatest relative difference of the adapters' gradients from PEFT's.
 fn gradient_difference(model: &Model, expected: &BTreeMap<String, Tensor>) -> f64 {
     loss(model, &expected["ids"]).backward();
+    compare_gradients(model, expected)
+}
+
+fn compare_gradients(model: &Model, expected: &BTreeMap<String, Tensor>) -> f64 {
     let (mut greatest, mut compared) = (0.0f64, 0);
     for (parameter, tensor) in model.parameters() {
         for (part, gradient) in model.parts(&parameter, &tensor.grad()).unwrap() {
@@ -76,6 +80,66 @@ fn logits_gradients_and_merged_weights_equal_those_of_peft() {
         assert!(gradients < 1e-3, "{name}: gradients differ by {gradients}");
         assert!(after < 2e-4, "{name}: logits of the merged model differ by {after}");
     }
+}
+
+/// The scores of each row, or the values of each token; 0 for padding.
+fn outputs(model: &Model, expected: &BTreeMap<String, Tensor>) -> Tensor {
+    let (ids, lengths) = (&expected["ids"], Vec::<i64>::try_from(&expected["lengths"]).unwrap());
+    let hidden = model.hidden(ids).unwrap();
+    match model.config().head {
+        Head::Scores { .. } => {
+            let last = lengths.iter().enumerate().map(|(row, length)| hidden.get(row as i64).get(length - 1));
+            model.scores_of_last(&Tensor::stack(&last.collect::<Vec<_>>(), 0)).unwrap()
+        }
+        _ => model.values(&hidden).unwrap() * ids.ne(0).to_kind(Kind::Float).unsqueeze(2),
+    }
+}
+
+#[test]
+fn a_classifier_or_critic_with_an_adapter_equals_that_of_peft() {
+    for (name, head) in [("qwen3-scores", Head::Scores { labels: 1 }), ("llama-values", Head::Values { labels: 2 })] {
+        let (model, expected) = load(name);
+        assert_eq!(model.config().head, head, "{name}");
+        let found = outputs(&model, &expected);
+        let real = match head {
+            Head::Scores { .. } => expected["outputs"].shallow_clone(),
+            _ => &expected["outputs"] * expected["ids"].ne(0).to_kind(Kind::Float).unsqueeze(2),
+        };
+        let difference = relative(&found.detach(), &real);
+        found.square().sum(None).backward();
+        let gradients = compare_gradients(&model, &expected);
+        println!("{name}: outputs {difference:.1e}, gradients {gradients:.1e}");
+        assert!(difference < 2e-4 && gradients < 1e-3, "{name}: {difference}, {gradients}");
+
+        let dir = tempfile::tempdir().unwrap();
+        model.save(dir.path()).unwrap();
+        let of = |dir: &Path| tensors(&dir.join("adapter_model.safetensors"));
+        assert_eq!(of(dir.path()), of(&folder(name)), "{name}");
+        let merged = tempfile::tempdir().unwrap();
+        Model::load(dir.path(), Kind::Float, Device::Cpu).unwrap().merge().unwrap().save(merged.path()).unwrap();
+        let merged = Model::load(merged.path(), Kind::Float, Device::Cpu).unwrap();
+        assert!(relative(&outputs(&merged, &expected), &real) < 2e-4, "{name}");
+    }
+}
+
+#[test]
+fn the_head_of_a_classifier_is_trained_beside_its_adapters() {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/models/qwen2");
+    let model = Model::load_reward_model(&base, Kind::Float, Device::Cpu, 1, None).unwrap();
+    let model = model.adapt(&LoraConfig { rank: 2, ..LoraConfig::default() }, &base, 1).unwrap();
+    let names: Vec<String> = model.parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!((names.len(), names.last().map(String::as_str)), (2 * (4 + 7) + 1, Some("score.weight")));
+    assert!(model.parameters().iter().all(|(_, tensor)| tensor.requires_grad()));
+    let dir = tempfile::tempdir().unwrap();
+    model.save(dir.path()).unwrap();
+    let again = Model::load_reward_model(dir.path(), Kind::Float, Device::Cpu, 2, None).unwrap();
+    let pairs = again.parameters().into_iter().zip(model.parameters());
+    pairs.for_each(|((name, again), (_, model))| assert_eq!(again, model, "{name}"));
+
+    // The adapter of a language model has no head of a classifier.
+    let policy = folder("qwen2-all-linear");
+    let error = Model::load_reward_model(&policy, Kind::Float, Device::Cpu, 1, None).err().unwrap().to_string();
+    assert!(error.contains("is the adapter of a language model") && error.contains("gavel merge"), "{error}");
 }
 
 /// Rounding to 16 bits differs with the order of sums: both are about equally

@@ -4,6 +4,7 @@
 //! its tokens. To add one, add a file here, a variant of [`Estimator`] and its line in [`AdvantageConfig::estimate`].
 
 mod batch;
+mod distillation;
 mod dr_grpo;
 mod gae;
 mod gdpo;
@@ -14,6 +15,7 @@ mod grpo_passk;
 mod opo;
 mod optimal_token_baseline;
 mod output;
+mod raft;
 mod reinforce_plus_plus;
 mod remax;
 mod rloo;
@@ -60,11 +62,15 @@ pub enum Estimator {
     OptimalTokenBaseline,
     /// The same for responses of several turns.
     TirOptimalTokenBaseline,
+    /// 1 for the best samples, which are imitated.
+    Raft,
+    /// The log-probabilities of a teacher.
+    Distillation,
 }
 
 impl Estimator {
     /// All estimators.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Grpo,
         Self::DrGrpo,
         Self::GrpoPassk,
@@ -78,11 +84,23 @@ impl Estimator {
         Self::Gae,
         Self::OptimalTokenBaseline,
         Self::TirOptimalTokenBaseline,
+        Self::Raft,
+        Self::Distillation,
     ];
 
     /// Whether a sample is compared with others of its group, so that a sample alone teaches nothing.
     pub fn compares(self) -> bool {
-        !matches!(self, Self::ReinforcePlusPlus | Self::Remax | Self::Gae)
+        !matches!(self, Self::ReinforcePlusPlus | Self::Remax | Self::Gae | Self::Distillation)
+    }
+
+    /// Whether it learns from rewards.
+    pub fn needs_rewards(self) -> bool {
+        self != Self::Distillation
+    }
+
+    /// Whether samples with the advantage 0 are left out, in place of counting in the means over tokens.
+    pub fn leaves_out(self) -> bool {
+        self == Self::Raft
     }
 
     /// Whether it needs the reward of the greedy response.
@@ -113,9 +131,16 @@ pub struct AdvantageConfig {
     pub gamma: Option<f64>,
     /// How much of a later temporal difference counts at a token before it; only for `gae`, 1 by default.
     pub lam: Option<f64>,
+    /// The reward from which a sample is imitated; only for `raft`, which by default imitates the best of each group.
+    pub threshold: Option<f64>,
 }
 
 impl AdvantageConfig {
+    /// Whether a sample is compared with others of its group, so that a sample alone teaches nothing.
+    pub fn compares(&self) -> bool {
+        self.estimator.compares() && self.threshold.is_none()
+    }
+
     /// Refuses values that are not valid and settings of other estimators, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let absent = |key: &str, found: String, only: &str| {
@@ -140,9 +165,14 @@ impl AdvantageConfig {
             (Some(gamma), _) => return absent("gamma", gamma.to_string(), "reinforce_plus_plus and gae"),
         }
         match (self.lam, self.estimator) {
+            (None, _) => {}
+            (Some(lam), Estimator::Gae) => share("lam", lam)?,
+            (Some(lam), _) => return absent("lam", lam.to_string(), "gae"),
+        }
+        match (self.threshold, self.estimator) {
             (None, _) => Ok(()),
-            (Some(lam), Estimator::Gae) => share("lam", lam),
-            (Some(lam), _) => absent("lam", lam.to_string(), "gae"),
+            (Some(threshold), Estimator::Raft) => check("threshold", threshold, "a number", f64::is_finite),
+            (Some(threshold), _) => absent("threshold", threshold.to_string(), "raft"),
         }
     }
 
@@ -157,6 +187,8 @@ impl AdvantageConfig {
             Estimator::Rloo => rloo::advantages(groups),
             Estimator::Opo => opo::advantages(groups),
             Estimator::Gpg => gpg::advantages(groups),
+            Estimator::Raft => raft::advantages(groups, self.threshold),
+            Estimator::Distillation => return distillation::advantages(groups),
             Estimator::ReinforcePlusPlus => {
                 return reinforce_plus_plus::advantages(groups, self.gamma.unwrap_or(1.0));
             }
