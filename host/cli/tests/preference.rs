@@ -196,6 +196,15 @@ fn dpo_trains_adapters_with_the_base_as_its_reference() {
 }
 
 #[test]
+fn epochs_are_as_many_steps_as_their_pairs_need() {
+    let project = project();
+    project.write("epochs.toml", &project.read("reward.toml").replace("steps = 6", "epochs = 2"));
+    project.succeed(&["reward-model", "-c", "epochs.toml", "--set", "log.name=epochs"]);
+    project.succeed(&["reward-model", "-c", "reward.toml", "--set", "log.name=steps", "--set", "train.steps=10"]);
+    assert_eq!(project.metrics("runs/epochs"), project.metrics("runs/steps"));
+}
+
+#[test]
 fn a_dry_run_has_the_pairs_and_the_memory() {
     let project = project();
     start(&project);

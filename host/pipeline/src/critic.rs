@@ -39,7 +39,7 @@ impl Critic {
             trainer.load(&Checkpoints::critic_optimizer(checkpoint)).map_err(PipelineError::Optimizer)?;
         }
         tracing::info!("the critic is on {}", device::name(model.device()));
-        let learning_rate = table.schedule(learning.steps).map_err(crate::config::ConfigError::from)?;
+        let learning_rate = table.schedule(learning.steps)?;
         Ok(Self { model, trainer, loss: table.loss(), learning_rate })
     }
 

@@ -103,7 +103,7 @@ impl RlRun<'_> {
 
     /// How many groups may be started now: as many as the pace allows, and the rest of the run can train on.
     fn room(&self, step: &Step) -> usize {
-        let steps_left = (self.table().steps + 1).saturating_sub(step.number) as usize;
+        let steps_left = (self.run.learning.steps + 1).saturating_sub(step.number) as usize;
         let places = steps_left.saturating_mul(self.pace.groups_per_step);
         let (taken, under_way) = (step.taken.len(), self.groups.len());
         self.pace.room(taken, under_way).min(places.saturating_sub(taken + under_way))

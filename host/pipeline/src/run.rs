@@ -37,7 +37,7 @@ pub(crate) struct Run<'a, T> {
     /// The groups in the checkpoint that the run is resumed from.
     pub(crate) queued: Vec<QueuedGroup>,
     validation: Vec<Prompt>,
-    learning: LearningConfig,
+    pub(crate) learning: LearningConfig,
 }
 
 /// How a step ended.

@@ -22,11 +22,11 @@ use std::time::Instant;
 /// Anything that the configuration names cannot be used, or training fails.
 pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result<Summary> {
     let table = &config.train;
-    let learning = table.learning();
-    let schedule = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
     let found = find_run(config, start)?;
     let setup = Setup::new(config)?;
     let Drawable { rows, shares } = setup.sft_rows(config)?;
+    let learning = table.learning(rows.len());
+    let schedule = learning.schedule.over(learning.steps).map_err(crate::config::ConfigError::from)?;
     if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
         tracing::warn!("{warning}");
     }
@@ -72,7 +72,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
             tracing::info!("validation accuracy is above train.stop_accuracy: done");
             break;
         }
-        if is_stopping && step < table.steps {
+        if is_stopping && step < learning.steps {
             is_stopped = true;
             break;
         }

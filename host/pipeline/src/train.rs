@@ -29,11 +29,12 @@ use std::time::Instant;
 /// cannot be scored, or training fails.
 pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Result<Summary> {
     let table = &config.train;
-    let learning = table.learning();
-    let learning_rate = learning.schedule.over(table.steps).map_err(crate::config::ConfigError::from)?;
     let found = find_run(config, start)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
+    let learning = table.learning(prompts.rows.len());
+    let (steps, schedule) = (learning.steps, learning.schedule);
+    let learning_rate = schedule.over(steps).map_err(crate::config::ConfigError::from)?;
     if let Some(warning) = predict_train(config, &setup, &prompts.rows)?.warning() {
         tracing::warn!("{warning}");
     }
@@ -60,24 +61,24 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         // Before anything is drawn again.
         run.publish(run.recorder.state().step).await?;
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
-        let steps = run.steps();
+        let left = run.steps();
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let learning = LearningState::new(table, &run.recorder.state().learning);
         let ledger = Ledger::new();
         let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger, learning };
-        let mut unlearned = UnlearnedSteps::new(table);
+        let mut unlearned = UnlearnedSteps::new(table, steps);
         let mut is_stopped = false;
-        for step in steps {
+        for step in left {
             let StepReport { metrics, lesson } = rl.step(step, learning_rate.at(step - 1)).await?;
-            report(step, table.steps, &metrics, &lesson);
-            let over = over_budget(&config.budget, &rl.run.recorder.state().spent).filter(|_| step < table.steps);
+            report(step, steps, &metrics, &lesson);
+            let over = over_budget(&config.budget, &rl.run.recorder.state().spent).filter(|_| step < steps);
             let is_stopping = control.is_stopping() || over.is_some();
             rl.end_step(step, metrics, is_stopping).await?;
             unlearned.add(step, &lesson)?;
             if let Some(what) = over {
                 tracing::warn!("step {step}: {what}: the run ends, with a checkpoint");
             }
-            if is_stopping && step < table.steps {
+            if is_stopping && step < steps {
                 is_stopped = true;
                 break;
             }

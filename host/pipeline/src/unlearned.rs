@@ -29,8 +29,9 @@ pub(crate) struct UnlearnedSteps {
 }
 
 impl UnlearnedSteps {
-    pub(crate) fn new(table: &RlTable) -> Self {
-        Self { most: table.max_steps_without_update, steps: table.steps, in_a_row: 0, unlearned: 0 }
+    /// Counts those of a run of `steps` steps.
+    pub(crate) fn new(table: &RlTable, steps: u64) -> Self {
+        Self { most: table.max_steps_without_update, steps, in_a_row: 0, unlearned: 0 }
     }
 
     /// Adds a step.
@@ -135,7 +136,7 @@ mod tests {
 
     /// The steps of a run up to the one that stops it, and the error.
     fn stopped(text: &str, learned: &[bool]) -> (usize, String) {
-        let mut steps = UnlearnedSteps::new(&RlTable { steps: learned.len() as u64, ..rl_table(text) });
+        let mut steps = UnlearnedSteps::new(&rl_table(text), learned.len() as u64);
         for (step, learned) in (1..).zip(learned) {
             let lesson = match learned {
                 true => Lesson::Learned,
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn a_run_without_an_advantage_does_not_end_well() {
         let last = |lessons: &[Lesson]| {
-            let mut steps = UnlearnedSteps::new(&RlTable { steps: 4, ..rl_table("") });
+            let mut steps = UnlearnedSteps::new(&rl_table(""), 4);
             let mut results: Vec<_> = (1..).zip(lessons).map(|(step, lesson)| steps.add(step, lesson)).collect();
             let last = results.pop().unwrap();
             assert!(results.iter().all(Result::is_ok));

@@ -37,9 +37,15 @@ impl ReferenceTable {
             return Err(ConfigError::value("train.reference.mixup", "above 0 and at most 1", self.mixup));
         }
         match (&self.path, self.every) {
-            (None, None) => wrong("it is empty\nhint: set path to another model, or every so that it follows the policy"),
-            (Some(_), Some(_)) => wrong("path names a model that stays as it is, and every is for one that follows the policy"),
-            (Some(_), None) if self.mixup != whole() => wrong("mixup is for a reference that follows the policy (every)"),
+            (None, None) => {
+                wrong("it is empty\nhint: set path to another model, or every so that it follows the policy")
+            }
+            (Some(_), Some(_)) => {
+                wrong("path names a model that stays as it is, and every is for one that follows the policy")
+            }
+            (Some(_), None) if self.mixup != whole() => {
+                wrong("mixup is for a reference that follows the policy (every)")
+            }
             (_, Some(0)) => Err(ConfigError::value("train.reference.every", "at least 1", 0)),
             _ => Ok(()),
         }

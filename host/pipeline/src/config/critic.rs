@@ -62,10 +62,15 @@ impl CriticTable {
     ///
     /// # Errors
     /// A key is out of range.
-    pub(crate) fn schedule(&self, steps: u64) -> Result<Schedule, gavel_train::ConfigError> {
+    pub(crate) fn schedule(&self, steps: u64) -> Result<Schedule, ConfigError> {
         let (learning_rate, warmup_steps) = (self.learning_rate, self.warmup_steps);
         let config = ScheduleConfig { learning_rate, warmup_steps, kind: ScheduleKind::Constant, min_ratio: 0.0 };
-        config.over(steps).map_err(|error| error.within("train.critic"))
+        let schedule = config.over(steps).map_err(|error| error.within("train.critic"))?;
+        if self.steps_alone >= steps {
+            let must = format!("below the steps of the run ({steps}): the policy would learn nothing");
+            return Err(ConfigError::value("train.critic.steps_alone", &must, self.steps_alone));
+        }
+        Ok(schedule)
     }
 
     /// Refuses values out of range, naming the key.
@@ -75,10 +80,6 @@ impl CriticTable {
         }
         self.schedule(steps)?;
         self.loss().validate().map_err(|error| error.within("train.critic"))?;
-        if self.steps_alone >= steps {
-            let must = format!("below train.steps ({steps}): the policy would learn nothing");
-            return Err(ConfigError::value("train.critic.steps_alone", &must, self.steps_alone));
-        }
         Ok(self.optimizer.validate().map_err(|error| error.within("train.critic.optimizer"))?)
     }
 

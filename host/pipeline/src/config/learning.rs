@@ -31,15 +31,20 @@ impl LearningConfig {
     }
 }
 
-/// Declares a `[train]` table with the shared keys and its own. (`serde(flatten)` would lose the name of a wrong key.)
+/// Declares a `[train]` table with the shared keys and its own, one of which has the rows of a step. (`serde(flatten)`
+/// would lose the name of a wrong key.)
 macro_rules! train_table {
-    ($(#[$about:meta])* pub struct $name:ident { $($own:tt)* }) => {
+    ($(#[$about:meta])* pub struct $name:ident by $rows_per_step:ident { $($own:tt)* }) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
             /// The most optimiser steps; in reinforcement learning, policy versions to make.
-            pub steps: u64,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub steps: Option<u64>,
+            /// How often the rows are gone through, in place of `steps`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub epochs: Option<u64>,
             /// Tokens in each forward pass; 16384 by default. It changes memory and speed, not the result.
             #[serde(default = "micro_batch")]
             pub max_tokens_per_micro_batch: usize,
@@ -68,10 +73,31 @@ macro_rules! train_table {
         }
 
         impl $name {
-            /// The keys that decide how weights are learned.
-            pub fn learning(&self) -> LearningConfig {
+            /// The steps of a run over `rows` rows.
+            pub(crate) fn steps(&self, rows: usize) -> u64 {
+                let of_epochs = |epochs: u64| epochs.saturating_mul(rows as u64).div_ceil(self.$rows_per_step as u64);
+                self.steps.or_else(|| self.epochs.map(of_epochs)).unwrap_or_default()
+            }
+
+            /// Refuses values of the shared keys that are not valid, naming the key.
+            fn validate_learning(&self) -> Result<(), ConfigError> {
+                at_least_one(concat!("train.", stringify!($rows_per_step)), self.$rows_per_step)?;
+                match (self.steps, self.epochs) {
+                    (None, None) => Err(ConfigError::Invalid("train.steps is missing\nhint: or set train.epochs".into())),
+                    (Some(_), Some(_)) => Err(ConfigError::Invalid(
+                        "train.steps and train.epochs are two lengths of one run\nhint: leave one of them out".into(),
+                    )),
+                    (None, Some(0)) => Err(ConfigError::value("train.epochs", "at least 1", 0)),
+                    // How many steps they are depends on the data.
+                    (None, Some(_)) => self.learning(usize::MAX).validate(),
+                    (Some(_), None) => self.learning(0).validate(),
+                }
+            }
+
+            /// How weights are learned in a run over `rows` rows.
+            pub(crate) fn learning(&self, rows: usize) -> LearningConfig {
                 LearningConfig {
-                    steps: self.steps,
+                    steps: self.steps(rows),
                     max_tokens_per_micro_batch: self.max_tokens_per_micro_batch,
                     gradient_checkpointing: self.gradient_checkpointing,
                     schedule: gavel_train::ScheduleConfig {

@@ -12,7 +12,7 @@ use gavel_train::{BradleyTerryConfig, DpoConfig};
 
 train_table! {
     /// `[train]` of `gavel reward-model`
-    pub struct RewardModelTrainTable {
+    pub struct RewardModelTrainTable by batch_size {
         /// Pairs in each step.
         pub batch_size: usize,
         /// The weight of `(chosen + rejected)²` in the loss, which keeps scores near 0; 0 by default.
@@ -23,7 +23,7 @@ train_table! {
 
 train_table! {
     /// `[train]` of `gavel dpo`
-    pub struct DpoTable {
+    pub struct DpoTable by batch_size {
         /// Pairs in each step.
         pub batch_size: usize,
         /// How strongly the policy is held to the one that the run starts from; 0.1 by default.
@@ -60,8 +60,7 @@ impl TrainTable for RewardModelTrainTable {
     const MODEL: ModelKind = ModelKind::RewardModel;
 
     fn validate(&self) -> Result<(), ConfigError> {
-        self.learning().validate()?;
-        at_least_one("train.batch_size", self.batch_size)?;
+        self.validate_learning()?;
         Ok(self.loss().validate().map_err(|error| error.within("train"))?)
     }
 }
@@ -72,8 +71,7 @@ impl TrainTable for DpoTable {
     const WITHOUT_ANSWERS: Option<&'static str> = Some("gavel dpo");
 
     fn validate(&self) -> Result<(), ConfigError> {
-        self.learning().validate()?;
-        at_least_one("train.batch_size", self.batch_size)?;
+        self.validate_learning()?;
         Ok(self.loss().validate().map_err(|error| error.within("train"))?)
     }
 }

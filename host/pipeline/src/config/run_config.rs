@@ -79,8 +79,9 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-pub(crate) const MAY_DIFFER: [&str; 14] = [
+pub(crate) const MAY_DIFFER: [&str; 15] = [
     "train.steps",
+    "train.epochs",
     "train.max_steps_without_update",
     "schedule.watchdog",
     "train.max_tokens_per_micro_batch",

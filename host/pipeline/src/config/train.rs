@@ -55,7 +55,7 @@ pub enum Turns {
 
 train_table! {
     /// `[train]` of `gavel train`
-    pub struct RlTable {
+    pub struct RlTable by prompts_per_step {
         /// How rewards become advantages; `grpo` by default.
         #[serde(default)]
         pub algorithm: Estimator,
@@ -106,7 +106,7 @@ train_table! {
 
 train_table! {
     /// `[train]` of `gavel sft`
-    pub struct SftTable {
+    pub struct SftTable by batch_size {
         /// Rows in each step.
         pub batch_size: usize,
         /// The turns of a conversation that are learned; the last one by default.
@@ -159,7 +159,8 @@ impl RlTable {
     fn validate_distillation(&self) -> Result<(), ConfigError> {
         if self.reference.as_ref().is_none_or(|reference| reference.path.is_none()) {
             return Err(ConfigError::Invalid(
-                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder".into(),
+                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder"
+                    .into(),
             ));
         }
         match self.filter_groups {
@@ -245,8 +246,7 @@ impl TrainTable for RlTable {
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
-        self.learning().validate()?;
-        at_least_one("train.prompts_per_step", self.prompts_per_step)?;
+        self.validate_learning()?;
         at_least_one("train.mini_batch_prompts", self.mini_batch())?;
         if !self.prompts_per_step.is_multiple_of(self.mini_batch()) {
             let must = format!("a divisor of prompts_per_step ({})", self.prompts_per_step);
@@ -260,7 +260,7 @@ impl TrainTable for RlTable {
             return Err(ConfigError::value("train.min_scored", &must, self.min_scored()));
         }
         match &self.critic {
-            Some(critic) if self.algorithm.needs_critic() => critic.validate(self.steps)?,
+            Some(critic) if self.algorithm.needs_critic() => critic.validate(self.steps(usize::MAX))?,
             Some(_) => {
                 return Err(ConfigError::Invalid(
                     "train.critic: only train.algorithm = \"gae\" has a critic\nhint: set that, or leave [train.critic] out".into(),
@@ -317,8 +317,7 @@ impl TrainTable for SftTable {
     const DRAWS: bool = false;
 
     fn validate(&self) -> Result<(), ConfigError> {
-        self.learning().validate()?;
-        at_least_one("train.batch_size", self.batch_size)?;
+        self.validate_learning()?;
         if let Some(accuracy) = self.stop_accuracy.filter(|accuracy| !(0.0..1.0).contains(accuracy)) {
             return Err(ConfigError::value("train.stop_accuracy", "at least 0 and below 1", accuracy));
         }
@@ -350,6 +349,66 @@ mod tests {
     }
 
     #[test]
+    fn the_length_of_a_run_is_a_number_of_steps_or_of_epochs() {
+        let table = |text: &str| -> SftTable { toml::from_str(&format!("learning_rate = 1e-3\n{text}")).unwrap() };
+        let steps = |text: &str, rows: usize| {
+            let table = table(text);
+            table.validate().unwrap();
+            table.learning(rows).steps
+        };
+        assert_eq!(steps("batch_size = 8\nsteps = 3", 100), 3);
+        // The last step of an uneven number of rows begins another epoch.
+        assert_eq!([40, 41].map(|rows| steps("batch_size = 8\nepochs = 2", rows)), [10, 11]);
+        for (text, says) in [
+            ("batch_size = 8", "train.steps is missing\nhint: or set train.epochs"),
+            ("batch_size = 8\nsteps = 3\nepochs = 2", "train.steps and train.epochs are two lengths of one run"),
+            ("batch_size = 8\nepochs = 0", "train.epochs must be at least 1, not 0"),
+            ("batch_size = 8\nsteps = 0", "train.steps must be at least 1, not 0"),
+            ("batch_size = 0\nepochs = 2", "train.batch_size must be at least 1, not 0"),
+        ] {
+            let error = table(text).validate().unwrap_err().to_string();
+            assert!(error.starts_with(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_teacher_is_another_model_and_filters_nothing() {
+        let error = |text: &str| {
+            let mut table = rl_table(text);
+            table.complete(0);
+            table.validate().err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(error("algorithm = 'distillation'\nreference.path = 'teacher'"), "");
+        let kl = KlConfig { estimator: KlEstimator::K1, coefficient: 1.0, ..KlConfig::default() };
+        assert_eq!(completed("algorithm = 'distillation'\nreference.path = 'teacher'", 0).kl_reward, Some(kl));
+        for (text, says) in [
+            ("algorithm = 'distillation'", "train.algorithm = \"distillation\" needs a teacher"),
+            ("algorithm = 'distillation'\nreference.every = 2", "train.algorithm = \"distillation\" needs a teacher"),
+            (
+                "algorithm = 'distillation'\nreference.path = 'teacher'\nfilter_groups = {}",
+                "train.filter_groups drops groups by their rewards",
+            ),
+            ("reference.path = 'teacher'", "train.reference: nothing measures the distance from it"),
+            ("kl_reward = {}\nreference = {}", "train.reference: it is empty"),
+            ("kl_reward = {}\nreference = { path = 'a', every = 2 }", "train.reference: path names a model that stays"),
+            ("kl_reward = {}\nreference = { path = 'a', mixup = 0.5 }", "train.reference: mixup is for a reference"),
+            ("kl_reward = {}\nreference.every = 0", "train.reference.every must be at least 1, not 0"),
+            ("advantage.threshold = 1.0", "train.advantage.threshold must be absent: it is for raft"),
+        ] {
+            let found = error(text);
+            assert!(found.starts_with(says), "{text}: {found}");
+        }
+        // A threshold compares no samples.
+        assert_eq!(
+            (
+                completed("algorithm = 'raft'", 0).min_scored(),
+                completed("algorithm = 'raft'\nadvantage.threshold = 1.0", 0).min_scored()
+            ),
+            (2, 1)
+        );
+    }
+
+    #[test]
     fn a_critic_is_for_gae_and_there_by_itself() {
         assert_eq!(completed("algorithm = 'gae'", 0).critic, Some(CriticTable::default()));
         assert_eq!(completed("", 0).critic, None);
@@ -362,7 +421,7 @@ mod tests {
         for (critic, says) in [
             (
                 "steps_alone = 1",
-                "train.critic.steps_alone must be below train.steps (1): the policy would learn nothing, not 1",
+                "train.critic.steps_alone must be below the steps of the run (1): the policy would learn nothing, not 1",
             ),
             ("cliprange_value = 0.0", "train.critic.cliprange_value must be a number above 0, not 0"),
             ("learning_rate = -1.0", "train.critic.learning_rate must be"),

@@ -1,7 +1,7 @@
 //! What to write in place of an unknown key.
 
 /// Keys of verl and TRL, and where the same is set here.
-const ELSEWHERE: [(&str, &str); 71] = [
+const ELSEWHERE: [(&str, &str); 74] = [
     ("adam_beta1", "train.optimizer.betas"),
     ("adam_beta2", "train.optimizer.betas"),
     ("adam_epsilon", "train.optimizer.eps"),
@@ -51,6 +51,9 @@ const ELSEWHERE: [(&str, &str); 71] = [
     ("stop_strings", "rollout.stop"),
     ("test_freq", "train.validate_every"),
     ("torch_dtype", "model.dtype"),
+    ("num_epochs", "train.epochs"),
+    ("num_train_epochs", "train.epochs"),
+    ("total_epochs", "train.epochs"),
     ("total_training_steps", "train.steps"),
     ("train_batch_size", "train.prompts_per_step"),
     ("train_dataset", "data.train"),

@@ -16,8 +16,8 @@ impl PairMethod for RewardModelTrainTable {
     type Pair = ConversationPair;
     const NEEDS_REFERENCE: bool = false;
 
-    fn learning(&self) -> LearningConfig {
-        self.learning()
+    fn learning(&self, pairs: usize) -> LearningConfig {
+        self.learning(pairs)
     }
 
     fn batch_size(&self) -> usize {

@@ -17,7 +17,8 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     /// Whether the policy is compared with the one that the run starts from.
     const NEEDS_REFERENCE: bool;
 
-    fn learning(&self) -> LearningConfig;
+    /// How weights are learned in a run over `pairs` pairs.
+    fn learning(&self, pairs: usize) -> LearningConfig;
 
     /// Pairs in each step.
     fn batch_size(&self) -> usize;

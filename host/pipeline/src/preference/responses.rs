@@ -15,8 +15,8 @@ impl PairMethod for DpoTable {
     type Pair = ResponsePair;
     const NEEDS_REFERENCE: bool = true;
 
-    fn learning(&self) -> LearningConfig {
-        self.learning()
+    fn learning(&self, pairs: usize) -> LearningConfig {
+        self.learning(pairs)
     }
 
     fn batch_size(&self) -> usize {

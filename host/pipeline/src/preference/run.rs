@@ -39,18 +39,19 @@ impl<P: Clone> Pairs<P> {
     fn predict<T: PairMethod<Pair = P>>(&self, config: &Config<T>, setup: &Setup) -> Result<Prediction> {
         let lengths = || self.train.rows.iter().chain(&self.held_out).map(T::lengths);
         let longest = lengths().max_by_key(|(common, rest)| common + 2 * rest).unwrap_or_default();
-        predict_pairs(config, setup, &config.train.learning(), longest, config.train.batch_size(), T::NEEDS_REFERENCE)
+        let learning = config.train.learning(self.train.rows.len());
+        predict_pairs(config, setup, &learning, longest, config.train.batch_size(), T::NEEDS_REFERENCE)
     }
 }
 
 /// Runs a command that learns from pairs.
 pub(super) fn run<T: PairMethod>(config: &Config<T>, start: Start, control: &Control) -> Result<Summary> {
     threads::apart(|| {
-        let learning = config.train.learning();
-        let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
         let found = find_run(config, start)?;
         let setup = Setup::new(config)?;
         let pairs = Pairs::read(config, &setup)?;
+        let learning = config.train.learning(pairs.train.rows.len());
+        let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
         if let Some(warning) = pairs.predict(config, &setup)?.warning() {
             tracing::warn!("{warning}");
         }
@@ -155,7 +156,7 @@ impl<T: PairMethod> PairRun<'_, T> {
             tracing::info!("step {step}: loss {:.4}, accuracy {:.3}", number("loss"), number("accuracy"));
         }
         self.recorder.end_step(step);
-        let learning = self.config.train.learning();
+        let learning = self.config.train.learning(self.pairs.train.rows.len());
         let is_best = match step == learning.steps || step.is_multiple_of(learning.validate_every) {
             true => self.validate(step, &mut metrics)?,
             false => false,

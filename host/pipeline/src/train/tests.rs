@@ -157,7 +157,7 @@ fn a_critic_learns_before_the_policy_and_is_a_part_of_the_checkpoint() {
     }
     // Its head is random, as the policy is.
     assert!(number(0, "critic/value").is_some_and(|value| value != 0.0), "{steps:?}");
-    config.train.steps = 4;
+    config.train.steps = Some(4);
     config.log.name = "whole".into();
     let control = Control::default();
     let whole = train(&config, Start::New, &control).unwrap();
@@ -239,12 +239,13 @@ fn a_critic_may_be_of_adapters() {
     let mut config = config(folder.path(), "adapted", &text);
     let steps = take(&config);
     assert!(steps.iter().all(|step| step["critic/grad_norm"].as_f64() > Some(0.0)), "{steps:?}");
-    config.train.steps = 4;
+    config.train.steps = Some(4);
     let start = Start::Resume { from: None, allow_changed_plugins: false };
     let resumed = train(&config, start, &Control::default()).unwrap();
     config.log.name = "whole".into();
     let whole = train(&config, Start::New, &Control::default()).unwrap();
-    let file = |summary: &Summary| std::fs::read(summary.checkpoint.as_ref().unwrap().join("critic.safetensors")).unwrap();
+    let file =
+        |summary: &Summary| std::fs::read(summary.checkpoint.as_ref().unwrap().join("critic.safetensors")).unwrap();
     assert!(file(&whole) == file(&resumed));
     // The adapters and the head, without the layers.
     assert!(file(&whole).len() < std::fs::read(path.join("model.safetensors")).unwrap().len());
@@ -269,7 +270,7 @@ fn a_reference_that_follows_the_policy_is_a_part_of_the_checkpoint() {
     let (_, mixed, mut config) = kl("mixed", "reference = { every = 1, mixup = 0.5 }");
     assert!(mixed > 1e-7 && mixed < fixed, "{mixed} is not below {fixed}");
     // Two steps, and then two more, are the same as four.
-    config.train.steps = 4;
+    config.train.steps = Some(4);
     config.log.name = "whole".into();
     let control = Control::default();
     let whole = train(&config, Start::New, &control).unwrap();

@@ -100,7 +100,8 @@ impl AdapterConfigFile {
                 );
             }
         }
-        let others = |names: &&Vec<String>| !self.has_head() || names.iter().any(|name| !HEADS.contains(&name.as_str()));
+        let others =
+            |names: &&Vec<String>| !self.has_head() || names.iter().any(|name| !HEADS.contains(&name.as_str()));
         if let Some(names) = self.modules_to_save.as_ref().filter(|names| !names.is_empty()).filter(others) {
             return refused("modules_to_save", &json!(names), "only the head of a classifier is");
         }

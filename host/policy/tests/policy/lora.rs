@@ -4,8 +4,8 @@
 use crate::parity::{relative, tensors};
 use crate::{config, model, row, tokens};
 use gavel_policy::{
-    Device, Engine, EngineConfig, Head, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Request, Sampling, Tensor,
-    stored_kind,
+    Device, Engine, EngineConfig, Head, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Request, Sampling,
+    Tensor, stored_kind,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
