@@ -4,6 +4,7 @@ Prints the greedy answer to a fixed prompt as the last line.
 """
 
 import concurrent.futures
+import math
 import sys
 
 import openai
@@ -103,6 +104,30 @@ many = client.completions.create(model=model, prompt=["Once"] * 4, max_tokens=20
 assert len({part.text for part in many.choices}) > 1, "prompts share what is random"
 cold = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0.01, logprobs=20)
 assert all(value is not None for top in cold.choices[0].logprobs.top_logprobs for value in top.values())
+
+# How likely a prompt is: for a text that the model wrote, the log-probabilities with which it wrote it.
+drawn = client.completions.create(model=model, prompt=[3 + byte for byte in b"Once"], max_tokens=6, temperature=1,
+                                  logprobs=0, seed=5, extra_body={"ignore_eos": True})
+written = [3 + byte for byte in b"Once"]
+while len(written) < 7:
+    # The server says which token of which log-probability it drew; ask which one it was.
+    place = len(written) - 4
+    told = client.completions.create(model=model, prompt=[written + [token] for token in range(259)], max_tokens=1,
+                                     extra_body={"prompt_logprobs": 0})
+    found = [float(one.model_extra["prompt_logprobs"][-1][str(token)]["logprob"])
+             for token, one in enumerate(told.choices)]
+    assert abs(sum(math.exp(value) for value in found) - 1) < 1e-3
+    wanted = drawn.choices[0].logprobs.token_logprobs[place]
+    written.append(min(range(259), key=lambda token: abs(found[token] - wanted)))
+    assert abs(found[written[-1]] - wanted) < 1e-3, (place, wanted)
+whole = client.completions.create(model=model, prompt=written, max_tokens=1, n=2, extra_body={"prompt_logprobs": 0})
+for one in whole.choices:
+    of_prompt = one.model_extra["prompt_logprobs"]
+    assert of_prompt[0] is None and len(of_prompt) == 7
+    own = [of_prompt[4 + place][str(written[4 + place])]["logprob"] for place in range(3)]
+    assert all(abs(a - b) < 1e-3 for a, b in zip(own, drawn.choices[0].logprobs.token_logprobs)), own
+refused(openai.BadRequestError, "`prompt_logprobs` must be 0", client.completions.create, model=model, prompt="a",
+        extra_body={"prompt_logprobs": 2})
 
 # Requests that are not supported are refused with the reason.
 refused(openai.BadRequestError, "`best_of`: 2 is not supported", chat, extra_body={"best_of": 2})

@@ -9,7 +9,7 @@ mod project;
 
 use gavel_policy::{Device, Model, ModelConfig};
 use gavel_text::TextModel;
-use project::{Project, built, lines};
+use project::{Project, built, lines, stderr};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -182,6 +182,46 @@ fn what_a_model_learned_of_calls_and_of_judging_is_served() {
         "out.jsonl",
     ]);
     assert_eq!(lines(&project.path("out.jsonl"))[0]["reward"], 7.0);
+}
+
+#[test]
+fn a_teacher_at_a_server_teaches_as_its_folder_does() {
+    let project = Project::new();
+    let teacher = project.path("teacher");
+    model(&teacher);
+    let server = Server::start(&["-m", teacher.to_str().unwrap(), "--name", "teacher"]);
+    let config = project.read("train.toml").replace("[train]\n", "[train]\nalgorithm = \"distillation\"\n");
+    let endpoint = format!("[chat.other]\nbase_url = {:?}\nmodel = \"teacher\"\n", server.base_url);
+    project.write("folder.toml", &config);
+    project.write("server.toml", &(config.clone() + &endpoint));
+    project.succeed(&["train", "-c", "folder.toml", "--set", "log.name=folder", "--set", "train.reference.path=teacher"]);
+    let args = ["train", "-c", "server.toml", "--set", "log.name=server", "--set", "train.reference.chat=other"];
+    project.succeed(&args);
+    let (folder, served) = (project.metrics("runs/folder"), project.metrics("runs/server"));
+    assert_eq!(folder.len(), served.len());
+    for (folder, served) in folder.iter().zip(&served).skip(1) {
+        for name in ["kl_reward", "loss", "grad_norm", "entropy"] {
+            let (one, other) = (folder[name].as_f64().unwrap(), served[name].as_f64().unwrap());
+            assert!((one - other).abs() < 1e-3 * one.abs().max(1.0), "{name}: {one} and {other}");
+        }
+    }
+    assert!(served[1]["kl_reward"].as_f64() > Some(0.1), "{:?}", served[1]);
+    // No reward is needed, and what is wrong is found before the run.
+    let start = config.find("[[reward]]").unwrap();
+    let end = config.find("[checkpoint]").unwrap();
+    project.write("bare.toml", &(config[..start].to_owned() + &config[end..] + &endpoint));
+    let bare = ["train", "-c", "bare.toml", "--set", "log.name=bare", "--set", "train.reference.chat=other"];
+    project.succeed(&[&bare[..], &["--set", "train.steps=1"]].concat());
+    let error = |setting: &str| stderr(&project.run(&[&bare[..], &["--dry-run", "--set", setting]].concat()));
+    for (setting, says) in [
+        ("chat.other.base_url=\"http://127.0.0.1:9/v1\"", "train.reference.chat: "),
+        ("chat.other.model=\"another\"", "the model `another` is not served here"),
+        ("train.reference.chat=\"nobody\"", "train.reference.chat: there is no [chat.nobody]"),
+        ("rollout.temperature=0.7", "rollout.temperature must be 1 with train.reference.chat"),
+    ] {
+        let error = error(setting);
+        assert!(error.contains(says), "no {says:?} in {error}");
+    }
 }
 
 #[test]

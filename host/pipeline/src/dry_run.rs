@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::probe::probe;
 use crate::setup::Setup;
+use crate::teacher::Teacher;
 use gavel_agent::RunTool;
 use gavel_data::Shown;
 
@@ -26,6 +27,9 @@ pub struct DryRun {
 pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?.rows;
+    if let Some(teacher) = Teacher::open(config, setup.scorer.sandbox())? {
+        teacher.check(&prompts, &setup.text.tokenizer, setup.scorer.sandbox())?;
+    }
     let probed = probe(config, &setup, &prompts)?;
     Ok(DryRun {
         config: config.resolved()?,

@@ -46,6 +46,7 @@ mod sft_rows;
 mod spending;
 mod step_metrics;
 mod task_stream;
+mod teacher;
 #[cfg(test)]
 mod testing;
 mod token_measures;

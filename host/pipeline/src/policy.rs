@@ -47,7 +47,10 @@ impl Policy {
         tracing::info!("the model is on {place} in {}{why}", table.dtype);
         if self.model.is_adapted() {
             let count = |tensors: &[(String, Tensor)]| tensors.iter().map(|(_, tensor)| tensor.numel()).sum::<usize>();
-            let (trained, frozen) = (count(&self.model.parameters()), count(&self.model.named_weights()?));
+            let trained = count(&self.model.parameters());
+            // A head of its own is trained too.
+            let weights = self.model.named_weights()?.into_iter().filter(|(name, _)| !name.starts_with("score."));
+            let frozen = count(&weights.collect::<Vec<_>>());
             tracing::info!("LoRA: {trained} parameters are trained, {frozen} are frozen");
         }
         Ok(())
@@ -70,7 +73,7 @@ fn weights(
         ModelKind::Policy => Model::load(path, kind, device)?,
         ModelKind::RewardModel => {
             let seed = derive(seed, 0, 2, Purpose::Weights);
-            return Model::load_reward_model(path, kind, device, seed, config.pad_token_id);
+            Model::load_reward_model(path, kind, device, seed, config.pad_token_id)?
         }
     };
     match &table.lora {

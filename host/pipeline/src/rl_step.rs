@@ -15,6 +15,7 @@ use crate::run::Run;
 use crate::spending::describe_outside;
 use crate::step_metrics::{describe, outcomes};
 use crate::task_stream::Numbering;
+use crate::teacher::Teacher;
 use crate::token_measures::{Measures, Measuring, mean_kl, rows};
 use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
 use gavel_data::Group;
@@ -33,6 +34,8 @@ pub(crate) struct RlRun<'a> {
     pub(crate) broken_judges: BrokenJudges,
     pub(crate) ledger: Ledger,
     pub(crate) learning: LearningState,
+    /// The reference, if a server has it.
+    pub(crate) teacher: Option<Teacher>,
 }
 
 /// The result of a step.
@@ -288,8 +291,12 @@ impl RlRun<'_> {
             step.taken[step.trained..step.trained + count].iter().map(|drawn| &drawn.group).collect();
         let rows = rows(&next, table);
         let temperature = f64::from(self.run.config.rollout.temperature);
-        let experiences = rows.iter().map(|(_, row)| row.clone()).collect();
-        let measured = self.run.updater.measure(step.number, experiences, measuring, temperature);
+        let experiences: Vec<Experience> = rows.iter().map(|(_, row)| row.clone()).collect();
+        let asked = match &self.teacher {
+            Some(teacher) => Some(self.groups.meanwhile(teacher.log_probs(&experiences)).await?),
+            None => None,
+        };
+        let measured = self.run.updater.measure(step.number, experiences, asked, measuring, temperature);
         let measured = self.groups.meanwhile(measured).await?;
         let measures: Measures = rows.iter().map(|(key, _)| *key).zip(measured).collect();
         step.measured_kl.extend(mean_kl(&rows, &measures));

@@ -66,7 +66,7 @@ impl Setup {
 
     /// The prompts that `gavel train` learns from.
     pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Drawable<Prompt>> {
-        if !config.reward.iter().any(|reward| reward.weight != 0.0) {
+        if config.train.algorithm.needs_rewards() && !config.reward.iter().any(|reward| reward.weight != 0.0) {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
         let found = self.prompts(config, &config.data.train, "train")?;

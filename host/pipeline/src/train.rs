@@ -17,6 +17,7 @@ use crate::run::{Run, RunShape};
 use crate::setup::Setup;
 use crate::spending::over_budget;
 use crate::task_stream::Numbering;
+use crate::teacher::Teacher;
 use crate::unlearned::{Lesson, UnlearnedSteps};
 use crate::{Start, Summary};
 use gavel_runs::Metrics;
@@ -37,6 +38,10 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     let learning_rate = schedule.over(steps).map_err(crate::config::ConfigError::from)?;
     if let Some(warning) = predict_train(config, &setup, &prompts.rows)?.warning() {
         tracing::warn!("{warning}");
+    }
+    let teacher = Teacher::open(config, setup.scorer.sandbox())?;
+    if let Some(teacher) = &teacher {
+        teacher.check(&prompts.rows, &setup.text.tokenizer, setup.scorer.sandbox())?;
     }
     try_rewards(config, &setup, &prompts.rows)?;
     let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
@@ -65,7 +70,7 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let learning = LearningState::new(table, &run.recorder.state().learning);
         let ledger = Ledger::new();
-        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger, learning };
+        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger, learning, teacher };
         let mut unlearned = UnlearnedSteps::new(table, steps);
         let mut is_stopped = false;
         for step in left {

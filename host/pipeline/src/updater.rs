@@ -87,11 +87,13 @@ impl Updater {
         self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
-    /// Measures the tokens of trajectories of step `step`, before its update.
+    /// Measures the tokens of trajectories of step `step`, before its update. `of_reference` are their log-probabilities
+    /// under a reference that a server has.
     pub(crate) async fn measure(
         &self,
         step: u64,
         rows: Vec<Experience>,
+        of_reference: Option<Vec<Vec<f32>>>,
         measuring: Measuring,
         temperature: f64,
     ) -> Result<Vec<TokenMeasures>> {
@@ -109,8 +111,13 @@ impl Updater {
                 measures.iter_mut().zip(values).for_each(|(measures, values)| measures.values = values);
             }
             if let Some(estimator) = measuring.kl {
-                let reference = reference.as_ref().ok_or(TrainError::NoReference)?;
-                let logprobs = trainer.log_probs(&reference.model, &rows, temperature)?;
+                let logprobs = match of_reference {
+                    Some(logprobs) => logprobs,
+                    None => {
+                        let reference = reference.as_ref().ok_or(TrainError::NoReference)?;
+                        trainer.log_probs(&reference.model, &rows, temperature)?
+                    }
+                };
                 for ((measures, row), frozen) in measures.iter_mut().zip(&rows).zip(logprobs) {
                     let difference = |(drawn, frozen): (&f32, &f32)| f64::from(*drawn) - f64::from(*frozen);
                     measures.kl =

@@ -32,6 +32,7 @@ mod rotary;
 pub mod sampling;
 mod tensor_file;
 pub mod threads;
+mod token_logprobs;
 mod training_pass;
 
 pub use architecture::Architecture;

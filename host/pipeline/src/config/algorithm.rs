@@ -13,6 +13,9 @@ pub struct ReferenceTable {
     /// A folder or the name of a model on the hub, such as a teacher; by default, what the policy starts from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+    /// The name of the `[chat.NAME]` of a server whose model it is, such as a teacher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<String>,
     /// Steps after which the reference follows the policy; never by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
@@ -36,19 +39,22 @@ impl ReferenceTable {
         if !(self.mixup > 0.0 && self.mixup <= 1.0) {
             return Err(ConfigError::value("train.reference.mixup", "above 0 and at most 1", self.mixup));
         }
-        match (&self.path, self.every) {
-            (None, None) => {
-                wrong("it is empty\nhint: set path to another model, or every so that it follows the policy")
+        match (&self.path, &self.chat, self.every) {
+            (None, None, None) => {
+                wrong("it is empty\nhint: set path or chat to another model, or every so that it follows the policy")
             }
-            (Some(_), Some(_)) => {
-                wrong("path names a model that stays as it is, and every is for one that follows the policy")
-            }
-            (Some(_), None) if self.mixup != whole() => {
-                wrong("mixup is for a reference that follows the policy (every)")
-            }
-            (_, Some(0)) => Err(ConfigError::value("train.reference.every", "at least 1", 0)),
-            _ => Ok(()),
+            (Some(_), Some(_), _) => wrong("path and chat name two models\nhint: leave one of them out"),
+            (None, None, Some(0)) => Err(ConfigError::value("train.reference.every", "at least 1", 0)),
+            (None, None, Some(_)) => Ok(()),
+            (_, _, Some(_)) => wrong("every is for a reference that follows the policy, and this is another model"),
+            (_, _, None) if self.mixup != whole() => wrong("mixup is for a reference that follows the policy (every)"),
+            (_, _, None) => Ok(()),
         }
+    }
+
+    /// Whether it is another model than those of the policy.
+    pub(super) fn is_other(&self) -> bool {
+        self.path.is_some() || self.chat.is_some()
     }
 
     /// Replaces the name of a model on the hub by its local folder.

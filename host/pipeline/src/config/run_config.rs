@@ -137,6 +137,20 @@ impl<T: TrainTable> Config<T> {
         if let Some(command) = T::WITHOUT_ANSWERS {
             self.check_without_answers(command)?;
         }
+        if let Some(name) = self.train.reference().and_then(|reference| reference.chat.as_ref()) {
+            if !self.chat.contains_key(name) {
+                return Err(ConfigError::Invalid(format!(
+                    "train.reference.chat: there is no [chat.{name}]\nhint: add that table, with the address and the model"
+                )));
+            }
+            if self.rollout.temperature != 1.0 {
+                return Err(ConfigError::value(
+                    "rollout.temperature",
+                    "1 with train.reference.chat: a server reports log-probabilities at this temperature",
+                    self.rollout.temperature,
+                ));
+            }
+        }
         if let Some(critic) = self.train.critic()
             && critic.lora.is_some()
             && critic.path.is_none()

@@ -150,16 +150,21 @@ impl RlTable {
         if self.advantage_config().compares() { 2 } else { 1 }
     }
 
-    /// Whether a penalty needs a reference.
-    pub(crate) fn needs_reference(&self) -> bool {
+    /// Whether a penalty measures the distance from a reference.
+    fn measures_distance(&self) -> bool {
         self.loss.kl.is_some() || self.kl_reward.is_some()
+    }
+
+    /// Whether a reference is loaded.
+    pub(crate) fn needs_reference(&self) -> bool {
+        self.measures_distance() && self.reference.as_ref().is_none_or(|reference| reference.chat.is_none())
     }
 
     /// Refuses keys that do not fit distillation.
     fn validate_distillation(&self) -> Result<(), ConfigError> {
-        if self.reference.as_ref().is_none_or(|reference| reference.path.is_none()) {
+        if !self.reference.as_ref().is_some_and(ReferenceTable::is_other) {
             return Err(ConfigError::Invalid(
-                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder"
+                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder, or train.reference.chat to a server"
                     .into(),
             ));
         }
@@ -271,7 +276,12 @@ impl TrainTable for RlTable {
         self.advantage_config().validate().map_err(|error| error.within("train.advantage"))?;
         if let Some(reference) = &self.reference {
             reference.validate()?;
-            if !self.needs_reference() {
+            if reference.chat.is_some() && self.loss.kl.is_some() {
+                return Err(ConfigError::Invalid(
+                    "train.reference.chat: train.loss.kl needs the reference in each update, and a server is asked before them\nhint: use train.kl_reward".into(),
+                ));
+            }
+            if !self.measures_distance() {
                 return Err(ConfigError::Invalid(
                     "train.reference: nothing measures the distance from it\nhint: set train.loss.kl or train.kl_reward, or leave it out".into(),
                 ));
@@ -390,7 +400,12 @@ mod tests {
             ),
             ("reference.path = 'teacher'", "train.reference: nothing measures the distance from it"),
             ("kl_reward = {}\nreference = {}", "train.reference: it is empty"),
-            ("kl_reward = {}\nreference = { path = 'a', every = 2 }", "train.reference: path names a model that stays"),
+            ("kl_reward = {}\nreference = { path = 'a', every = 2 }", "train.reference: every is for a reference that"),
+            (
+                "kl_reward = {}\nreference = { path = 'a', chat = 'b' }",
+                "train.reference: path and chat name two models",
+            ),
+            ("loss.kl = {}\nreference.chat = 'a'", "train.reference.chat: train.loss.kl needs the reference"),
             ("kl_reward = {}\nreference = { path = 'a', mixup = 0.5 }", "train.reference: mixup is for a reference"),
             ("kl_reward = {}\nreference.every = 0", "train.reference.every must be at least 1, not 0"),
             ("advantage.threshold = 1.0", "train.advantage.threshold must be absent: it is for raft"),

@@ -56,6 +56,11 @@ impl ChatRequest {
 }
 
 impl JsonPieces {
+    /// A JSON text without attachments.
+    pub fn whole(json: impl Into<Bytes>) -> Self {
+        Self(vec![Piece::Text(json.into())])
+    }
+
     /// The bytes of the whole text.
     pub fn size(&self) -> u64 {
         let size = |piece: &Piece| match piece {

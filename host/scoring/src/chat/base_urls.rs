@@ -31,9 +31,9 @@ impl BaseUrls {
         self.all().iter().try_for_each(|url| check(url))
     }
 
-    /// The URLs of completions.
-    pub(super) fn completions(&self) -> Vec<String> {
-        self.all().iter().map(|url| format!("{}/chat/completions", url.trim_end_matches('/'))).collect()
+    /// The URLs of `path` at each server.
+    pub fn of_path(&self, path: &str) -> Vec<String> {
+        self.all().iter().map(|url| format!("{}/{path}", url.trim_end_matches('/'))).collect()
     }
 }
 

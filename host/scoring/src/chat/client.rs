@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 pub(super) struct Client {
     endpoint: ChatEndpoint,
     sender: Sender,
-    /// The URLs of completions, one for each server.
+    /// The URLs of requests, one for each server.
     urls: Vec<String>,
     servers: Servers,
     limiter: Limiter,
@@ -38,6 +38,17 @@ impl Client {
         sandbox: &Sandbox,
         spending: Arc<Spending>,
     ) -> Result<Self, ChatEndpointError> {
+        Self::of_path("chat/completions", name, endpoint, sandbox, spending)
+    }
+
+    /// The same for requests to `path`.
+    pub(super) fn of_path(
+        path: &str,
+        name: &str,
+        endpoint: &ChatEndpoint,
+        sandbox: &Sandbox,
+        spending: Arc<Spending>,
+    ) -> Result<Self, ChatEndpointError> {
         let sender = Sender::new(name, endpoint)?;
         let limiter = match &endpoint.limit {
             Some(limiter) => sandbox.limiter(limiter).map_err(|known| {
@@ -47,7 +58,7 @@ impl Client {
             None => Limiter::open(&endpoint.limits())
                 .map_err(|source| ChatEndpointError::Limits { name: name.to_owned(), source })?,
         };
-        let (endpoint, urls, expectation) = (endpoint.clone(), endpoint.base_url.completions(), Expectation::default());
+        let (endpoint, urls, expectation) = (endpoint.clone(), endpoint.base_url.of_path(path), Expectation::default());
         let servers = Servers::new(format!("the endpoint `{name}`"), urls.len(), endpoint.on_endpoint_down);
         let cache = endpoint.cache.as_ref().map(|table| {
             AnswerCache::open(table).map_err(|source| {
@@ -125,7 +136,13 @@ impl Client {
         Ok(answer)
     }
 
-    async fn ask_servers(&self, body: &JsonPieces, tokens: f64, meter: &CallMeter) -> Result<ChatBody, ChatError> {
+    /// Sends a request that will cost about `tokens` tokens, until a server answers it.
+    pub(super) async fn ask_servers(
+        &self,
+        body: &JsonPieces,
+        tokens: f64,
+        meter: &CallMeter,
+    ) -> Result<ChatBody, ChatError> {
         // Waits for turns and for the endpoint do not count.
         let (mut pauses, mut left) = (self.pauses(), self.endpoint.deadline);
         loop {

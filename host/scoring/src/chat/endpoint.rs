@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_absent_has_a_default() {
         let endpoint = endpoint("base_url = \"http://127.0.0.1:8000/v1/\"\ntimeout = \"2s\"").unwrap();
-        assert_eq!(endpoint.base_url.completions(), ["http://127.0.0.1:8000/v1/chat/completions"]);
+        assert_eq!(endpoint.base_url.of_path("chat/completions"), ["http://127.0.0.1:8000/v1/chat/completions"]);
         assert_eq!((endpoint.limits().concurrency, endpoint.retries), (Some(CONCURRENCY), 5));
         assert_eq!((endpoint.timeout, endpoint.deadline), (Duration::from_secs(2), Duration::from_secs(300)));
     }

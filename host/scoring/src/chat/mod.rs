@@ -9,6 +9,7 @@ mod client;
 mod completion;
 mod endpoint;
 mod error;
+mod prompt_logprobs;
 mod retry;
 mod spending;
 mod usage;
@@ -20,6 +21,7 @@ pub use completion::{ChatClient, ChatCompletion};
 pub use endpoint::ChatEndpoint;
 pub use error::ChatEndpointError;
 pub use gavel_limiter::retry_after;
+pub use prompt_logprobs::{LogprobClient, TokenLogprob};
 pub use retry::may_help;
 pub use spending::Price;
 

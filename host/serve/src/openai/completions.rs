@@ -23,6 +23,8 @@ pub(super) struct Asked {
     /// Whether a text gets the special tokens that the tokenizer puts around texts.
     add_special_tokens: Option<bool>,
     logprobs: Option<usize>,
+    /// vLLM's: with 0, the log-probability of each token of the prompt.
+    prompt_logprobs: Option<usize>,
     #[serde(flatten)]
     pub(super) settings: Settings,
 }
@@ -60,11 +62,28 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
     if let Some(more) = asked.logprobs.filter(|count| *count > MOST_LOGPROBS) {
         return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));
     }
+    match (asked.prompt_logprobs, settings.stream) {
+        (Some(0), Some(true)) => {
+            return Err(ApiError::field("prompt_logprobs", "`prompt_logprobs` and `stream` do not go together"));
+        }
+        (Some(more), _) if more > 0 => {
+            let what =
+                format!("`prompt_logprobs` must be 0: only the prompt's own tokens are reported, not {more} others");
+            return Err(ApiError::field("prompt_logprobs", what));
+        }
+        _ => {}
+    }
     let tokenizer = &server.engine.text().tokenizer;
     let (encoder, whole) = (tokenizer.clone(), asked.add_special_tokens != Some(false));
     let prompts = aside(move || asked.prompt.encode(&encoder, whole)).await??;
     if prompts.is_empty() {
         return Err(ApiError::field("prompt", "`prompt` is empty"));
+    }
+    let mut of_prompts = Vec::new();
+    if asked.prompt_logprobs.is_some() {
+        for prompt in &prompts {
+            of_prompts.push(server.of_prompt(prompt.clone()).await?);
+        }
     }
     let (number, id) = server.next_id("cmpl");
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
@@ -74,13 +93,18 @@ pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked
         let include_usage = settings.include_usage();
         return Ok(streamed(server, base, completions, prompt_tokens, asked.logprobs.is_some(), include_usage));
     }
-    let (mut choices, mut drawn) = (Vec::new(), 0);
+    let (mut choices, mut drawn, count) = (Vec::new(), 0, completions.len());
     for (index, completion) in completions.into_iter().enumerate() {
         let ended = completion.whole().await?;
         drawn += ended.count;
         let logprobs = asked.logprobs.map(|_| of_text(tokenizer, &ended.tokens, 0));
-        choices.push(json!({"index": index, "text": ended.text, "logprobs": logprobs,
-                            "finish_reason": ended.finish_reason.as_str()}));
+        let mut choice = json!({"index": index, "text": ended.text, "logprobs": logprobs,
+                                "finish_reason": ended.finish_reason.as_str()});
+        // The responses to one prompt follow each other.
+        if let Some(of_prompt) = of_prompts.get(index * of_prompts.len() / count) {
+            choice["prompt_logprobs"] = of_prompt.clone();
+        }
+        choices.push(choice);
     }
     let mut body = base;
     body["choices"] = choices.into();

@@ -64,6 +64,20 @@ impl Server {
         Ok(self.engine.stream(requests).await?)
     }
 
+    /// The log-probability of each token of a prompt, as vLLM reports it.
+    pub(super) async fn of_prompt(&self, prompt: Vec<u32>) -> Result<Value, ApiError> {
+        let tokens = prompt.clone();
+        let found = self.engine.run(move |model| model.token_logprobs(&tokens)).await?;
+        let found = found.map_err(|error| ApiError::invalid(error.to_string()))?;
+        let tokenizer = &self.engine.text().tokenizer;
+        let of_token = |(token, logprob): (&u32, f32)| {
+            let text = tokenizer.token_to_text(*token).text;
+            json!({token.to_string(): {"logprob": logprob, "rank": Value::Null, "decoded_token": text}})
+        };
+        let first = std::iter::once(Value::Null).take(prompt.len());
+        Ok(first.chain(prompt.iter().skip(1).zip(found).map(of_token)).collect())
+    }
+
     /// Refuses a model that is not this one.
     pub(super) fn check_model(&self, asked: Option<&str>) -> Result<(), ApiError> {
         match asked {
