@@ -194,7 +194,15 @@ fn a_teacher_at_a_server_teaches_as_its_folder_does() {
     let endpoint = format!("[chat.other]\nbase_url = {:?}\nmodel = \"teacher\"\n", server.base_url);
     project.write("folder.toml", &config);
     project.write("server.toml", &(config.clone() + &endpoint));
-    project.succeed(&["train", "-c", "folder.toml", "--set", "log.name=folder", "--set", "train.reference.path=teacher"]);
+    project.succeed(&[
+        "train",
+        "-c",
+        "folder.toml",
+        "--set",
+        "log.name=folder",
+        "--set",
+        "train.reference.path=teacher",
+    ]);
     let args = ["train", "-c", "server.toml", "--set", "log.name=server", "--set", "train.reference.chat=other"];
     project.succeed(&args);
     let (folder, served) = (project.metrics("runs/folder"), project.metrics("runs/server"));
