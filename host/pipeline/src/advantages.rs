@@ -272,6 +272,21 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_alone_is_not_a_group_of_equal_rewards() {
+        let useless = |rewards: &[f64], text: &str| {
+            let members: Vec<_> = rewards.iter().map(|reward| (OutcomeKind::Scored, Some(*reward))).collect();
+            Useless::of(&group(&members), &rl_table(text), &CreditRule::plain())
+        };
+        let [remax, raft] = ["algorithm = 'remax'", "algorithm = 'raft'\nadvantage.threshold = 1.0"];
+        let distillation = "algorithm = 'distillation'\nreference.path = 'teacher'";
+        for text in [remax, raft, distillation] {
+            assert_eq!(useless(&[1.0], text), None, "{text}");
+        }
+        assert_eq!(useless(&[1.0, 1.0], remax), Some(Useless::EqualRewards));
+        assert_eq!(useless(&[1.0, 1.0], distillation), None);
+    }
+
+    #[test]
     fn remax_learns_nothing_without_a_greedy_response_and_from_a_single_sample_with_one() {
         let single = group(&[(OutcomeKind::Scored, Some(1.0))]);
         let table = rl_table("algorithm = 'remax'");
