@@ -13,6 +13,7 @@ use cache::Cache;
 use download::Download;
 use gavel_data::DatasetReader;
 use gavel_policy::{PolicyError, weight_files};
+use gavel_runs::Checkpoints;
 use glob::{MatchOptions, Pattern};
 use repository::{Kind, Repository};
 use std::borrow::Cow;
@@ -37,14 +38,16 @@ const MODEL_FILES: [&str; 9] = [
     "tokenizer_config.json",
 ];
 
-/// The folder of a model: `path` itself if there is such a folder, else that of the model `ORG/NAME` or
-/// `ORG/NAME@REVISION` on the hub. Files that the hub's cache lacks are downloaded.
+/// The folder of a model: `path` itself if there is such a folder, or the newest checkpoint in it if it is that of a
+/// run; else that of the model `ORG/NAME` or `ORG/NAME@REVISION` on the hub. Files that the hub's cache lacks are
+/// downloaded.
 ///
 /// # Errors
 /// There is no such folder or model, or it cannot be downloaded.
 pub fn model(path: &Path) -> Result<Cow<'_, Path>, HubError> {
     if path.exists() {
-        return Ok(Cow::Borrowed(path));
+        let newest = newest_checkpoint(path);
+        return Ok(newest.map_or(Cow::Borrowed(path), Cow::Owned));
     }
     // If there is a folder ORG here, `path` is a mistyped path and not a name on the hub.
     let is_here = path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && parent.is_dir());
@@ -67,6 +70,18 @@ pub fn model(path: &Path) -> Result<Cow<'_, Path>, HubError> {
     download.fetch(|name| missing.iter().any(|file| file == name))?;
     download.finish()?;
     Ok(Cow::Owned(folder))
+}
+
+/// The newest checkpoint of the run in the folder `path`; nothing if it is not the folder of a run.
+fn newest_checkpoint(path: &Path) -> Option<PathBuf> {
+    let is_model = ["config.json", "adapter_config.json"].iter().any(|file| path.join(file).exists());
+    if is_model || !path.join("checkpoints").is_dir() {
+        return None;
+    }
+    // A folder that cannot be read is an error once its model is looked for in it.
+    let newest = Checkpoints::new(path).newest().ok()??;
+    tracing::info!("{} is a run: its model is that of {}", path.display(), newest.display());
+    Some(newest)
 }
 
 /// The files of a dataset: `path` itself or, if it is `hf://datasets/ORG/NAME[@REVISION]/FILES`, those in the hub's
@@ -153,6 +168,28 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_model_of_a_run_is_its_newest_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let checkpoint = folder.path().join("run/checkpoints").join(name);
+            std::fs::create_dir_all(&checkpoint).unwrap();
+            std::fs::write(checkpoint.join("config.json"), "{}").unwrap();
+            checkpoint
+        };
+        make("step-000090");
+        let newest = make("step-000120");
+        make("step-000130.partial");
+        let run = folder.path().join("run");
+        assert_eq!(model(&run).unwrap(), newest);
+        // A checkpoint is itself, whatever else is in it.
+        std::fs::create_dir(newest.join("checkpoints")).unwrap();
+        assert_eq!(model(&newest).unwrap(), newest);
+        std::fs::remove_dir_all(run.join("checkpoints/step-000090")).unwrap();
+        std::fs::remove_dir_all(&newest).unwrap();
+        assert_eq!(model(&run).unwrap(), run);
+    }
 
     #[test]
     fn a_path_stands_for_the_files_that_it_would_stand_for_here() {

@@ -25,6 +25,8 @@ pub(crate) struct Prompt {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PromptLimit {
     tokens: usize,
+    /// What a user can change to make it higher.
+    remedy: &'static str,
     /// The limit of the model: the most tokens of a prompt together with a response to imitate.
     pub(crate) positions: usize,
     pub(crate) overlong: Overlong,
@@ -41,7 +43,13 @@ impl PromptLimit {
             )));
         }
         let tokens = data.max_prompt_tokens.unwrap_or(room).min(room);
-        Ok(Self { tokens, positions, overlong: data.overlong_prompts })
+        let remedy = match (tokens < room, max_tokens) {
+            (true, _) => ", or raise data.max_prompt_tokens",
+            // A model that answers nothing needs room for one token.
+            (false, 0 | 1) => "",
+            (false, _) => ", or lower rollout.max_tokens to make room",
+        };
+        Ok(Self { tokens, remedy, positions, overlong: data.overlong_prompts })
     }
 
     /// The most tokens of a prompt.
@@ -61,9 +69,10 @@ impl PromptLimit {
                 path: path.to_owned(),
                 place: place.to_owned(),
                 what: format!(
-                    "the prompt has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\", or make room with data.max_prompt_tokens and rollout.max_tokens",
+                    "the prompt has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\"{}",
                     ids.len(),
-                    self.tokens
+                    self.tokens,
+                    self.remedy
                 ),
             }),
         }

@@ -57,8 +57,13 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
         metrics.count("tokens/response", stats.tokens as u64);
         let seconds = metrics.time("update", start);
         metrics.set("perf/tokens_per_second", stats.tokens as f64 / seconds);
-        if step.is_multiple_of(10) {
-            tracing::info!("step {step}: loss {:.4}, token accuracy {:.3}", stats.loss, stats.token_accuracy);
+        if step.is_multiple_of(10) || step == 1 || step == learning.steps {
+            tracing::info!(
+                "step {step}/{}: loss {:.4}, token accuracy {:.3}",
+                learning.steps,
+                stats.loss,
+                stats.token_accuracy
+            );
         }
         let end = runtime.block_on(async {
             run.publish(step).await?;

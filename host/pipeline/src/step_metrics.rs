@@ -1,9 +1,12 @@
 //! The numbers of a step's samples: rewards, lengths, outcomes.
 
-use gavel_data::{FinishReason, Group, Member, OutcomeKind, Trajectory};
+use gavel_data::{FinishReason, Group, Member, Outcome, OutcomeKind, Trajectory};
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
+
+/// The most metrics of a plugin that are reported: a plugin that names them after its input must not fill the log.
+const MAX_CURVES: usize = 64;
 
 /// The samples of all groups, in order.
 pub(crate) fn members<'a>(groups: impl IntoIterator<Item = &'a Group>) -> impl Iterator<Item = &'a Member> {
@@ -24,6 +27,7 @@ pub(crate) fn describe(groups: &[&Group], max_tokens: usize, metrics: &mut Metri
     for (name, scores) in &scores {
         metrics.describe(&format!("reward/{name}"), scores);
     }
+    describe_plugin_metrics("reward", groups.iter().copied(), metrics);
     describe_latencies(groups, metrics);
     let trajectories = || members().flat_map(|member| &member.sample.trajectories);
     let tokens = || trajectories().filter_map(Trajectory::tokens);
@@ -38,6 +42,27 @@ pub(crate) fn describe(groups: &[&Group], max_tokens: usize, metrics: &mut Metri
     metrics.count("tokens/prompt", tokens().map(|tokens| tokens.prompt.len() as u64).sum());
     count_outcomes("outcome", groups.iter().copied(), metrics);
     metrics.describe("advantage", &members().filter_map(|member| member.advantage).collect::<Vec<_>>());
+}
+
+/// The means of the metrics that plugins gave beside their scores, below `prefix`: `reward/math/answered/mean`.
+pub(crate) fn describe_plugin_metrics<'a>(
+    prefix: &str,
+    groups: impl IntoIterator<Item = &'a Group>,
+    metrics: &mut Metrics,
+) {
+    let mut values: BTreeMap<&str, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
+    for (plugin, evaluation) in members(groups).flat_map(|member| &member.outcome.plugins) {
+        let Outcome::Scored(score) = &evaluation.outcome else { continue };
+        let of_plugin = values.entry(plugin).or_default();
+        for metric in &score.metrics {
+            of_plugin.entry(&metric.name).or_default().push(metric.value);
+        }
+    }
+    for (plugin, of_plugin) in values {
+        for (name, values) in of_plugin.into_iter().take(MAX_CURVES) {
+            metrics.set(format!("{prefix}/{plugin}/{name}/mean"), mean(&values));
+        }
+    }
 }
 
 /// The seconds that calls took from when they could start, by plugin. The quantiles are nearest ranks.
@@ -95,7 +120,26 @@ pub(crate) fn outcomes<'a>(groups: impl IntoIterator<Item = &'a Group>) -> BTree
 mod tests {
     use super::*;
     use crate::testing::group;
-    use gavel_data::{Blame, CausedBy, Evaluation, Outcome};
+    use gavel_data::{Blame, CausedBy, Evaluation, Metric, Score};
+
+    #[test]
+    fn metrics_of_a_plugin_are_means_over_the_samples_that_have_them() {
+        let mut group = group(&[(OutcomeKind::Scored, Some(1.0)); 3]);
+        for (member, values) in group.members.iter_mut().zip([&[("acc", 1.0), ("mean", 4.0)][..], &[("acc", 0.0)], &[]])
+        {
+            let metrics = values.iter().map(|(name, value)| Metric { name: (*name).into(), value: *value }).collect();
+            let scored = Outcome::Scored(Score { value: 1.0, metrics, ..Score::default() });
+            member.outcome.plugins.insert("math".into(), Evaluation::without_call(scored));
+        }
+        let many = (0..100).map(|number| Metric { name: format!("n{number}"), value: 0.0 }).collect();
+        let scored = Outcome::Scored(Score { metrics: many, ..Score::default() });
+        group.members[0].outcome.plugins.insert("many".into(), Evaluation::without_call(scored));
+        let mut metrics = Metrics::default();
+        describe(&[&group], 8, &mut metrics);
+        assert_eq!(metrics.get("reward/math/acc/mean"), Some(0.5));
+        assert_eq!((metrics.get("reward/math/mean/mean"), metrics.get("reward/math/mean")), (Some(4.0), Some(1.0)));
+        assert_eq!(metrics.as_json().keys().filter(|name| name.starts_with("reward/many/n")).count(), MAX_CURVES);
+    }
 
     #[test]
     fn latencies_are_nearest_ranks_and_causes_are_counted() {

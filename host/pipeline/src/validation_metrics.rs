@@ -1,7 +1,7 @@
 //! The metrics of a validation: accuracy, rewards, and metrics of several samples, by data source.
 
 use crate::at_k::{Votes, expected_best, expected_majority, sizes};
-use crate::step_metrics::{count_outcomes, members};
+use crate::step_metrics::{count_outcomes, describe_plugin_metrics, members};
 use gavel_data::{FinishReason, Group, Member, NotCalled, Outcome, Trajectory};
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
@@ -44,6 +44,7 @@ pub(crate) fn describe(groups: &[Group], accuracy: Option<&str>, samples: usize)
     if !rewards.is_empty() {
         metrics.set("val/reward/mean", mean(&rewards));
     }
+    describe_plugin_metrics("val/reward", groups, &mut metrics);
     for SourceNumbers { source, mean, best, pass, majority, .. } in by_source(groups, accuracy, samples) {
         let mut set = |name: String, value: f64| metrics.set(format!("val/{source}/{name}"), value);
         if let Some(mean) = mean {

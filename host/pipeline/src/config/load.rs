@@ -23,7 +23,9 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     if !T::LEARNS {
         fill_in(&mut file.table);
     }
-    if T::WITHOUT_ANSWERS.is_some() {
+    let is_validated = file.table.get("data").and_then(|data| data.get("validation")).is_some();
+    // A model that answers no prompts draws nothing.
+    if T::WITHOUT_ANSWERS.is_some() || (T::LEARNS && !T::DRAWS && !is_validated) {
         file.table.entry("rollout").or_insert_with(|| Value::Table(RolloutTable::unused()));
     }
     let mut config: Config<T> = serde_path_to_error::deserialize(file.table.clone()).map_err(|error| {

@@ -72,7 +72,8 @@ impl ModelTable {
     /// Replaces the name of a model on the hub by its local folder.
     pub(crate) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
-            *path = hub::model(path)?.into_owned();
+            let found = hub::model(path);
+            *path = found.map_err(|error| ConfigError::Invalid(format!("model.path: {error}")))?.into_owned();
         }
         Ok(())
     }
