@@ -203,6 +203,9 @@ fn print_summary(summary: &Summary, json: bool) -> Result<()> {
     for (plugin, counts) in &summary.outcomes {
         errln!("  {plugin}: {}", counted(counts));
     }
+    if summary.is_stopped {
+        errln!("  to continue: the same command with --resume");
+    }
     print_waits(summary);
     Ok(())
 }

@@ -11,10 +11,13 @@ use tch::{Device, Kind};
 pub enum Dtype {
     /// 32 bits.
     #[default]
+    #[serde(alias = "fp32")]
     Float32,
     /// 16 bits, the range of 32.
+    #[serde(alias = "bf16")]
     Bfloat16,
     /// 16 bits, more digits.
+    #[serde(alias = "fp16")]
     Float16,
 }
 
@@ -61,9 +64,9 @@ impl FromStr for Dtype {
 
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
-            "float32" => Ok(Self::Float32),
-            "bfloat16" => Ok(Self::Bfloat16),
-            "float16" => Ok(Self::Float16),
+            "float32" | "fp32" => Ok(Self::Float32),
+            "bfloat16" | "bf16" => Ok(Self::Bfloat16),
+            "float16" | "fp16" => Ok(Self::Float16),
             _ => Err("use float32, bfloat16 or float16".into()),
         }
     }

@@ -1,7 +1,8 @@
 //! What to write in place of an unknown key.
 
 /// Keys of verl and TRL, and where the same is set here.
-const ELSEWHERE: [(&str, &str); 74] = [
+const ELSEWHERE: [(&str, &str); 76] = [
+    ("actor_rollout_ref", "[model], [rollout] or [train]; docs/coming-from.md lists verl's keys"),
     ("adam_beta1", "train.optimizer.betas"),
     ("adam_beta2", "train.optimizer.betas"),
     ("adam_epsilon", "train.optimizer.eps"),
@@ -55,6 +56,7 @@ const ELSEWHERE: [(&str, &str); 74] = [
     ("num_train_epochs", "train.epochs"),
     ("total_epochs", "train.epochs"),
     ("total_training_steps", "train.steps"),
+    ("trainer", "[train], [checkpoint] or [log]; docs/coming-from.md lists verl's keys"),
     ("train_batch_size", "train.prompts_per_step"),
     ("train_dataset", "data.train"),
     ("train_files", "data.train"),
@@ -120,5 +122,14 @@ mod tests {
         assert_eq!(super::hint("unknown field `x`, there are no fields"), "");
         assert_eq!(super::hint("unknown field `pth`, expected `path` or `init`"), "\nhint: did you mean `path`?");
         assert_eq!(super::hint("missing field `steps`"), "");
+    }
+
+    #[test]
+    fn the_page_for_users_of_other_libraries_has_every_key() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/coming-from.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for (name, _) in ELSEWHERE {
+            assert!(page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}.")), "{name}");
+        }
     }
 }
