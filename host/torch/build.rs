@@ -18,11 +18,15 @@ fn main() {
         .warnings(false)
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
+        .include("shim/gloo-declarations")
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        // As libtorch was built: its headers hide what it would not have.
+        .define("USE_DISTRIBUTED", None)
+        .define("USE_C10D_GLOO", None)
         // Without these flags GCC does not vectorise loops that clamp a number or take a root.
         .flag("-fno-math-errno")
         .flag("-fno-trapping-math")
-        .files(["shim/layer.cpp", "shim/optimizer.cpp"]);
+        .files(["shim/collectives.cpp", "shim/layer.cpp", "shim/optimizer.cpp"]);
     // libtorch on Linux computes on the threads of GCC's OpenMP. Elsewhere the shim computes on one.
     let threads =
         std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") && !build.get_compiler().is_like_clang();

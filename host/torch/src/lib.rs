@@ -1,8 +1,10 @@
 //! The parts of libtorch that tch does not offer. A C++ shim has parts of a transformer layer as one operation each,
-//! and the operations of an optimiser. Beside it are operations with a number that return their errors.
+//! the operations of an optimiser, and what connects the ranks of a run. Beside it are operations with a number that
+//! return their errors.
 
 pub mod layer;
 pub mod optimizer;
+pub mod peers;
 pub mod scalar;
 
 use std::ffi::{CStr, c_char};

@@ -1,0 +1,140 @@
+// The store and the operations that connect the ranks of a run: c10d's TCPStore and its process group over Gloo.
+#include <ATen/ATen.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "guarded.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Store = c10::intrusive_ptr<c10d::Store>;
+using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+
+// An operation that runs. c10d's own `wait` throws where time runs out, which costs a backtrace each time.
+struct Running {
+  explicit Running(c10::intrusive_ptr<c10d::Work> work) : work(std::move(work)), end(std::make_shared<End>()) {
+    this->work->getFuture()->addCallback([end = end](c10::ivalue::Future &) {
+      std::lock_guard<std::mutex> lock(end->mutex);
+      end->reached = true;
+      end->changed.notify_all();
+    });
+  }
+
+  struct End {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool reached = false;
+  };
+
+  c10::intrusive_ptr<c10d::Work> work;
+  std::shared_ptr<End> end;
+};
+
+std::vector<uint8_t> bytes(const char *text) { return std::vector<uint8_t>(text, text + strlen(text)); }
+
+char *text(const std::vector<uint8_t> &bytes) { return strndup(reinterpret_cast<const char *>(bytes.data()), bytes.size()); }
+
+} // namespace
+
+extern "C" {
+
+// Opens the store at `host` and `port`; the one that serves it is a client too.
+char *gavel_store_open(const char *host, uint16_t port, bool serves, int64_t timeout_ms, Store **out) {
+  return guarded([&] {
+    c10d::TCPStoreOptions options;
+    options.port = port;
+    options.isServer = serves;
+    options.waitWorkers = false;
+    options.timeout = std::chrono::milliseconds(timeout_ms);
+    *out = new Store(c10::make_intrusive<c10d::TCPStore>(host, options));
+  });
+}
+
+void gavel_store_close(Store *store) { delete store; }
+
+char *gavel_store_set(Store *store, const char *key, const char *value) {
+  return guarded([&] { (*store)->set(key, bytes(value)); });
+}
+
+// Sets a key that has no value; `value` becomes what it has in the end, which the caller frees with `gavel_free`.
+char *gavel_store_claim(Store *store, const char *key, const char *wanted, char **value) {
+  return guarded([&] { *value = text((*store)->compareSet(key, {}, bytes(wanted))); });
+}
+
+char *gavel_store_add(Store *store, const char *key, int64_t delta, int64_t *sum) {
+  return guarded([&] { *sum = (*store)->add(key, delta); });
+}
+
+char *gavel_store_has(Store *store, const char *key, bool *has) {
+  return guarded([&] { *has = (*store)->check({key}); });
+}
+
+// The values of keys that exist, each of which the caller frees with `gavel_free`.
+char *gavel_store_get(Store *store, const char *const *keys, size_t count, char **values) {
+  return guarded([&] {
+    auto found = (*store)->multiGet(std::vector<std::string>(keys, keys + count));
+    for (size_t i = 0; i < count; ++i) values[i] = text(found.at(i));
+  });
+}
+
+// Connects the ranks. Gloo listens on a free port of the interface `interface` or the address `host`; where both are
+// empty, of the address that the machine's name has.
+char *gavel_group_join(Store *store, const char *prefix, const char *interface, const char *host, int rank, int size,
+                       int64_t timeout_ms, Group **out) {
+  return guarded([&] {
+    using Gloo = c10d::ProcessGroupGloo;
+    auto options = Gloo::Options::create(std::chrono::milliseconds(timeout_ms));
+    options->devices.push_back(*interface ? Gloo::createDeviceForInterface(interface)
+                               : *host    ? Gloo::createDeviceForHostname(host)
+                                          : Gloo::createDefaultDevice());
+    auto keys = c10::make_intrusive<c10d::PrefixStore>(prefix, *store);
+    *out = new Group(c10::make_intrusive<Gloo>(std::move(keys), rank, size, std::move(options)));
+  });
+}
+
+void gavel_group_leave(Group *group) { delete group; }
+
+char *gavel_group_sum(Group *group, at::Tensor *tensor, Running **out) {
+  return guarded([&] {
+    std::vector<at::Tensor> tensors{*tensor};
+    *out = new Running((*group)->allreduce(tensors));
+  });
+}
+
+char *gavel_group_broadcast(Group *group, at::Tensor *tensor, int from, Running **out) {
+  return guarded([&] {
+    std::vector<at::Tensor> tensors{*tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = from;
+    *out = new Running((*group)->broadcast(tensors, options));
+  });
+}
+
+// `all` is as large as the `own` of all ranks, in their order.
+char *gavel_group_gather(Group *group, at::Tensor *own, at::Tensor *all, Running **out) {
+  return guarded([&] { *out = new Running((*group)->_allgather_base(*all, *own)); });
+}
+
+// Waits for at most `timeout_ms`; `done` says whether the operation has ended.
+char *gavel_running_wait(Running *running, int64_t timeout_ms, bool *done) {
+  return guarded([&] {
+    {
+      auto &end = *running->end;
+      std::unique_lock<std::mutex> lock(end.mutex);
+      *done = end.changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return end.reached; });
+    }
+    if (*done) running->work->wait();
+  });
+}
+
+void gavel_running_free(Running *running) { delete running; }
+}

@@ -1,0 +1,152 @@
+//! c10d's process group over Gloo, the connection of all ranks (`shim/collectives.cpp`).
+
+use super::error::{PeersError, Result};
+use super::rendezvous::Rendezvous;
+use super::store::{CStore, Store, c_text};
+use crate::checked;
+use std::ffi::c_char;
+use std::time::Duration;
+use tch::{Device, Tensor};
+use torch_sys::C_tensor;
+
+/// c10d's process group.
+#[repr(C)]
+struct CGroup {
+    _private: [u8; 0],
+}
+
+/// An operation of the group.
+#[repr(C)]
+struct CRunning {
+    _private: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn gavel_group_join(
+        store: *mut CStore,
+        prefix: *const c_char,
+        interface: *const c_char,
+        host: *const c_char,
+        rank: i32,
+        size: i32,
+        timeout_ms: i64,
+        out: *mut *mut CGroup,
+    ) -> *mut c_char;
+    fn gavel_group_leave(group: *mut CGroup);
+    fn gavel_group_sum(group: *mut CGroup, tensor: *const C_tensor, out: *mut *mut CRunning) -> *mut c_char;
+    fn gavel_group_broadcast(
+        group: *mut CGroup,
+        tensor: *const C_tensor,
+        from: i32,
+        out: *mut *mut CRunning,
+    ) -> *mut c_char;
+    fn gavel_group_gather(
+        group: *mut CGroup,
+        own: *const C_tensor,
+        all: *const C_tensor,
+        out: *mut *mut CRunning,
+    ) -> *mut c_char;
+    fn gavel_running_wait(running: *mut CRunning, timeout_ms: i64, done: *mut bool) -> *mut c_char;
+    fn gavel_running_free(running: *mut CRunning);
+}
+
+/// How long an operation waits for the slowest rank, as in torch.distributed.
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// The connection of all ranks. Its operations run in the order in which they begin, which is the same on all ranks.
+pub(super) struct Group(*mut CGroup);
+
+// SAFETY: c10d's group may be used from any thread.
+unsafe impl Send for Group {}
+// SAFETY: it locks its queue of operations. Which of two threads begins first is for the caller to order.
+unsafe impl Sync for Group {}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: the group was made by `gavel_group_join`, and nothing uses it any more.
+        unsafe { gavel_group_leave(self.0) }
+    }
+}
+
+/// An operation that runs in the background.
+pub(super) struct Running(*mut CRunning);
+
+// SAFETY: an operation may be waited for on any thread.
+unsafe impl Send for Running {}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: the operation was begun by the shim. One that still runs is kept by the group.
+        unsafe { gavel_running_free(self.0) }
+    }
+}
+
+impl Running {
+    /// Waits for some time, and returns whether the operation has ended.
+    pub fn wait(&self, time: Duration) -> Result<bool> {
+        let mut done = false;
+        // SAFETY: the operation is alive, and the result outlives the call.
+        checked(unsafe { gavel_running_wait(self.0, time.as_millis() as i64, &mut done) })?;
+        Ok(done)
+    }
+}
+
+impl Group {
+    /// Connects this rank with the others, which do the same. `prefix` is that of the keys in the store.
+    pub fn join(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Self> {
+        // The variable of torch.distributed: the network between the machines, where a machine has several.
+        let interface = std::env::var("GLOO_SOCKET_IFNAME").unwrap_or_default();
+        let host = if at.is_local() { "127.0.0.1" } else { "" };
+        let (prefix, interface, host) = (c_text(prefix), c_text(&interface), c_text(host));
+        let mut out = std::ptr::null_mut();
+        // SAFETY: the store is open, and the texts and the result outlive the call.
+        checked(unsafe {
+            gavel_group_join(
+                store.as_ptr(),
+                prefix.as_ptr(),
+                interface.as_ptr(),
+                host.as_ptr(),
+                at.rank as i32,
+                at.size as i32,
+                TIMEOUT.as_millis() as i64,
+                &mut out,
+            )
+        })?;
+        Ok(Self(out))
+    }
+
+    /// Begins to sum a tensor over all ranks, in place.
+    pub fn sum(&self, tensor: &Tensor) -> Result<Running> {
+        check(tensor)?;
+        // SAFETY: the group is open. The operation keeps the tensor's memory alive.
+        begun(|out| unsafe { gavel_group_sum(self.0, tensor.as_ptr(), out) })
+    }
+
+    /// Begins to overwrite a tensor with that of the rank `from`.
+    pub fn broadcast(&self, tensor: &Tensor, from: usize) -> Result<Running> {
+        check(tensor)?;
+        // SAFETY: as above.
+        begun(|out| unsafe { gavel_group_broadcast(self.0, tensor.as_ptr(), from as i32, out) })
+    }
+
+    /// Begins to write the tensors `own` of all ranks, of one size, into `all`, in the order of the ranks.
+    pub fn gather(&self, own: &Tensor, all: &Tensor) -> Result<Running> {
+        // SAFETY: as above, of both tensors.
+        begun(|out| unsafe { gavel_group_gather(self.0, own.as_ptr(), all.as_ptr(), out) })
+    }
+}
+
+/// Refuses a tensor that Gloo cannot take.
+fn check(tensor: &Tensor) -> Result<()> {
+    match tensor.device() {
+        Device::Cpu if tensor.is_contiguous() => Ok(()),
+        Device::Cpu => Err(PeersError::Torch("a tensor of several ranks must be contiguous".into())),
+        device => Err(PeersError::Device { device: format!("{device:?}") }),
+    }
+}
+
+fn begun(begin: impl FnOnce(*mut *mut CRunning) -> *mut c_char) -> Result<Running> {
+    let mut out = std::ptr::null_mut();
+    checked(begin(&mut out))?;
+    Ok(Running(out))
+}

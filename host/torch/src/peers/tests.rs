@@ -1,0 +1,240 @@
+//! Each test starts ranks, processes of this test's executable, by the variables alone.
+
+use super::*;
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The variable that says what a rank does.
+const CASE: &str = "GAVEL_TEST_CASE";
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn start(case: &str, rank: usize, size: usize, port: u16, more: &[(&str, &str)]) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["peers::tests::a_rank", "--exact", "--nocapture"]).env(CASE, case);
+    command.env("RANK", rank.to_string()).env("WORLD_SIZE", size.to_string()).env("LOCAL_RANK", rank.to_string());
+    command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string()).env("OMP_NUM_THREADS", "1");
+    command.envs(more.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// All ranks of a case, until they end.
+fn run(case: &str, size: usize) -> Vec<Output> {
+    let port = free_port();
+    let ranks: Vec<Child> = (0..size).map(|rank| start(case, rank, size, port, &[])).collect();
+    ranks.into_iter().map(|rank| rank.wait_with_output().unwrap()).collect()
+}
+
+/// What a rank printed after `result: `.
+fn result(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find_map(|line| line.split_once("result: ")).map(|(_, result)| result.to_owned());
+    line.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn joined() -> Result<Peers> {
+    Peers::join(Rendezvous { start_within: Duration::from_secs(20), ..Rendezvous::from_environment()?.unwrap() })
+}
+
+/// Not a test by itself: a rank of one.
+#[test]
+fn a_rank() {
+    let Ok(case) = std::env::var(CASE) else { return };
+    let outcome = match case.as_str() {
+        "operations" => joined().map(|peers| operations(&peers)),
+        "killed" | "stopped" => joined().and_then(|peers| wait_for_the_last_but_one(&peers, &case)),
+        "leaves" => joined().and_then(|peers| {
+            if peers.rank() == 1 {
+                return Ok("left".into());
+            }
+            peers.sum(&Tensor::from(1.0)).map(|()| "summed".into())
+        }),
+        "terms" => joined().and_then(|peers| {
+            let value = if peers.rank() == 2 { "b" } else { "a" };
+            peers.agree(&[("binary", "1"), ("configuration", "1")])?;
+            peers.agree(&[("binary", "1"), ("configuration", value)]).map(|()| "agreed".into())
+        }),
+        "short" => {
+            let at = Rendezvous::from_environment().unwrap().unwrap();
+            Peers::join(Rendezvous { start_within: Duration::from_secs(3), ..at }).map(|_| "joined".into())
+        }
+        other => panic!("{other}"),
+    };
+    match outcome {
+        Ok(text) => println!("\nresult: {text}"),
+        Err(error) => println!("\nresult: {}", error.to_string().replace('\n', " | ")),
+    }
+}
+
+fn operations(peers: &Peers) -> String {
+    let (rank, size) = (peers.rank(), peers.size());
+    assert_eq!(peers.local_rank(), rank);
+    let total = (size * (size + 1) / 2) as f64;
+    for kind in [Kind::Float, Kind::Double, Kind::BFloat16] {
+        let own = Tensor::from_slice(&[1.0, -0.5, 0.0]).to_kind(kind) * (rank as f64 + 1.0);
+        peers.sum(&own).unwrap();
+        assert_eq!(Vec::<f64>::try_from(own.to_kind(Kind::Double)).unwrap(), [total, -0.5 * total, 0.0]);
+    }
+    // Several at once, of different sizes, and twice the same numbers to the last bit.
+    let numbers = |length: i64| (Tensor::arange(length, (Kind::Float, Device::Cpu)) * (rank as f64 + 0.1)).sin();
+    let twice = [0, 1].map(|_| {
+        let tensors: Vec<Tensor> = [1, 1000, 70_001].iter().map(|&length| numbers(length)).collect();
+        let sums: Vec<_> = tensors.iter().map(|tensor| peers.begin_sum(tensor).unwrap()).collect();
+        sums.into_iter().for_each(|sum| sum.wait().unwrap());
+        tensors.into_iter().flat_map(|tensor| Vec::<f32>::try_from(tensor).unwrap()).collect::<Vec<f32>>()
+    });
+    assert_eq!(twice[0], twice[1]);
+    let bits: Vec<u8> = twice[0].iter().flat_map(|number| number.to_le_bytes()).collect();
+    assert!(peers.gather(&bits).unwrap().iter().all(|other| *other == bits), "ranks got different sums");
+
+    let from = size - 1;
+    let value = Tensor::from_slice(&[rank as f64, 7.5]);
+    peers.broadcast(&value, from).unwrap();
+    assert_eq!(Vec::<f64>::try_from(value).unwrap(), [from as f64, 7.5]);
+
+    let own = vec![rank as u8; 3 * rank];
+    let expected: Vec<Vec<u8>> = (0..size).map(|rank| vec![rank as u8; 3 * rank]).collect();
+    assert_eq!(peers.gather(&own).unwrap(), expected);
+    assert_eq!(peers.gather(&[]).unwrap(), vec![Vec::<u8>::new(); size]);
+    peers.agree(&[("binary", "1"), ("configuration", "")]).unwrap();
+    assert!(peers.failure().is_none());
+    "right".into()
+}
+
+/// The last rank but one ends itself; the others wait for it.
+fn wait_for_the_last_but_one(peers: &Peers, how: &str) -> Result<String> {
+    peers.sum(&Tensor::from(1.0))?;
+    if peers.rank() + 2 == peers.size() {
+        let signal = if how == "killed" { "-KILL" } else { "-STOP" };
+        Command::new("kill").args([signal, &std::process::id().to_string()]).status().unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    peers.sum(&Tensor::from(1.0))?;
+    Ok("summed".into())
+}
+
+#[test]
+fn one_two_three_and_eight_ranks_compute_together() {
+    assert_eq!(operations(&Peers::alone()), "right");
+    for size in [1, 2, 3, 8] {
+        for (rank, output) in run("operations", size).iter().enumerate() {
+            assert_eq!(result(output), "right", "rank {rank} of {size}");
+        }
+    }
+}
+
+#[test]
+fn a_tensor_that_ranks_cannot_exchange_is_an_error() {
+    let peers = Peers::alone();
+    assert!(
+        peers.sum(&Tensor::zeros([2, 3], (Kind::Float, Device::Cpu)).transpose(0, 1)).is_ok(),
+        "one rank sums nothing"
+    );
+    let error = PeersError::Device { device: "Cuda(0)".into() }.to_string();
+    assert!(error.starts_with("several ranks on Cuda(0) need NCCL, which this build lacks"), "{error}");
+}
+
+/// Asserts that all ranks but `gone` end within 15 seconds after it with an error that names it.
+fn assert_named(case: &str, size: usize, gone: usize, how: &[&str]) {
+    let port = free_port();
+    let mut ranks: Vec<Child> = (0..size).map(|rank| start(case, rank, size, port, &[])).collect();
+    let mut last = ranks.remove(gone);
+    let id = last.id();
+    let started = Instant::now();
+    let outputs: Vec<Output> = ranks.into_iter().map(|rank| rank.wait_with_output().unwrap()).collect();
+    let took = started.elapsed();
+    last.kill().unwrap();
+    last.wait().unwrap();
+    for output in &outputs {
+        let text = result(output);
+        assert!(text.starts_with(&format!("rank {gone} (process {id} on ")), "{case}: {text}");
+        assert!(how.iter().any(|how| text.contains(how)), "{case}: {text}");
+    }
+    println!("{case}, rank {gone} of {size}: {took:.1?}");
+    // They also start in this time.
+    assert!(took < Duration::from_secs(20), "{case}: {took:?}");
+}
+
+#[test]
+fn a_killed_rank_ends_the_others_and_is_named() {
+    assert_named("killed", 4, 2, &["nothing was heard of it for"]);
+    // Rank 0 serves the store.
+    assert_named("killed", 2, 0, &["its store at 127.0.0.1:"]);
+}
+
+#[test]
+fn a_rank_that_nothing_is_heard_of_ends_the_others_and_is_named() {
+    assert_named("stopped", 3, 1, &["nothing was heard of it for 1"]);
+}
+
+#[test]
+fn a_rank_that_leaves_ends_the_others_and_is_named() {
+    let outputs = run("leaves", 3);
+    assert_eq!(result(&outputs[1]), "left");
+    for output in [&outputs[0], &outputs[2]] {
+        let text = result(output);
+        assert!(text.starts_with("rank 1 (process ") && text.contains("is gone: it left the run"), "{text}");
+    }
+}
+
+#[test]
+fn a_rank_with_another_configuration_is_refused_by_name() {
+    for output in run("terms", 3) {
+        let text = result(&output);
+        assert!(text.starts_with("rank 2 (process "), "{text}");
+        assert!(text.contains(") has another configuration than rank 0: b instead of a"), "{text}");
+    }
+}
+
+#[test]
+fn a_taken_port_is_tried_again_and_then_named() {
+    let other = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let first = start("short", 0, 2, port, &[]);
+    let text = result(&first.wait_with_output().unwrap());
+    assert!(text.starts_with(&format!("port {port} of this machine is taken | hint: set MASTER_PORT")), "{text}");
+    // What listens there is no store.
+    let second = start("short", 1, 2, port, &[]);
+    let text = result(&second.wait_with_output().unwrap());
+    assert!(text.starts_with(&format!("rank 1 cannot reach rank 0 at 127.0.0.1:{port}")), "{text}");
+
+    // Another program may leave the port in time.
+    let other = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let ranks = [0, 1].map(|rank| start("operations", rank, 2, port, &[]));
+    std::thread::sleep(Duration::from_secs(2));
+    drop(other);
+    for output in ranks.map(|rank| rank.wait_with_output().unwrap()) {
+        assert_eq!(result(&output), "right");
+    }
+}
+
+#[test]
+fn ranks_that_are_not_started_or_started_twice_are_named() {
+    let port = free_port();
+    let ranks = [0, 2].map(|rank| start("short", rank, 4, port, &[]));
+    for output in ranks.map(|rank| rank.wait_with_output().unwrap()) {
+        let text = result(&output);
+        // The one that is not rank 0 may lose the store before its own time is over.
+        assert!(text == "ranks 1, 3 of 4 did not start within 3 s" || text.contains("libtorch"), "{text}");
+    }
+    let port = free_port();
+    let ranks = [0, 1, 1].map(|rank| start("short", rank, 3, port, &[]));
+    let texts = ranks.map(|rank| result(&rank.wait_with_output().unwrap()));
+    assert!(texts.iter().any(|text| text.starts_with("two processes have rank 1 | hint:")), "{texts:?}");
+}
+
+#[test]
+fn the_store_may_be_that_of_torchruns_agent() {
+    let port = free_port();
+    let agent = Store::connect("127.0.0.1", port, true, Duration::from_secs(20)).unwrap();
+    for attempt in ["0", "1"] {
+        let more = [("TORCHELASTIC_USE_AGENT_STORE", "True"), ("TORCHELASTIC_RESTART_COUNT", attempt)];
+        let ranks = [0, 1].map(|rank| start("operations", rank, 2, port, &more));
+        for output in ranks.map(|rank| rank.wait_with_output().unwrap()) {
+            assert_eq!(result(&output), "right", "attempt {attempt}");
+        }
+    }
+    drop(agent);
+}

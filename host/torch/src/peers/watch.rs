@@ -1,0 +1,204 @@
+//! Which ranks are alive. Gloo only reports that a neighbour's connection closed, and nothing at all where the network
+//! was cut. So each rank counts up a number in the store, and looks at those of the others.
+
+use super::error::{PeersError, RankProcess, Result};
+use super::rendezvous::Rendezvous;
+use super::store::Store;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often a rank says that it is alive.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// A rank that says nothing for this long is gone.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The same where something else shows that a rank is gone: a closed connection, or its own word.
+const SILENCE_OF_SUSPECT: Duration = Duration::from_secs(3);
+
+/// What a rank says last.
+const LEFT: &str = "left";
+
+/// Where a rank's number is in the store.
+pub(super) fn beat(prefix: &str, rank: usize) -> String {
+    format!("{prefix}beat/{rank}")
+}
+
+/// The look-out for the other ranks.
+pub(super) struct Watch {
+    at: Rendezvous,
+    processes: Vec<RankProcess>,
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+struct Shared {
+    is_over: AtomicBool,
+    seen: Mutex<Seen>,
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was seen in the store.
+struct Seen {
+    /// When the store answered last.
+    round: Instant,
+    /// Since when it fails, and how.
+    fails: Option<(Instant, String)>,
+    /// What each rank said last, and when it was seen first.
+    beats: Vec<(String, Instant)>,
+    /// The rank that was found to be gone first, and how.
+    gone: Option<(usize, String)>,
+}
+
+impl Watch {
+    /// Begins to watch the ranks, which have all begun their number. `store` is for this alone: others may wait in
+    /// theirs.
+    pub fn start(store: Store, at: &Rendezvous, processes: Vec<RankProcess>, prefix: &str) -> Self {
+        let now = Instant::now();
+        let seen = Seen { round: now, fails: None, beats: vec![(String::new(), now); at.size], gone: None };
+        let shared = Arc::new(Shared { is_over: AtomicBool::new(false), seen: Mutex::new(seen) });
+        let (mine, prefix, rank, size) = (shared.clone(), prefix.to_owned(), at.rank, at.size);
+        let thread = std::thread::spawn(move || {
+            while !mine.is_over.load(Ordering::Relaxed) {
+                let found = look(&store, &prefix, rank, size);
+                note(&mut mine.seen(), found);
+                std::thread::park_timeout(BEAT);
+            }
+        });
+        Self { at: at.clone(), processes, shared, thread }
+    }
+
+    /// The rank that is gone, if one is. `broken` is how something else showed that: then less silence is enough.
+    pub fn verdict(&self, store: &Store, prefix: &str, broken: Option<&str>) -> Option<PeersError> {
+        let silent = {
+            let seen = self.shared.seen();
+            if let Some((rank, what)) = &seen.gone {
+                return Some(self.gone(*rank, what.clone()));
+            }
+            if let Some(error) = self.without_store(&seen, broken) {
+                return Some(error);
+            }
+            // Up to the last answer of the store, so that a stop of this process is not the silence of others.
+            let silences = seen.beats.iter().map(|(last, since)| (last, seen.round.saturating_duration_since(*since)));
+            let others = silences.enumerate().filter(|(rank, _)| *rank != self.at.rank);
+            let longest = others.max_by_key(|(_, (_, silence))| *silence)?;
+            let (rank, (last, silence)) = longest;
+            let has_left = last == LEFT;
+            if silence < if has_left || broken.is_some() { SILENCE_OF_SUSPECT } else { SILENCE } {
+                return None;
+            }
+            let heard = format!("nothing was heard of it for {:.0} s", silence.as_secs_f64());
+            match (has_left, broken) {
+                (true, _) => (rank, "it left the run; see its own message".to_owned()),
+                (false, Some(broken)) => (rank, format!("{heard} ({broken})")),
+                (false, None) => (rank, heard),
+            }
+        };
+        // All ranks name the rank that was found first: those that notice later may see others leave for its sake.
+        let (rank, what) = silent;
+        let claimed = store.claim(&gone_key(prefix), &format!("{rank} {what}"));
+        let (rank, what) = claimed.ok().and_then(|claimed| parse(&claimed)).unwrap_or((rank, what));
+        self.shared.seen().gone = Some((rank, what.clone()));
+        Some(self.gone(rank, what))
+    }
+
+    /// The error if the store does not answer.
+    fn without_store(&self, seen: &Seen, broken: Option<&str>) -> Option<PeersError> {
+        let what = match &seen.fails {
+            Some((since, what)) if broken.is_some() || since.elapsed() >= SILENCE_OF_SUSPECT => what.clone(),
+            _ if seen.round.elapsed() >= SILENCE => "it does not answer".into(),
+            _ => return None,
+        };
+        let address = self.at.place();
+        Some(match self.at.is_served_by_rank_0 && self.at.rank != 0 {
+            true => self.gone(0, format!("its store at {address} does not answer: {what}")),
+            false => PeersError::StoreGone { address, what },
+        })
+    }
+
+    fn gone(&self, rank: usize, what: String) -> PeersError {
+        let unknown = || RankProcess { rank, place: "unknown".into() };
+        PeersError::Gone { process: self.processes.get(rank).cloned().unwrap_or_else(unknown), what }
+    }
+
+    /// Waits for the rank that is gone where an operation failed.
+    pub fn blame(&self, store: &Store, prefix: &str, broken: &str) -> Option<PeersError> {
+        let start = Instant::now();
+        while start.elapsed() < SILENCE + 2 * BEAT {
+            if let Some(error) = self.verdict(store, prefix, Some(broken)) {
+                return Some(error);
+            }
+            std::thread::sleep(BEAT / 5);
+        }
+        None
+    }
+
+    /// Ends the watch and says that this rank leaves. The rank that serves the store stays until the others have left,
+    /// or for 5 s, so that they can read who is gone.
+    pub fn leave(&self, store: &Store, prefix: &str) {
+        let start = Instant::now();
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        // It is blocked where the store cannot be reached.
+        while !self.thread.is_finished() && start.elapsed() < BEAT {
+            std::thread::sleep(BEAT / 100);
+        }
+        if !self.thread.is_finished() || store.set(&beat(prefix, self.at.rank), LEFT).is_err() {
+            return;
+        }
+        let gone = self.shared.seen().gone.as_ref().map(|(rank, _)| *rank);
+        let others = (1..self.at.size).filter(|rank| Some(*rank) != gone);
+        let keys: Vec<String> = others.map(|rank| beat(prefix, rank)).collect();
+        while self.at.rank == 0 && self.at.is_served_by_rank_0 && start.elapsed() < Duration::from_secs(5) {
+            if store.get(&keys).is_ok_and(|beats| beats.iter().all(|last| last == LEFT)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn gone_key(prefix: &str) -> String {
+    format!("{prefix}gone")
+}
+
+/// The rank and the rest of a text like `3 nothing was heard of it`.
+fn parse(text: &str) -> Option<(usize, String)> {
+    let (rank, what) = text.split_once(' ')?;
+    Some((rank.parse().ok()?, what.to_owned()))
+}
+
+/// Says that this rank is alive. Returns what the ranks said last, and which is gone.
+fn look(store: &Store, prefix: &str, rank: usize, size: usize) -> Result<(Vec<String>, Option<String>)> {
+    store.add(&beat(prefix, rank), 1)?;
+    let beats = store.get(&(0..size).map(|rank| beat(prefix, rank)).collect::<Vec<_>>())?;
+    let key = gone_key(prefix);
+    let gone = if store.has(&key)? { store.get(&[key])?.pop() } else { None };
+    Ok((beats, gone))
+}
+
+fn note(seen: &mut Seen, found: Result<(Vec<String>, Option<String>)>) {
+    let now = Instant::now();
+    match found {
+        Ok((beats, gone)) => {
+            (seen.round, seen.fails) = (now, None);
+            for (known, last) in seen.beats.iter_mut().zip(beats) {
+                if known.0 != last {
+                    *known = (last, now);
+                }
+            }
+            seen.gone = gone.as_deref().and_then(parse).or(seen.gone.take());
+        }
+        Err(error) => {
+            let since = seen.fails.as_ref().map_or(now, |(since, _)| *since);
+            seen.fails = Some((since, error.to_string()));
+        }
+    }
+}
