@@ -75,6 +75,30 @@ char *gavel_hand_over_gradients(at::Tensor *const *parameters, at::Tensor *const
   });
 }
 
+// Moves the gradients into one tensor, `flat`, of which they become views; one that is undefined becomes 0. The
+// parameters are of one kind and device, and at least one.
+char *gavel_bucket_gradients(at::Tensor *const *parameters, size_t count, at::Tensor **flat) {
+  return guarded([&] {
+    c10::NoGradGuard no_grad;
+    int64_t length = 0;
+    for (size_t i = 0; i < count; ++i) length += parameters[i]->numel();
+    auto bucket = at::empty({length}, parameters[0]->options().requires_grad(false));
+    int64_t start = 0;
+    for (size_t i = 0; i < count; ++i) {
+      auto view = bucket.narrow(0, start, parameters[i]->numel()).view(parameters[i]->sizes());
+      auto &gradient = parameters[i]->mutable_grad();
+      if (gradient.defined()) {
+        view.copy_(gradient);
+      } else {
+        view.zero_();
+      }
+      gradient = view;
+      start += parameters[i]->numel();
+    }
+    *flat = new at::Tensor(bucket);
+  });
+}
+
 // Rounds each master into its parameter.
 char *gavel_round(at::Tensor *const *parameters, at::Tensor *const *masters, size_t count) {
   return guarded([&] {
@@ -103,6 +127,7 @@ char *gavel_gradient_norm(at::Tensor *const *parameters, size_t count, double *n
 
 char *gavel_scale_gradients(at::Tensor *const *parameters, size_t count, double factor) {
   return guarded([&] {
+    if (count == 0) return;
     c10::NoGradGuard no_grad;
     at::_foreach_mul_(gradients(parameters, count), factor);
   });

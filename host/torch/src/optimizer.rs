@@ -10,6 +10,7 @@ type Tensors = *const *const C_tensor;
 unsafe extern "C" {
     fn gavel_reset_gradients(parameters: Tensors, count: usize) -> *mut c_char;
     fn gavel_hand_over_gradients(parameters: Tensors, masters: Tensors, count: usize) -> *mut c_char;
+    fn gavel_bucket_gradients(parameters: Tensors, count: usize, flat: *mut *mut C_tensor) -> *mut c_char;
     fn gavel_round(parameters: Tensors, masters: Tensors, count: usize) -> *mut c_char;
     fn gavel_gradient_norm(parameters: Tensors, count: usize, norm: *mut f64, missing: *mut i64) -> *mut c_char;
     fn gavel_scale_gradients(parameters: Tensors, count: usize, factor: f64) -> *mut c_char;
@@ -60,6 +61,17 @@ pub fn hand_over_gradients(parameters: &[Tensor], masters: &[Tensor]) -> Result<
     // SAFETY: the lists are of the length that is given, and they and the tensors behind them outlive the call. The
     // hooks that remain hold the masters weakly.
     checked(unsafe { gavel_hand_over_gradients(parameters.as_ptr(), masters.as_ptr(), count) })
+}
+
+/// Moves the gradients of parameters of one kind and device into one tensor, which is returned, and of which they become
+/// views. A gradient that is undefined becomes 0. There is at least one parameter.
+pub fn bucket_gradients(parameters: &[Tensor]) -> Result<Tensor> {
+    debug_assert!(!parameters.is_empty());
+    let mut flat = std::ptr::null_mut();
+    // SAFETY: the list is not empty; it, the tensors behind it and the result outlive the call.
+    checked(unsafe { gavel_bucket_gradients(pointers(parameters).as_ptr(), parameters.len(), &mut flat) })?;
+    // SAFETY: without a message the tensor exists, and nothing else owns it.
+    Ok(unsafe { Tensor::from_ptr(flat) })
 }
 
 /// Rounds each master into its parameter; the lists have the same length.

@@ -92,9 +92,9 @@ impl Trainer {
             }
         }
         let sequences: Vec<_> = mini_batch.iter().map(Experience::sequence).collect();
-        let batches = micro_batches(&sequences, self.max_tokens, model)?;
+        let batches = micro_batches(&sequences, self.max_tokens, model);
         let rows = mini_batch.iter().zip(&sequences).map(|(row, sequence)| (row.sample, sequence.trained()));
-        let weights = Aggregation::TokenMean.token_weights(&rows.collect::<Vec<_>>(), 1);
+        let (batches, weights) = self.weighted(batches, rows, Aggregation::TokenMean, 1)?;
         let (mut statistics, tokens) =
             self.accumulate_whole(model, None, &batches, mini_batch.len(), |batch, states| {
                 let chunk = batch.whole();

@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use gavel_policy::{Phase, PolicyError};
+use gavel_torch::peers::{PeersError, RankProcess};
 use std::path::PathBuf;
 use tch::TchError;
 
@@ -62,6 +63,17 @@ pub enum TrainError {
     /// The optimiser's state cannot be saved or restored.
     #[error(transparent)]
     State(#[from] StateError),
+    /// Another rank failed.
+    #[error("{process} failed: {what}")]
+    Rank {
+        /// The rank.
+        process: RankProcess,
+        /// Its message.
+        what: String,
+    },
+    /// The ranks cannot compute together.
+    #[error(transparent)]
+    Peers(#[from] PeersError),
     /// libtorch failed.
     #[error("libtorch: {0}")]
     Torch(String),

@@ -1,6 +1,6 @@
 //! Supervised fine-tuning: the next token of given responses.
 
-use crate::batch::{Sequence, micro_batches};
+use crate::batch::{MicroBatch, Sequence, micro_batches};
 use crate::error::Result;
 use crate::logprobs::target_logprobs;
 use crate::statistics::{ChunkSums, Reduction};
@@ -47,8 +47,8 @@ impl Trainer {
     /// gradient is not finite. The parameters are then unchanged.
     pub fn sft_step(&mut self, model: &Model, rows: &[SftRow], lr: f64) -> Result<SftStats> {
         let sequences: Vec<_> = rows.iter().map(SftRow::sequence).collect();
-        let batches = micro_batches(&sequences, self.max_tokens, model)?;
-        let total: usize = batches.iter().map(|batch| batch.tokens.len()).sum();
+        let tokens = |batches: &Vec<MicroBatch>| [batches.iter().map(|batch| batch.tokens.len()).sum()];
+        let (batches, [total]) = self.counted(micro_batches(&sequences, self.max_tokens, model), tokens)?;
         let (statistics, tokens) = self.accumulate(model, None, &batches, rows.len(), |chunk, states| {
             let logits = chunk.logits(model, states.policy, 1.0)?;
             let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;

@@ -1,6 +1,8 @@
 //! The numbers of an update, by name.
 
 use crate::error::Result;
+use crate::ranks::Message;
+use std::borrow::Cow;
 use tch::{Kind, Tensor};
 
 /// The number that is minimised.
@@ -41,15 +43,22 @@ impl ChunkSums {
     }
 }
 
+/// What the chunks of a rank add to each number of an update together.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sums {
+    /// How many tokens were learned from.
+    pub tokens: usize,
+    numbers: Vec<(Cow<'static, str>, Reduction, f64)>,
+}
+
 /// The numbers of an update, by name, in the order of the report.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Statistics(Vec<(&'static str, f64)>);
+pub struct Statistics(Vec<(Cow<'static, str>, f64)>);
 
-impl Statistics {
-    /// The numbers of an update that learned from `tokens` tokens, from the
-    /// sums of its chunks.
-    pub(crate) fn of_chunks(chunks: &[ChunkSums], tokens: usize) -> Result<Self> {
-        let Some(first) = chunks.first() else { return Ok(Self::default()) };
+impl Sums {
+    /// The sums of chunks that learned from `tokens` tokens.
+    pub fn of_chunks(chunks: &[ChunkSums], tokens: usize) -> Result<Self> {
+        let Some(first) = chunks.first() else { return Ok(Self { tokens, numbers: Vec::new() }) };
         let stacked = |chunk: &ChunkSums| Tensor::f_stack(&chunk.0.iter().map(|(.., sum)| sum).collect::<Vec<_>>(), 0);
         let rows = chunks.iter().map(stacked).collect::<std::result::Result<Vec<_>, _>>()?;
         let rows = Tensor::f_stack(&rows, 0)?;
@@ -57,14 +66,52 @@ impl Statistics {
         let largest = Vec::<f64>::try_from(rows.f_amax([0i64].as_slice(), false)?)?;
         let numbers = first.0.iter().zip(totals.into_iter().zip(largest));
         let number = |(&(name, reduction, _), (total, largest)): (&(&'static str, Reduction, Tensor), (f64, f64))| {
-            let number = match reduction {
-                Reduction::Sum => total,
-                Reduction::TokenMean => total / tokens as f64,
-                Reduction::TokenMax => largest,
-            };
-            (name, number)
+            (Cow::Borrowed(name), reduction, if reduction == Reduction::TokenMax { largest } else { total })
         };
-        Ok(Self(numbers.map(number).collect()))
+        Ok(Self { tokens, numbers: numbers.map(number).collect() })
+    }
+}
+
+impl Message for Sums {
+    fn write(&self, to: &mut Vec<u8>) {
+        let number = |(name, reduction, value): &(Cow<'static, str>, Reduction, f64)| {
+            (name.clone().into_owned(), (*reduction as usize, *value))
+        };
+        (self.tokens, self.numbers.iter().map(number).collect::<Vec<_>>()).write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let (tokens, numbers): (usize, Vec<_>) = Message::read(from)?;
+        let number = |(name, (reduction, value)): (String, (usize, f64))| {
+            let all = [Reduction::Sum, Reduction::TokenMean, Reduction::TokenMax];
+            Some((Cow::Owned(name), *all.get(reduction)?, value))
+        };
+        Some(Self { tokens, numbers: numbers.into_iter().map(number).collect::<Option<_>>()? })
+    }
+}
+
+impl Statistics {
+    /// The numbers of an update that learned from `tokens` tokens, from the
+    /// sums of its chunks.
+    pub(crate) fn of_chunks(chunks: &[ChunkSums], tokens: usize) -> Result<Self> {
+        Ok(Self::of_sums(&[Sums::of_chunks(chunks, tokens)?]))
+    }
+
+    /// The numbers of an update from the sums of its parts. Parts with something to learn from have the same names in
+    /// the same order.
+    pub(crate) fn of_sums(parts: &[Sums]) -> Self {
+        let tokens: usize = parts.iter().map(|part| part.tokens).sum();
+        let Some(first) = parts.iter().find(|part| !part.numbers.is_empty()) else { return Self::default() };
+        let number = |(at, (name, reduction, _)): (usize, &(Cow<'static, str>, Reduction, f64))| {
+            let values = parts.iter().filter_map(|part| part.numbers.get(at)).map(|(.., value)| *value);
+            let number = match reduction {
+                Reduction::Sum => values.sum::<f64>(),
+                Reduction::TokenMean => values.sum::<f64>() / tokens as f64,
+                Reduction::TokenMax => values.fold(f64::NEG_INFINITY, f64::max),
+            };
+            (name.clone(), number)
+        };
+        Self(first.numbers.iter().enumerate().map(number).collect())
     }
 
     /// The loss that was minimised.
@@ -77,12 +124,12 @@ impl Statistics {
     /// the end if there is no `other`.
     pub(crate) fn insert_before(&mut self, other: &str, name: &'static str, value: f64) {
         let at = self.0.iter().position(|(known, _)| *known == other).unwrap_or(self.0.len());
-        self.0.insert(at, (name, value));
+        self.0.insert(at, (name.into(), value));
     }
 
     /// Adds numbers that do not come from chunks.
     pub(crate) fn extend(&mut self, numbers: impl IntoIterator<Item = (&'static str, f64)>) {
-        self.0.extend(numbers);
+        self.0.extend(numbers.into_iter().map(|(name, value)| (name.into(), value)));
     }
 
     /// A number by name.
@@ -91,8 +138,8 @@ impl Statistics {
     }
 
     /// All numbers with their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
-        self.0.iter().copied()
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
     }
 }
 
@@ -113,6 +160,17 @@ mod tests {
         found.insert_before("penalty", "grad_norm", 3.0);
         let numbers = [("loss", 0.25), ("ratio", 1.75), ("grad_norm", 3.0), ("penalty", 7.0), ("ratio_max", 4.0)];
         assert_eq!(found.iter().collect::<Vec<_>>(), numbers);
+
+        // Two ranks with a chunk each, and one with nothing.
+        let parts = [(vec![chunk(0.5, &[1.0, 4.0])], 2), (vec![], 0), (vec![chunk(-0.25, &[2.0])], 2)];
+        let sent = parts.iter().map(|(chunks, tokens)| {
+            let mut bytes = Vec::new();
+            Sums::of_chunks(chunks, *tokens).unwrap().write(&mut bytes);
+            Sums::read(&mut bytes.as_slice()).unwrap()
+        });
+        let mut of_ranks = Statistics::of_sums(&sent.collect::<Vec<_>>());
+        of_ranks.insert_before("penalty", "grad_norm", 3.0);
+        assert_eq!(of_ranks, found);
         assert_eq!((found.loss(), found.get("penalty"), found.get("none")), (0.25, Some(7.0), None));
     }
 }

@@ -6,14 +6,17 @@ use crate::error::{Result, TrainError};
 use crate::experience::Experience;
 use crate::logprobs::{log_probs, target_logprobs, token_values};
 use crate::loss::{LossConfig, OldLogProbs, Targets, gradient_norms, objective};
-use crate::off_policy::Correction;
+use crate::off_policy::{Correction, Ratios};
 use crate::optimizer::{AdamW, OptimizerConfig};
-use crate::statistics::{ChunkSums, Statistics};
+use crate::ranks::told;
+use crate::statistics::{ChunkSums, Statistics, Sums};
 use gavel_policy::{Model, Phase, TrainingPass};
+use gavel_torch::peers::Peers;
 use std::path::Path;
 use tch::Tensor;
 
 mod context;
+mod ranks;
 
 /// The result of an update.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +29,15 @@ pub struct UpdateStats {
 }
 
 /// Changes a model's parameters, one optimiser step a call.
+///
+/// With several ranks ([`with_peers`](Self::with_peers)), each calls the same steps with its share of the rows, which
+/// may be empty. A step has the gradient and the statistics of one process with all rows, to rounding. If a rank fails,
+/// all do.
 pub struct Trainer {
     pub(crate) optimizer: AdamW,
     pub(crate) max_tokens: usize,
     checkpointing: bool,
+    pub(crate) peers: Peers,
 }
 
 impl Trainer {
@@ -39,7 +47,7 @@ impl Trainer {
     pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
         config.validate()?;
         let optimizer = AdamW::new(model.parameters(), config).map_err(|error| error.during(Phase::Optimizer))?;
-        Ok(Self { optimizer, max_tokens: max_tokens_per_micro_batch, checkpointing: false })
+        Ok(Self { optimizer, max_tokens: max_tokens_per_micro_batch, checkpointing: false, peers: Peers::alone() })
     }
 
     /// Whether the backward pass computes each layer again instead of keeping
@@ -50,18 +58,29 @@ impl Trainer {
         self
     }
 
+    /// Takes every step together with the other ranks. The parameters become those of rank 0, and each rank keeps a
+    /// share of the optimiser's state.
+    ///
+    /// # Errors
+    /// A rank is gone, or the parameters are not on the CPU.
+    pub fn with_peers(mut self, peers: Peers) -> Result<Self> {
+        self.optimizer.join(peers.clone())?;
+        self.peers = peers;
+        Ok(self)
+    }
+
     /// How many optimiser steps were taken.
     pub fn steps(&self) -> u64 {
         self.optimizer.steps()
     }
 
-    /// Writes the optimiser's state to the safetensors file `path`, atomically.
+    /// Writes the optimiser's state to the safetensors file `path`, atomically. All ranks have to call it; rank 0 writes.
     pub fn save(&self, path: &Path) -> Result<()> {
-        Ok(self.optimizer.save(path)?)
+        self.optimizer.save(path)
     }
 
-    /// Restores the state that [`save`](Self::save) wrote. The following steps
-    /// are the same, bit for bit, as without a stop.
+    /// Restores the state that [`save`](Self::save) wrote, with any number of ranks. The following steps are the same as
+    /// without a stop, bit for bit if the ranks are as many.
     pub fn load(&mut self, path: &Path) -> Result<()> {
         Ok(self.optimizer.load(path)?)
     }
@@ -113,22 +132,32 @@ impl Trainer {
         temperature: f64,
         lr: f64,
     ) -> Result<UpdateStats> {
-        config.validate()?;
-        check("temperature", temperature, "a number above 0", |value| value > 0.0)?;
-        let reference = match config.kl {
-            Some(_) => Some(reference.ok_or(TrainError::NoReference)?),
-            None => None,
-        };
-        for (index, experience) in mini_batch.iter().enumerate() {
-            experience.check(index, config.needs_proximal())?;
-        }
         let sequences: Vec<_> = mini_batch.iter().map(Experience::sequence).collect();
-        let batches = micro_batches(&sequences, self.max_tokens, model)?;
+        let checked = || -> Result<_> {
+            config.validate()?;
+            check("temperature", temperature, "a number above 0", |value| value > 0.0)?;
+            let reference = match config.kl {
+                Some(_) => Some(reference.ok_or(TrainError::NoReference)?),
+                None => None,
+            };
+            for (index, experience) in mini_batch.iter().enumerate() {
+                experience.check(index, config.needs_proximal())?;
+            }
+            Ok((reference, micro_batches(&sequences, self.max_tokens, model)?))
+        };
         let rows = mini_batch.iter().zip(&sequences).map(|(row, sequence)| (row.sample, sequence.trained()));
-        let norm_tokens = config.norm_tokens.unwrap_or(1);
-        let weights = config.aggregation.token_weights(&rows.collect::<Vec<_>>(), norm_tokens);
+        let ((reference, batches), weights) =
+            self.weighted(checked(), rows, config.aggregation, config.norm_tokens.unwrap_or(1))?;
         let correction = match &config.off_policy {
-            Some(off_policy) if config.needs_proximal() => Some(Correction::new(off_policy, mini_batch)),
+            Some(off_policy) if config.needs_proximal() => {
+                let ratios = |_: &()| mini_batch.iter().map(Ratios::of).collect();
+                let correction = |rows: &[Ratios]| {
+                    let Correction { weights, statistics } = Correction::new(off_policy, rows);
+                    (weights, statistics)
+                };
+                let ((), weights, statistics) = self.over_all(Ok(()), ratios, correction)?;
+                Some(Correction { weights, statistics })
+            }
             _ => None,
         };
 
@@ -179,7 +208,7 @@ impl Trainer {
     }
 
     /// Clears the gradients, then runs the backward pass from the losses that `objective` gives, chunk by chunk.
-    /// Returns the statistics from the sums of `objective`, and how many tokens were learned from.
+    /// Returns the statistics from the sums of `objective`, and how many tokens were learned from, of all ranks.
     pub(crate) fn accumulate(
         &mut self,
         model: &Model,
@@ -207,12 +236,27 @@ impl Trainer {
         reference: Option<&Model>,
         batches: &[MicroBatch],
         rows: usize,
-        mut backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
+        backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
     ) -> Result<(Statistics, usize)> {
-        let tokens = batches.iter().map(|batch| batch.tokens.len()).sum();
+        let learned = self.learn(model, reference, batches, backward);
+        let (_, parts) = told(&self.peers, learned, |sums| (rows, sums.clone()))?;
+        let rows = parts.iter().map(|(rows, _)| rows).sum();
+        let sums: Vec<Sums> = parts.into_iter().map(|(_, sums)| sums).collect();
+        let tokens: usize = sums.iter().map(|sums| sums.tokens).sum();
         if tokens == 0 {
             return Err(TrainError::NoTokens { rows });
         }
+        Ok((Statistics::of_sums(&sums), tokens))
+    }
+
+    /// The part of this rank: afterwards every parameter has its gradient, unless there was nothing to learn from.
+    fn learn(
+        &mut self,
+        model: &Model,
+        reference: Option<&Model>,
+        batches: &[MicroBatch],
+        mut backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
+    ) -> Result<Sums> {
         self.optimizer.zero_grad()?;
         let mut chunks = Vec::new();
         let mut learn = |batch: &MicroBatch| {
@@ -225,7 +269,10 @@ impl Trainer {
             let tokens = batch.packed.tokens() as usize;
             learn(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
         }
-        Ok((Statistics::of_chunks(&chunks, tokens)?, tokens))
+        if !batches.is_empty() {
+            self.optimizer.check_gradients()?;
+        }
+        Sums::of_chunks(&chunks, batches.iter().map(|batch| batch.tokens.len()).sum())
     }
 
     /// Takes the step and returns the gradient's norm.

@@ -4,11 +4,13 @@ mod micro_batch;
 mod pair_plan;
 mod plan;
 mod sequence;
+mod shares;
 
 pub use micro_batch::tokens_per_chunk;
 pub(crate) use micro_batch::{Chunk, MicroBatch};
 pub use plan::LongestRows;
 pub(crate) use sequence::Sequence;
+pub use shares::shares;
 
 use crate::error::Result;
 use gavel_policy::Model;

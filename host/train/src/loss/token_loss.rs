@@ -2,6 +2,7 @@
 
 use super::aggregation::Aggregation;
 use crate::config::{ConfigError, check};
+use crate::ranks::Message;
 use gavel_torch::scalar::ScalarOperations;
 use tch::{TchError, Tensor};
 
@@ -48,6 +49,17 @@ pub(crate) struct Drawn {
     pub advantage: f64,
     /// A pseudorandom number that depends only on the row, the token's place in it and the step.
     pub lot: u64,
+}
+
+impl Message for Drawn {
+    fn write(&self, to: &mut Vec<u8>) {
+        ([self.logprob, self.old, self.advantage], self.lot).write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let ([logprob, old, advantage], lot) = Message::read(from)?;
+        Some(Self { logprob, old, advantage, lot })
+    }
 }
 
 impl Drawn {

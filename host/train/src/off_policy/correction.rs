@@ -2,6 +2,7 @@
 
 use super::config::{OffPolicyConfig, RolloutIs, RolloutRs};
 use crate::experience::Experience;
+use crate::ranks::Message;
 
 /// The bound of a ratio's logarithm, the same as in verl.
 const MAX_LOG_RATIO: f64 = 20.0;
@@ -18,7 +19,7 @@ pub(crate) struct Correction {
 }
 
 /// The logarithms of a row's ratios, `proximal / behaviour`.
-struct Ratios {
+pub(crate) struct Ratios {
     /// For each response token; `None` if it is not learned from.
     logs: Vec<Option<f64>>,
     /// The logarithm of the product.
@@ -27,17 +28,31 @@ struct Ratios {
 }
 
 impl Ratios {
-    fn of(row: &Experience) -> Self {
+    /// The ratios of a row that has its proximal log-probabilities.
+    pub fn of(row: &Experience) -> Self {
         let tokens = row.loss_mask.iter().zip(row.proximal.iter().zip(&row.logprobs));
         let log =
             |(&mask, (&proximal, &drawn)): (&bool, (&f32, &f32))| mask.then(|| f64::from(proximal) - f64::from(drawn));
-        let logs: Vec<Option<f64>> = tokens.map(log).collect();
+        Self::new(tokens.map(log).collect())
+    }
+
+    fn new(logs: Vec<Option<f64>>) -> Self {
         let (sum, tokens) = (logs.iter().flatten().sum(), logs.iter().flatten().count());
         Self { logs, sum, tokens }
     }
 
     fn logs(&self) -> impl Iterator<Item = f64> {
         self.logs.iter().copied().flatten()
+    }
+}
+
+impl Message for Ratios {
+    fn write(&self, to: &mut Vec<u8>) {
+        self.logs.write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        Vec::read(from).map(Self::new)
     }
 }
 
@@ -50,15 +65,13 @@ fn share(count: usize, of: usize) -> f64 {
 }
 
 impl Correction {
-    /// The correction of a mini-batch whose rows have their proximal
-    /// log-probabilities.
-    pub fn new(config: &OffPolicyConfig, mini_batch: &[Experience]) -> Self {
-        let rows: Vec<Ratios> = mini_batch.iter().map(Ratios::of).collect();
+    /// The correction of a mini-batch whose rows have these ratios.
+    pub fn new(config: &OffPolicyConfig, rows: &[Ratios]) -> Self {
         let tokens: usize = rows.iter().map(|row| row.tokens).sum();
         let truncated: Vec<Vec<f64>> = rows.iter().map(|row| truncated(config, row)).collect();
         let kept: Vec<Vec<bool>> = rows.iter().map(|row| kept(config, row)).collect();
         let norm =
-            if config.rollout_is_batch_normalize { mean_weight(config.rollout_is, &rows, &truncated) } else { 1.0 };
+            if config.rollout_is_batch_normalize { mean_weight(config.rollout_is, rows, &truncated) } else { 1.0 };
         let weight = |(weight, kept): (&f64, &bool)| if *kept { weight / norm } else { 0.0 };
         let weights: Vec<Vec<f64>> =
             truncated.iter().zip(&kept).map(|(weights, kept)| weights.iter().zip(kept).map(weight).collect()).collect();
@@ -72,7 +85,7 @@ impl Correction {
             statistics.push(("off_policy/effective_sample_size", effective));
         }
         if config.rollout_is != RolloutIs::None {
-            statistics.push(("off_policy/truncated", share(truncated_tokens(config, &rows), tokens)));
+            statistics.push(("off_policy/truncated", share(truncated_tokens(config, rows), tokens)));
         }
         if config.rollout_rs != RolloutRs::None || config.rollout_token_veto_threshold.is_some() {
             let rejected = |(row, kept): (&Ratios, &Vec<bool>)| {
@@ -84,7 +97,7 @@ impl Correction {
             statistics.push(("off_policy/rejected", share(rejected.iter().sum(), tokens)));
             statistics.push(("off_policy/rejected_sequences", share(touched, sequences)));
         }
-        statistics.extend(mismatch(&rows, tokens));
+        statistics.extend(mismatch(rows, tokens));
         Self { weights, statistics }
     }
 }

@@ -10,5 +10,5 @@ mod correction;
 mod staleness;
 
 pub use config::{OffPolicyConfig, RolloutIs, RolloutRs};
-pub(crate) use correction::Correction;
+pub(crate) use correction::{Correction, Ratios};
 pub use staleness::Staleness;

@@ -2,11 +2,13 @@
 //! 2019) with clipping of the gradient's norm.
 
 mod masters;
+mod ranks;
 mod state;
 
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
+use gavel_torch::peers::Peers;
 use masters::Masters;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -55,6 +57,10 @@ impl OptimizerConfig {
 /// summed in the master and steps change it; after a step, the parameter is the
 /// rounded master. An optimiser takes over the gradients of such parameters:
 /// while it lives, a backward pass leaves no gradient with them.
+///
+/// With several ranks each has the running means of some parameters alone, takes the step for them, and sends them to
+/// the others (ZeRO-1: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models",
+/// arXiv:1910.02054).
 pub struct AdamW {
     config: OptimizerConfig,
     names: Vec<String>,
@@ -62,8 +68,11 @@ pub struct AdamW {
     /// masters.
     parameters: Vec<Tensor>,
     masters: Masters,
-    exp_avgs: Vec<Tensor>,
-    exp_avg_sqs: Vec<Tensor>,
+    /// The running means of each parameter's gradient and squared gradient, where this rank has them.
+    moments: Vec<Option<[Tensor; 2]>>,
+    /// The rank that has the moments of each parameter.
+    owners: Vec<usize>,
+    peers: Peers,
     /// The first `decaying` parameters decay.
     decaying: usize,
     steps: u64,
@@ -81,10 +90,12 @@ impl AdamW {
         let decaying = matrices.len();
         let (names, mut parameters): (Vec<_>, Vec<_>) = matrices.into_iter().chain(vectors).unzip();
         let masters = Masters::replace(&names, &mut parameters)?;
-        let zeros = || parameters.iter().map(Tensor::f_zeros_like).collect::<std::result::Result<Vec<_>, _>>();
         let _guard = tch::no_grad_guard();
-        let (exp_avgs, exp_avg_sqs) = (zeros()?, zeros()?);
-        Ok(Self { config, names, parameters, masters, exp_avgs, exp_avg_sqs, decaying, steps: 0 })
+        let zeros =
+            |parameter: &Tensor| -> Result<_> { Ok(Some([parameter.f_zeros_like()?, parameter.f_zeros_like()?])) };
+        let moments = parameters.iter().map(zeros).collect::<Result<_>>()?;
+        let owners = vec![0; parameters.len()];
+        Ok(Self { config, names, parameters, masters, moments, owners, peers: Peers::alone(), decaying, steps: 0 })
     }
 
     /// How many steps were taken.
@@ -98,12 +109,12 @@ impl AdamW {
         Ok(torch::reset_gradients(&self.parameters)?)
     }
 
-    /// Takes one step with the stored gradients and returns their norm before
-    /// clipping.
+    /// Takes one step with the stored gradients, of all ranks together, and returns their norm before clipping.
     ///
     /// # Errors
     /// A gradient is missing or not finite; nothing is changed then.
     pub fn step(&mut self, lr: f64) -> Result<f64> {
+        self.sum_gradients()?;
         let norm = match torch::gradient_norm(&self.parameters)? {
             Ok(norm) => norm,
             Err(missing) => return Err(TrainError::NoGradient { name: self.names[missing].clone() }),
@@ -113,19 +124,24 @@ impl AdamW {
         }
         // The same small number as in torch.nn.utils.clip_grad_norm_.
         let scale = self.config.max_grad_norm / (norm + 1e-6);
-        if scale < 1.0 {
-            torch::scale_gradients(&self.parameters, scale)?;
-        }
         self.steps += 1;
         let (decaying, config) = (self.decaying, &self.config);
         for (range, weight_decay) in [(0..decaying, config.weight_decay), (decaying..self.parameters.len(), 0.0)] {
-            torch::adamw_step(
-                &self.parameters[range.clone()],
-                &self.exp_avgs[range.clone()],
-                &self.exp_avg_sqs[range],
-                &torch::AdamWStep { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps },
-            )?;
+            let (mut parameters, mut exp_avgs, mut exp_avg_sqs) = (Vec::new(), Vec::new(), Vec::new());
+            for (parameter, moments) in self.parameters[range.clone()].iter().zip(&self.moments[range]) {
+                if let Some([exp_avg, exp_avg_sq]) = moments {
+                    parameters.push(parameter.shallow_clone());
+                    exp_avgs.push(exp_avg.shallow_clone());
+                    exp_avg_sqs.push(exp_avg_sq.shallow_clone());
+                }
+            }
+            if scale < 1.0 {
+                torch::scale_gradients(&parameters, scale)?;
+            }
+            let step = torch::AdamWStep { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps };
+            torch::adamw_step(&parameters, &exp_avgs, &exp_avg_sqs, &step)?;
         }
+        self.send_parameters()?;
         self.masters.round()?;
         Ok(norm)
     }

@@ -3,7 +3,8 @@
 //! master, `master.<name>`.
 
 use super::AdamW;
-use crate::error::StateError;
+use crate::error::{StateError, TrainError};
+use crate::ranks::told;
 use gavel_policy::{PolicyError, file_dtype, write_tensors};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -15,21 +16,31 @@ use tch::Tensor;
 const STEP: &str = "step";
 
 impl AdamW {
-    /// Writes the state to `path`. The file appears whole or not at all, even
-    /// after a power failure.
-    pub fn save(&self, path: &Path) -> Result<(), StateError> {
+    /// Writes the state of all ranks to `path`, which they have to call all; rank 0 writes. The file appears whole or
+    /// not at all, even after a power failure.
+    pub fn save(&self, path: &Path) -> Result<(), TrainError> {
+        let moments = self.all_moments()?;
+        let saved = if self.peers.rank() == 0 { self.write(path, moments) } else { Ok(()) };
+        let ((), _) = told(&self.peers, saved.map_err(TrainError::from), |_| 0usize)?;
+        Ok(())
+    }
+
+    fn write(&self, path: &Path, moments: Vec<[Tensor; 2]>) -> Result<(), StateError> {
         let step = i64::try_from(self.steps).unwrap_or(i64::MAX);
         let mut tensors = vec![(STEP.to_owned(), Tensor::from(step))];
-        tensors.extend(self.state().map(|(name, tensor)| (name, tensor.shallow_clone())));
+        for (name, [exp_avg, exp_avg_sq]) in self.names.iter().zip(moments) {
+            tensors.push((format!("exp_avg.{name}"), exp_avg));
+            tensors.push((format!("exp_avg_sq.{name}"), exp_avg_sq));
+        }
+        tensors.extend(self.masters.named().map(|(name, master)| (format!("master.{name}"), master.shallow_clone())));
         write_tensors(path, tensors, None).map_err(|error| match error {
             PolicyError::Io { source, .. } => io("write", path)(source),
             other => StateError::Format { path: path.to_owned(), what: format!("cannot be written: {other}") },
         })
     }
 
-    /// Restores the state from `path`, which [`save`](Self::save) wrote for the
-    /// same model. The following steps are then the same, bit for bit. On an
-    /// error nothing is changed.
+    /// Restores the state from `path`, which [`save`](Self::save) wrote for the same model, with any number of ranks. The
+    /// following steps are then the same, bit for bit if the ranks are as many. On an error nothing is changed.
     pub fn load(&mut self, path: &Path) -> Result<(), StateError> {
         let file = File::open(path).map_err(io("read", path))?;
         // SAFETY: the map is private and lives only in this function; a file that another process truncates
@@ -51,14 +62,14 @@ impl AdamW {
         let steps = steps.ok_or_else(|| format("tensor `step` is not one whole number of at least 0".into()))?;
 
         let mut restored = Vec::new();
-        for (name, target) in self.state() {
+        for (name, like, target) in self.state() {
             let view = take(&name)?;
             let (expected, there) =
-                (describe(file_dtype(target.kind()), &sizes(target)), describe(Some(view.dtype()), view.shape()));
+                (describe(file_dtype(like.kind()), &sizes(like)), describe(Some(view.dtype()), view.shape()));
             if expected != there {
                 return Err(StateError::Mismatch { path: path.to_owned(), name, expected, found: there });
             }
-            restored.push((target.shallow_clone(), view));
+            restored.extend(target.map(|target| (target.shallow_clone(), view)));
         }
         if let Some((name, _)) = found.first_key_value() {
             return Err(StateError::Unknown { path: path.to_owned(), name: (*name).to_owned() });
@@ -75,13 +86,17 @@ impl AdamW {
         Ok(())
     }
 
-    /// The tensors of the state by their names in the file.
-    fn state(&self) -> impl Iterator<Item = (String, &Tensor)> {
-        let moments = |kind: &'static str, tensors| {
-            self.names.iter().zip(tensors).map(move |(name, tensor)| (format!("{kind}.{name}"), tensor))
-        };
-        let masters = self.masters.named().map(|(name, master)| (format!("master.{name}"), master));
-        moments("exp_avg", &self.exp_avgs).chain(moments("exp_avg_sq", &self.exp_avg_sqs)).chain(masters)
+    /// The tensors of the state by their names in the file: one of the same shape and kind, and the one itself unless
+    /// another rank has it.
+    fn state(&self) -> impl Iterator<Item = (String, &Tensor, Option<&Tensor>)> {
+        let moments = ["exp_avg", "exp_avg_sq"].into_iter().enumerate().flat_map(|(which, kind)| {
+            let all = self.names.iter().zip(self.parameters.iter().zip(&self.moments));
+            all.map(move |(name, (parameter, moments))| {
+                (format!("{kind}.{name}"), parameter, moments.as_ref().map(|moments| &moments[which]))
+            })
+        });
+        let masters = self.masters.named().map(|(name, master)| (format!("master.{name}"), master, Some(master)));
+        moments.chain(masters)
     }
 }
 

@@ -2,10 +2,10 @@ use super::*;
 use tch::Kind;
 
 /// The running mean of a parameter's gradient; with `betas[0] = 0` that is the
-/// gradient of the last step.
+/// gradient of the last step. Nothing if another rank has it.
 pub fn exp_avg(optimizer: &AdamW, name: &str) -> Vec<f64> {
     let at = optimizer.names.iter().position(|known| known == name).unwrap();
-    values(&optimizer.exp_avgs[at])
+    optimizer.moments[at].as_ref().map_or_else(Vec::new, |[exp_avg, _]| values(exp_avg))
 }
 
 pub fn values(tensor: &Tensor) -> Vec<f64> {

@@ -78,23 +78,25 @@ impl Trainer {
         config: &DpoConfig,
         lr: f64,
     ) -> Result<PairStats> {
-        let batches = self.batches_of_responses(model, pairs)?;
-        let total = pairs.len();
-        let (statistics, _) = self.accumulate_whole(model, Some(reference), &batches, 2 * total, |batch, states| {
-            let frozen = states.reference.as_ref().ok_or(TrainError::NoReference)?;
-            let policy = Logps::of(model, states.policy, batch)?;
-            let learned = learn_from(&policy, &Logps::of(reference, frozen, batch)?, config, total)?;
-            // The logits of all tokens together would take too much memory, so they are computed again, chunk by chunk.
-            for chunk in batch.chunks(model)? {
-                let logits = chunk.logits(model, states.policy, 1.0)?;
-                let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
-                let weights = chunk.values(&logits, |row, _| learned.weights.get(&row).copied().unwrap_or_default())?;
-                logprobs.f_dot(&weights)?.f_backward()?;
-            }
-            Ok(vec![learned.sums])
-        })?;
+        let counts = |batches: &Vec<MicroBatch>| [pairs.len(), tokens(batches)];
+        let (batches, [total, tokens]) = self.counted(self.batches_of_responses(model, pairs), counts)?;
+        let (statistics, _) =
+            self.accumulate_whole(model, Some(reference), &batches, 2 * pairs.len(), |batch, states| {
+                let frozen = states.reference.as_ref().ok_or(TrainError::NoReference)?;
+                let policy = Logps::of(model, states.policy, batch)?;
+                let learned = learn_from(&policy, &Logps::of(reference, frozen, batch)?, config, total)?;
+                // The logits of all tokens together would take too much memory, so they are computed again, chunk by chunk.
+                for chunk in batch.chunks(model)? {
+                    let logits = chunk.logits(model, states.policy, 1.0)?;
+                    let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
+                    let weights =
+                        chunk.values(&logits, |row, _| learned.weights.get(&row).copied().unwrap_or_default())?;
+                    logprobs.f_dot(&weights)?.f_backward()?;
+                }
+                Ok(vec![learned.sums])
+            })?;
         let grad_norm = Some(self.finish(statistics.loss(), lr)?);
-        Ok(PairStats { statistics, grad_norm, tokens: tokens(&batches) })
+        Ok(PairStats { statistics, grad_norm, tokens })
     }
 
     /// The same numbers for held-out pairs, from which nothing is learned.

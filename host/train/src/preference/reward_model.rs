@@ -74,14 +74,15 @@ impl Trainer {
         config: &BradleyTerryConfig,
         lr: f64,
     ) -> Result<PairStats> {
-        let batches = self.batches_of_conversations(model, pairs)?;
+        let counts = |batches: &Vec<MicroBatch>| [pairs.len(), tokens(batches)];
+        let (batches, [total, tokens]) = self.counted(self.batches_of_conversations(model, pairs), counts)?;
         let (statistics, _) = self.accumulate_whole(model, None, &batches, 2 * pairs.len(), |batch, states| {
-            let (loss, sums) = batch_loss(model, states.policy, batch, pairs, config)?;
+            let (loss, sums) = batch_loss(model, states.policy, batch, pairs, total, config)?;
             loss.f_backward()?;
             Ok(vec![sums])
         })?;
         let grad_norm = Some(self.finish(statistics.loss(), lr)?);
-        Ok(PairStats { statistics, grad_norm, tokens: tokens(&batches) })
+        Ok(PairStats { statistics, grad_norm, tokens })
     }
 
     /// The same numbers for held-out pairs, from which nothing is learned.
@@ -96,8 +97,9 @@ impl Trainer {
     ) -> Result<PairStats> {
         let _guard = tch::no_grad_guard();
         let batches = self.batches_of_conversations(model, pairs)?;
-        let sums =
-            batches.iter().map(|batch| Ok(batch_loss(model, &frozen_hidden(model, batch)?, batch, pairs, config)?.1));
+        let sums = batches
+            .iter()
+            .map(|batch| Ok(batch_loss(model, &frozen_hidden(model, batch)?, batch, pairs, pairs.len(), config)?.1));
         let statistics = Statistics::of_chunks(&sums.collect::<Result<Vec<_>>>()?, 2 * pairs.len())?;
         Ok(PairStats { statistics, grad_norm: None, tokens: tokens(&batches) })
     }
@@ -114,12 +116,13 @@ pub(super) fn tokens(batches: &[MicroBatch]) -> usize {
     batches.iter().map(|batch| batch.packed.tokens() as usize).sum()
 }
 
-/// The contribution of a micro-batch, with these hidden states, to the mean loss of `pairs` pairs and to the numbers.
+/// The contribution of a micro-batch, with these hidden states, to the mean loss of `total` pairs and to the numbers.
 fn batch_loss(
     model: &Model,
     hidden: &Tensor,
     batch: &MicroBatch,
     pairs: &[ConversationPair],
+    total: usize,
     config: &BradleyTerryConfig,
 ) -> Result<(Tensor, ChunkSums)> {
     let places = batch.whole();
@@ -128,8 +131,8 @@ fn batch_loss(
     // Each row has one place, and the rows of a pair follow each other.
     let side = |values: &Tensor, side: i64| values.f_view([-1, 2])?.f_select(1, side);
     let (chosen, rejected) = (side(&scores, 0)?, side(&scores, 1)?);
-    let loss = config.loss(&chosen, &rejected, &side(&margins, 0)?)?.f_sum(None)?.try_div(pairs.len() as f64)?;
-    let sums = pair_sums(&loss, &chosen, &rejected, pairs.len())?;
+    let loss = config.loss(&chosen, &rejected, &side(&margins, 0)?)?.f_sum(None)?.try_div(total as f64)?;
+    let sums = pair_sums(&loss, &chosen, &rejected, total)?;
     Ok((loss, sums))
 }
 

@@ -24,11 +24,11 @@ impl Trainer {
         }
         let tokens = self.max_tokens;
         let now = token_values(model, mini_batch, temperature, tokens, |_, _, logprobs| Ok(logprobs.shallow_clone()))
-            .map_err(|error| error.during(Phase::MicroBatch { tokens }))?;
+            .map_err(|error| error.during(Phase::MicroBatch { tokens }));
         let sequences: Vec<Sequence<'_>> = mini_batch.iter().map(Experience::sequence).collect();
         let sequences = &sequences;
         let places = |row: usize| (0..mini_batch[row].response.len()).filter(move |&at| sequences[row].is_trained(at));
-        let drawn = |row: usize| {
+        let drawn = |now: &[Vec<f64>], row: usize| {
             let experience = &mini_batch[row];
             let hash = hash(experience);
             let token = |at: usize| Drawn {
@@ -43,13 +43,15 @@ impl Trainer {
             };
             places(row).map(token).collect()
         };
-        let rows: Vec<Vec<Drawn>> = (0..mini_batch.len()).map(drawn).collect();
+        let rows = |now: &Vec<Vec<f64>>| (0..mini_batch.len()).map(|row| drawn(now.as_slice(), row)).collect();
+        let of_all = |rows: &[Vec<Drawn>]| (config.policy.context(rows).unwrap_or_default(), ());
+        let (_, found, ()) = self.over_all(now, rows, of_all)?;
         let spread = |(row, numbers): (usize, Vec<[f64; 2]>)| {
             let mut all = vec![[0.0; 2]; mini_batch[row].response.len()];
             places(row).zip(numbers).for_each(|(at, numbers)| all[at] = numbers);
             all
         };
-        Ok(config.policy.context(&rows).map(|found| found.into_iter().enumerate().map(spread).collect()))
+        Ok(Some(found.into_iter().enumerate().map(spread).collect()))
     }
 }
 

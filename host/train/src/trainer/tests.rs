@@ -6,6 +6,7 @@ use crate::{AdvantageConfig, ClipRange, KlConfig, PolicyLoss, PpoClip, RewardSta
 
 mod micro_batches;
 mod off_policy;
+mod ranks;
 mod staleness;
 
 const AGGREGATIONS: [Aggregation; 5] = [

@@ -15,9 +15,13 @@ fn mini_batch() -> Vec<Experience> {
     vec![row(&[Some(5.0), None, Some(0.6)]), row(&[Some(0.4)]), row(&[Some(1.0); 3]), row(&[None, None])]
 }
 
+fn ratios(rows: &[Experience]) -> Vec<Ratios> {
+    rows.iter().map(Ratios::of).collect()
+}
+
 fn correction(text: &str) -> Correction {
     let config: OffPolicyConfig = toml::from_str(text).unwrap();
-    Correction::new(&config, &mini_batch())
+    Correction::new(&config, &ratios(&mini_batch()))
 }
 
 fn assert_weights(text: &str, expected: [&[f64]; 4]) {
@@ -117,7 +121,7 @@ fn ratios_beyond_floating_point_stay_finite() {
         ..Default::default()
     }];
     let config: OffPolicyConfig = toml::from_str("rollout_is = 'sequence'\nrollout_is_threshold = 1e300").unwrap();
-    let found = Correction::new(&config, &rows);
+    let found = Correction::new(&config, &ratios(&rows));
     assert!(found.weights[0].iter().all(|weight| (weight.ln() - MAX_LOG_RATIO).abs() < 1e-9));
     assert!(found.statistics.iter().all(|(_, value)| value.is_finite()), "{:?}", found.statistics);
 }

@@ -1,0 +1,169 @@
+//! The optimiser of several ranks: each has the gradients of its share, and all take the step with their sum. Each has
+//! the moments of some parameters alone.
+
+use super::AdamW;
+use crate::error::{Result, TrainError};
+use gavel_torch::optimizer as torch;
+use gavel_torch::peers::Peers;
+use std::ops::Range;
+use tch::Tensor;
+
+/// Gradients are summed in pieces of about this many bytes, so that one is copied while others are summed.
+const BUCKET_BYTES: usize = 25 << 20;
+
+impl AdamW {
+    /// Takes every step with the other ranks. The parameters become those of rank 0, and the moments that other ranks
+    /// have from now on are dropped.
+    pub(crate) fn join(&mut self, peers: Peers) -> Result<()> {
+        if peers.size() == 1 {
+            return Ok(());
+        }
+        for bucket in buckets(&self.parameters, BUCKET_BYTES) {
+            send(&peers, &self.parameters[bucket], 0)?;
+        }
+        self.masters.round()?;
+        self.owners = owners(&self.parameters, peers.size());
+        for (moments, owner) in self.moments.iter_mut().zip(&self.owners) {
+            if *owner != peers.rank() {
+                *moments = None;
+            }
+        }
+        self.peers = peers;
+        Ok(())
+    }
+
+    /// Refuses parameters without a gradient.
+    pub(crate) fn check_gradients(&self) -> Result<()> {
+        for (name, parameter) in self.names.iter().zip(&self.parameters) {
+            if !parameter.f_grad()?.defined() {
+                return Err(TrainError::NoGradient { name: name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sums the gradients over all ranks. One that a rank does not have counts as 0.
+    pub(super) fn sum_gradients(&mut self) -> Result<()> {
+        if self.peers.size() == 1 {
+            return Ok(());
+        }
+        let mut sums = Vec::new();
+        for bucket in buckets(&self.parameters, BUCKET_BYTES) {
+            let gradients = torch::bucket_gradients(&self.parameters[bucket])?;
+            sums.push(self.peers.begin_sum(&gradients)?);
+        }
+        sums.into_iter().try_for_each(|sum| Ok(sum.wait()?))
+    }
+
+    /// Sends each parameter from the rank that took the step for it.
+    pub(super) fn send_parameters(&self) -> Result<()> {
+        if self.peers.size() == 1 {
+            return Ok(());
+        }
+        for rank in 0..self.peers.size() {
+            let of_rank = self.parameters.iter().zip(&self.owners).filter(|(_, owner)| **owner == rank);
+            let parameters: Vec<Tensor> = of_rank.map(|(parameter, _)| parameter.shallow_clone()).collect();
+            for bucket in buckets(&parameters, BUCKET_BYTES) {
+                send(&self.peers, &parameters[bucket], rank)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The moments of all parameters, on rank 0; the others have nothing afterwards, but have to call it.
+    pub(super) fn all_moments(&self) -> Result<Vec<[Tensor; 2]>> {
+        let _guard = tch::no_grad_guard();
+        let mut all = Vec::new();
+        for ((parameter, moments), &owner) in self.parameters.iter().zip(&self.moments).zip(&self.owners) {
+            let moments = match moments {
+                Some([exp_avg, exp_avg_sq]) => [exp_avg.shallow_clone(), exp_avg_sq.shallow_clone()],
+                None => [parameter.f_zeros_like()?, parameter.f_zeros_like()?],
+            };
+            // Rank 0 has its own, and the others do not need them.
+            if owner != 0 {
+                moments.iter().try_for_each(|moment| self.peers.broadcast(moment, owner))?;
+            }
+            if self.peers.rank() == 0 {
+                all.push(moments);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Overwrites tensors of one kind and device, at least one, with those of the rank `from`.
+fn send(peers: &Peers, tensors: &[Tensor], from: usize) -> Result<()> {
+    let _guard = tch::no_grad_guard();
+    let flat = tensors.iter().map(|tensor| tensor.f_flatten(0, -1)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let flat = Tensor::f_cat(&flat, 0)?;
+    peers.broadcast(&flat, from)?;
+    if peers.rank() == from {
+        return Ok(());
+    }
+    let mut start = 0;
+    for tensor in tensors {
+        let length = tensor.numel() as i64;
+        tensor.shallow_clone().f_copy_(&flat.f_narrow(0, start, length)?.f_view_as(tensor)?)?;
+        start += length;
+    }
+    Ok(())
+}
+
+/// The rank that has the moments of each parameter: the largest first, each to the rank that has the least.
+fn owners(parameters: &[Tensor], ranks: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..parameters.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(parameters[at].numel()));
+    let (mut owners, mut loads) = (vec![0; parameters.len()], vec![0; ranks]);
+    for at in order {
+        let least = (0..ranks).min_by_key(|&rank| loads[rank]).unwrap_or_default();
+        loads[least] += parameters[at].numel();
+        owners[at] = least;
+    }
+    owners
+}
+
+/// Neighbours of one kind and device, of together about `bytes` each.
+fn buckets(parameters: &[Tensor], bytes: usize) -> Vec<Range<usize>> {
+    let size = |tensor: &Tensor| tensor.numel() * tensor.kind().elt_size_in_bytes();
+    let mut buckets: Vec<Range<usize>> = Vec::new();
+    let mut full = 0;
+    for (at, parameter) in parameters.iter().enumerate() {
+        let like = |other: &Tensor| (other.kind(), other.device()) == (parameter.kind(), parameter.device());
+        match buckets.last_mut() {
+            Some(bucket) if full + size(parameter) <= bytes && like(&parameters[bucket.start]) => {
+                bucket.end = at + 1;
+                full += size(parameter);
+            }
+            _ => {
+                buckets.push(at..at + 1);
+                full = size(parameter);
+            }
+        }
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Device, Kind};
+
+    #[test]
+    fn buckets_are_full_and_of_one_kind() {
+        let tensor = |length: i64, kind| Tensor::zeros([length], (kind, Device::Cpu));
+        let lengths = [2, 2, 2, 9, 1].map(|length| tensor(length, Kind::Float));
+        assert_eq!(buckets(&lengths, 16), [0..2, 2..3, 3..4, 4..5]);
+        assert_eq!(buckets(&lengths, 60), [0..4, 4..5]);
+        let kinds = [tensor(1, Kind::Float), tensor(1, Kind::Double), tensor(1, Kind::Double)];
+        assert_eq!(buckets(&kinds, 1000), [0..1, 1..3]);
+        assert!(buckets(&[], 1000).is_empty());
+    }
+
+    #[test]
+    fn each_rank_has_about_as_many_moments() {
+        let parameters = [3, 9, 4, 4, 1].map(|length| Tensor::zeros([length], (Kind::Float, Device::Cpu)));
+        assert_eq!(owners(&parameters, 1), [0; 5]);
+        assert_eq!(owners(&parameters, 2), [1, 0, 1, 1, 0]);
+        assert_eq!(owners(&parameters, 8), [3, 0, 1, 2, 4]);
+    }
+}

@@ -1,0 +1,343 @@
+//! Steps of several ranks against those of one process. Each test starts ranks, processes of this test's executable.
+
+use super::*;
+use crate::testing::{tiny_classifier, tiny_critic, tokens};
+use crate::{
+    BradleyTerryConfig, ConversationPair, DpoConfig, OffPolicyConfig, ResponsePair, RolloutIs, RolloutRs, SftRow,
+    ValueLossConfig, shares,
+};
+use gavel_torch::peers::Peers;
+use std::net::TcpListener;
+use std::ops::Range;
+use std::process::{Child, Command, Stdio};
+use tch::Kind;
+
+/// The variable that says what a rank does.
+const CASE: &str = "GAVEL_TEST_CASE";
+
+/// How far a number may be from that of one process, relative to the largest.
+const ROUNDING: f64 = 1e-11;
+
+fn run(case: &str, size: usize) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let start = |rank: usize| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["trainer::tests::ranks::a_rank", "--exact", "--nocapture"]).env(CASE, case);
+        command.envs([("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port), ("OMP_NUM_THREADS", "1")]);
+        command.env("RANK", rank.to_string()).env("WORLD_SIZE", size.to_string());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let ranks: Vec<Child> = (0..size).map(start).collect();
+    let outputs: Vec<_> = ranks.into_iter().map(|rank| rank.wait_with_output().unwrap()).collect();
+    for (rank, output) in outputs.iter().enumerate() {
+        let text = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
+        assert!(output.status.success(), "{case}, rank {rank} of {size}: {text}");
+    }
+}
+
+/// Not a test by itself: a rank of one.
+#[test]
+fn a_rank() {
+    let Ok(case) = std::env::var(CASE) else { return };
+    let peers = Peers::from_environment().unwrap();
+    match case.as_str() {
+        "losses" => losses(&peers),
+        "steps" => {
+            supervised(&peers);
+            preferences(&peers);
+            values_of_a_critic(&peers);
+        }
+        "runs" => runs(&peers),
+        "errors" => errors(&peers),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn every_loss_and_aggregation_is_that_of_one_process() {
+    [1, 2, 3, 8].into_iter().for_each(|size| run("losses", size));
+}
+
+#[test]
+fn other_steps_are_those_of_one_process() {
+    [2, 8].into_iter().for_each(|size| run("steps", size));
+}
+
+#[test]
+fn runs_are_those_of_one_process_and_repeat_and_resume_bit_for_bit() {
+    [2, 3].into_iter().for_each(|size| run("runs", size));
+}
+
+#[test]
+fn an_error_of_one_rank_is_one_of_all() {
+    run("errors", 3);
+}
+
+/// 15 rows of two groups, 8 and 7, of different lengths; the policy did not write some of their tokens.
+fn grouped(model: &Model) -> Vec<Experience> {
+    let row = |row: usize| {
+        let (group, length) = (row / 8, 1 + (row * 5) % 9);
+        Experience {
+            sample: SampleId { group, index: row % 8, trajectory: 0 },
+            prompt: tokens(300 + group as u64, 3 + 4 * group),
+            response: tokens(400 + row as u64, length),
+            loss_mask: (0..length).map(|at| (at + row) % 4 != 3).collect(),
+            logprobs: vec![0.0; length],
+            advantages: (0..length).map(|at| ((3 * row + at) as f32).sin()).collect(),
+            ..Default::default()
+        }
+    };
+    let mut rows: Vec<Experience> = (0..15).map(row).collect();
+    // Two trajectories of one sample.
+    rows[4].sample = rows[3].sample;
+    let logprobs = crate::log_probs(model, &rows, 0.7, 1000).unwrap();
+    rows.iter_mut().zip(logprobs).for_each(|(row, logprobs)| row.logprobs = logprobs);
+    Trainer::new(model, BARE, 64).unwrap().set_proximal(model, &mut rows, 0.7).unwrap();
+    off_policy(rows)
+}
+
+/// Shares by tokens, and ones that are not even.
+fn divisions(rows: &[Experience], ranks: usize) -> Vec<Vec<Range<usize>>> {
+    let by_tokens = shares(rows.iter().map(|row| (&row.prompt[..], row.response.len())), ranks);
+    let mut of_the_last = vec![0..0; ranks];
+    of_the_last[ranks - 1] = 0..rows.len();
+    vec![by_tokens, of_the_last]
+}
+
+fn assert_same(what: &str, found: &UpdateStats, expected: &UpdateStats) {
+    assert_eq!(found.tokens, expected.tokens, "{what}");
+    let numbers = |stats: &UpdateStats| -> Vec<(String, f64)> {
+        stats.statistics.iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    };
+    let (found, expected) = (numbers(found), numbers(expected));
+    assert_eq!(found.len(), expected.len(), "{what}: {found:?}, {expected:?}");
+    for ((name, found), (expected_name, expected)) in found.iter().zip(&expected) {
+        let is_close = (found - expected).abs() <= ROUNDING * expected.abs().max(1.0);
+        assert!(name == expected_name && is_close, "{what}: {name} {found}, {expected_name} {expected}");
+    }
+}
+
+/// Asserts that the gradients whose moments this rank has are those of one process.
+fn assert_gradients(what: &str, model: &Model, found: &Trainer, expected: &Trainer) {
+    let expected = last_gradients(model, expected);
+    let largest = expected.iter().flat_map(|(_, values)| values).fold(0.0, |most: f64, value| most.max(value.abs()));
+    for ((name, found), (_, expected)) in last_gradients(model, found).iter().zip(&expected) {
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() <= ROUNDING * largest, "{what}, {name}: {found} is not {expected}");
+        }
+    }
+}
+
+fn losses(peers: &Peers) {
+    let (model, reference) = (tiny_f64(1), tiny_f64(2));
+    let correction = |rollout_is, rollout_rs| OffPolicyConfig {
+        rollout_is,
+        rollout_rs,
+        rollout_is_batch_normalize: true,
+        ..Default::default()
+    };
+    let mut cases: Vec<(String, LossConfig)> =
+        AGGREGATIONS.iter().map(|&aggregation| (format!("{aggregation:?}"), config(aggregation))).collect();
+    cases.extend(PolicyLoss::all().into_iter().map(|(name, policy)| {
+        let aggregation = policy.aggregation();
+        (name, LossConfig { policy, aggregation, norm_tokens: Some(9), ..Default::default() })
+    }));
+    for (is, rs) in [(RolloutIs::Token, RolloutRs::Token), (RolloutIs::Sequence, RolloutRs::Geometric)] {
+        let old_logprobs = Some(OldLogProbs::Proximal);
+        let corrected = LossConfig { old_logprobs, off_policy: Some(correction(is, rs)), ..Default::default() };
+        cases.push((format!("{is:?}, {rs:?}"), corrected));
+    }
+    let few = off_policy(experiences(&model, 0.7));
+    let few = few.into_iter().map(|row| Experience { proximal: row.logprobs.clone(), ..row }).collect::<Vec<_>>();
+    for (rows, temperature) in [(grouped(&model), 0.7), (few, 1.0)] {
+        for (name, config) in &cases {
+            let update = |trainer: &mut Trainer, rows: &[Experience]| {
+                trainer.update(&model, Some(&reference), rows, config, temperature, 0.0).unwrap()
+            };
+            let mut one = Trainer::new(&model, BARE, 24).unwrap();
+            let expected = update(&mut one, &rows);
+            for division in divisions(&rows, peers.size()) {
+                let what = format!("{name}, {division:?}");
+                let own = &rows[division[peers.rank()].clone()];
+                let mut several = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+                assert_same(&what, &update(&mut several, own), &expected);
+                assert_gradients(&what, &model, &several, &one);
+            }
+        }
+    }
+}
+
+/// The part of this rank of `count` items; the first rank has none.
+fn part(peers: &Peers, count: usize) -> Range<usize> {
+    let others = peers.size() - 1;
+    let bound = |rank: usize| count * rank.saturating_sub(1) / others;
+    bound(peers.rank())..if peers.rank() == 0 { 0 } else { bound(peers.rank() + 1) }
+}
+
+fn supervised(peers: &Peers) {
+    let model = tiny_f64(1);
+    let row = |at: u64| SftRow { prompt: tokens(at, 2), response: tokens(50 + at, 1 + at as usize) };
+    let rows: Vec<SftRow> = (0..5).map(row).collect();
+    let mut one = Trainer::new(&model, BARE, 8).unwrap();
+    let expected = one.sft_step(&model, &rows, 0.0).unwrap();
+    let mut several = Trainer::new(&model, BARE, 8).unwrap().with_peers(peers.clone()).unwrap();
+    let found = several.sft_step(&model, &rows[part(peers, 5)], 0.0).unwrap();
+    assert_eq!((found.tokens, found.token_accuracy), (expected.tokens, expected.token_accuracy));
+    assert!((found.loss - expected.loss).abs() < ROUNDING && (found.grad_norm - expected.grad_norm).abs() < ROUNDING);
+    assert_gradients("sft", &model, &several, &one);
+}
+
+fn preferences(peers: &Peers) {
+    let (model, reference) = (tiny_f64(1), tiny_f64(2));
+    let row =
+        |at: u64, which: u64| SftRow { prompt: tokens(at, 3), response: tokens(60 + 2 * at + which, 2 + at as usize) };
+    let pairs: Vec<ResponsePair> = (0..5).map(|at| ResponsePair { chosen: row(at, 0), rejected: row(at, 1) }).collect();
+    let pair_stats = |stats: crate::PairStats| {
+        let mut statistics = stats.statistics;
+        statistics.extend([("grad_norm", stats.grad_norm.unwrap())]);
+        UpdateStats { tokens: stats.tokens, statistics }
+    };
+    let mut one = Trainer::new(&model, BARE, 24).unwrap();
+    let mut several = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    let dpo = |trainer: &mut Trainer, pairs: &[ResponsePair]| {
+        pair_stats(trainer.dpo_step(&model, &reference, pairs, &DpoConfig::default(), 0.0).unwrap())
+    };
+    let expected = dpo(&mut one, &pairs);
+    assert_same("dpo", &dpo(&mut several, &pairs[part(peers, 5)]), &expected);
+    assert_gradients("dpo", &model, &several, &one);
+
+    let model = tiny_classifier(1);
+    let pair = |at: u64| ConversationPair {
+        chosen: tokens(at, 4 + at as usize),
+        rejected: tokens(90 + at, 3),
+        margin: at as f64 / 10.0,
+    };
+    let pairs: Vec<ConversationPair> = (0..5).map(pair).collect();
+    let mut one = Trainer::new(&model, BARE, 24).unwrap();
+    let mut several = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    let step = |trainer: &mut Trainer, pairs: &[ConversationPair]| {
+        pair_stats(trainer.reward_model_step(&model, pairs, &BradleyTerryConfig::default(), 0.0).unwrap())
+    };
+    let expected = step(&mut one, &pairs);
+    let found = step(&mut several, &pairs[part(peers, 5)]);
+    // One process computes a beginning once that pairs on several ranks have in common.
+    assert!(found.tokens >= expected.tokens);
+    assert_same("reward model", &UpdateStats { tokens: expected.tokens, ..found }, &expected);
+    assert_gradients("reward model", &model, &several, &one);
+}
+
+fn values_of_a_critic(peers: &Peers) {
+    let critic = tiny_critic(1);
+    let mut rows = experiences(&tiny(1), 1.0);
+    let found = Trainer::new(&critic, BARE, 64).unwrap().values(&critic, &rows).unwrap();
+    for (row, values) in rows.iter_mut().zip(found) {
+        row.returns = values.iter().map(|value| value * 2.0 - 0.5).collect();
+        row.values = values;
+    }
+    let config = ValueLossConfig::default();
+    let mut one = Trainer::new(&critic, BARE, 24).unwrap();
+    let expected = one.value_step(&critic, &rows, &config, 0.0).unwrap();
+    let mut several = Trainer::new(&critic, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    assert_same("critic", &several.value_step(&critic, &rows[part(peers, 5)], &config, 0.0).unwrap(), &expected);
+    assert_gradients("critic", &critic, &several, &one);
+}
+
+/// Two updates that change the model.
+fn two_updates(trainer: &mut Trainer, model: &Model, rows: &[Experience]) -> Vec<UpdateStats> {
+    let update = |_| trainer.update(model, None, rows, &LossConfig::default(), 0.7, 1e-2).unwrap();
+    (0..2).map(update).collect()
+}
+
+/// All weights of a model, as bits.
+fn bits(model: &Model) -> Vec<u8> {
+    let all = model.parameters().into_iter().flat_map(|(_, parameter)| values(&parameter));
+    all.flat_map(f64::to_le_bytes).collect()
+}
+
+fn runs(peers: &Peers) {
+    let rows = grouped(&tiny_f64(1));
+    let own = &rows[divisions(&rows, peers.size())[0][peers.rank()].clone()];
+    let folder = tempfile::tempdir().unwrap();
+    for kind in [Kind::Double, Kind::Float, Kind::BFloat16] {
+        // Other ranks begin with other weights, until they get those of rank 0.
+        let model = |seed: u64| tiny(seed).to_kind(kind).unwrap();
+        let trainer = |model: &Model, peers: Peers| {
+            Trainer::new(model, OptimizerConfig::default(), 24).unwrap().with_peers(peers).unwrap()
+        };
+        let mut outcomes = Vec::new();
+        for again in 0..2 {
+            let several = model(1 + peers.rank() as u64);
+            let mut joined = trainer(&several, peers.clone());
+            two_updates(&mut joined, &several, own);
+            // Rank 0 writes, and the others read what it wrote.
+            let path = folder.path().join(format!("{again}.safetensors"));
+            joined.save(&path).unwrap();
+            let file = peers.gather(&std::fs::read(&path).unwrap_or_default()).unwrap().swap_remove(0);
+            std::fs::write(&path, file).unwrap();
+            let (resumed, alone) = (model(1), model(1));
+            for (other, saved) in
+                [&resumed, &alone].iter().flat_map(|other| other.parameters().into_iter().zip(several.parameters()))
+            {
+                tch::no_grad(|| other.1.shallow_clone().copy_(&saved.1));
+            }
+            let stats = two_updates(&mut joined, &several, own);
+            let weights = bits(&several);
+            assert!(peers.gather(&weights).unwrap().iter().all(|other| *other == weights), "ranks have other weights");
+
+            let mut again = trainer(&resumed, peers.clone());
+            again.load(&path).unwrap();
+            assert_eq!(two_updates(&mut again, &resumed, own), stats);
+            assert_eq!(bits(&resumed), weights);
+            // One process goes on from it too.
+            let mut one = trainer(&alone, Peers::alone());
+            one.load(&path).unwrap();
+            let expected = two_updates(&mut one, &alone, &rows);
+            if kind == Kind::Double {
+                stats.iter().zip(&expected).for_each(|(found, expected)| assert_same("a run", found, expected));
+                for ((name, found), (_, expected)) in several.parameters().iter().zip(&alone.parameters()) {
+                    for (found, expected) in values(found).iter().zip(values(expected)) {
+                        assert!((found - expected).abs() < 1e-7, "{name}: {found} is not {expected}");
+                    }
+                }
+            }
+            outcomes.push((stats, weights));
+        }
+        assert!(outcomes[0] == outcomes[1], "two runs in {kind:?} differ");
+    }
+}
+
+fn errors(peers: &Peers) {
+    let model = tiny(1);
+    let rows = grouped(&model);
+    let own = &rows[divisions(&rows, peers.size())[0][peers.rank()].clone()];
+    let before = bits(&model);
+    let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 24).unwrap().with_peers(peers.clone()).unwrap();
+    let mut error = |change: fn(&mut Experience)| {
+        let mut own = own.to_vec();
+        if peers.rank() == 1 {
+            change(&mut own[0]);
+        }
+        trainer.update(&model, None, &own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string()
+    };
+    let wrong = error(|row| row.advantages[0] = f32::NAN);
+    let what = "row 0 of the mini-batch has the advantage NaN at response token 0";
+    if peers.rank() == 1 {
+        assert_eq!(wrong, what);
+    } else {
+        assert!(wrong.starts_with("rank 1 (process ") && wrong.ends_with(&format!(" failed: {what}")), "{wrong}");
+    }
+    let infinite = error(|row| {
+        row.advantages.fill(-f32::MAX);
+        row.loss_mask.fill(true);
+        row.logprobs.fill(-100.0);
+    });
+    assert_eq!(
+        infinite,
+        "optimiser step 0: the loss is inf; nothing was changed\nhint: lower the learning rate, or look for damaged weights"
+    );
+    let nothing = trainer.update(&model, None, &[], &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
+    assert!(nothing.starts_with("the mini-batch of 0 rows has no token to learn from"), "{nothing}");
+    assert_eq!(bits(&model), before);
+    // The ranks are still together.
+    two_updates(&mut trainer, &model, own);
+}
