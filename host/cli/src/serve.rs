@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// Serve a model over HTTP with the OpenAI API, or a classifier with that of vLLM and text-embeddings-inference.
 ///
 /// The paths are /v1/chat/completions and /v1/completions with streaming, tools and logprobs, /v1/models, /health, and
-/// /metrics for Prometheus. A classifier answers /classify, /score, /rerank and /predict, /v1/models and /health. There is
-/// no authentication: whoever reaches the port may use it.
+/// /metrics for Prometheus. A classifier answers /classify, /score, /rerank, /predict and /v1/embeddings, /v1/models and
+/// /health. There is no authentication: whoever reaches the port may use it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel serve -m runs/demo/checkpoints/step-000120 --port 8000\n  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}]}'"

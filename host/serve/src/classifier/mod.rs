@@ -1,9 +1,11 @@
 //! A classifier as a service: `/classify`, `/score` and `/rerank` as vLLM has them, `/predict` and `/rerank` as
-//! text-embeddings-inference has them.
+//! text-embeddings-inference has them, and `/v1/embeddings` as the OpenAI API has it.
 
 mod activation;
 mod classify;
+mod embeddings;
 mod error;
+mod inputs;
 mod labels;
 mod pairs;
 mod predict;
@@ -30,6 +32,7 @@ pub fn router(model: RewardModel, name: &str, labels: Vec<String>) -> Router {
     Router::new()
         .route("/classify", post(classify::answer))
         .route("/v1/classify", post(classify::answer))
+        .route("/v1/embeddings", post(embeddings::answer))
         .route("/predict", post(predict::answer))
         .route("/score", post(pairs::score))
         .route("/v1/score", post(pairs::score))
@@ -40,7 +43,7 @@ pub fn router(model: RewardModel, name: &str, labels: Vec<String>) -> Router {
         .route("/health", get(health))
         .fallback(|| async {
             ApiError::not_found(
-                "there is no such path: a classifier answers /classify, /score, /rerank, /predict and /v1/models",
+                "there is no such path: a classifier answers /classify, /score, /rerank, /predict, /v1/embeddings and /v1/models",
             )
         })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })

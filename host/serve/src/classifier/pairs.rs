@@ -83,7 +83,7 @@ pub(super) async fn score(
             return Err(ApiError::field("text_1", what));
         }
     };
-    let (scores, tokens) = classifier.scores(pairs, common.is_activated()).await?;
+    let (scores, tokens) = classifier.scores(pairs, common.is_activated(true)).await?;
     let scores = scores.into_iter().enumerate();
     let data: Vec<Value> =
         scores.map(|(index, score)| json!({"index": index, "object": "score", "score": score})).collect();
@@ -106,7 +106,7 @@ pub(super) async fn rerank(
             classifier.check_model(common.model.as_deref())?;
             common.check()?;
             let pairs = documents.iter().map(|text| pair(&query, text)).collect();
-            let (scores, tokens) = classifier.scores(pairs, common.is_activated()).await?;
+            let (scores, tokens) = classifier.scores(pairs, common.is_activated(true)).await?;
             let most = if top_n == 0 { documents.len() } else { top_n };
             let result = |(index, score): (usize, f64)| json!({"index": index, "document": {"text": documents[index]}, "relevance_score": score});
             let results: Vec<Value> = ranked(scores).into_iter().take(most).map(result).collect();

@@ -23,9 +23,9 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Whether the answer has probabilities instead of scores.
-    pub(super) fn is_activated(&self) -> bool {
-        self.use_activation.or(self.activation).or(self.softmax).unwrap_or(true)
+    /// Whether the answer has probabilities instead of scores; `default` unless the request says.
+    pub(super) fn is_activated(&self, default: bool) -> bool {
+        self.use_activation.or(self.activation).or(self.softmax).unwrap_or(default)
     }
 
     /// Refuses fields that would be ignored.
