@@ -131,6 +131,12 @@ fn a_mistake_is_found_before_the_run_and_named() {
         ("{ path = \"good\", retries = 1 }", ": retries is for a reward model with url"),
         ("{ url = \"http://a\", sleep = true }", " are for a reward model with path"),
         ("{ url = \"http://a\", protocol = \"tei\" }", ".chat_template: a server of the protocol tei reads texts"),
+        (
+            "{ url = \"http://a\", protocol = \"rerank\", chat_template_kwargs = { day = \"1 May\" } }",
+            ".chat_template: a server of the protocol rerank makes a text of the query and the document itself",
+        ),
+        ("{ url = \"http://a\", on_endpoint_down = \"stop\" }", ".on_endpoint_down: \"stop\" is for [chat.NAME]"),
+        ("{ url = [] }", ".url: the list is empty"),
         ("{ url = \"http://user:secret@a\" }", ".url: a key does not belong here"),
         ("http://127.0.0.1:1", ".url: http://127.0.0.1:1/classify: "),
     ] {
@@ -265,6 +271,8 @@ fn a_served_classifier_gives_the_scores_of_its_folder_and_they_replay() {
         format!("{{ url = {url:?}, {DAY} }}"),
         format!("{{ url = {url:?}, {DAY}, model = \"judge\", chat_template = {template:?}, concurrency = 2 }}"),
         format!("{{ url = {url:?}, protocol = \"tei\", chat_template = {template:?}, {DAY} }}"),
+        format!("{{ url = [{url:?}, {url:?}], protocol = \"embeddings\", {DAY} }}"),
+        format!("{{ url = {url:?}, protocol = \"embeddings\", chat_template = {template:?}, {DAY}, concurrency = 2 }}"),
     ];
     for (number, model) in tables.iter().enumerate() {
         let kept = format!("kept-{number}");
@@ -277,6 +285,26 @@ fn a_served_classifier_gives_the_scores_of_its_folder_and_they_replay() {
             lines(&project.path("again.jsonl")).iter().map(|line| line["reward"].as_f64().unwrap()).collect();
         assert_eq!(again, found, "{model}");
     }
+}
+
+#[test]
+fn responses_to_a_prompt_are_scored_by_a_reranker_and_they_replay() {
+    let (project, folder) = (Project::empty(), parity("qwen2"));
+    let responses = ["4", "The answer is 4.", "No.", ""];
+    let row = |response: &&str| json!({"prompt": "2 + 2?", "response": response}).to_string() + "\n";
+    project.write("rows.jsonl", &responses.iter().map(row).collect::<String>());
+    let rows = project.path("rows.jsonl");
+    let expected = scored(&project, &format!("{{ path = {folder:?} }}"), &rows, &[]);
+    let server = Server::start(&project, &folder);
+    let model = format!("{{ url = \"http://{}\", protocol = \"rerank\", model = \"judge\" }}", server.address);
+    let found = scored(&project, &model, &rows, &["--record", "kept"]);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    }
+    project.succeed(&["score", "--replay", "kept", "--out", "again.jsonl"]);
+    let again: Vec<f64> =
+        lines(&project.path("again.jsonl")).iter().map(|line| line["reward"].as_f64().unwrap()).collect();
+    assert_eq!(again, found);
 }
 
 #[test]
@@ -324,7 +352,14 @@ fn a_served_classifier_speaks_the_forms_of_others() {
     assert!(close(&batch[1][0]["score"], scores[0]), "{batch} {scores:?}");
     let (_, plain) = server.post("/classify", &json!({"input": ["Hello", "Bye"], "activation": false}));
     assert!(close(&plain["data"][0]["probs"][0], alone[0]["score"].as_f64().unwrap()), "{plain} {alone}");
+    let (_, vectors) = server.post("/v1/embeddings", &json!({"input": ["Bye", "Hello"], "model": "judge"}));
+    assert_eq!((&vectors["data"][1]["index"], &vectors["data"][1]["object"]), (&json!(1), &json!("embedding")));
+    assert!(close(&vectors["data"][1]["embedding"][0], alone[0]["score"].as_f64().unwrap()), "{vectors} {alone}");
+    let (_, bytes) = server.post("/v1/embeddings", &json!({"input": "Hello", "encoding_format": "base64"}));
+    assert_eq!(bytes["data"][0]["embedding"].as_str().unwrap().len(), 8, "{bytes}");
     for (path, body, status, says) in [
+        ("/v1/embeddings", json!({"input": "a", "dimensions": 8}), 400, "`dimensions`: 8 is not supported"),
+        ("/v1/embeddings", json!({"input": "a", "encoding_format": "hex"}), 400, "unknown variant `hex`"),
         ("/classify", json!({"input": "a", "model": "other"}), 404, "`other` is not served here"),
         ("/classify", json!({}), 400, "give either `input` or `messages`"),
         (

@@ -1,6 +1,9 @@
 //! The keys of `[reward_model.NAME]` for a model at a server.
 
+use gavel_limiter::OnEndpointDown;
+use gavel_scoring::chat::BaseUrls;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -13,6 +16,10 @@ pub enum RewardProtocol {
     Vllm,
     /// `POST /predict` of text-embeddings-inference.
     Tei,
+    /// `POST /v1/embeddings` of the OpenAI API, where the vector is the score. SGLang serves reward models so.
+    Embeddings,
+    /// `POST /rerank` of vLLM, Jina and Cohere: the prompt is the query, and the response is a document.
+    Rerank,
 }
 
 impl RewardProtocol {
@@ -21,14 +28,16 @@ impl RewardProtocol {
         match self {
             Self::Vllm => "classify",
             Self::Tei => "predict",
+            Self::Embeddings => "v1/embeddings",
+            Self::Rerank => "rerank",
         }
     }
 }
 
-/// A server with a classifier, with every default.
+/// Servers with a classifier, with every default.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RewardEndpointConfig {
-    pub(crate) url: String,
+    pub(crate) url: BaseUrls,
     pub(crate) protocol: RewardProtocol,
     pub(crate) model: Option<String>,
     pub(crate) api_key_env: Option<String>,
@@ -36,11 +45,12 @@ pub(crate) struct RewardEndpointConfig {
     pub(crate) timeout: Duration,
     pub(crate) retries: usize,
     pub(crate) deadline: Duration,
+    pub(crate) on_endpoint_down: OnEndpointDown,
 }
 
 impl RewardEndpointConfig {
-    /// The server at `url`, with the defaults of `[chat.NAME]`.
-    pub(super) fn of(url: String) -> Self {
+    /// The servers at `url`, with the defaults of `[chat.NAME]`.
+    pub(super) fn of(url: BaseUrls) -> Self {
         Self {
             url,
             protocol: RewardProtocol::default(),
@@ -50,6 +60,7 @@ impl RewardEndpointConfig {
             timeout: Duration::from_secs(60),
             retries: 5,
             deadline: Duration::from_secs(300),
+            on_endpoint_down: OnEndpointDown::default(),
         }
     }
 
@@ -57,24 +68,23 @@ impl RewardEndpointConfig {
     ///
     /// # Errors
     /// The key that is wrong, and why.
-    pub(super) fn check(&self, has_template: bool) -> Result<(), String> {
-        let url = reqwest::Url::parse(&self.url).map_err(|error| format!("url: {error}"))?;
-        // Checked first, since later messages show the URL.
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            return Err("url: a key does not belong here\nhint: name its variable in api_key_env".into());
-        }
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("url: {:?} starts neither with https:// nor with http://", self.url));
-        }
+    pub(super) fn check(&self, has_template: bool, variables: &Map<String, Value>) -> Result<(), String> {
+        self.url.check("url")?;
         if self.timeout.is_zero() || self.deadline.is_zero() {
             return Err("timeout: it and deadline must be longer than 0".into());
+        }
+        if self.on_endpoint_down == OnEndpointDown::Stop {
+            return Err("on_endpoint_down: \"stop\" is for [chat.NAME]\nhint: use \"pause\" or \"drop\"".into());
         }
         match self.protocol {
             RewardProtocol::Tei if !has_template => Err(
                 "chat_template: a server of the protocol tei reads texts\nhint: name the file of the model's chat template".into(),
             ),
             RewardProtocol::Tei if self.model.is_some() => Err("model: a server of the protocol tei has one".into()),
-            RewardProtocol::Tei | RewardProtocol::Vllm => Ok(()),
+            RewardProtocol::Rerank if has_template || !variables.is_empty() => {
+                Err("chat_template: a server of the protocol rerank makes a text of the query and the document itself\nhint: leave chat_template and chat_template_kwargs out".into())
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -5,8 +5,10 @@ use super::reward::RewardTable;
 use super::reward_endpoint::{RewardEndpointConfig, RewardProtocol};
 use super::reward_steps::StepsTable;
 use crate::hub;
+use gavel_limiter::OnEndpointDown;
 use gavel_policy::Dtype;
 use gavel_rollout::{Reading, RewardModelConfig};
+use gavel_scoring::chat::BaseUrls;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
@@ -48,9 +50,10 @@ pub struct RewardModelTable {
     /// Whether the weights are in host memory while nothing is scored; not by default.
     #[serde(default)]
     pub sleep: bool,
-    /// In place of a folder: the address of a server with a classifier, such as `http://127.0.0.1:8000`.
+    /// In place of a folder: the address of a server with a classifier, such as `http://127.0.0.1:8000`. A list names
+    /// servers with the same model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
+    pub url: Option<BaseUrls>,
     /// What the server speaks; `vllm` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<RewardProtocol>,
@@ -72,6 +75,9 @@ pub struct RewardModelTable {
     /// The longest time of all attempts and the pauses between them; 5 min by default.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     pub deadline: Option<Duration>,
+    /// What happens while no server answers; by default, requests are unavailable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_endpoint_down: Option<OnEndpointDown>,
 }
 
 /// Where a reward model is.
@@ -102,7 +108,7 @@ impl RewardModelTable {
 
     /// The model of a server, with every default.
     pub fn of_url(url: String) -> Self {
-        Self { url: Some(url), ..Self::nowhere() }
+        Self { url: Some(BaseUrls::One(url)), ..Self::nowhere() }
     }
 
     fn nowhere() -> Self {
@@ -125,6 +131,7 @@ impl RewardModelTable {
             timeout: None,
             retries: None,
             deadline: None,
+            on_endpoint_down: None,
         }
     }
 
@@ -153,7 +160,9 @@ impl RewardModelTable {
                         "device, dtype, yes_no, steps, max_tokens_per_batch, max_wait and sleep are for a reward model with path: the server has its own",
                     );
                 }
-                let checked = self.endpoint().map_or(Ok(()), |endpoint| endpoint.check(self.chat_template.is_some()));
+                let checked = self.endpoint().map_or(Ok(()), |endpoint| {
+                    endpoint.check(self.chat_template.is_some(), &self.chat_template_kwargs)
+                });
                 return checked.map_err(|what| ConfigError::Invalid(format!("reward_model.{name}.{what}")));
             }
         }
@@ -183,6 +192,7 @@ impl RewardModelTable {
             ("timeout", self.timeout.is_some()),
             ("retries", self.retries.is_some()),
             ("deadline", self.deadline.is_some()),
+            ("on_endpoint_down", self.on_endpoint_down.is_some()),
         ];
         set.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
     }
@@ -196,6 +206,7 @@ impl RewardModelTable {
             timeout: None,
             retries: None,
             deadline: None,
+            on_endpoint_down: None,
             ..self.clone()
         }
     }
@@ -231,6 +242,7 @@ impl RewardModelTable {
             timeout: self.timeout.unwrap_or(default.timeout),
             retries: self.retries.unwrap_or(default.retries),
             deadline: self.deadline.unwrap_or(default.deadline),
+            on_endpoint_down: self.on_endpoint_down.unwrap_or_default(),
             ..default
         })
     }

@@ -23,12 +23,15 @@ impl BaseUrls {
         }
     }
 
-    /// Checks the addresses without the network.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// Checks the addresses, the value of `key`, without the network.
+    ///
+    /// # Errors
+    /// The key, and what is wrong with its value.
+    pub fn check(&self, key: &str) -> Result<(), String> {
         if self.all().is_empty() {
-            return Err("base_url: the list is empty".into());
+            return Err(format!("{key}: the list is empty"));
         }
-        self.all().iter().try_for_each(|url| check(url))
+        self.all().iter().try_for_each(|url| check(key, url))
     }
 
     /// The URLs of `path` at each server.
@@ -43,14 +46,14 @@ impl fmt::Display for BaseUrls {
     }
 }
 
-fn check(url: &str) -> Result<(), String> {
-    let parsed = reqwest::Url::parse(url).map_err(|error| format!("base_url: {error}"))?;
+fn check(key: &str, url: &str) -> Result<(), String> {
+    let parsed = reqwest::Url::parse(url).map_err(|error| format!("{key}: {error}"))?;
     // Checked first, since later messages show the URL.
     if !parsed.username().is_empty() || parsed.password().is_some() || parsed.query().is_some() {
-        return Err("base_url: a key does not belong here\nhint: name its variable in api_key_env".into());
+        return Err(format!("{key}: a key does not belong here\nhint: name its variable in api_key_env"));
     }
     if !matches!(parsed.scheme(), "http" | "https") {
-        return Err(format!("base_url: {url:?} starts neither with https:// nor with http://"));
+        return Err(format!("{key}: {url:?} starts neither with https:// nor with http://"));
     }
     Ok(())
 }

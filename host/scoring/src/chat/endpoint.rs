@@ -88,7 +88,7 @@ impl ChatEndpoint {
     /// # Errors
     /// The field that is wrong, and why.
     pub fn check(&self) -> Result<(), String> {
-        self.base_url.check()?;
+        self.base_url.check("base_url")?;
         if self.model.is_empty() {
             return Err("model: it is empty".into());
         }
