@@ -82,6 +82,16 @@ impl Call {
         self.ended(what, output.status)
     }
 
+    /// Runs it and parses its standard output as JSON, whatever its exit status. Its standard error goes to ours.
+    pub fn json(mut self, what: &str) -> Result<serde_json::Value> {
+        let output = self.command.stderr(Stdio::inherit()).output().map_err(|error| self.not_started(what, &error))?;
+        serde_json::from_slice(&output.stdout).map_err(|error| {
+            Failure::new(what)
+                .command(self.shown, Vec::new())
+                .why(format!("{}; its output is not JSON: {error}", output.status))
+        })
+    }
+
     /// Runs it with its output going to ours.
     pub fn show(mut self, what: &str) -> Result<()> {
         let status = self.command.status().map_err(|error| self.not_started(what, &error))?;

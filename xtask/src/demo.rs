@@ -11,6 +11,7 @@ use crate::summary::{self, Curve, RewardModelRuns};
 use crate::{guests, setup, ui};
 use serde_json::{Value, json};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -92,23 +93,31 @@ pub fn build(root: &Path, plugins: &[&str]) -> Result<()> {
     data(root)
 }
 
-/// The warm-up of a configuration. One that an earlier demo finished with the same settings and programs is used again.
+/// The warm-up of a configuration.
 pub fn warm_up(root: &Path, config: &str, seed: &str) -> Result<Run> {
-    let settings = settings(root, config, seed)?;
-    let finished = Finished::at(root, config);
+    once(root, "warm-up", "sft", config, &[seed])
+}
+
+/// A run of `gavel COMMAND` with this configuration and these settings, as the part `title` of a demo. One that was
+/// finished before with the same settings and programs is used again.
+pub fn once(root: &Path, title: &str, command: &str, config: &str, set: &[&str]) -> Result<Run> {
+    let settings = settings(root, config, set)?;
+    let finished = Finished::at(root, config, set);
     if let Some(run) = finished.read(root, &settings) {
-        return ui::step("warm-up", || {
+        return ui::step(title, || {
             let found = format!("{}/ is finished with the same settings and is used again", run.folder);
             Ok((run, found))
         });
     }
-    let run = gavel(root, "warm-up", &["sft", "-c", config, "--set", seed])?;
+    let set = set.iter().flat_map(|setting| ["--set", setting]);
+    let arguments: Vec<&str> = [command, "-c", config].into_iter().chain(set).collect();
+    let run = gavel(root, title, &arguments)?;
     finished.write(&settings, &run)?;
     Ok(run)
 }
 
-/// Everything that determines a warm-up: the configuration, the seed, and the programs that make its data and train.
-fn settings(root: &Path, config: &str, seed: &str) -> Result<Value> {
+/// Everything that determines a run: the configuration, what is set, and the programs that make its data and train.
+fn settings(root: &Path, config: &str, set: &[&str]) -> Result<Value> {
     let text = fs::read_to_string(root.join(config))
         .map_err(|error| Failure::new(format!("cannot read {config}")).why(error.to_string()))?;
     let program = |name: &str| {
@@ -116,16 +125,18 @@ fn settings(root: &Path, config: &str, seed: &str) -> Result<Value> {
         let modified = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         Some(json!([about.len(), modified.as_nanos().to_string()]))
     };
-    Ok(json!({"config": text, "seed": seed, "gavel": program("gavel"), "data": program("demo-data")}))
+    Ok(json!({"config": text, "set": set, "gavel": program("gavel"), "data": program("demo-data")}))
 }
 
-/// The file that records a finished warm-up.
+/// The file that records a finished run.
 struct Finished(PathBuf);
 
 impl Finished {
-    fn at(root: &Path, config: &str) -> Self {
-        let name = Path::new(config).file_stem().unwrap_or_default();
-        Self(root.join("target/demo").join(name).with_extension("finished.json"))
+    fn at(root: &Path, config: &str, set: &[&str]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        set.hash(&mut hasher);
+        let name = Path::new(config).file_stem().unwrap_or_default().to_string_lossy();
+        Self(root.join(format!("target/demo/{name}-{:016x}.finished.json", hasher.finish())))
     }
 
     /// The run, if it had these settings and its checkpoint is still there.
@@ -180,7 +191,8 @@ pub fn gavel(root: &Path, title: &str, arguments: &[&str]) -> Result<Run> {
     })
 }
 
-fn built(root: &Path, program: &str) -> PathBuf {
+/// A program of the host.
+pub fn built(root: &Path, program: &str) -> PathBuf {
     root.join("target/release").join(program).with_extension(std::env::consts::EXE_EXTENSION)
 }
 
@@ -218,10 +230,10 @@ mod tests {
         let weights = root.join(checkpoint).join("model.safetensors");
         fs::write(&weights, "").unwrap();
         let run = || Run { folder: "runs/warm".into(), checkpoint: checkpoint.into() };
-        let finished = Finished::at(root, "demo/sft.toml");
-        let found = |seed: &str| finished.read(root, &settings(root, "demo/sft.toml", seed).unwrap());
+        let finished = Finished::at(root, "demo/sft.toml", &["seed=1"]);
+        let found = |seed: &str| finished.read(root, &settings(root, "demo/sft.toml", &[seed]).unwrap());
         assert_eq!(found("seed=1"), None);
-        finished.write(&settings(root, "demo/sft.toml", "seed=1").unwrap(), &run()).unwrap();
+        finished.write(&settings(root, "demo/sft.toml", &["seed=1"]).unwrap(), &run()).unwrap();
         assert_eq!((found("seed=1"), found("seed=2")), (Some(run()), None));
         assert_eq!(warm_up(root, "demo/sft.toml", "seed=1").unwrap(), run());
         fs::write(root.join("demo/sft.toml"), "seed = 2").unwrap();

@@ -9,6 +9,7 @@ mod dist;
 mod failure;
 mod guests;
 mod learning;
+mod learning_judges;
 mod libtorch;
 mod plot;
 mod programs;
@@ -42,6 +43,8 @@ Commands:
                     train a reward model on pairs, and a policy on it until it exploits it
   learning          train the demo model with every algorithm, and write docs/learning.md; what
                     docs/learning.jsonl has is not trained again
+  learning-judges   train the demo model on the exact answer, a reward model and a language model
+                    behind a server that fails, and write docs/learning-judges.md
   test              set up, build everything, and run every test
   structure         check which crate depends on which, and that no files import each
                     other in a circle
@@ -67,6 +70,7 @@ enum Task {
     DemoTools { seed: u64 },
     DemoRewardModel { seed: u64 },
     Learning,
+    LearningJudges,
     Test,
     Structure,
     Dist,
@@ -108,12 +112,13 @@ fn parse(arguments: &[String]) -> Result<Task> {
             Err(_) => Err(usage(format!("`--seed` needs a whole number, not {seed:?}"))),
         },
         ["learning"] => Ok(Task::Learning),
+        ["learning-judges"] => Ok(Task::LearningJudges),
         ["test"] => Ok(Task::Test),
         ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
         [
-            "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "learning" | "test" | "structure"
-            | "dist",
+            "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "learning" | "learning-judges" | "test"
+            | "structure" | "dist",
             rest @ ..,
         ] => Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" ")))),
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -132,6 +137,7 @@ fn run(task: Task) -> Result<()> {
         Task::DemoTools { seed } => demo::run_tools(&root, seed),
         Task::DemoRewardModel { seed } => demo::run_reward_model(&root, seed),
         Task::Learning => learning::run(&root),
+        Task::LearningJudges => learning_judges::run(&root),
         Task::Test => suite::run(&root),
         Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),

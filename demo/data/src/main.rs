@@ -1,8 +1,9 @@
 //! Writes the demos' datasets: `demo-data FOLDER` makes `train.parquet`, `validation.parquet` and `sft.parquet` in
-//! FOLDER. Beside them, it makes pairs for a reward model and the questions of the demo with tools. The files are the
-//! same on every machine and at every call.
+//! FOLDER. Beside them, it makes pairs for a reward model, answers for judges and the questions of the demo with tools. The
+//! files are the same on every machine and at every call.
 
 mod file;
+mod judged;
 mod pairs;
 mod products;
 mod questions;
@@ -42,6 +43,14 @@ fn write_all(folder: &Path) -> anyhow::Result<()> {
     file::write(&folder.join("sft.parquet"), true, &rows(Split::Train, &train, Question::row_with_response))?;
     file::write_lines(&folder.join("pairs-train.jsonl"), &rows(Split::Train, &train, pairs::row))?;
     file::write_lines(&folder.join("pairs-validation.jsonl"), &rows(Split::Validation, &validation, pairs::row))?;
+    let judgements = |split, questions| rows(split, questions, judged::judgement);
+    file::write_lines(&folder.join("judge-train.jsonl"), &judgements(Split::Train, &train))?;
+    file::write_lines(&folder.join("judge-validation.jsonl"), &judgements(Split::Validation, &validation))?;
+    file::write_lines(&folder.join("judge-pairs-train.jsonl"), &rows(Split::Train, &train, judged::pair))?;
+    file::write_lines(
+        &folder.join("judge-pairs-validation.jsonl"),
+        &rows(Split::Validation, &validation, judged::pair),
+    )?;
     write_products(folder)
 }
 
