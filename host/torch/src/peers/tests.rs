@@ -153,7 +153,7 @@ fn assert_named(case: &str, size: usize, gone: usize, how: &[&str]) {
     }
     println!("{case}, rank {gone} of {size}: {took:.1?}");
     // They also start in this time.
-    assert!(took < Duration::from_secs(20), "{case}: {took:?}");
+    assert!(took < Duration::from_secs(25), "{case}: {took:?}");
 }
 
 #[test]
