@@ -119,7 +119,7 @@ mod tests {
             let row = judgement(question, Split::Train, index);
             let right = join(&question.sorted());
             let is_right = row["prompt"][0]["content"].as_str().unwrap().ends_with(&format!("\nAnswer: {right}"));
-            assert_eq!(is_right, index % 2 == 0, "{row}");
+            assert_eq!(is_right, index.is_multiple_of(2), "{row}");
             let (mark, score) = if is_right { ('=', "10") } else { ('!', "0") };
             let response = row["response"].as_str().unwrap();
             assert!(response.ends_with(&format!("\nScore: {score}")) && response.contains(mark), "{row}");
