@@ -28,7 +28,7 @@ const CREDIT: [(&str, &str, &str); 4] = [
     ("GRPO, the share alone", "grpo", ""),
     ("GRPO, the share and credit", "grpo", "params = { right = 0.5, wrong = -0.5 }\n"),
     ("PPO, the share alone", PPO, ""),
-    ("PPO, credit alone", PPO, "params = { score = false, right = 0.25 }\n"),
+    ("PPO, credit alone", PPO, "params = { score = false, right = 0.25, wrong = -0.25 }\n"),
 ];
 /// PPO as in its recipe.
 const PPO: &str = "gae";
