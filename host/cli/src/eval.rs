@@ -10,7 +10,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use gavel_data::dataset::{check_writable, write_rows};
 use gavel_data::{Group, ShownLines};
-use gavel_pipeline::config::load;
 use gavel_pipeline::{Config, EvalOptions, EvalProgress, Evaluated, RIGHT, SourceNumbers, evaluate, generations};
 use gavel_scoring::chat::ChatEndpoint;
 use indicatif::ProgressBar;
@@ -74,7 +73,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode> {
         settings.push(format!("data.validation={}", toml::Value::from(args.data.clone())));
     }
     settings.extend(args.samples.map(|samples| format!("data.validation_samples={samples}")));
-    let config = load::<toml::Table>(&args.config.config, &settings)?;
+    let config = args.config.read::<toml::Table>(&settings)?;
     if let Some(out) = &args.out {
         check_writable(out)?;
         let mut datasets = config.data.validation.iter().flat_map(|datasets| &datasets.0);

@@ -3,6 +3,7 @@
 #[cfg(feature = "train")]
 mod bench;
 mod completions;
+mod component;
 mod datasets;
 mod doctor;
 #[cfg(feature = "train")]

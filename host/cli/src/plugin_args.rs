@@ -1,10 +1,10 @@
 //! Plugins on the command line: `[NAME=]PATH[:WEIGHT]` and their parameters.
 
+use crate::component::component;
 use anyhow::{Context, Result, anyhow, bail};
 use gavel_data::KnownColumn;
 use gavel_limiter::LimiterTable;
 use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
-use gavel_project::{MANIFEST, Project};
 use gavel_scoring::WeightedPlugin;
 use gavel_scoring::chat::ChatEndpoint;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use serde::de::value::StrDeserializer;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// One `--plugin`.
@@ -64,25 +64,6 @@ impl PluginArg {
         };
         Ok(WeightedPlugin::new(PluginSpec { limits, ..PluginSpec::new(name, component) }, weight))
     }
-}
-
-/// The name of a plugin, if its path has one, and its component: the path itself, or the built component of a plugin's
-/// folder.
-pub fn component(path: &Path) -> Result<(Option<String>, PathBuf)> {
-    if !path.join(MANIFEST).is_file() {
-        return Ok((path.file_stem().map(|stem| stem.to_string_lossy().into_owned()), path.to_owned()));
-    }
-    let project = Project::open(path)?;
-    let component = project.component();
-    if !component.is_file() {
-        bail!(
-            "the plugin `{}` is not built: there is no {}\nhint: run `gavel plugin build {}`",
-            project.manifest.name,
-            component.display(),
-            project.folder.display()
-        );
-    }
-    Ok((Some(project.manifest.name), component))
 }
 
 /// Threads for plugins: as given, or one for each core.

@@ -2,6 +2,7 @@
 
 pub mod print;
 
+use crate::component::component;
 use crate::plugin_args;
 use crate::progress;
 use crate::score::recording::show_grants;
@@ -115,7 +116,7 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
 fn changes(recording: &Recording, components: Vec<Component>, params: &[String]) -> Result<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
     for Component { name, path: given } in components {
-        let (own_name, path) = plugin_args::component(&given)?;
+        let (own_name, path) = component(&given)?;
         let name = match name {
             Some(name) => name,
             None => implied_name(recording, &given, own_name.as_deref())?,

@@ -1,12 +1,14 @@
 //! `gavel train`, `sft`, `reward-model` and `dpo`
 
+use crate::component::component;
 use crate::openmp::one_quiet_team;
 use crate::terminal::{self, errln, outln};
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
-use gavel_pipeline::config::{DpoTable, RewardModelTrainTable, RlTable, SftTable, load};
+use gavel_pipeline::config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, TrainTable, load};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
+use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeMap;
@@ -107,9 +109,22 @@ pub struct ConfigArgs {
     pub settings: Vec<String>,
 }
 
+impl ConfigArgs {
+    /// Reads and checks the configuration, changed by `settings`. A plugin's folder in it stands for its built component.
+    pub fn read<T: TrainTable + DeserializeOwned>(&self, settings: &[String]) -> Result<Config<T>> {
+        let mut config = load::<T>(&self.config, settings)?;
+        let rewards = config.reward.iter_mut().map(|reward| &mut reward.path);
+        let tools = config.tool.iter_mut().map(|tool| &mut tool.path);
+        for path in rewards.chain(tools).chain([&mut config.agent.path]).flatten() {
+            (_, *path) = component(path)?;
+        }
+        Ok(config)
+    }
+}
+
 pub fn train(args: TrainArgs) -> Result<ExitCode> {
     let TrainArgs { run } = args;
-    let config = load::<RlTable>(&run.config.config, &run.config.settings)?;
+    let config = run.config.read::<RlTable>(&run.config.settings)?;
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
     }
@@ -118,7 +133,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
     let SftArgs { run } = args;
-    let config = load::<SftTable>(&run.config.config, &run.config.settings)?;
+    let config = run.config.read::<SftTable>(&run.config.settings)?;
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_sft(&config)?);
     }
@@ -127,7 +142,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
 
 pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
     let RewardModelArgs { run } = args;
-    let config = load::<RewardModelTrainTable>(&run.config.config, &run.config.settings)?;
+    let config = run.config.read::<RewardModelTrainTable>(&run.config.settings)?;
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config)?);
     }
@@ -136,7 +151,7 @@ pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
 
 pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
     let DpoArgs { run } = args;
-    let config = load::<DpoTable>(&run.config.config, &run.config.settings)?;
+    let config = run.config.read::<DpoTable>(&run.config.settings)?;
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_dpo(&config)?);
     }

@@ -155,3 +155,28 @@ fn mistakes_name_the_file_in_which_they_stand() {
         assert!(error.starts_with(message), "{error}");
     }
 }
+
+#[test]
+fn the_folder_of_a_plugin_stands_for_what_was_built_there() {
+    let project = Project::new();
+    std::fs::create_dir_all(project.path("polite/build")).unwrap();
+    project.write("polite/plugin.toml", "[plugin]\nname = \"polite\"\nlanguage = \"python\"\nexports = [\"reward\"]\n");
+    let settings = ["reward.letter.path=polite"];
+    let told = refused(&project, "train.toml", &settings);
+    let expected = "error: the plugin `polite` is not built: there is no polite/build/polite.wasm\nhint: run `gavel plugin build polite`\n";
+    assert_eq!(told, expected);
+    std::fs::copy(built("plugins/format.wasm"), project.path("polite/build/polite.wasm")).unwrap();
+    let config = resolved(&project, "train.toml", &settings);
+    assert_eq!(config["reward"][0]["path"].as_str(), Some("polite/build/polite.wasm"));
+
+    // Its sources are not those of the stamp.
+    project.write("polite/main.py", "");
+    project.write("polite/build/polite.stamp.json", r#"{"component": "", "inputs": {"main.py": "blake3:0"}}"#);
+    for path in ["polite", "polite/build/polite.wasm"] {
+        let path = format!("reward.letter.path={path}");
+        let output = project.succeed(&["train", "-c", "train.toml", "--dry-run", "--set", &path]);
+        let told = stderr(&output);
+        let warning = "WARN polite/build/polite.wasm was built before its sources changed: main.py changed, ";
+        assert!(told.matches(warning).count() == 1 && told.contains("; run `gavel plugin build polite`"), "{told}");
+    }
+}

@@ -22,9 +22,10 @@ impl Place {
 
     fn edit(&self, path: &str, change: impl Fn(String) -> String) {
         let path = self.path(path);
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
         // In one operation: `watch` must not find half of it, and ignores hidden files.
         let changed = path.with_file_name(".changed");
-        std::fs::write(&changed, change(std::fs::read_to_string(&path).unwrap())).unwrap();
+        std::fs::write(&changed, change(before)).unwrap();
         std::fs::rename(changed, path).unwrap();
     }
 
@@ -68,6 +69,13 @@ impl Place {
     }
 }
 
+/// Writes a script. Another process writes it: if this one started a child while the file is open, the file would be busy.
+fn executable(path: &Path, text: &str) {
+    let mut written = Command::new("sh");
+    written.args(["-c", "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"", "sh", text]).arg(path);
+    assert!(written.status().unwrap().success());
+}
+
 fn hash(said: &str) -> &str {
     said.lines().find_map(|line| line.trim().strip_prefix("hash")).unwrap().trim()
 }
@@ -105,10 +113,7 @@ fn what_is_built_and_why_is_said() {
     std::fs::create_dir_all(tool.parent().unwrap()).unwrap();
     let copy = "while [ \"$1\" != -o ]; do shift; done; cp";
     let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit\n{copy} '{}' \"$2\"\n", made.display());
-    // Another process writes it: if this one started a child while the file is open, the file would be busy.
-    let mut written = Command::new("sh");
-    written.args(["-c", "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"", "sh", &text]).arg(&tool);
-    assert!(written.status().unwrap().success());
+    executable(&tool, &text);
 
     let says = |args: &[&str], expected: Inline| {
         let output = place.run(args);
@@ -151,6 +156,30 @@ building polite (Python): main.py changed
 
 "#]],
     );
+
+    // A run takes what was built, and says that it is old.
+    place.edit("polite/main.py", |text| text + "\n");
+    place.edit("rows.jsonl", |_| r#"{"response": "4", "ground_truth": "4"}"#.into());
+    let score = |plugin| ["score", "--plugin", plugin, "--data", "rows.jsonl", "--out", "scores.jsonl", "--json"];
+    for plugin in ["polite", "polite/build/polite.wasm"] {
+        says(
+            &score(plugin),
+            str![[r#"
+ WARN polite/build/polite.wasm was built before its sources changed: main.py changed; run `gavel plugin build polite`
+
+"#]],
+        );
+    }
+    let inspected = says(
+        &["plugin", "inspect", "polite"],
+        str![[r#"
+ WARN polite/build/polite.wasm was built before its sources changed: main.py changed; run `gavel plugin build polite`
+
+"#]],
+    );
+    assert!(inspected.starts_with("polite/build/polite.wasm\n"), "{inspected}");
+    place.succeed(&["plugin", "build", "polite"]);
+    says(&score("polite"), str![]);
 }
 
 #[test]

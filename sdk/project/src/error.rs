@@ -27,6 +27,34 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// The plugin has no component yet.
+    #[error(
+        "the plugin `{name}` is not built: there is no {}\nhint: run `gavel plugin build {}`",
+        component.display(),
+        folder.display()
+    )]
+    NotBuilt {
+        /// The plugin's name.
+        name: String,
+        /// The place of the component.
+        component: PathBuf,
+        /// The plugin's folder.
+        folder: PathBuf,
+    },
+    /// The path is a file.
+    #[error(
+        "{} is a file, and a plugin is a folder with a {MANIFEST}\nhint: name the folder{}",
+        file.display(),
+        if file.extension().is_some_and(|kind| kind == "py") {
+            format!(", or make one of the function with `gavel plugin new NAME --from-verl {}` or --from-trl", file.display())
+        } else {
+            String::new()
+        }
+    )]
+    NotAFolder {
+        /// The file.
+        file: PathBuf,
+    },
     /// The manifest is not valid.
     #[error("{}: {what}{}", path.display(), hint(hint_text))]
     Manifest {

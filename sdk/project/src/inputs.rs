@@ -19,6 +19,9 @@ pub struct Inputs(BTreeMap<String, String>);
 /// The prefix of an input that is a hash.
 const HASH: &str = "blake3:";
 
+/// The code of gavel that builds.
+const ITSELF: &str = "gavel itself";
+
 impl Inputs {
     /// The inputs of every language: [`of_manifest`](Self::of_manifest), and
     /// the project's own files.
@@ -43,7 +46,7 @@ impl Inputs {
         inputs.set("`imports` of plugin.toml", imports.join(", "));
         inputs.set("`no-deps` of plugin.toml", manifest.python.no_deps.to_string());
         inputs.set("the variable SOURCE_DATE_EPOCH", std::env::var("SOURCE_DATE_EPOCH").unwrap_or_default());
-        inputs.set("gavel itself", hashed(embedded::builder()));
+        inputs.set(ITSELF, hashed(embedded::builder()));
         inputs
     }
 
@@ -82,6 +85,13 @@ impl Inputs {
         }
         self.set(name, hashed(all.finalize()));
         Ok(())
+    }
+
+    /// Those of the plugin itself: its files and the keys of its manifest, without tools, packages and variables.
+    pub(crate) fn sources(&self) -> Self {
+        let mut sources = self.clone();
+        sources.0.retain(|name, _| name != ITSELF && !name.starts_with("the "));
+        sources
     }
 
     /// Whether the file of this name is among them.

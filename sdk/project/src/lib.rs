@@ -8,6 +8,7 @@
 mod build;
 mod component;
 mod contract;
+mod edited;
 mod embedded;
 mod error;
 mod inputs;
@@ -22,6 +23,7 @@ mod watch;
 mod wrap;
 
 pub use build::{Built, QUICK_SOURCES, Step, build, build_quick};
+pub use edited::{Edited, edited};
 pub use error::Error;
 pub use inputs::Inputs;
 pub use language::Language;

@@ -153,6 +153,18 @@ impl Project {
     }
 
     /// The folder of everything that a build makes.
+    /// The component of the last build, [`component`](Self::component).
+    ///
+    /// # Errors
+    /// The plugin is not built.
+    pub fn built(&self) -> Result<PathBuf, Error> {
+        let component = self.component();
+        if component.is_file() {
+            return Ok(component);
+        }
+        Err(Error::NotBuilt { name: self.manifest.name.clone(), component, folder: self.folder.clone() })
+    }
+
     pub(crate) fn build_folder(&self) -> PathBuf {
         self.folder.join("build")
     }

@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use crate::inputs::{self, Change, Inputs};
+use crate::manifest::Project;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -81,6 +82,15 @@ impl Stamp {
         let component = fs::read(path).map_err(|_| Reason::First)?;
         let same = blake3::hash(&component).to_hex().as_str() == stamp.component;
         if same { Ok(stamp) } else { Err(Reason::Replaced) }
+    }
+
+    /// The changes of `project`'s sources since the component at `path` was built. `None` if there are none, or no stamp.
+    pub(crate) fn changed_sources(path: &Path, project: &Project) -> Option<Reason> {
+        let stamp: Self = serde_json::from_slice(&fs::read(place(path)).ok()?).ok()?;
+        let now = Inputs::of(project).ok()?;
+        let mut changes = stamp.inputs.sources().changes(&now.sources());
+        changes.extend(stamp.elsewhere.changes(&inputs::again(&project.folder, &stamp.elsewhere)));
+        (!changes.is_empty()).then_some(Reason::Changed(Changes(changes)))
     }
 
     /// Writes the stamp beside the component at `path`, which must exist.

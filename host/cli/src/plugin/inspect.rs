@@ -1,5 +1,6 @@
 //! `gavel plugin inspect`
 
+use crate::component::component;
 use crate::plugin_args;
 use crate::terminal::{self, outln};
 use anyhow::{Context, Result, bail};
@@ -22,7 +23,7 @@ use std::process::ExitCode;
     after_help = "Example:\n  gavel plugin inspect target/plugins/exact-answer.wasm\n  gavel plugin inspect judge.wasm --grant '{ http = [\"https://judge.example\"] }'"
 )]
 pub struct InspectArgs {
-    /// The component.
+    /// The component, or the folder of a built plugin.
     path: PathBuf,
     /// The grants that its imports are compared with.
     #[arg(long, value_name = "TABLE", conflicts_with = "config", value_parser = plugin_args::grants)]
@@ -36,17 +37,18 @@ pub struct InspectArgs {
 }
 
 pub fn run(args: InspectArgs) -> Result<ExitCode> {
-    let name = args.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let (name, path) = component(&args.path)?;
     let (reward, programs) = match &args.config {
-        Some(config) => configured(config, &args.path)?,
+        Some(config) => configured(config, &path)?,
         None => {
+            let name = name.unwrap_or_default();
             let grant = args.grant.clone().unwrap_or_default();
             (Configured { name, path: None, params: Map::new(), grant }, BTreeMap::new())
         }
     };
     let spec = PluginSpec {
         name: reward.name,
-        path: args.path.clone(),
+        path: path.clone(),
         params: reward.params,
         limits: Limits::default(),
         grants: reward.grant,
@@ -61,7 +63,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
     if args.json {
         terminal::json_pretty(&found)?;
     } else {
-        print(&args, &found);
+        print(&path, &found);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,8 +102,8 @@ fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String
     let run: Run = table.try_into().with_context(|| format!("{} is not a configuration", config.display()))?;
     let wanted = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
     let is_wanted = |table: &Configured| {
-        let path = table.path.as_ref().and_then(|path| path.canonicalize().ok());
-        path.is_some_and(|path| path == wanted)
+        let component = table.path.as_ref().and_then(|path| component(path).ok());
+        component.and_then(|(_, path)| path.canonicalize().ok()).is_some_and(|path| path == wanted)
     };
     match run.reward.into_iter().chain(run.tool).chain(run.agent).find(is_wanted) {
         Some(reward) => Ok((reward, run.exec)),
@@ -113,8 +115,8 @@ fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String
     }
 }
 
-fn print(args: &InspectArgs, found: &Inspection) {
-    outln!("{}", args.path.display());
+fn print(path: &Path, found: &Inspection) {
+    outln!("{}", path.display());
     match &found.info {
         Some(info) => {
             outln!("  name      {} {}", info.name, info.version);

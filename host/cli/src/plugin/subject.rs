@@ -2,6 +2,7 @@
 
 use super::build::{compile, compile_quick};
 use super::shown_path::shown;
+use crate::component::warn_if_edited;
 use anyhow::{Context, Error, Result, bail};
 use gavel_harness::{CaseFile, CaseResults, Harness, HarnessError, TestTable, run as run_cases};
 use gavel_plugin::{LimitsTable, LoadError, PluginSpec, ProgramSpec};
@@ -65,6 +66,7 @@ impl Subject {
         Self {
             spec: PluginSpec::new(name, path),
             table: TestTable::default(),
+        warn_if_edited(path);
             cases: None,
             project: None,
             has_own_params: false,
