@@ -92,6 +92,12 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info=None
     // The cases of the dataset pass with any score.
     let said = stdout(&project.succeed(&["plugin", "test", "mine"]));
     assert!(said.contains("mine: 3 cases passed"), "{said}");
+    assert!(said.contains("3 cases state only that they are scored: 1, 0, 0; `--update` writes the scores"), "{said}");
+    let said = stdout(&project.succeed(&["plugin", "test", "mine", "--update"]));
+    assert!(said.contains("3 of 3 expectations written"), "{said}");
+    let expected: Vec<Value> =
+        lines(&project.path("mine/cases.jsonl")).into_iter().map(|case| case["expect"]["score"].clone()).collect();
+    assert_eq!(expected, [json!(1), json!(0), json!(0)]);
     // Without a dataset there is one, for the author to fill in.
     project.succeed(&["plugin", "new", "other", "--from-verl", "reward.py"]);
     assert_eq!(lines(&project.path("other/cases.jsonl")).len(), 1);

@@ -158,6 +158,11 @@ impl Expectation {
         self.outcome.or(self.budget.map(|_| OutcomeKind::OutOfBudget)).or(of_score.then_some(OutcomeKind::Scored))
     }
 
+    /// Whether it states that there is a score, and nothing about it.
+    pub(crate) fn is_any_score(&self) -> bool {
+        *self == Self { outcome: Some(OutcomeKind::Scored), ..Self::default() }
+    }
+
     fn wrong_kind(&self, evaluation: &Evaluation) -> Mismatch {
         let outcome = self.kind().map_or("any", OutcomeKind::as_str);
         let (what, expected) = match (self.score, self.min, self.max, self.budget) {

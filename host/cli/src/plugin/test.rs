@@ -33,7 +33,8 @@ pub struct TestArgs {
     /// Also write the results as JUnit XML, for a CI system.
     #[arg(long, value_name = "FILE", conflicts_with = "update")]
     junit: Option<PathBuf>,
-    /// Write the verdicts into the cases that failed or expect nothing; review them afterwards.
+    /// Write the verdicts into the cases that failed, expect nothing, or state only that there is a score; review them
+    /// afterwards.
     #[arg(long)]
     update: bool,
     /// Test a plugin in Python without a build: a sandbox that can also read its folder runs the sources. Runs take
@@ -101,6 +102,7 @@ fn print(results: &CaseResults) {
         let (time, memory) = (most(|case| case.usage().cpu_us), most(|case| case.usage().peak_memory));
         let cases = if all == 1 { "1 case".to_owned() } else { format!("{all} cases") };
         outln!("{name}: {cases} passed, with at most {} of processor time and {} each", ms(time), mib(memory));
+        print_unstated_scores(results);
         return;
     }
     outln!("{name}: {} of {all} cases failed", failed.len());
@@ -118,6 +120,7 @@ fn print(results: &CaseResults) {
         outln!("{} ({}:{})", result.case.name, results.path.display(), result.case.line);
         terminal::out_lines(result.to_string().trim_end());
     }
+    print_unstated_scores(results);
     if let Some(result) = failed.iter().find(|result| result.case.is_unstated()) {
         let (thing, example) = match result.case.question {
             Question::Session(_) => ("call", r#"{"answer": "4"}"#),
@@ -135,6 +138,22 @@ fn print_usage(results: &CaseResults) {
     outln!("{}: what each case used", results.plugin);
     let rows = results.cases.iter().map(|result| {
         let usage = result.usage();
+/// Prints the scores of cases that pass with any score: a reward that is always 0 passes them, too.
+fn print_unstated_scores(results: &CaseResults) {
+    const SHOWN: usize = 10;
+    let scores: Vec<String> =
+        results.cases.iter().filter_map(|case| Some(case.unstated_score()?.to_string())).collect();
+    let what = match scores.len() {
+        0 => return,
+        1 => "1 case states only that it is scored".to_owned(),
+        count => format!("{count} cases state only that they are scored"),
+    };
+    let more = if scores.len() > SHOWN { ", …" } else { "" };
+    let shown = scores.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let write = if scores.len() == 1 { "writes the score" } else { "writes the scores" };
+    outln!("{what}: {shown}{more}; `--update` {write}");
+}
+
         let fuel = usage.fuel.map_or("unknown".to_owned(), |fuel| fuel.to_string());
         [cut(&result.case.name), ms(usage.cpu_us), fuel, mib(usage.peak_memory)]
     });

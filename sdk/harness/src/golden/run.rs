@@ -241,6 +241,14 @@ impl CaseResult {
         self.mismatches.is_empty()
     }
 
+    /// The score, if the case passed and states only that there is one.
+    pub fn unstated_score(&self) -> Option<f64> {
+        match &self.came {
+            Came::Evaluation(evaluation) if self.case.expected.as_ref()?.is_any_score() => evaluation.outcome.score(),
+            _ => None,
+        }
+    }
+
     /// The resources that its call used, or all calls of a session; zero if there was no call.
     pub fn usage(&self) -> Usage {
         match &self.came {

@@ -29,9 +29,9 @@ pub struct Change {
 }
 
 impl CaseFile {
-    /// Writes the actual results into the cases that failed or had no
-    /// expectation. Returns the changes. Cases that passed are not changed; of
-    /// the others, only their `expect`.
+    /// Writes the actual results into the cases that failed, had no expectation
+    /// or stated only that there is a score. Returns the changes. Other cases
+    /// are not changed; of these, only their `expect`.
     ///
     /// # Errors
     /// The file cannot be written, a case expects refused parameters but they are accepted, or an agent left the script
@@ -76,7 +76,7 @@ impl CaseFile {
                 texts.insert(result.case.line, Written::Expect(after));
                 continue;
             }
-            if result.passed() && result.case.expected.is_some() {
+            if result.passed() && result.case.expected.is_some() && result.unstated_score().is_none() {
                 continue;
             }
             let stated = result.case.expected.as_ref();
