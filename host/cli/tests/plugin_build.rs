@@ -328,6 +328,82 @@ hint: install it with `python3 -m pip install ziglang`
 }
 
 #[test]
+fn a_tool_of_python_is_found_above_the_plugin_and_in_the_current_folder() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "polite", "--lang", "python"]);
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    // Python without packages.
+    let build = |folder: &str, plugin: &str| {
+        let mut command = place.command(&["plugin", "build", plugin]);
+        command.current_dir(place.path(folder)).env_remove("VIRTUAL_ENV").env("PATH", place.path("bin"));
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    std::fs::create_dir(place.path("bin")).unwrap();
+    let python = "#!/bin/sh\n[ \"$1\" = -c ] && echo 3.12 || exit 1\n";
+    executable(&place.path("bin/python3"), python);
+    let told = build("elsewhere", "../polite");
+    let [start, _] = told.split_once("\nhint: ").map(|(start, hint)| [start, hint]).unwrap();
+    assert!(
+        start.starts_with("error: componentize-py is not installed: it makes components of Python code; it is not in ")
+    );
+    for folder in ["polite", "", "elsewhere"] {
+        let venv = place.path(folder).canonicalize().unwrap().join(".venv");
+        assert!(start.contains(&format!("{}, ", venv.display())), "{start}");
+    }
+    assert!(start.ends_with(", PATH"), "{start}");
+
+    // It is found, and its failure shown.
+    let tool = "#!/bin/sh\n[ \"$1\" = --version ] && echo 0.25.1 && exit\necho it ran >&2; exit 1\n";
+    for (venv, folder, plugin) in [("", "elsewhere", "../polite"), ("elsewhere", "elsewhere", "../polite")] {
+        let bin = place.path(venv).join(".venv/bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        executable(&bin.join("componentize-py"), tool);
+        let told = build(folder, plugin);
+        assert!(!told.contains("is not installed"), "{told}");
+        let mut doctor = place.command(&["doctor"]);
+        doctor.current_dir(place.path(folder)).env_remove("VIRTUAL_ENV").env("PATH", place.path("bin"));
+        let told = String::from_utf8(doctor.output().unwrap().stdout).unwrap();
+        assert!(told.contains("ok       plugins in Python          can be built"), "{told}");
+        std::fs::remove_dir_all(place.path(venv).join(".venv")).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_is_no_plugin_and_one_that_is_not_python_are_named() {
+    let place = Place::new();
+    place.succeed(&["plugin", "new", "polite", "--lang", "python"]);
+    place.fail(
+        &["plugin", "build", "polite/main.py"],
+        str![[r#"
+error: polite/main.py is a file, and a plugin is a folder with a plugin.toml
+hint: name the folder, or make one of the function with `gavel plugin new NAME --from-verl polite/main.py` or --from-trl
+
+"#]],
+    );
+    place.fail(
+        &["plugin", "build", "polite/plugin.toml"],
+        str![[r#"
+error: polite/plugin.toml is a file, and a plugin is a folder with a plugin.toml
+hint: name the folder
+
+"#]],
+    );
+    let bin = place.path("polite/.venv/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    executable(&bin.join("componentize-py"), "#!/bin/sh\necho 0.25.1\n");
+    place.edit("polite/main.py", |_| "import json\n\ndef score(sample:\n".into());
+    place.fail(
+        &["plugin", "build", "polite"],
+        str![[r#"
+building polite (Python)
+error: `polite` cannot be built: main.py line 3: '(' was never closed: `def score(sample:`
+hint: correct that line
+
+"#]],
+    );
+}
+
+#[test]
 fn what_does_not_fit_the_manifest_is_not_built() {
     let place = Place::new();
     place.succeed(&["plugin", "new", "wrong", "--lang", "rust"]);

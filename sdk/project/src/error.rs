@@ -99,10 +99,18 @@ pub enum Error {
         folder: PathBuf,
     },
     /// A tool of the language is not installed.
-    #[error("{} is not installed: it {}\nhint: install it with `{}`", tool.name, tool.purpose, tool.install)]
+    #[error(
+        "{} is not installed: it {}{}\nhint: install it with `{}`",
+        tool.name,
+        tool.purpose,
+        not_found_in(searched),
+        tool.install
+    )]
     MissingTool {
         /// The tool.
         tool: &'static Tool,
+        /// The places where it was searched; may be empty.
+        searched: String,
     },
     /// A tool of the language failed.
     #[error("{what}; its output:\n\n{}", said.trim_end())]
@@ -142,7 +150,16 @@ fn hint(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("\nhint: {text}") }
 }
 
+fn not_found_in(searched: &str) -> String {
+    if searched.is_empty() { String::new() } else { format!("; it is not in {searched}") }
+}
+
 impl Error {
+    /// A tool that is not where the system has its tools.
+    pub(crate) fn missing(tool: &'static Tool) -> Self {
+        Self::MissingTool { tool, searched: String::new() }
+    }
+
     /// For `map_err`: the file `path` could not be read, written, made….
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

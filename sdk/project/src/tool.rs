@@ -25,7 +25,7 @@ pub(crate) fn output(command: &mut Command, tool: &'static Tool) -> Result<Outpu
         command.env("SOURCE_DATE_EPOCH", "0");
     }
     command.output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::MissingTool { tool },
+        ErrorKind::NotFound => Error::missing(tool),
         _ => Error::Failed { what: format!("cannot run {}", tool.name), said: error.to_string() },
     })
 }

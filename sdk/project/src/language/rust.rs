@@ -34,7 +34,7 @@ impl Toolchain for Rust {
     /// Cargo runs each time, as it knows all inputs of a crate, in any folder.
     fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
         if let Some(tool) = self.missing(&project.folder).first() {
-            return Err(Error::MissingTool { tool });
+            return Err(Error::missing(tool));
         }
         Ok(Prepared { inputs: None, make: Box::new(|| compile(project)) })
     }

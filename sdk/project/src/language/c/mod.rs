@@ -41,7 +41,7 @@ impl Toolchain for C {
     /// The compiler runs each time: it takes a second, and a header may be in
     /// any folder.
     fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
-        let compiler = Compiler::find().ok_or(Error::MissingTool { tool: &compiler::ZIG })?;
+        let compiler = Compiler::find().ok_or_else(|| Error::missing(&compiler::ZIG))?;
         Ok(Prepared { inputs: None, make: Box::new(move || compile(project, &compiler)) })
     }
 

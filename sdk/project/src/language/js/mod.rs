@@ -41,9 +41,9 @@ impl Toolchain for Js {
     }
 
     fn prepare<'a>(&self, project: &'a Project, _: &mut dyn FnMut(Step<'_>)) -> Result<Prepared<'a>, Error> {
-        let Some(node) = node() else { return Err(Error::MissingTool { tool: &NODE }) };
+        let Some(node) = node() else { return Err(Error::missing(&NODE)) };
         if let Some(tool) = missing_packages(&project.folder).first() {
-            return Err(Error::MissingTool { tool });
+            return Err(Error::missing(tool));
         }
         let name = &project.manifest.name;
         let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;

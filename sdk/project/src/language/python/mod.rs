@@ -1,5 +1,6 @@
 //! Python: componentize-py, with pure-Python packages of `requirements.txt`.
 
+mod environment;
 mod packages;
 pub(crate) mod scan;
 
@@ -11,6 +12,8 @@ use crate::error::Error;
 use crate::inputs::{self, Inputs};
 use crate::manifest::{Export, Import, Project};
 use crate::tool::{self, Tool};
+pub(crate) use environment::python;
+use environment::{componentize, missing, recent};
 use scan::{Found, Place};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -145,8 +148,8 @@ impl Tools {
     fn of(project: &Project) -> Result<Self, Error> {
         let name = &project.manifest.name;
         let root = project.folder.canonicalize().map_err(Error::file("open", &project.folder))?;
-        let python = recent(&root).ok_or(Error::MissingTool { tool: &PYTHON })?;
-        let (componentize, version) = componentize(&root).ok_or(Error::MissingTool { tool: &COMPONENTIZE })?;
+        let python = recent(&root).ok_or_else(|| missing(&PYTHON, &root))?;
+        let (componentize, version) = componentize(&root).ok_or_else(|| missing(&COMPONENTIZE, &root))?;
         let entry = root.join(format!("{ENTRY}.py"));
         if !entry.is_file() {
             return Err(Error::Source {
@@ -253,43 +256,6 @@ fn own_words(error: Error, name: &str) -> Error {
     }
     // Folders of the guest; the plugin's own is the first.
     Error::Failed { what, said: inner.replace("\"/0/", "\"") }
-}
-
-/// The Python of the project's environment, else the one on the path.
-pub(crate) fn python(root: &Path) -> PathBuf {
-    in_environment(root, "python3").unwrap_or_else(|| "python3".into())
-}
-
-/// The version of that Python, if it can parse the syntax of plugins.
-fn recent(root: &Path) -> Option<String> {
-    let version = "import sys; assert sys.version_info >= (3, 10); print(sys.version)";
-    tool::version(Command::new(python(root)).args(["-c", version]))
-}
-
-/// componentize-py, from the same places, or as a module of that Python, with
-/// its version. `None` if it does not run.
-fn componentize(root: &Path) -> Option<(Command, String)> {
-    let program = in_environment(root, COMPONENTIZE.name).unwrap_or_else(|| COMPONENTIZE.name.into());
-    let program = || Command::new(&program);
-    let module = || {
-        let mut command = Command::new(python(root));
-        command.args(["-m", "componentize_py"]);
-        command
-    };
-    let version = |mut command: Command| tool::version(command.arg("--version"));
-    let found = |command: Command, version| Some((command, version?));
-    found(program(), version(program())).or_else(|| found(module(), version(module())))
-}
-
-/// A program in the project's `.venv`, else in the active environment.
-fn in_environment(root: &Path, program: &str) -> Option<PathBuf> {
-    let active = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let folders = [Some(root.join(".venv")), active];
-    // Absolute: commands run in other folders.
-    folders.into_iter().flatten().map(|folder| folder.join("bin").join(program)).find_map(|path| {
-        let path = std::path::absolute(path).ok()?;
-        path.is_file().then_some(path)
-    })
 }
 
 /// A program of the SDK's `tool/`, without its arguments.

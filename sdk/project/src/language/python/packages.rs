@@ -49,7 +49,7 @@ pub(super) fn install(
     }
     let python = python(root);
     if !tool::works(Command::new(&python).args(["-m", "pip", "--version"])) {
-        return Err(Error::MissingTool { tool: &PIP });
+        return Err(Error::missing(&PIP));
     }
     told(Step::Installing(REQUIREMENTS));
     // The mark describes the folder, which is about to change.
