@@ -163,6 +163,22 @@ fn what_cannot_come_along_is_named_before_a_run() {
             && said.contains("numpy"),
         "{said}"
     );
+    let serve =
+        "python -m gavel.service rewards.py:compute_score --verl --port 8000`, and url = \"http://127.0.0.1:8000\"";
+    assert_eq!(said.matches(serve).count(), 2, "{said}");
+}
+
+#[test]
+fn a_rule_of_verl_is_named_as_the_standard_reward() {
+    let project = Project::empty();
+    project.write(
+        "reward.py",
+        "from verl.utils.reward_score import gsm8k\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info):\n    return gsm8k.compute_score(solution_str, ground_truth)\n",
+    );
+    let said = stdout(&project.succeed(&["plugin", "new", "mine", "--from-verl", "reward.py"]));
+    let why = "reward.py line 1: `verl.utils.reward_score`: it is a package that is not part of the plugin\n";
+    assert!(said.contains(why) && said.contains("docs/plugins.md, \"In place of verl's\""), "{said}");
+    assert!(!said.contains("compiled for this machine"), "{said}");
 }
 
 #[test]
@@ -177,7 +193,7 @@ fn a_package_that_is_compiled_is_named_when_it_is_built() {
     let output = project.run(&["plugin", "build", "mine"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("ujson") && said.contains("hint:"), "{said}");
+    assert!(said.contains("ujson") && said.contains("hint:") && said.contains("python -m gavel.service"), "{said}");
 }
 
 #[test]

@@ -7,7 +7,8 @@
   imported at build time, because a component has no files to import later;
 - `outside`: every module that is imported and is not the plugin's own;
 - `problems`: imports that a component cannot contain, with `file`, `line`, `module`,
-  `why`, `hint`, and whether only a package is `missing`;
+  `why`, `hint`, and whether only a package is `missing`; or files that cannot
+  be `parsed`;
 - `warnings`: calls that will fail when the component runs, likewise.
 
     python3 -c "$(cat scan.py)" [--http] FOLDER ENTRY [PACKAGES…]
@@ -29,6 +30,15 @@ ASK = (
 RUN = 'run a program through `from gavel import programs`, with imports = ["exec"] in plugin.toml and an exec grant'
 NATIVE = "it is compiled for this machine, and a component runs only Python"
 PURE = "write that part in Python, or leave it out"
+SERVE = (
+    "or serve the function, with any package: `PYTHONPATH=vendor python -m gavel.service rewards.py:compute_score --verl "
+    '--port 8000`, and url = "http://127.0.0.1:8000" in place of path in its [[reward]] (plugins/service/README.md)'
+)
+ELSEWHERE = "it is a package that is not part of the plugin"
+STANDARD = (
+    "take the standard reward, such as `gsm8k` or `math` (docs/plugins.md, \"In place of verl's\"), or copy the function "
+    "into the plugin"
+)
 LIMITS = "leave it out: the run's `limits` end a call that takes too long, and report it"
 READ = "read small tables when the module is imported; files of a run need a read grant"
 
@@ -63,7 +73,7 @@ OVER_HTTP = ("urllib.request",)
 # Packages that do not work, whether or not they can be installed.
 PACKAGES = {
     **{
-        name: (NETWORK, ASK)
+        name: (NETWORK, f"{ASK}; {SERVE}")
         for name in (
             "aiohttp", "anthropic", "boto3", "botocore", "cohere", "google", "grpc", "httpx", "huggingface_hub",
             "langchain", "langchain_openai", "litellm", "openai", "psycopg2", "redis", "requests", "sandbox_fusion",
@@ -71,14 +81,15 @@ PACKAGES = {
         )  # fmt: skip
     },
     **{
-        name: (NATIVE, PURE)
+        name: (NATIVE, f"{PURE}, {SERVE}")
         for name in (
             "bert_score", "cupy", "cv2", "datasets", "evaluate", "gmpy2", "jax", "Levenshtein", "lxml", "numba", "numpy",
             "onnxruntime", "orjson", "pandas", "PIL", "polars", "pyarrow", "rapidfuzz", "ray", "rdkit", "scipy",
             "sentence_transformers", "sentencepiece", "sklearn", "spacy", "tensorflow", "tiktoken", "tokenizers",
-            "torch", "transformers", "verl", "vllm", "xgboost",
+            "torch", "transformers", "vllm", "xgboost",
         )  # fmt: skip
     },
+    "verl": (ELSEWHERE, STANDARD),
 }  # fmt: skip
 
 # Calls that fail when the component runs.
@@ -108,7 +119,9 @@ class Scan:
             tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         except (SyntaxError, UnicodeDecodeError) as error:
             line = getattr(error, "lineno", None) or 1
-            self.problem(path, line, name, f"it cannot be parsed: {error}", "correct it")
+            text = (getattr(error, "text", None) or "").strip()
+            why = f"{getattr(error, 'msg', error)}{text and f': `{text}`'}"
+            self.problem(path, line, name, why, "correct that line", parsed=False)
             return
         Visitor(self, path, package).visit(tree)
 
@@ -151,10 +164,10 @@ class Scan:
             return False
         return True
 
-    def problem(self, path, line, module, why, hint, missing=False):
+    def problem(self, path, line, module, why, hint, missing=False, parsed=True):
         file = str(path.relative_to(self.folder))
-        problem = {"file": file, "line": line, "module": module, "why": why, "hint": hint, "missing": missing}
-        self.problems.append(problem)
+        problem = {"file": file, "line": line, "module": module, "why": why, "hint": hint}
+        self.problems.append({**problem, "missing": missing, "parsed": parsed})
 
     def warning(self, path, line, call, why, hint):
         file = str(path.relative_to(self.folder))

@@ -121,7 +121,10 @@ fn refuse_compiled(project: &Project, python: &Path, folder: &Path) -> Result<()
         ),
         hint_text: format!(
             "take them out of {REQUIREMENTS}, or name packages that do the same in Python; where the plugin does \
-             without them, name every package that it needs, and no-deps = true under [python] in {MANIFEST}"
+             without them, name every package that it needs, and no-deps = true under [python] in {MANIFEST}; or serve \
+             the function, with any package: `PYTHONPATH=vendor python -m gavel.service rewards.py:compute_score --verl \
+             --port 8000`, and url = \"http://127.0.0.1:8000\" in place of path in its [[reward]] \
+             (plugins/service/README.md)"
         ),
     })
 }

@@ -47,11 +47,22 @@ pub(crate) struct Place {
     /// Whether only a package is missing.
     #[serde(default)]
     pub missing: bool,
+    /// Whether the file is Python; then the problem is about a module or a call.
+    #[serde(default = "yes")]
+    parsed: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} line {}: `{}`: {}", self.file, self.line, self.module, self.why)
+        let Self { file, line, module, why, .. } = self;
+        match self.parsed {
+            true => write!(f, "{file} line {line}: `{module}`: {why}"),
+            false => write!(f, "{file} line {line}: {why}"),
+        }
     }
 }
 
@@ -64,10 +75,15 @@ impl Place {
 
 impl Found {
     /// Fails with every import of the plugin `name` that a component cannot
-    /// contain.
+    /// contain, or with a file that cannot be parsed.
     pub fn refuse(&self, name: &str) -> Result<(), Error> {
         if self.problems.is_empty() {
             return Ok(());
+        }
+        // Nothing is known of the imports of a file that cannot be parsed.
+        if let Some(place) = self.problems.iter().find(|place| !place.parsed) {
+            let what = format!("`{name}` cannot be built: {place}");
+            return Err(Error::Source { what, hint_text: place.hint.clone() });
         }
         let lines: Vec<_> = self.problems.iter().map(|place| format!("\n  {place}")).collect();
         // One hint for all lines with the same hint, in the order of their
