@@ -18,6 +18,11 @@ class MissingColumn(InvalidInput, KeyError):
     __str__ = Exception.__str__
 
 
+_NO_GROUND_TRUTH = (
+    "the row has no ground truth: expected `reward_model.ground_truth`, `ground_truth`, `answer` or `solution`"
+)
+
+
 class Reference(Mapping[str, Any]):
     """Everything in the dataset's row: a read-only mapping from columns
     to plain values.
@@ -63,9 +68,16 @@ class Reference(Mapping[str, Any]):
         """The ground truth; raises `InvalidInput` if the row has none."""
         truth = self.ground_truth
         if truth is None:
-            expected = "`reward_model.ground_truth`, `ground_truth`, `answer` or `solution`"
-            raise InvalidInput(f"the row has no ground truth: expected {expected}")
+            raise InvalidInput(_NO_GROUND_TRUTH)
         return truth
+
+    def require_ground_truth_value(self) -> Any:
+        """The ground truth as in the row; raises `InvalidInput` if the row has
+        none."""
+        value = self.ground_truth_value
+        if value is None:
+            raise InvalidInput(_NO_GROUND_TRUTH)
+        return value
 
     def __getitem__(self, name: str) -> Any:
         if name not in self:

@@ -14,7 +14,7 @@ from .exports import Export, export
 from .params import ParameterError
 from .reference import Reference
 from .sample import Sample
-from .verdict import abstain
+from .verdict import InvalidInput, abstain
 
 __all__ = ["from_trl"]
 
@@ -33,6 +33,10 @@ def from_trl(
     of messages, else texts, as in TRL. The parameters of the run are passed by
     name and replace columns of the same name.
 
+    A row without a column that the function requires is an `InvalidInput` that
+    names it. `pure` and `score_range` are promises about the function, as in
+    `reward`.
+
     Raises SystemExit if the function takes `completion_ids`: there are none,
     and an empty list would silently give a wrong score.
     """
@@ -43,6 +47,7 @@ def from_trl(
             f"`{function.__name__}` takes `completion_ids`, and a plugin has no tokens\n"
             "hint: let it work on the texts in `completions`"
         )
+    required = [name for name, kind in signature.parameters.items() if kind.default is kind.empty and kind.kind in _NAMED]
     takes_any = any(kind.kind is inspect.Parameter.VAR_KEYWORD for kind in signature.parameters.values())
 
     def score(sample: Sample, reference: Reference, params: dict[str, Any]) -> Any:
@@ -54,6 +59,11 @@ def from_trl(
             prompt, completion = sample.prompt[-1].text if sample.prompt else "", sample.response
         arguments: dict[str, Any] = {name: [value] for name, value in row.items() if name not in _NOT_COLUMNS}
         arguments |= {"prompts": [prompt], "completions": [completion], **_OF_A_TRAINER, **params}
+        lacking = [name for name in required if name not in arguments]
+        if lacking:
+            raise InvalidInput(
+                f"the row has no column `{lacking[0]}`, which `{function.__name__}` takes (its columns: {', '.join(row)})"
+            )
         given = arguments if takes_any else {name: arguments[name] for name in names if name in arguments}
         rewards = function(**given)
         if inspect.iscoroutine(rewards):
@@ -73,6 +83,8 @@ def from_trl(
     export("reward", Export(score, takes, dict, version, pure, score_range, check_params=check))
     return score
 
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 # TRL passes these in their own way.
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")

@@ -32,7 +32,10 @@ def from_verl(
 
     The parameters of the run are its `reward_kwargs`. It returns a number or a
     dict with `score`. Other numbers in the dict become metrics, and texts
-    become the note.
+    become the note. A row without a ground truth is an `InvalidInput`, as it is
+    an error in verl.
+
+    `pure` and `score_range` are promises about the function, as in `reward`.
     """
 
     def score(sample: Sample, reference: Reference, params: dict[str, Any]) -> Any:
@@ -70,7 +73,8 @@ def _call(compute_score: Callable[..., Any], sample: Sample, reference: Referenc
     return compute_score(
         data_source=sample.data_source or "",
         solution_str=sample.response,
-        ground_truth=reference.ground_truth_value,
+        # verl requires it, too.
+        ground_truth=reference.require_ground_truth_value(),
         extra_info=reference.get("extra_info") or {},
         **params,
     )

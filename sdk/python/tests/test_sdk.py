@@ -167,6 +167,30 @@ class Wrapped(Fresh):
         with self.assertRaisesRegex(params.ParameterError, "unexpected keyword argument 'j'"):
             check({"j": 1})
 
+    def test_a_row_that_a_function_cannot_score_is_the_fault_of_the_row(self) -> None:
+        def compute_score(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> float:
+            return float(solution_str == ground_truth)
+
+        def right(completions: Any, solution: Any, bonus: float = 0.0, **_: Any) -> Any:
+            return [float(c == s) + bonus for c, s in zip(completions, solution)]
+
+        with self.assertRaisesRegex(InvalidInput, "the row has no ground truth: expected `reward_model.ground_truth`"):
+            from_verl(compute_score)(Sample("x"), Reference(reward_model={"ground_truth": None}), {})
+        score = from_trl(right)
+        lacks = r"the row has no column `solution`, which `right` takes \(its columns: prompt, answer\)"
+        with self.assertRaisesRegex(InvalidInput, lacks):
+            score(Sample("4"), Reference(prompt="?", answer="4"), {})
+        self.assertEqual(score(Sample("4"), Reference(prompt="?", solution="4"), {"bonus": 1.0}), 2.0)
+        # A parameter of the run takes the place of a column.
+        self.assertEqual(score(Sample("4"), Reference(prompt="?"), {"solution": ["4"]}), 1.0)
+
+    def test_promises_about_a_wrapped_function_are_those_of_the_reward(self) -> None:
+        for library in (from_verl, from_trl):
+            exports.exported.clear()
+            library(lambda **_: 1.0, pure=True, score_range=(0, 1))
+            export = exports.exported["reward"]
+            self.assertEqual((export.pure, export.score_range), (True, (0, 1)))
+
     def test_trl(self) -> None:
         def ends(prompts: Any, completions: Any, answer: Any, **_: Any) -> Any:
             return [None if a is None else float(c[-1]["content"].endswith(a)) for c, a in zip(completions, answer)]
