@@ -61,6 +61,8 @@ fn an_edit_is_tested_without_a_build_and_never_scores_in_a_run() {
     place.edit("import math\n", "import math\n\n1 / 0\n");
     let (code, said, built) = place.test();
     assert!(code == Some(2) && said.contains("main.py, line 7, in <module>: 1 / 0") && !built, "{said}");
+    assert!(said.contains("error: plugin `polite`: main.py cannot be imported\n"), "{said}");
+    assert!(!said.contains("[test] params"), "{said}");
     place.edit("import math\n\n1 / 0\n", "import math\n");
 
     // A module that the stand-in lacks is built in.

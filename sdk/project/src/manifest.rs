@@ -141,6 +141,7 @@ impl Project {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::NoManifest { folder: folder.to_owned() });
             }
+            Err(_) if folder.is_file() => return Err(Error::NotAFolder { file: folder.to_owned() }),
             Err(error) => return Err(Error::file("read", &path)(error)),
         };
         let manifest = parse(&text).map_err(|Wrong { what, hint_text }| Error::Manifest { path, what, hint_text })?;
@@ -152,7 +153,6 @@ impl Project {
         self.build_folder().join(format!("{}.wasm", self.manifest.name))
     }
 
-    /// The folder of everything that a build makes.
     /// The component of the last build, [`component`](Self::component).
     ///
     /// # Errors
@@ -165,6 +165,7 @@ impl Project {
         Err(Error::NotBuilt { name: self.manifest.name.clone(), component, folder: self.folder.clone() })
     }
 
+    /// The folder of everything that a build makes.
     pub(crate) fn build_folder(&self) -> PathBuf {
         self.folder.join("build")
     }

@@ -4,6 +4,7 @@ use super::build::{compile, compile_quick};
 use super::shown_path::shown;
 use crate::component::warn_if_edited;
 use anyhow::{Context, Error, Result, bail};
+use gavel_data::ShownLines;
 use gavel_harness::{CaseFile, CaseResults, Harness, HarnessError, TestTable, run as run_cases};
 use gavel_plugin::{LimitsTable, LoadError, PluginSpec, ProgramSpec};
 use gavel_project::{MANIFEST, Project, QUICK_SOURCES};
@@ -18,6 +19,8 @@ pub struct Subject {
     project: Option<Project>,
     /// Whether the parameters come from an argument.
     has_own_params: bool,
+    /// Whether the component reads the sources when it is initialised.
+    is_quick: bool,
 }
 
 impl Subject {
@@ -48,6 +51,7 @@ impl Subject {
     pub fn build_quick(&mut self) -> Result<()> {
         let Some(project) = &self.project else { bail!("--quick is for a plugin's folder, not for a component") };
         self.spec.path = compile_quick(project)?;
+        self.is_quick = true;
         self.spec.grants.read.push(format!("{}:{QUICK_SOURCES}", project.folder.display()));
         Ok(())
     }
@@ -62,14 +66,15 @@ impl Subject {
 
     /// A component by itself.
     fn component(path: &Path) -> Self {
+        warn_if_edited(path);
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         Self {
             spec: PluginSpec::new(name, path),
             table: TestTable::default(),
-        warn_if_edited(path);
             cases: None,
             project: None,
             has_own_params: false,
+            is_quick: false,
         }
     }
 
@@ -107,7 +112,7 @@ impl Subject {
             ..PluginSpec::new(&project.manifest.name, project.component())
         };
         let cases = Some(project.folder.join(&table.cases));
-        Ok(Self { spec, table, cases, project: Some(project), has_own_params: false })
+        Ok(Self { spec, table, cases, project: Some(project), has_own_params: false, is_quick: false })
     }
 
     pub fn file(&self) -> Result<CaseFile> {
@@ -125,6 +130,9 @@ impl Subject {
 
     /// The error, with the place of the parameters if the plugin refuses those in its plugin.toml.
     pub fn explain(&self, error: HarnessError) -> Error {
+        if let Some(error) = self.of_sources(&error) {
+            return error;
+        }
         let of_params = matches!(&error, HarnessError::Load(LoadError::Params { .. } | LoadError::Init { .. }));
         match &self.project {
             Some(project) if of_params && !self.has_own_params => {
@@ -132,6 +140,17 @@ impl Subject {
                 Error::msg(format!("{}: [test] params: {error}", shown(&manifest)))
             }
             _ => error.into(),
+        }
+    }
+
+    /// The error of sources that cannot be imported. A component that reads them in `init` refuses its parameters so.
+    fn of_sources(&self, error: &HarnessError) -> Option<Error> {
+        let (HarnessError::Load(source) | HarnessError::CaseParams { source, .. }) = error else { return None };
+        match source {
+            LoadError::Params { plugin, what, .. } if self.is_quick && what.starts_with("main.py ") => {
+                Some(Error::msg(format!("plugin `{plugin}`: {}", ShownLines(what))))
+            }
+            _ => None,
         }
     }
 

@@ -129,15 +129,15 @@ fn print(results: &CaseResults) {
             Question::Sample(_) | Question::Nothing => ("case", r#"{"score": 1}"#),
         };
         outln!();
+        if let Some(name) = &result.case.misspelt {
+            outln!("hint: line {} has `{name}`; did you mean `expect`?", result.case.line);
+            return;
+        }
         outln!("hint: a {thing} without `expect` fails: add what it must give, such as \"expect\": {example},");
         outln!("      or run `gavel plugin test --update`, which writes the result, and review it");
     }
 }
 
-fn print_usage(results: &CaseResults) {
-    outln!("{}: what each case used", results.plugin);
-    let rows = results.cases.iter().map(|result| {
-        let usage = result.usage();
 /// Prints the scores of cases that pass with any score: a reward that is always 0 passes them, too.
 fn print_unstated_scores(results: &CaseResults) {
     const SHOWN: usize = 10;
@@ -154,6 +154,10 @@ fn print_unstated_scores(results: &CaseResults) {
     outln!("{what}: {shown}{more}; `--update` {write}");
 }
 
+fn print_usage(results: &CaseResults) {
+    outln!("{}: what each case used", results.plugin);
+    let rows = results.cases.iter().map(|result| {
+        let usage = result.usage();
         let fuel = usage.fuel.map_or("unknown".to_owned(), |fuel| fuel.to_string());
         [cut(&result.case.name), ms(usage.cpu_us), fuel, mib(usage.peak_memory)]
     });

@@ -31,6 +31,8 @@ pub struct Case {
     pub params: Option<Map<String, Value>>,
     /// The replies of endpoints in it, in place of the common replies.
     pub replies: BTreeMap<String, Vec<String>>,
+    /// The name of a column that is probably a misspelt `expect`.
+    pub misspelt: Option<String>,
     /// The expected result. It is absent until `--update` has written it, for a session, whose calls have their own,
     /// and for an attempt, which has another kind.
     pub expected: Option<Expectation>,
@@ -132,6 +134,7 @@ impl Case {
 
     fn parse(text: &str, position: usize, line: NonZeroUsize, attempts: &mut Attempts) -> Result<Self, String> {
         let mut columns: Columns = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+        let misspelt = misspelt_expect(&columns);
         let of_attempt = is_attempt(&columns);
         let expect_of_attempt = if of_attempt { columns.remove("expect") } else { None };
         let About { name, params, replies, verdicts, expected } = About::take(&mut columns)?;
@@ -156,8 +159,20 @@ impl Case {
             let input = SampleInput { sample: Arc::new(sample), verdicts: verdicts.into() };
             (Question::Sample(input), derive(0, 0, position as u64, Purpose::Plugin))
         };
-        Ok(Self { name, line, question, seed, params, replies, expected })
+        Ok(Self { name, line, question, seed, params, replies, misspelt, expected })
     }
+}
+
+/// The column that is most like `expect`, in a case that has none. A dataset may have such a column, so that it is no
+/// error by itself.
+fn misspelt_expect(columns: &Columns) -> Option<String> {
+    const SIMILAR: f64 = 0.85;
+    if columns.get("expect").is_some() {
+        return None;
+    }
+    let similar = columns.names().map(|name| (strsim::jaro(name, "expect"), name));
+    let most = similar.filter(|(similarity, _)| *similarity > SIMILAR).max_by(|a, b| a.0.total_cmp(&b.0));
+    most.map(|(_, name)| name.to_owned())
 }
 
 /// Whether a row is a session of a tool. A dataset may also have a column `calls`.
