@@ -39,6 +39,9 @@ pub struct Limiter(Arc<Shared>);
 struct Shared {
     /// Absent if there is no limit.
     store: Option<Store>,
+    /// The most tokens that a request counts for: those of a minute. A larger number is a mistake or malice, after which
+    /// nobody would have a turn for long.
+    most_tokens: f64,
     waiting: Mutex<Waiting>,
     /// Signals that a request has ended.
     ended: Notify,
@@ -85,22 +88,29 @@ impl Limiter {
     pub fn open(table: &LimiterTable) -> Result<Self, LimiterError> {
         table.check().map_err(LimiterError::Field)?;
         let share = |source| LimiterError::Share { path: table.share.clone().unwrap_or_default(), source };
-        Ok(Self::of(Some(Store::open(table).map_err(share)?)))
+        let most_tokens = table.tokens_per_minute.map_or(f64::from(u32::MAX), |tokens| tokens.get() as f64);
+        Ok(Self::of(Some(Store::open(table).map_err(share)?), most_tokens))
     }
 
     /// A limiter without limits, of a server that is never asked.
     pub fn unlimited() -> Self {
-        Self::of(None)
+        Self::of(None, f64::from(u32::MAX))
     }
 
-    fn of(store: Option<Store>) -> Self {
-        Self(Arc::new(Shared { store, waiting: Mutex::default(), ended: Notify::new() }))
+    fn of(store: Option<Store>, most_tokens: f64) -> Self {
+        Self(Arc::new(Shared { store, most_tokens, waiting: Mutex::default(), ended: Notify::new() }))
+    }
+
+    /// The tokens that a request counts for.
+    fn counted(&self, tokens: f64) -> f64 {
+        // The larger of a number that is not one and 0 is 0.
+        tokens.max(0.0).min(self.0.most_tokens)
     }
 
     /// Waits for the turn of a request that will cost about `tokens`. Dropping the future gives the place up.
     pub async fn turn(&self, asker: &Asker, tokens: f64) -> Turn {
         let Some(store) = &self.0.store else { return self.granted(0.0) };
-        let start = Instant::now();
+        let (start, tokens) = (Instant::now(), self.counted(tokens));
         let turn = loop {
             let received = {
                 let mut waiting = self.waiting();
@@ -255,7 +265,8 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let Some(limiter) = &self.limiter else { return };
         let Some(store) = &limiter.0.store else { return };
-        let (booked, spent, now) = (self.booked, self.spent.unwrap_or(self.booked), store.now());
+        let spent = self.spent.map_or(self.booked, |spent| limiter.counted(spent));
+        let (booked, now) = (self.booked, store.now());
         store.change(|state, id| state.end(id, booked, spent, &self.reported, now));
         limiter.0.ended.notify_one();
     }
@@ -273,6 +284,20 @@ mod tests {
 
     fn shared(folder: &std::path::Path, table: &str) -> Limiter {
         limiter(&format!("share = {folder:?}\n{table}"))
+    }
+
+    #[tokio::test]
+    async fn no_number_of_tokens_keeps_others_from_their_turns() {
+        for tokens in [1e300, f64::INFINITY, f64::NAN, -1e300] {
+            let limiter = limiter("tokens_per_minute = 600000");
+            let mut first = limiter.turn(&Asker::alone("judge"), tokens).await;
+            // What the server counted is what counts in the end.
+            first.spend(1.0);
+            drop(first);
+            let next = timeout(Duration::from_secs(5), limiter.turn(&Asker::alone("judge"), 1.0)).await;
+            assert!(next.is_ok(), "{tokens}");
+            assert!((0.0..=6e5).contains(&limiter.counted(tokens)), "{tokens}");
+        }
     }
 
     /// Takes this many turns at once, and returns the most that were held at the same time.

@@ -3,6 +3,10 @@
 use gavel_sdk::{Credit, Failure, Info, Reference, Reward, Sample, Score, Verdict};
 use serde::Deserialize;
 
+/// The first items of a list have credit. A verdict with more parts would be a fault, and the sample would be left out in
+/// place of its low score.
+const MOST_CREDITS: usize = 1024;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
@@ -69,7 +73,7 @@ impl Reward for ItemCredit {
             end: (item.start + item.text.len()) as u32,
             value: if is_right { self.0.right } else { self.0.wrong },
         });
-        score.credit = credits.filter(|credit| credit.value != 0.0).collect();
+        score.credit = credits.filter(|credit| credit.value != 0.0).take(MOST_CREDITS).collect();
         Ok(score.into())
     }
 }

@@ -14,6 +14,8 @@ use tokio::runtime::Runtime;
 /// The only revisions are `main`, `v1` and this commit.
 pub const COMMIT: &str = "c0ffee";
 pub const TOKEN: &str = "hf_not-to-be-shown";
+/// Where the server of large files has them.
+const MOVED: &str = "/moved";
 /// The repository that only requests with the token may read.
 pub const GATED: &str = "tiny/gated";
 
@@ -51,7 +53,11 @@ impl HubServer {
             let mut state = of_large.lock().unwrap();
             state.is_token_elsewhere |= request.headers().contains_key("authorization");
             let path = request.uri().path().to_owned();
-            std::future::ready(state.content(&path, &request))
+            std::future::ready(match path.strip_prefix(MOVED) {
+                Some(path) => state.content(path, &request),
+                // It redirects once more, within itself.
+                None => redirect(&format!("{MOVED}{path}")),
+            })
         };
         runtime.spawn(async { axum::serve(hub, Router::new().fallback(on_hub)).await });
         runtime.spawn(async { axum::serve(large, Router::new().fallback(on_large)).await });
@@ -94,8 +100,7 @@ impl State {
             return refused(status, "GatedRepo", "Access to model tiny/gated is restricted");
         }
         if is_large(file) {
-            let to = format!("{elsewhere}/{path}");
-            return Response::builder().status(302).header("location", to).body(Body::empty()).unwrap();
+            return redirect(&format!("{elsewhere}/{path}"));
         }
         self.content(&path, request)
     }
@@ -119,6 +124,10 @@ impl State {
         let status = if start.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
         Response::builder().status(status).body(content[start.unwrap_or(0)..].to_vec().into()).unwrap()
     }
+}
+
+fn redirect(to: &str) -> Response<Body> {
+    Response::builder().status(302).header("location", to).body(Body::empty()).unwrap()
 }
 
 fn is_large(name: &str) -> bool {

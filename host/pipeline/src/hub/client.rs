@@ -6,7 +6,8 @@ use super::error::HubError;
 use super::repository::Repository;
 use backon::{ExponentialBuilder, Retryable};
 use gavel_plugin::tls_client_config;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RANGE};
+use reqwest::header::{AUTHORIZATION, HeaderValue, LOCATION, RANGE};
+use reqwest::redirect::Policy;
 use reqwest::{Response, StatusCode, Url};
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use serde::Deserialize;
@@ -24,12 +25,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Attempts after the first, with pauses that double from a second on.
 const RETRIES: usize = 5;
+/// The most redirects of a request.
+const MOST_REDIRECTS: usize = 10;
 /// The most characters that are shown of the hub's error message.
 const SHOWN_CHARACTERS: usize = 300;
 
-/// The HTTP client that asks the hub. It has no `Debug`, because its headers hold the token.
+/// The HTTP client that asks the hub. It has no `Debug`, because it holds the token.
 pub(super) struct Client {
     http: reqwest::Client,
+    token: Option<HeaderValue>,
     pub(super) endpoint: Url,
     /// The variable or file with the token.
     pub(super) token_from: Option<String>,
@@ -128,24 +132,23 @@ impl Client {
         if !endpoint.username().is_empty() || endpoint.password().is_some() {
             return Err(wrong("a token does not belong here; set it in HF_TOKEN".into()));
         }
-        let (mut headers, mut token_from) = (HeaderMap::new(), None);
+        let (mut header, mut token_from) = (None, None);
         if let Some((variable, token)) = token(set) {
             let wrong = || HubError::Variable { variable: variable.clone(), what: "it does not hold a token".into() };
             let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| wrong())?;
             value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-            token_from = Some(variable);
+            (header, token_from) = (Some(value), Some(variable));
         }
-        // Redirects go to where the content is kept; reqwest sends the token to the hub alone.
         let http = reqwest::Client::builder()
-            .default_headers(headers)
+            // `get` follows redirects: reqwest would send the token to a server that redirects within itself.
+            .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
             .https_only(endpoint.scheme() == "https")
             .tls_backend_preconfigured(tls_client_config()?)
             .build()
             .map_err(|error| HubError::Client(error.to_string()))?;
-        Ok(Self { http, endpoint, token_from })
+        Ok(Self { http, token: header, endpoint, token_from })
     }
 
     /// The files of a revision.
@@ -219,13 +222,29 @@ impl Client {
         Err(Failure::Lost(format!("{url}: expected {} bytes, but {length} came", remote.size)))
     }
 
-    /// The answer from byte `start` on, if the server can.
+    /// The answer from byte `start` on, if the server can. Redirects lead to where the content is kept.
     async fn get(&self, url: Url, start: u64) -> Result<Response, Failure> {
-        let mut request = self.http.get(url.clone());
-        if start > 0 {
-            request = request.header(RANGE, format!("bytes={start}-"));
+        let mut place = url.clone();
+        for _ in 0..=MOST_REDIRECTS {
+            let mut request = self.http.get(place.clone());
+            if start > 0 {
+                request = request.header(RANGE, format!("bytes={start}-"));
+            }
+            // Only the hub gets the token.
+            if let Some(token) = self.token.as_ref().filter(|_| place.origin() == self.endpoint.origin()) {
+                request = request.header(AUTHORIZATION, token);
+            }
+            let response = request.send().await.map_err(|error| lost(&url, &error))?;
+            let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
+            let Some(location) = location else { return Self::checked(&url, response) };
+            let next = location.to_str().ok().and_then(|location| place.join(location).ok());
+            place = next.ok_or_else(|| Failure::Broken(format!("{url} redirects to what is not an address")))?;
         }
-        let response = request.send().await.map_err(|error| lost(&url, &error))?;
+        Err(Failure::Broken(format!("{url} redirects more than {MOST_REDIRECTS} times")))
+    }
+
+    /// The response to a request for `url`, if it is a success.
+    fn checked(url: &Url, response: Response) -> Result<Response, Failure> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);

@@ -45,8 +45,10 @@ impl Environment {
 
     /// Replaces the value of a variable by its name.
     pub fn redact(&self, text: String) -> String {
-        let secrets = self.0.iter().filter(|(_, value)| value.len() >= SECRET_BYTES);
-        secrets.fold(text, |text, (name, value)| match text.contains(value.as_str()) {
+        let mut secrets: Vec<_> = self.0.iter().filter(|(_, value)| value.len() >= SECRET_BYTES).collect();
+        // A value may begin with another one.
+        secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        secrets.into_iter().fold(text, |text, (name, value)| match text.contains(value.as_str()) {
             true => text.replace(value.as_str(), &format!("${name}")),
             false => text,
         })
@@ -68,5 +70,7 @@ mod tests {
     fn a_value_is_shown_to_nobody_but_the_plugin() {
         let env = Environment(vec![("KEY".into(), "s3cret-token".into()), ("MODE".into(), "a".into())]);
         assert_eq!(env.redact("a bad token s3cret-token.".into()), "a bad token $KEY.");
+        let nested = [("A", "s3cret"), ("B", "s3cret-and-more")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(Environment(nested.to_vec()).redact("s3cret-and-more s3cret".into()), "$B $A");
     }
 }

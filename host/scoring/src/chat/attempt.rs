@@ -3,12 +3,13 @@
 use super::body::Sending;
 use super::endpoint::ChatEndpoint;
 use super::error::ChatEndpointError;
+use super::key::Key;
 use super::retry::may_help;
 use bytes::Bytes;
 use gavel_limiter::Reported;
 use gavel_plugin::{CallMeter, ChatBody, ChatError, JsonPieces, NoMemory, tls_client_config};
 use reqwest::StatusCode;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
 use std::time::{Duration, SystemTime};
 
@@ -37,6 +38,7 @@ pub(super) struct Sender {
     /// The endpoint's name in errors.
     pub(super) name: String,
     api_key_env: Option<String>,
+    key: Option<Key>,
     http: reqwest::Client,
 }
 
@@ -51,16 +53,15 @@ impl Sender {
     pub(super) fn new(name: &str, endpoint: &ChatEndpoint) -> Result<Self, ChatEndpointError> {
         let name = name.to_owned();
         endpoint.check().map_err(|what| ChatEndpointError::Field { name: name.clone(), what })?;
-        let mut headers = HeaderMap::new();
+        let (mut headers, mut key) = (HeaderMap::new(), None);
         if let Some(variable) = &endpoint.api_key_env {
             let (name, variable) = (name.clone(), variable.clone());
-            let Ok(key) = std::env::var(&variable) else {
+            let Ok(read) = Key::read(&variable) else {
                 return Err(ChatEndpointError::NoKey { name, variable });
             };
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
-                .map_err(|_| ChatEndpointError::Key { name, variable })?;
-            value.set_sensitive(true);
+            let value = read.bearer().map_err(|_| ChatEndpointError::Key { name, variable })?;
             headers.insert(AUTHORIZATION, value);
+            key = Some(read);
         }
         let tls = tls_client_config().map_err(|source| ChatEndpointError::Tls { name: name.clone(), source })?;
         let http = reqwest::Client::builder()
@@ -71,7 +72,7 @@ impl Sender {
             .tls_backend_preconfigured(tls)
             .build()
             .map_err(|source| ChatEndpointError::Client { name: name.clone(), source })?;
-        Ok(Self { name, api_key_env: endpoint.api_key_env.clone(), http })
+        Ok(Self { name, api_key_env: endpoint.api_key_env.clone(), key, http })
     }
 
     /// The same sender, with another name in errors.
@@ -120,6 +121,9 @@ impl Sender {
         {
             held.grow(chunk.len())?;
             bytes.extend_from_slice(&chunk);
+        }
+        if let Some(key) = &self.key {
+            bytes = key.remove_from(bytes);
         }
         if status.is_success() {
             if bytes.len() > BODY_BYTES {

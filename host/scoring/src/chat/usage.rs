@@ -59,7 +59,8 @@ impl Expectation {
         let limit = |options: &Map<String, Value>| LIMITS.iter().find_map(|field| options.get(*field)?.as_f64());
         let answers = self.answers.load(Ordering::Relaxed);
         let answer = match (limit(&request.options).or_else(|| limit(options)), answers) {
-            (Some(limit), _) => limit,
+            // A plugin sets it as it likes.
+            (Some(limit), _) => limit.clamp(0.0, f64::from(u32::MAX)),
             (None, 0) => ANSWER_TOKENS,
             (None, answers) => self.answer_tokens.load(Ordering::Relaxed) as f64 / answers as f64,
         };
@@ -90,6 +91,8 @@ mod tests {
         let of_endpoint = json!({"max_tokens": 50}).as_object().cloned().unwrap();
         assert_eq!(expectation.of(&request(json!({"max_completion_tokens": 8})), &of_endpoint), 108.0);
         assert_eq!(expectation.of(&request(json!({})), &of_endpoint), 150.0);
+        assert_eq!(expectation.of(&request(json!({"max_tokens": -1e9})), &of_endpoint), 100.0);
+        assert_eq!(expectation.of(&request(json!({"max_tokens": 1e300})), &of_endpoint), 100.0 + f64::from(u32::MAX));
         assert_eq!(expectation.of(&request(json!({})), &Map::new()), 356.0);
         let usage = Usage::of(r#"{"choices": [], "usage": {"prompt_tokens": 90, "completion_tokens": 20}}"#).unwrap();
         assert_eq!(usage.total(), 110.0);

@@ -6,8 +6,8 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::future::join_all;
 use gavel_limiter::{Down, OnEndpointDown, Servers};
 use gavel_plugin::{ChatError, tls_client_config};
-use gavel_scoring::chat::{excerpt, may_help, reason, retry_after};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use gavel_scoring::chat::{Key, excerpt, may_help, reason, retry_after};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -27,6 +27,7 @@ pub(super) struct Asker {
     urls: Vec<String>,
     servers: Servers,
     http: reqwest::Client,
+    key: Option<Key>,
     places: Semaphore,
 }
 
@@ -45,19 +46,19 @@ pub(super) struct Place<'a>(#[expect(dead_code, reason = "it is held")] Semaphor
 impl Asker {
     /// Reads the key; nothing is sent yet.
     pub(super) fn new(config: RewardEndpointConfig) -> Result<Self, Wrong> {
-        let mut headers = HeaderMap::new();
+        let (mut headers, mut key) = (HeaderMap::new(), None);
         if let Some(variable) = &config.api_key_env {
-            let key = std::env::var(variable).map_err(|_| {
+            let read = Key::read(variable).map_err(|_| {
                 Wrong::new("api_key_env", format!("the variable {variable} is not set\nhint: set it in the environment of gavel, or remove api_key_env if the server needs no key"))
             })?;
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim())).map_err(|_| {
+            let value = read.bearer().map_err(|_| {
                 Wrong::new(
                     "api_key_env",
                     format!("the variable {variable} has characters that an HTTP header cannot have"),
                 )
             })?;
-            value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
+            key = Some(read);
         }
         let tls = tls_client_config().map_err(|error| Wrong::new("url", error))?;
         let http = reqwest::Client::builder()
@@ -72,7 +73,7 @@ impl Asker {
         let name = format!("the reward model at {}", config.url);
         let servers = Servers::new(name, urls.len(), config.on_endpoint_down);
         let places = Semaphore::new(config.concurrency.get().min(Semaphore::MAX_PERMITS));
-        Ok(Self { config, urls, servers, http, places })
+        Ok(Self { config, urls, servers, http, key, places })
     }
 
     /// Waits for a place.
@@ -87,7 +88,7 @@ impl Asker {
         body: &[u8],
         read: impl Fn(&[u8]) -> Result<T, String>,
     ) -> Vec<Result<T, Failed>> {
-        join_all(self.urls.iter().map(|url| attempt(&self.http, url, body, &read))).await
+        join_all(self.urls.iter().map(|url| self.attempt(url, body, &read))).await
     }
 
     /// What `read` makes of the answer of one of the servers. `place` is held until then.
@@ -107,7 +108,7 @@ impl Asker {
             // They may have gone down meanwhile.
             let Ok(server) = self.servers.choose() else { continue };
             let (start, url) = (Instant::now(), &self.urls[server.number]);
-            let answer = timeout(left, attempt(&self.http, url, body, &read)).await;
+            let answer = timeout(left, self.attempt(url, body, &read)).await;
             let answer = answer.unwrap_or_else(|_| {
                 Err(Failed { error: self.unavailable(&self.too_late()), again: None, is_of_server: true })
             });
@@ -163,6 +164,45 @@ impl Asker {
         Ok(has_waited)
     }
 
+    /// Sends a request once.
+    async fn attempt<T>(&self, url: &str, body: &[u8], read: impl Fn(&[u8]) -> Result<T, String>) -> Result<T, Failed> {
+        let unavailable = |what: &str| ChatError::Unavailable(format!("{url}: {what}"));
+        let lost = |error: reqwest::Error| Failed {
+            error: unavailable(&reason(&error)),
+            again: Some(Duration::ZERO),
+            is_of_server: true,
+        };
+        // An answer that cannot be read is not the end of its server: it may be of this request alone.
+        let broken = |what: &str| Failed { error: unavailable(what), again: None, is_of_server: false };
+        let request = self.http.post(url).header("content-type", "application/json").body(body.to_vec());
+        let mut response = request.send().await.map_err(lost)?;
+        let (status, after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
+        let mut bytes = Vec::new();
+        while bytes.len() <= BODY_BYTES
+            && let Some(chunk) = response.chunk().await.map_err(lost)?
+        {
+            bytes.extend_from_slice(&chunk);
+        }
+        if let Some(key) = &self.key {
+            bytes = key.remove_from(bytes);
+        }
+        if bytes.len() > BODY_BYTES {
+            return Err(broken(&format!("its answer has more than {BODY_BYTES} bytes")));
+        }
+        if status.is_success() {
+            return read(&bytes).map_err(|what| broken(&what));
+        }
+        let what = format!("it answered {status}: {}", excerpt(&bytes));
+        Err(match may_help(status) {
+            true => Failed {
+                error: unavailable(&what),
+                again: Some(after.unwrap_or_default()),
+                is_of_server: status.is_server_error(),
+            },
+            false => Failed { error: ChatError::Refused(format!("{url}: {what}")), again: None, is_of_server: false },
+        })
+    }
+
     fn too_late(&self) -> String {
         format!("no answer in {} s, with all attempts", self.config.deadline.as_secs_f64())
     }
@@ -174,45 +214,4 @@ impl Asker {
 
 fn is_down(down: Down) -> String {
     format!("it has not answered for {:.0} s", down.since.elapsed().as_secs_f64())
-}
-
-/// Sends a request once.
-async fn attempt<T>(
-    http: &reqwest::Client,
-    url: &str,
-    body: &[u8],
-    read: impl Fn(&[u8]) -> Result<T, String>,
-) -> Result<T, Failed> {
-    let unavailable = |what: &str| ChatError::Unavailable(format!("{url}: {what}"));
-    let lost = |error: reqwest::Error| Failed {
-        error: unavailable(&reason(&error)),
-        again: Some(Duration::ZERO),
-        is_of_server: true,
-    };
-    // An answer that cannot be read is not the end of its server: it may be of this request alone.
-    let broken = |what: &str| Failed { error: unavailable(what), again: None, is_of_server: false };
-    let request = http.post(url).header("content-type", "application/json").body(body.to_vec());
-    let mut response = request.send().await.map_err(lost)?;
-    let (status, after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
-    let mut bytes = Vec::new();
-    while bytes.len() <= BODY_BYTES
-        && let Some(chunk) = response.chunk().await.map_err(lost)?
-    {
-        bytes.extend_from_slice(&chunk);
-    }
-    if bytes.len() > BODY_BYTES {
-        return Err(broken(&format!("its answer has more than {BODY_BYTES} bytes")));
-    }
-    if status.is_success() {
-        return read(&bytes).map_err(|what| broken(&what));
-    }
-    let what = format!("it answered {status}: {}", excerpt(&bytes));
-    Err(match may_help(status) {
-        true => Failed {
-            error: unavailable(&what),
-            again: Some(after.unwrap_or_default()),
-            is_of_server: status.is_server_error(),
-        },
-        false => Failed { error: ChatError::Refused(format!("{url}: {what}")), again: None, is_of_server: false },
-    })
 }

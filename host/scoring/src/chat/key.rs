@@ -1,0 +1,68 @@
+//! The key of a server, which nothing that the server answers may show.
+
+use reqwest::header::{HeaderValue, InvalidHeaderValue};
+use std::env::VarError;
+
+/// Shorter keys are not looked for: they may be a part of other texts.
+const LEAST_BYTES: usize = 6;
+
+/// A key from a variable of the environment. It has no `Debug`.
+#[derive(Clone)]
+pub struct Key {
+    variable: String,
+    value: String,
+}
+
+impl Key {
+    /// The key in a variable.
+    ///
+    /// # Errors
+    /// The variable is not set.
+    pub fn read(variable: &str) -> Result<Self, VarError> {
+        Ok(Self { variable: variable.to_owned(), value: std::env::var(variable)?.trim().to_owned() })
+    }
+
+    /// It as a bearer token.
+    ///
+    /// # Errors
+    /// It has characters that a header cannot have.
+    pub fn bearer(&self) -> Result<HeaderValue, InvalidHeaderValue> {
+        let mut header = HeaderValue::from_str(&format!("Bearer {}", self.value))?;
+        header.set_sensitive(true);
+        Ok(header)
+    }
+
+    /// An answer with `$VARIABLE` in place of the key: servers repeat what they received, in errors above all.
+    pub fn remove_from(&self, answer: Vec<u8>) -> Vec<u8> {
+        let key = self.value.as_bytes();
+        if key.len() < LEAST_BYTES {
+            return answer;
+        }
+        let mut shown = Vec::with_capacity(answer.len());
+        let mut rest = answer.as_slice();
+        while let Some(at) = rest.windows(key.len()).position(|part| part == key) {
+            shown.extend_from_slice(&rest[..at]);
+            shown.extend_from_slice(format!("${}", self.variable).as_bytes());
+            rest = &rest[at + key.len()..];
+        }
+        shown.extend_from_slice(rest);
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_does_not_show_the_key() {
+        let key = |value: &str| Key { variable: "JUDGE_KEY".into(), value: value.into() };
+        let shown =
+            |value: &str, answer: &str| String::from_utf8(key(value).remove_from(answer.as_bytes().to_vec())).unwrap();
+        let answer = r#"{"error": "no access with Bearer sk-s3cret", "key": "sk-s3cret"}"#;
+        let expected = r#"{"error": "no access with Bearer $JUDGE_KEY", "key": "$JUDGE_KEY"}"#;
+        assert_eq!(shown("sk-s3cret", answer), expected);
+        assert_eq!(shown("none", "none of it"), "none of it");
+        assert_eq!(shown("sk-s3cret", "sk-s3cre"), "sk-s3cre");
+    }
+}
