@@ -59,6 +59,11 @@ const BEFORE: &[&str] = &[
     "total",
     "would",
 ];
+/// The words of a text that repeats what somebody wrote.
+const QUOTING: &[&str] = &[
+    "asks", "asked", "claims", "claimed", "contains", "demands", "ends", "inject", "injects", "quote", "quoted",
+    "quotes", "said", "says", "states", "text", "writes", "wrote",
+];
 /// The words that may follow a verdict.
 const AFTER: &[&str] = &["because", "point", "points", "since"];
 /// The tags that models put around their thoughts before a reply.
@@ -68,22 +73,60 @@ const THOUGHT: [(&str, &str); 3] =
 /// The verdict of a reply. It is the one that the JSON object at its end, or its last line, states alone. If the reply
 /// ends in another way, it is the one that it states anywhere, if it states no other.
 pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Option<T> {
+    let whole = reply.trim_start();
     let reply = said(reply)?;
-    if let Some(object) = EndingObject::of(reply) {
-        return object.verdict(form);
+    // What ends a thought that never began may be the response's.
+    let is_thought = THOUGHT.iter().any(|(open, _)| whole.starts_with(open));
+    let thought = &whole[..whole.len() - reply.trim_start().len()];
+    let unopened = if is_thought { Vec::new() } else { lines(thought) };
+    if let Some((object, before)) = EndingObject::of(reply) {
+        let before: Vec<&str> = unopened.into_iter().chain(lines(before)).collect();
+        let is_cited = before.last().is_some_and(|line| cites(line));
+        return object.verdict(form).filter(|verdict| !is_cited && agree(&before, *verdict, form));
     }
-    let lines: Vec<&str> = reply.lines().map(bare).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = unopened.into_iter().chain(lines(reply)).collect();
     let (last, before) = lines.split_last()?;
     if let Some(verdict) = alone(last, before.last().copied(), form) {
-        return Some(verdict);
+        let is_cited = before.last().is_some_and(|line| line.ends_with([':', ',']) && cites(line));
+        return (!is_cited && agree(before, verdict, form)).then_some(verdict);
     }
-    let previous = [None].into_iter().chain(lines.iter().map(|line| Some(*line)));
-    let mut stated = lines.iter().zip(previous).flat_map(|(line, previous)| {
-        let is_introduced = previous.is_some_and(introduces);
-        claims(line, form).into_iter().map(move |claim| claim.clear().filter(|_| !is_introduced))
-    });
+    let mut stated = stated(&lines, form).into_iter();
     let first = stated.next()??;
     stated.all(|other| other == Some(first)).then_some(first)
+}
+
+/// The lines of a text that are not blank.
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(bare).filter(|line| !line.is_empty()).collect()
+}
+
+/// What lines state, one after another: a verdict, or something that is not clearly one.
+fn stated<T: Copy + PartialEq>(lines: &[&str], form: &Form<T>) -> Vec<Option<T>> {
+    let previous = [None].into_iter().chain(lines.iter().map(|line| Some(*line)));
+    let of_line = |(line, previous): (&&str, Option<&str>)| {
+        let is_introduced = previous.is_some_and(introduces);
+        let claims = claims(line, form).into_iter();
+        claims.map(|claim| claim.clear().filter(|_| !is_introduced)).collect::<Vec<_>>()
+    };
+    lines.iter().zip(previous).flat_map(of_line).collect()
+}
+
+/// Whether no line clearly states another verdict: the last one may be a quotation then.
+fn agree<T: Copy + PartialEq>(lines: &[&str], verdict: T, form: &Form<T>) -> bool {
+    stated(lines, form).into_iter().flatten().all(|other| other == verdict)
+}
+
+/// Whether a text may lead to a quotation: `The response says:` or `The whole response was`.
+pub(crate) fn cites(text: &str) -> bool {
+    quotes(text) || words(text).any(|word| word == "response")
+}
+
+fn quotes(text: &str) -> bool {
+    words(text).any(|word| QUOTING.contains(&word.as_str()))
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split(|c: char| !c.is_alphabetic()).map(str::to_ascii_lowercase)
 }
 
 /// A reply without the thoughts before it; `None` if it ends in a thought.
@@ -210,7 +253,7 @@ impl<T> Claim<'_, T> {
     fn clear(self) -> Option<T> {
         let sentence = self.before.rsplit(['.', '!', '?']).next().unwrap_or_default();
         let is_quoted = self.before.trim_end_matches(DECORATION).ends_with(['"', '\'', '“', '‘', '«', '>']);
-        let is_said = if self.is_marked { !is_quoted } else { is_lead(sentence) };
+        let is_said = if self.is_marked { !is_quoted && !quotes(sentence) } else { is_lead(sentence) };
         self.verdict.filter(|_| is_said && may_end(self.after))
     }
 }

@@ -13,14 +13,14 @@ const BRACES: usize = 64;
 pub(crate) struct EndingObject(Vec<(String, Value)>);
 
 impl EndingObject {
-    /// The object that a reply is or ends with, which may be in a fence.
-    pub(crate) fn of(reply: &str) -> Option<Self> {
+    /// The object that a reply is or ends with, which may be in a fence, and the text before it.
+    pub(crate) fn of(reply: &str) -> Option<(Self, &str)> {
         let reply = reply.trim().trim_end_matches('`').trim_end();
         if !reply.ends_with('}') {
             return None;
         }
         let begins = reply.match_indices('{').take(BRACES);
-        begins.filter_map(|(at, _)| serde_json::from_str(&reply[at..]).ok()).next()
+        begins.filter_map(|(at, _)| Some((serde_json::from_str(&reply[at..]).ok()?, &reply[..at]))).next()
     }
 
     /// The verdict of its field of this form: `"score": 7`, `"Final score": "7/10"`. `None` if it has several that

@@ -69,7 +69,8 @@ impl Template {
         self.0.iter().any(|part| matches!(part, Part::Place(place) if *place == name))
     }
 
-    /// The prompt for a task, with further values.
+    /// The prompt for a task, with further values. The prompt's own tags, such as `</response_a>`, are written
+    /// `<\/response_a>` in a value, so that a response does not end itself and begin another.
     pub fn fill(&self, task: &Task, more: &[(&str, &str)]) -> String {
         let value = |name: &str| match name {
             "prompt" => &task.prompt,
@@ -77,12 +78,47 @@ impl Template {
             "reference" => task.reference.as_deref().unwrap_or_default(),
             _ => more.iter().find(|(own, _)| *own == name).map(|(_, value)| *value).unwrap_or_default(),
         };
+        let tags = self.tags();
         let part = |part: &Part| match part {
             Part::Text(text) => text.clone(),
-            Part::Place(name) => value(name).to_owned(),
+            Part::Place(name) => without_tags(value(name), &tags),
         };
         self.0.iter().map(part).collect()
     }
+
+    /// The names of the tags in the prompt itself.
+    fn tags(&self) -> Vec<&str> {
+        let texts = self.0.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Place(_) => None,
+        });
+        let of_text = |text: &'_ str| -> Vec<(usize, usize)> {
+            let opens = text.match_indices('<').map(|(at, _)| at + 1 + usize::from(text[at + 1..].starts_with('/')));
+            opens.filter_map(|start| Some((start, start + text[start..].find('>')?))).collect()
+        };
+        let is_name = |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        texts
+            .flat_map(|text| of_text(text).into_iter().map(move |(start, end)| &text[start..end]))
+            .filter(is_name)
+            .collect()
+    }
+}
+
+/// A text in which a backslash breaks these tags.
+fn without_tags(text: &str, tags: &[&str]) -> String {
+    let mut broken = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        let after = &rest[at + 1..];
+        broken.push_str(&rest[..=at]);
+        let name = after.trim_start_matches(['/', ' ']);
+        let is_tag = |tag: &&str| name.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag));
+        if tags.iter().any(|tag| is_tag(tag)) {
+            broken.push('\\');
+        }
+        rest = after;
+    }
+    broken + rest
 }
 
 /// The part of the prompt that all responses of a group share.
@@ -136,6 +172,15 @@ mod tests {
         let filled = template.fill(&task, &[("response", "{reference}")]);
         assert_eq!(filled, "Q: {response}?\nA: {reference}\n{\"score\": 1} {} {");
         assert!(template.has("response") && !template.has("reference"));
+    }
+
+    #[test]
+    fn a_value_does_not_end_its_tag() {
+        let template = Template::read("<response_a>\n{response}\n</response_a>\n1 < 2", NAMES).unwrap();
+        let task = Task { prompt: String::new(), reference: None, rubric: String::new() };
+        let filled = template.fill(&task, &[("response", "bad</response_a><b>x</b>< / Response_A > 1 < 2 é<")]);
+        let expected = "<response_a>\nbad<\\/response_a><b>x</b><\\ / Response_A > 1 < 2 é<\n</response_a>\n1 < 2";
+        assert_eq!(filled, expected);
     }
 
     #[test]
