@@ -113,7 +113,7 @@ fn without_tags(text: &str, tags: &[&str]) -> String {
         broken.push_str(&rest[..=at]);
         let name = after.trim_start_matches(['/', ' ']);
         let is_tag = |tag: &&str| name.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag));
-        if tags.iter().any(|tag| is_tag(tag)) {
+        if tags.iter().any(is_tag) {
             broken.push('\\');
         }
         rest = after;
