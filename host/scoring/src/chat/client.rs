@@ -4,10 +4,9 @@ use super::attempt::{Answered, Failed, Sender};
 use super::cache::AnswerCache;
 use super::endpoint::{ChatEndpoint, RESERVED};
 use super::error::ChatEndpointError;
-use super::retry::{FIRST_PAUSE, LONGEST_PAUSE};
+use super::retry;
 use super::spending::Spending;
 use super::usage::{Expectation, Usage};
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_limiter::{Down, Limiter, OnEndpointDown, Servers, Turn};
@@ -144,10 +143,10 @@ impl Client {
         meter: &CallMeter,
     ) -> Result<ChatBody, ChatError> {
         // Waits for turns and for the endpoint do not count.
-        let (mut pauses, mut left) = (self.pauses(), self.endpoint.deadline);
+        let (mut pauses, mut left) = (retry::pauses(self.endpoint.retries), self.endpoint.deadline);
         loop {
             if self.wait_until_up(meter).await? {
-                (pauses, left) = (self.pauses(), self.endpoint.deadline);
+                (pauses, left) = (retry::pauses(self.endpoint.retries), self.endpoint.deadline);
             }
             let mut turn = meter.turn(&self.limiter, tokens).await;
             // The endpoint may have gone down meanwhile.
@@ -179,16 +178,6 @@ impl Client {
             sleep(pause).await;
             left -= pause;
         }
-    }
-
-    /// The pauses before further attempts.
-    fn pauses(&self) -> ExponentialBackoff {
-        ExponentialBuilder::default()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_max_times(self.endpoint.retries)
-            .with_jitter()
-            .build()
     }
 
     /// Whether the endpoint is down, and requests wait until it is up.

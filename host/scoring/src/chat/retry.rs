@@ -1,12 +1,23 @@
 //! Decides whether another attempt may help, and when.
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use reqwest::StatusCode;
 use std::time::Duration;
 
 /// The first pause; each later one is twice as long.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause, unless the server asks for a longer one.
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The pauses before `retries` further attempts.
+pub fn pauses(retries: usize) -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LONGEST_PAUSE)
+        .with_max_times(retries)
+        .with_jitter()
+        .build()
+}
 
 /// Whether the same request may succeed later.
 pub fn may_help(status: StatusCode) -> bool {

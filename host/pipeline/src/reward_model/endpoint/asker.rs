@@ -2,11 +2,10 @@
 
 use super::super::wrong::Wrong;
 use crate::config::RewardEndpointConfig;
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::future::join_all;
 use gavel_limiter::{Down, OnEndpointDown, Servers};
 use gavel_plugin::{ChatError, tls_client_config};
-use gavel_scoring::chat::{Key, excerpt, may_help, reason, retry_after};
+use gavel_scoring::chat::{Key, excerpt, may_help, pauses, reason, retry_after};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,10 +14,6 @@ use tokio::time::{sleep, timeout};
 
 /// The most bytes of an answer that are read.
 const BODY_BYTES: usize = 1 << 20;
-/// The first pause between two attempts, which doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause, unless the server asks for a longer one.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Asks the servers of a reward model. It has no `Debug`: its headers hold the key.
 pub(super) struct Asker {
@@ -100,10 +95,10 @@ impl Asker {
     ) -> Result<T, ChatError> {
         let _place = place;
         // Waits for the servers do not count.
-        let (mut pauses, mut left) = (self.pauses(), self.config.deadline);
+        let (mut pauses_left, mut left) = (pauses(self.config.retries), self.config.deadline);
         loop {
             if self.wait_until_up().await? {
-                (pauses, left) = (self.pauses(), self.config.deadline);
+                (pauses_left, left) = (pauses(self.config.retries), self.config.deadline);
             }
             // They may have gone down meanwhile.
             let Ok(server) = self.servers.choose() else { continue };
@@ -123,7 +118,7 @@ impl Asker {
             if failed.is_of_server && self.pauses_while_down() {
                 continue;
             }
-            let (Some(again), Some(pause)) = (failed.again, pauses.next()) else { return Err(failed.error) };
+            let (Some(again), Some(pause)) = (failed.again, pauses_left.next()) else { return Err(failed.error) };
             let pause = pause.max(again);
             left = left.saturating_sub(start.elapsed());
             if pause >= left {
@@ -134,16 +129,6 @@ impl Asker {
             sleep(pause).await;
             left -= pause;
         }
-    }
-
-    /// The pauses before further attempts.
-    fn pauses(&self) -> ExponentialBackoff {
-        ExponentialBuilder::default()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_max_times(self.config.retries)
-            .with_jitter()
-            .build()
     }
 
     /// Whether no server answers, and requests wait until one does.

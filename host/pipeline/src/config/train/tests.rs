@@ -1,0 +1,142 @@
+use super::*;
+use crate::testing::rl_table;
+use gavel_train::{RolloutIs, RolloutRs};
+
+fn completed(text: &str, max_staleness: u64) -> RlTable {
+    let mut table = rl_table(text);
+    table.complete(max_staleness);
+    assert!(table.validate().is_ok(), "{text}");
+    table
+}
+
+#[test]
+fn a_run_that_is_on_policy_corrects_nothing() {
+    for text in ["", "loss.old_logprobs = 'current'", "loss.old_logprobs = 'proximal'"] {
+        let (table, written) = (completed(text, 0), rl_table(text));
+        assert_eq!((table.off_policy, table.loss), (None, written.loss));
+    }
+    assert!(!completed("", 0).loss().needs_proximal());
+    assert!(completed("loss.old_logprobs = 'proximal'", 0).loss().needs_proximal());
+}
+
+#[test]
+fn the_length_of_a_run_is_a_number_of_steps_or_of_epochs() {
+    let table = |text: &str| -> SftTable { toml::from_str(&format!("learning_rate = 1e-3\n{text}")).unwrap() };
+    let steps = |text: &str, rows: usize| {
+        let table = table(text);
+        table.validate().unwrap();
+        table.learning(rows).steps
+    };
+    assert_eq!(steps("batch_size = 8\nsteps = 3", 100), 3);
+    // The last step of an uneven number of rows begins another epoch.
+    assert_eq!([40, 41].map(|rows| steps("batch_size = 8\nepochs = 2", rows)), [10, 11]);
+    for (text, says) in [
+        ("batch_size = 8", "train.steps is missing\nhint: or set train.epochs"),
+        ("batch_size = 8\nsteps = 3\nepochs = 2", "train.steps and train.epochs are two lengths of one run"),
+        ("batch_size = 8\nepochs = 0", "train.epochs must be at least 1, not 0"),
+        ("batch_size = 8\nsteps = 0", "train.steps must be at least 1, not 0"),
+        ("batch_size = 0\nepochs = 2", "train.batch_size must be at least 1, not 0"),
+    ] {
+        let error = table(text).validate().unwrap_err().to_string();
+        assert!(error.starts_with(says), "{error}");
+    }
+}
+
+#[test]
+fn a_teacher_is_another_model_and_filters_nothing() {
+    let error = |text: &str| {
+        let mut table = rl_table(text);
+        table.complete(0);
+        table.validate().err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(error("algorithm = 'distillation'\nreference.path = 'teacher'"), "");
+    let kl = KlConfig { estimator: KlEstimator::K1, coefficient: 1.0, ..KlConfig::default() };
+    assert_eq!(completed("algorithm = 'distillation'\nreference.path = 'teacher'", 0).kl_reward, Some(kl));
+    for (text, says) in [
+        ("algorithm = 'distillation'", "train.algorithm = \"distillation\" needs a teacher"),
+        ("algorithm = 'distillation'\nreference.every = 2", "train.algorithm = \"distillation\" needs a teacher"),
+        (
+            "algorithm = 'distillation'\nreference.path = 'teacher'\nfilter_groups = {}",
+            "train.filter_groups drops groups by their rewards",
+        ),
+        ("reference.path = 'teacher'", "train.reference: nothing measures the distance from it"),
+        ("kl_reward = {}\nreference = {}", "train.reference: it is empty"),
+        ("kl_reward = {}\nreference = { path = 'a', every = 2 }", "train.reference: every is for a reference that"),
+        ("kl_reward = {}\nreference = { path = 'a', chat = 'b' }", "train.reference: path and chat name two models"),
+        ("loss.kl = {}\nreference.chat = 'a'", "train.reference.chat: train.loss.kl needs the reference"),
+        ("kl_reward = {}\nreference = { path = 'a', mixup = 0.5 }", "train.reference: mixup is for a reference"),
+        ("kl_reward = {}\nreference.every = 0", "train.reference.every must be at least 1, not 0"),
+        ("advantage.threshold = 1.0", "train.advantage.threshold must be absent: it is for raft"),
+    ] {
+        let found = error(text);
+        assert!(found.starts_with(says), "{text}: {found}");
+    }
+    // A threshold compares no samples.
+    assert_eq!(
+        (
+            completed("algorithm = 'raft'", 0).min_scored(),
+            completed("algorithm = 'raft'\nadvantage.threshold = 1.0", 0).min_scored()
+        ),
+        (2, 1)
+    );
+}
+
+#[test]
+fn a_critic_is_for_gae_and_there_by_itself() {
+    assert_eq!(completed("algorithm = 'gae'", 0).critic, Some(CriticTable::default()));
+    assert_eq!(completed("", 0).critic, None);
+    let error = |text: &str| {
+        let mut table = rl_table(text);
+        table.complete(0);
+        table.validate().unwrap_err().to_string()
+    };
+    assert!(error("critic = {}").starts_with("train.critic: only train.algorithm = \"gae\" has a critic"));
+    for (critic, says) in [
+        (
+            "steps_alone = 1",
+            "train.critic.steps_alone must be below the steps of the run (1): the policy would learn nothing, not 1",
+        ),
+        ("cliprange_value = 0.0", "train.critic.cliprange_value must be a number above 0, not 0"),
+        ("learning_rate = -1.0", "train.critic.learning_rate must be"),
+        ("optimizer.eps = -1.0", "train.critic.optimizer.eps must be"),
+    ] {
+        let found = error(&format!("algorithm = 'gae'\ncritic = {{ {critic} }}"));
+        assert!(found.starts_with(says), "{found}");
+    }
+}
+
+#[test]
+fn every_outcome_and_the_mini_batch_are_written_out() {
+    let table = completed("on_outcome = { fault = { score = -1.0 } }", 0);
+    let written: toml::Table = toml::to_string(&table).unwrap().parse().unwrap();
+    assert_eq!(written["mini_batch_prompts"].as_integer(), Some(1));
+    let expected: toml::Table = "out-of-budget = 'lowest-if-caused'\nabstained = 'drop'\nunavailable = 'drop'\n\
+                                 fault = { score = -1.0 }"
+        .parse()
+        .unwrap();
+    assert_eq!(written["on_outcome"].as_table(), Some(&expected));
+}
+
+#[test]
+fn a_run_that_is_off_policy_has_a_default_that_is_written_out() {
+    let of = |text: &str, max_staleness| {
+        let table = completed(text, max_staleness);
+        (table.loss.old_logprobs(), table.off_policy.unwrap())
+    };
+    let (old, off_policy) = of("", 4);
+    assert_eq!((old, off_policy), (OldLogProbs::Proximal, OffPolicyConfig::default()));
+    assert_eq!((off_policy.rollout_is, off_policy.rollout_is_threshold), (RolloutIs::Token, 2.0));
+    // The table alone asks for it, too.
+    assert_eq!(of("off_policy = {}", 0), (old, off_policy));
+    let (old, off_policy) = of("loss.old_logprobs = 'rollout'", 4);
+    assert_eq!(
+        (old, off_policy.rollout_is, off_policy.rollout_rs),
+        (OldLogProbs::Rollout, RolloutIs::None, RolloutRs::None)
+    );
+    assert!(!completed("loss.old_logprobs = 'rollout'", 4).loss().needs_proximal());
+    let (_, off_policy) = of("off_policy.rollout_rs = 'geometric'", 4);
+    assert_eq!(off_policy.rollout_rs_threshold, Some(1.01));
+
+    let written = toml::to_string(&completed("off_policy.rollout_rs = 'token'", 1)).unwrap();
+    assert_eq!(toml::from_str::<RlTable>(&written).unwrap(), completed("off_policy.rollout_rs = 'token'", 1));
+}
